@@ -1,0 +1,125 @@
+"""Files through tf.io.gfile, so that local paths and gs:// paths work alike."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import tensorflow as tf
+
+from pipelines.errors import InputError
+
+gfile = tf.io.gfile
+_BLOCK = 1 << 22
+_PARTIAL = ".partial"
+
+
+def expand_globs(patterns: str) -> list[str]:
+    """Returns the sorted files that comma- or space-separated glob patterns name.
+
+    A path that holds a space or a comma itself is taken whole if it matches.
+
+    Raises:
+      InputError: a pattern matches no file.
+    """
+    paths: set[str] = set()
+    whole = patterns.strip()
+    for pattern in [whole] if whole and gfile.glob(whole) else re.split(r"[,\s]+", whole):
+        if not pattern:
+            continue
+        found = [path for path in gfile.glob(pattern) if not gfile.isdir(path)]
+        if not found:
+            raise InputError(f"{pattern}: no such file; check the path or the glob pattern.")
+        paths.update(found)
+    if not paths:
+        raise InputError("no input was named; give one or more files or glob patterns.")
+    return sorted(paths)
+
+
+@contextlib.contextmanager
+def write_aside(path: str) -> Iterator[str]:
+    """Yields a temporary path; renames it to `path` when the block ends well.
+
+    A file is seen under its final name only when it is whole. After an error
+    the temporary file is removed.
+
+    Raises:
+      InputError: the disk is full.
+    """
+    partial = f"{path}{_PARTIAL}"
+    gfile.makedirs(os.path.dirname(path) or ".")
+    try:
+        yield partial
+        gfile.rename(partial, path, overwrite=True)
+    except BaseException as error:
+        with contextlib.suppress(tf.errors.OpError, OSError):
+            gfile.remove(partial)
+        if is_disk_full(error):
+            raise disk_full_error(path) from error
+        raise
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error of Python or TensorFlow says that no space was left."""
+    text = str(error).lower()
+    return "no space left" in text or "disk quota exceeded" in text
+
+
+def disk_full_error(path: str) -> InputError:
+    """The error to show when the disk is full while `path` is written."""
+    return InputError(
+        f"{path}: no space left on the device. What was finished is kept: "
+        "free some space and run the same command again."
+    )
+
+
+def write_json(path: str, value: Any) -> None:
+    """Writes `value` as JSON, indented, in one piece."""
+    with write_aside(path) as partial, gfile.GFile(partial, "w") as file:
+        file.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: str) -> Any:
+    """Reads a JSON file.
+
+    Raises:
+      InputError: the file is missing or is not JSON.
+    """
+    try:
+        with gfile.GFile(path, "r") as file:
+            return json.loads(file.read())
+    except tf.errors.NotFoundError as error:
+        raise InputError(f"{path}: no such file.") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a JSON file ({error}).") from error
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes a UTF-8 text file in one piece."""
+    with write_aside(path) as partial, gfile.GFile(partial, "w") as file:
+        file.write(text)
+
+
+def sha256(path: str) -> str:
+    """Returns the SHA-256 checksum of a file's bytes, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open_binary(path) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def open_binary(path: str) -> BinaryIO:
+    """Opens a file for reading bytes: local files the fast way, others by gfile."""
+    if "://" in path:
+        return gfile.GFile(path, "rb")
+    return open(path, "rb")
+
+
+def remove_tree(path: str) -> None:
+    """Removes a folder and all it holds, if it is there."""
+    if gfile.exists(path):
+        gfile.rmtree(path)

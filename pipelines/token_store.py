@@ -1,0 +1,227 @@
+"""The corpus as token ids on disk: the middle step of the example writer.
+
+Each split of the corpus is tokenized on its own into chunks of bounded size.
+Within a chunk, sections stand in the order of a hash of their document, so
+that a shard (an interval of hashes) is one contiguous piece of every chunk,
+whatever the number of shards. The store is removed when all is written.
+
+A chunk is three files: `.index` (one row a section), `.sentences` (uint32
+token counts) and `.ids` (uint16 or uint32). A split is finished when its
+`.json` is there.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipelines import corpus, files, tokenizer
+
+_CHUNK_CHARACTERS = 16_000_000
+_BATCH_CHARACTERS = 1_000_000
+_ROW = np.dtype(
+    [("hash", np.uint64), ("key", np.uint64), ("sentences", np.uint32), ("tokens", np.uint32)]
+)
+HASH_RANGE = 1 << 64
+
+
+class TokenizedSection(NamedTuple):
+    """A section as arrays: its hash, its document's key, its ids and sentence lengths."""
+
+    hash: int
+    key: int
+    ids: np.ndarray
+    sentence_lengths: np.ndarray
+
+
+def stable_hash(*parts: object) -> int:
+    """A 64-bit hash that is the same on every machine and in every process."""
+    data = repr(parts).encode()
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
+def id_dtype(vocab_size: int) -> np.dtype:
+    """The smallest type that holds every id."""
+    return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.uint32)
+
+
+def summary_path(folder: str, split_index: int) -> str:
+    """The file that says that a split is finished."""
+    return f"{folder}/{split_index:05d}.json"
+
+
+def tokenize_split(
+    folder: str,
+    split_index: int,
+    split: corpus.Split,
+    options: corpus.ReadOptions,
+    tokens: tokenizer.BertTokenizer,
+    seed: int,
+) -> dict[str, Any]:
+    """Tokenizes one split into the store and returns its summary.
+
+    A pure function of the split's text and the seed; a finished split is not
+    done again.
+
+    Raises:
+      InputError: from reading the corpus.
+    """
+    path = summary_path(folder, split_index)
+    if files.gfile.exists(path):
+        return files.read_json(path)
+    summary = {
+        name: 0
+        for name in ("chunks", "characters", "documents", "sentences", "tokens", "unknown_tokens")
+    }
+    summary["one_sentence_documents"] = 0
+    sections: list[TokenizedSection] = []
+    size = 0
+    last_key = None
+    for section, ids, lengths in _tokenized(corpus.read_sections(split, options), tokens):
+        if not len(lengths):
+            continue
+        key = stable_hash("document", seed, *section.document)
+        order = stable_hash("section", seed, *section.document, summary["sentences"])
+        sections.append(TokenizedSection(order, key, ids, lengths))
+        summary["documents"] += key != last_key
+        summary["one_sentence_documents"] += key != last_key and len(lengths) == 1
+        last_key = key
+        characters = sum(map(len, section.sentences))
+        summary["characters"] += characters
+        summary["sentences"] += len(lengths)
+        summary["tokens"] += len(ids)
+        summary["unknown_tokens"] += int(np.count_nonzero(ids == tokens.unk_id))
+        size += characters
+        if size >= _CHUNK_CHARACTERS:
+            _write_chunk(folder, split_index, summary["chunks"], sections, len(tokens.vocabulary))
+            summary["chunks"] += 1
+            sections, size = [], 0
+    if sections:
+        _write_chunk(folder, split_index, summary["chunks"], sections, len(tokens.vocabulary))
+        summary["chunks"] += 1
+    files.write_json(path, summary)
+    return summary
+
+
+def _tokenized(
+    sections: Iterator[corpus.Section], tokens: tokenizer.BertTokenizer
+) -> Iterator[tuple[corpus.Section, np.ndarray, np.ndarray]]:
+    """Tokenizes many sections in one call; sentences without a token are left out."""
+    batch: list[corpus.Section] = []
+    size = 0
+    for section in sections:
+        batch.append(section)
+        size += sum(map(len, section.sentences))
+        if size >= _BATCH_CHARACTERS:
+            yield from _tokenize_batch(batch, tokens)
+            batch, size = [], 0
+    if batch:
+        yield from _tokenize_batch(batch, tokens)
+
+
+def _tokenize_batch(
+    batch: list[corpus.Section], tokens: tokenizer.BertTokenizer
+) -> Iterator[tuple[corpus.Section, np.ndarray, np.ndarray]]:
+    ragged = tokens.tokenize([sentence for section in batch for sentence in section.sentences])
+    ids = ragged.flat_values.numpy()
+    splits = ragged.row_splits.numpy()
+    row = 0
+    for section in batch:
+        bounds = splits[row : row + len(section.sentences) + 1]
+        row += len(section.sentences)
+        lengths = np.diff(bounds)
+        yield section, ids[bounds[0] : bounds[-1]], lengths[lengths > 0]
+
+
+def _write_chunk(
+    folder: str, split: int, chunk: int, sections: list[TokenizedSection], vocab_size: int
+) -> None:
+    sections = sorted(sections, key=lambda section: section.hash)
+    index = np.array([(s.hash, s.key, len(s.sentence_lengths), len(s.ids)) for s in sections], _ROW)
+    base = f"{folder}/{split:05d}-{chunk:04d}"
+    for suffix, arrays, dtype in (
+        ("sentences", [s.sentence_lengths for s in sections], np.dtype(np.uint32)),
+        ("ids", [s.ids for s in sections], id_dtype(vocab_size)),
+    ):
+        with (
+            files.write_aside(f"{base}.{suffix}") as partial,
+            files.gfile.GFile(partial, "wb") as file,
+        ):
+            for array in arrays:
+                file.write(array.astype(dtype).tobytes())
+    with files.write_aside(f"{base}.index") as partial:
+        with files.gfile.GFile(partial, "wb") as file:
+            file.write(index.tobytes())
+
+
+class TokenStore:
+    """A finished store, for reading.
+
+    Args:
+      folder: where the splits were tokenized.
+      chunks: the number of chunks of each split.
+      vocab_size: as when it was written.
+    """
+
+    def __init__(self, folder: str, chunks: list[int], vocab_size: int):
+        self._dtype = id_dtype(vocab_size)
+        self._bases = [
+            f"{folder}/{split:05d}-{chunk:04d}"
+            for split, count in enumerate(chunks)
+            for chunk in range(count)
+        ]
+
+    def index(self) -> np.ndarray:
+        """The rows (hash, key, sentences, tokens) of all sections, in no set order."""
+        return np.concatenate([np.zeros(0, _ROW), *map(_read_index, self._bases)])
+
+    def read(self, low: int, high: int, keys: np.ndarray, inside: bool) -> list[TokenizedSection]:
+        """Reads the sections with hashes in [low, high), in the order of their hashes.
+
+        Args:
+          low: first hash.
+          high: end of the hashes, exclusive, HASH_RANGE at the most.
+          keys: uint64, document keys.
+          inside: take only the documents of `keys`, or only the others.
+        """
+        sections: list[TokenizedSection] = []
+        for base in self._bases:
+            index = _read_index(base)
+            first = int(np.searchsorted(index["hash"], np.uint64(low)))
+            end = len(index)
+            if high < HASH_RANGE:
+                end = int(np.searchsorted(index["hash"], np.uint64(high)))
+            wanted = np.isin(index["key"][first:end], keys) == inside
+            if wanted.any():
+                sections.extend(self._read_rows(base, index, first, end, wanted))
+        return sorted(sections, key=lambda section: section.hash)
+
+    def _read_rows(
+        self, base: str, index: np.ndarray, first: int, end: int, wanted: np.ndarray
+    ) -> Iterator[TokenizedSection]:
+        rows = index[first:end]
+        lengths = _read_range(f"{base}.sentences", np.dtype(np.uint32), index["sentences"], first, end)
+        ids = _read_range(f"{base}.ids", self._dtype, index["tokens"], first, end)
+        sentence_ends = np.cumsum(rows["sentences"], dtype=np.int64)
+        token_ends = np.cumsum(rows["tokens"], dtype=np.int64)
+        for row in np.flatnonzero(wanted):
+            sentences = slice(sentence_ends[row] - rows["sentences"][row], sentence_ends[row])
+            tokens = slice(token_ends[row] - rows["tokens"][row], token_ends[row])
+            yield TokenizedSection(
+                int(rows["hash"][row]), int(rows["key"][row]), ids[tokens], lengths[sentences]
+            )
+
+
+def _read_index(base: str) -> np.ndarray:
+    with files.open_binary(f"{base}.index") as file:
+        return np.frombuffer(file.read(), _ROW)
+
+
+def _read_range(path: str, dtype: np.dtype, counts: np.ndarray, first: int, end: int) -> np.ndarray:
+    """Reads the elements of rows [first, end) of a file that holds `counts` of each row."""
+    start = int(counts[:first].sum(dtype=np.int64))
+    size = int(counts[first:end].sum(dtype=np.int64))
+    with files.open_binary(path) as file:
+        file.seek(start * dtype.itemsize)
+        return np.frombuffer(file.read(size * dtype.itemsize), dtype)

@@ -1,0 +1,319 @@
+"""The BERT tokenizer as TensorFlow ops.
+
+The same object tokenizes in the offline writer, in tf.data and inside an
+exported graph, so that training and serving cannot differ. The result equals
+that of the original tokenizer (google-research/bert, tokenization.py), which
+splits into words with these steps, in this order:
+
+1. drop U+0000, U+FFFD and control and format characters (Cc, Cf);
+2. put spaces round CJK ideographs;
+3. if uncased: lower case, NFD, drop non-spacing marks (Mn);
+4. split at white space and at punctuation (P*, and ASCII symbols);
+5. WordPiece each word, longest match first; a word with a character that no
+   piece covers, or of more than 200 characters, is [UNK].
+
+Steps 2, 4 and 5 are one op of tensorflow_text. Unicode categories are those
+of the running Python; where TensorFlow's Unicode tables are newer or older,
+the steps before correct for it.
+"""
+
+import functools
+import itertools
+import unicodedata
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from pipelines import vocabulary
+from pipelines.errors import InputError
+
+MAX_CHARACTERS_PER_WORD = 200
+_MAX_UTF8_BYTES = 4
+# Stands for every code point that Unicode has not assigned: no vocabulary holds it.
+_UNASSIGNED = "\U0010ffff"
+# Text that only lower-casing can change, and where bytes are characters.
+_PLAIN = r"[\t\n\r -~]*"
+
+
+class BertTokenizer(tf.Module):
+    """WordPiece ids of raw text, as ragged int32 tensors.
+
+    >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hel", "##lo"])
+    >>> tokenizer.tokenize(["Hello"]).to_list()
+    [[5, 6]]
+
+    Args:
+      tokens: the vocabulary, in the order of ids.
+      lower_case: whether text is lower-cased (an uncased vocabulary).
+      strip_accents: whether text is decomposed (NFD) and its non-spacing marks
+        dropped; None: as `lower_case`, which is what the original does. Set it
+        to False for Hangul and other scripts that decomposition breaks up.
+      max_characters_per_word: longer words are [UNK].
+
+    Raises:
+      InputError: the vocabulary has duplicates or lacks a special token.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        *,
+        lower_case: bool = True,
+        strip_accents: bool | None = None,
+        max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
+    ):
+        super().__init__(name="bert_tokenizer")
+        vocabulary.check(tokens, "the vocabulary")
+        self.vocabulary = tuple(tokens)
+        self.lower_case = lower_case
+        self.strip_accents = lower_case if strip_accents is None else strip_accents
+        self._max_characters = max_characters_per_word
+        ids = {token: index for index, token in enumerate(tokens)}
+        self.pad_id = ids["[PAD]"]
+        self.unk_id = ids["[UNK]"]
+        self.cls_id = ids["[CLS]"]
+        self.sep_id = ids["[SEP]"]
+        self.mask_id = ids["[MASK]"]
+        self._is_suffix = tuple(token.startswith("##") for token in tokens)
+        self._wordpiece = tf_text.FastBertTokenizer(
+            list(tokens),
+            token_out_type=tf.int32,
+            max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
+            lower_case_nfd_strip_accents=False,
+        )
+        # A word with an unassigned character is [UNK] unless the vocabulary has that character.
+        known = "".join({c for c in "".join(tokens) if _is_unassigned(c)})
+        self._unassigned = _character_class(_is_unassigned, without=known)
+        # Marks go before lower-casing too: TensorFlow's tables lack the newest ones, and would
+        # give a sigma next to one of them the wrong form.
+        dropped = (_is_dropped, _is_mark) if self.strip_accents else (_is_dropped,)
+        self._dropped = _character_class(*dropped)
+
+    @property
+    def settings(self) -> dict[str, bool]:
+        """What, beside the vocabulary, decides the ids; kept in every manifest."""
+        return {"lower_case": self.lower_case, "strip_accents": self.strip_accents}
+
+    def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
+        """Returns the ids of the pieces, int32 [batch, (pieces)], of string [batch] texts."""
+        normalized = self.normalize(texts)
+        return tf.cond(
+            self._may_have_long_words(normalized),
+            lambda: self._tokenize_long_words(normalized)[0],
+            lambda: self._wordpiece.tokenize(normalized),
+        )
+
+    def tokenize_with_offsets(
+        self, texts: tf.Tensor | Sequence[str]
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Tokenizes, and tells where each piece stands in the original text.
+
+        Args:
+          texts: string [batch], UTF-8.
+
+        Returns:
+          Three ragged tensors [batch, (pieces)]: ids int32, first byte int64 and
+          end byte (exclusive) int64. Marks that were dropped belong to the
+          letter before them.
+        """
+        texts = tf.convert_to_tensor(texts, tf.string)
+        normalized = self.normalize(texts)
+        ids, starts, ends = tf.cond(
+            self._may_have_long_words(normalized),
+            lambda: self._tokenize_long_words(normalized),
+            lambda: self._wordpiece.tokenize_with_offsets(normalized),
+        )
+        plain = tf.reduce_all(tf.strings.regex_full_match(texts, _PLAIN))
+        starts, ends = tf.cond(
+            plain,
+            lambda: (starts, ends),
+            lambda: self._original_offsets(texts, starts, ends),
+        )
+        return ids, starts, ends
+
+    def normalize(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
+        """Applies steps 1 and 3 above to string [batch] texts."""
+        texts = tf.convert_to_tensor(texts, tf.string)
+        plain = tf.strings.regex_full_match(texts, _PLAIN)
+        rows = tf.where(~plain)
+        others = self._normalize_unicode(tf.gather_nd(texts, rows))
+        if self.lower_case:
+            texts = tf.strings.lower(texts)  # ASCII only, and fast
+        return tf.tensor_scatter_nd_update(texts, rows, others)
+
+    def _normalize_unicode(self, texts: tf.Tensor) -> tf.Tensor:
+        valid = tf.reduce_all(tf.strings.regex_full_match(texts, "(?s).*"))
+        texts = tf.cond(  # bad bytes to U+FFFD, which is dropped next
+            valid,
+            lambda: texts,
+            lambda: tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8"),
+        )
+        texts = tf.strings.regex_replace(texts, self._dropped, "")
+        texts = tf.strings.regex_replace(texts, self._unassigned, _UNASSIGNED)
+        if self.lower_case:
+            texts = _lower(texts)
+        if self.strip_accents:
+            texts = tf_text.normalize_utf8(texts, "NFD")
+            texts = tf.strings.regex_replace(texts, _character_class(_is_mark), "")
+        return texts
+
+    def _may_have_long_words(self, normalized: tf.Tensor) -> tf.Tensor:
+        pattern = rf"(?s).*[^ \t\r\n]{{{self._max_characters + 1}}}.*"
+        return tf.reduce_any(tf.strings.regex_full_match(normalized, pattern))
+
+    def _tokenize_long_words(
+        self, normalized: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Tokenizes and makes each word of too many characters one [UNK].
+
+        The op's own limit counts bytes, four for each character allowed, so it
+        lets through some words that are too long; they are found here by the
+        characters that their pieces span.
+        """
+        ids, starts, ends = self._wordpiece.tokenize_with_offsets(normalized)
+        rows = ids.value_rowids()
+        is_suffix = tf.gather(tf.constant(self._is_suffix), ids.flat_values)
+        # Without any piece, tf.cumsum and the segment ops below still hold.
+        word = tf.cumsum(tf.cast(~is_suffix, tf.int64)) - 1
+        words = tf.reduce_sum(tf.cast(~is_suffix, tf.int64))
+        word_start = tf.math.unsorted_segment_min(starts.flat_values, word, words)
+        word_end = tf.math.unsorted_segment_max(ends.flat_values, word, words)
+        word_row = tf.math.unsorted_segment_max(rows, word, words)
+        text = tf.strings.substr(
+            tf.gather(normalized, word_row),
+            tf.cast(word_start, tf.int32),
+            tf.cast(word_end - word_start, tf.int32),
+        )
+        too_long = tf.strings.length(text, "UTF8_CHAR") > self._max_characters
+        piece_too_long = tf.gather(too_long, word)
+        new_ids = tf.where(piece_too_long, self.unk_id, ids.flat_values)
+        new_ends = tf.where(piece_too_long, tf.gather(word_end, word), ends.flat_values)
+        keep = ~(piece_too_long & is_suffix)
+        return tuple(
+            tf.RaggedTensor.from_value_rowids(
+                tf.boolean_mask(values, keep), tf.boolean_mask(rows, keep), ids.nrows()
+            )
+            for values in (new_ids, starts.flat_values, new_ends)
+        )
+
+    def _original_offsets(
+        self, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Maps byte offsets in the normalized text to bytes of the original.
+
+        Each character is normalized on its own: that gives as many bytes as it
+        has in context (the context decides only between two forms of sigma,
+        both of two bytes). Dropped marks are joined to the character before.
+        """
+        characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8")
+        flat = characters.flat_values
+        normalized = tf.cast(tf.strings.length(self.normalize(flat)), tf.int64)
+        is_mark = (normalized == 0) & tf.strings.regex_full_match(flat, _character_class(_is_mark))
+
+        # Positions run on through the whole batch; rows are taken off again at the end.
+        text_end = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64))
+        text_start = tf.concat([[0], text_end], 0)[:-1]
+        original = offsets.flat_values + tf.gather(text_start, offsets.value_rowids())
+        original_end = tf.concat([original, text_end[-1:]], 0)[1:]
+        normalized_end = tf.cumsum(normalized)
+        normalized_row = tf.gather(tf.concat([[0], normalized_end], 0), characters.row_starts())
+
+        # The end of a character is where the marks after it end.
+        group = tf.cumsum(tf.cast(~is_mark, tf.int64))
+        group_end = tf.math.unsorted_segment_max(
+            original_end, group, tf.reduce_max(tf.concat([[0], group], 0)) + 1
+        )
+        rows = starts.value_rowids()
+        shift = tf.gather(normalized_row, rows)
+        first = tf.searchsorted(normalized_end, starts.flat_values + shift, side="right")
+        last = tf.searchsorted(normalized_end, ends.flat_values + shift, side="left")
+        row_start = tf.gather(text_start, rows)
+        new_starts = tf.gather(original, first) - row_start
+        new_ends = tf.gather(tf.gather(group_end, group), last) - row_start
+        return starts.with_flat_values(new_starts), ends.with_flat_values(new_ends)
+
+
+def _is_dropped(character: str) -> bool:
+    if character in "\t\n\r":
+        return False
+    return character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf")
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character) == "Mn"
+
+
+def _is_unassigned(character: str) -> bool:
+    return unicodedata.category(character) == "Cn"
+
+
+def _lower(texts: tf.Tensor) -> tf.Tensor:
+    """Lower-cases as Python does, also what TensorFlow's tables do not have yet."""
+    missing = _letters_that_tensorflow_does_not_lower()
+    if missing:
+        some = rf"(?s).*[{''.join(missing)}].*"
+        texts = tf.cond(
+            tf.reduce_any(tf.strings.regex_full_match(texts, some)),
+            lambda: functools.reduce(
+                lambda text, c: tf.strings.regex_replace(text, c, c.lower()), missing, texts
+            ),
+            lambda: texts,
+        )
+    return tf.strings.lower(texts, encoding="utf-8")
+
+
+@functools.cache
+def _letters_that_tensorflow_does_not_lower() -> list[str]:
+    letters = [c for c in map(chr, range(0x80, 0x110000)) if c.lower() != c]
+    with tf.init_scope():
+        lowered = tf.strings.lower(tf.constant(letters), encoding="utf-8").numpy()
+    return [c for c, low in zip(letters, lowered, strict=True) if low.decode() != c.lower()]
+
+
+@functools.cache
+def _code_point_ranges(predicate: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """The ranges of code points, surrogates left out, that hold a predicate."""
+    ranges: list[tuple[int, int]] = []
+    for code_point in range(0x110000):
+        if 0xD800 <= code_point < 0xE000 or not predicate(chr(code_point)):
+            continue
+        if ranges and ranges[-1][1] == code_point - 1:
+            ranges[-1] = (ranges[-1][0], code_point)
+        else:
+            ranges.append((code_point, code_point))
+    return ranges
+
+
+def _character_class(*predicates: Callable[[str], bool], without: str = "") -> str:
+    """An RE2 character class: what holds any of the predicates, less some characters."""
+    ranges = []
+    for low, high in itertools.chain.from_iterable(map(_code_point_ranges, predicates)):
+        for character in sorted(c for c in without if low <= ord(c) <= high):
+            ranges.append((low, ord(character) - 1))
+            low = ord(character) + 1
+        ranges.append((low, high))
+    pieces = (f"\\x{{{low:x}}}-\\x{{{high:x}}}" for low, high in ranges if low <= high)
+    return "[" + "".join(pieces) + "]"
+
+
+def load(path: str, lower_case: bool | None = None, strip_accents: bool | None = None):
+    """Loads the tokenizer of a vocab.txt.
+
+    Args:
+      path: a vocab.txt file.
+      lower_case: None: uncased unless some token has a capital letter.
+      strip_accents: see `BertTokenizer`.
+
+    Raises:
+      InputError: the vocabulary cannot be used; the message says why.
+    """
+    tokens = vocabulary.load(path)
+    if lower_case is None:
+        lower_case = not vocabulary.is_cased(tokens)
+    elif lower_case and vocabulary.is_cased(tokens):
+        raise InputError(
+            f"{path}: the vocabulary has capital letters, which lower-cased text never has; "
+            "use --lower_case=false."
+        )
+    return BertTokenizer(tokens, lower_case=lower_case, strip_accents=strip_accents)

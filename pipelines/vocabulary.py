@@ -1,0 +1,151 @@
+"""WordPiece vocabularies: learned from a corpus, or brought as a vocab.txt."""
+
+import collections
+from collections.abc import Iterable, Iterator, Sequence
+
+import tensorflow as tf
+import tokenizers
+
+from pipelines import files
+from pipelines.errors import InputError
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def load(path: str) -> list[str]:
+    """Reads a vocab.txt: one token a line, the line number its id.
+
+    Raises:
+      InputError: the file is missing or is not UTF-8, or `check` fails.
+    """
+    try:
+        with files.gfile.GFile(path, "rb") as file:
+            text = file.read().decode("utf-8")
+    except tf.errors.NotFoundError as error:
+        raise InputError(f"{path}: no such vocabulary.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    tokens = [line.strip() for line in lines]
+    check(tokens, path)
+    return tokens
+
+
+def check(tokens: Sequence[str], name: str) -> None:
+    """Checks that a vocabulary can be used.
+
+    Raises:
+      InputError: an empty line, a token that stands twice, or a special token missing.
+    """
+    missing = [token for token in SPECIAL_TOKENS if token not in tokens]
+    if missing:
+        raise InputError(
+            f"{name}: lacks {', '.join(missing)}; a BERT vocabulary has {', '.join(SPECIAL_TOKENS)}."
+        )
+    first: dict[str, int] = {}
+    for line, token in enumerate(tokens, 1):
+        if not token:
+            raise InputError(f"{name}: line {line} is empty; give every id a token.")
+        if token in first:
+            raise InputError(
+                f"{name}: {token!r} stands on lines {first[token]} and {line}; "
+                "every token must stand once."
+            )
+        first[token] = line
+
+
+def is_cased(tokens: Iterable[str]) -> bool:
+    """Whether any token but the special ones has a capital letter."""
+    return any(
+        token != token.lower() and not (token.startswith("[") and token.endswith("]"))
+        for token in tokens
+    )
+
+
+def save(tokens: Sequence[str], path: str) -> None:
+    """Writes a vocab.txt."""
+    files.write_text(path, "".join(f"{token}\n" for token in tokens))
+
+
+def count_words(batches: Iterable[tf.Tensor]) -> collections.Counter[str]:
+    """Counts white-space separated words in string [batch] tensors of normalized text."""
+    words: collections.Counter[str] = collections.Counter()
+    for batch in batches:
+        for text in batch.numpy():
+            words.update(text.decode("utf-8").split())
+    return words
+
+
+def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> list[str]:
+    """Learns a WordPiece vocabulary from words and their counts.
+
+    The special tokens come first, then the characters, then the pieces, each
+    sorted so that the same counts give the same vocabulary.
+
+    Args:
+      words: counts of words, as `count_words` gives them.
+      size: number of tokens, special ones included.
+      coverage: share of all running characters that the vocabulary must cover;
+        at 1.0 it covers every character seen, in every place it was seen.
+
+    Raises:
+      InputError: there are no words, or the characters alone overfill `size`.
+    """
+    if not words:
+        raise InputError("the corpus has no words to learn a vocabulary from.")
+    alphabet = _alphabet(words, coverage)
+    if len(SPECIAL_TOKENS) + len(alphabet) > size:
+        raise InputError(
+            f"the corpus has {len(alphabet)} characters and continuing characters (##), which do "
+            f"not fit a vocabulary of {size}: raise the size, or leave rare characters to [UNK] "
+            "with --character_coverage=0.9995."
+        )
+    pieces = _train(words, size, {piece.removeprefix("##") for piece in alphabet})
+    merged = [piece for piece in pieces if len(piece.removeprefix("##")) > 1]
+    room = size - len(SPECIAL_TOKENS) - len(alphabet)
+    return [*SPECIAL_TOKENS, *sorted(alphabet), *merged[:room]]
+
+
+def _alphabet(words: collections.Counter[str], coverage: float) -> set[str]:
+    """The first (c) and continuing (##c) characters that cover that share of the text."""
+    counts: collections.Counter[str] = collections.Counter()
+    for word, count in words.items():
+        counts[word[0]] += count
+        for character in word[1:]:
+            counts[f"##{character}"] += count
+    budget = (1 - coverage) * counts.total()
+    alphabet = set(counts)
+    for piece, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
+        budget -= count
+        if budget < 0:
+            break
+        alphabet.discard(piece)
+    return alphabet
+
+
+def _train(words: collections.Counter[str], size: int, characters: set[str]) -> list[str]:
+    """The pieces that the trainer of the tokenizers library finds, in its order."""
+    model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=size,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=sorted(characters),
+        limit_alphabet=len(characters),
+        min_frequency=2,
+        show_progress=False,
+    )
+    kept = (item for item in sorted(words.items()) if characters.issuperset(item[0]))
+    model.train_from_iterator(_repeat_words(kept), trainer)
+    ids = model.get_vocab()
+    return sorted((piece for piece in ids if piece not in SPECIAL_TOKENS), key=ids.__getitem__)
+
+
+def _repeat_words(counts: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Gives each word as often as it was counted, in strings of bounded length."""
+    for word, count in counts:
+        while count > 0:
+            yield " ".join([word] * min(count, 1000))
+            count -= 1000
