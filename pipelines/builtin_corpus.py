@@ -5,36 +5,19 @@ document a module, cleaned of code, doctests, signatures, tables and markup.
 Paragraphs seen before are dropped, and so is a module of which little is left.
 """
 
-import ast
 import hashlib
 import os
 import re
 import sysconfig
-import textwrap
-import warnings
 from collections.abc import Iterable, Iterator
 
-from pipelines import files, sentences
+from tqdm import tqdm
+
+from pipelines import docstrings, files, sentences, workers
 from pipelines.errors import InputError
 
 _MIN_SENTENCES = 3  # a shorter document teaches little about what follows what
-_MIN_WORDS = 4
-_MAX_SOURCE_BYTES = 2_000_000
-
-_UNDERLINE = re.compile(r"^\s*([=\-~`#*^+.\"'_:])\1{2,}\s*$")
-_CODE_START = re.compile(r"^\s*(>>>|\.\.\. |\$ |In \[\d+\]|@|def |class |import |from \w+ import |```)")
-_FIELD = re.compile(r"^\s*(:\w+[^:]*:|@\w+|\w[\w*, ]*\s*:\s*(\w+[\w., |\[\]{}'\"=()-]*)?$)")
-_TABLE = re.compile(r"[|+][-=|+ ]{3,}|\s\|\s.*\s\|")
-_LIST_ITEM = re.compile(r"^\s*([-*+•]|\d+[.)]|\(\w\))\s+")
-_DIRECTIVE = re.compile(r"^\s*\.\.( |$)")
-_ARGUMENT = re.compile(r"^\s*[`*]*[\w.*]+[`*]*(\s*\([^)]*\))?\s*:\s+(?=\S)")
-_ROLE = re.compile(r":[\w:+-]+:`~?!?([^`<]+?)(?:\s*<[^`>]*>)?`")
-_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]*\)|`([^`<]+?)\s*<[^`>]*>`_+")
-_QUOTES = re.compile(r"`+|\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)|(?<=\w)_+(?!\w)")
-_URL = re.compile(r"(?:https?|ftp)://\S+|www\.\S+")
-_SPACE = re.compile(r"\s+")
-_WORD = re.compile(r"[A-Za-z][a-z]*(?:['’][a-z]+)?(?=[\s.,;:!?)\"]|$)")
-_ENDS = re.compile(r"[.!?:;][\"')\]]*$")
+_FILES_PER_TASK = 100
 
 
 def write(path: str, roots: Iterable[str] | None = None) -> dict[str, int]:
@@ -72,20 +55,38 @@ def default_roots() -> list[str]:
 def documents(roots: Iterable[str]) -> Iterator[list[str]]:
     """Yields the sentences of each module, near-duplicates left out."""
     seen: set[bytes] = set()
-    for path in _modules(roots):
+    for paragraphs in _paragraphs_of_modules(list(_modules(roots))):
         kept: list[str] = []
         duplicates = 0
-        for paragraph in _prose_paragraphs(path):
-            digest = hashlib.blake2b(
-                re.sub(r"\W+|\d+", "", paragraph.lower()).encode(), digest_size=8
-            ).digest()
+        for paragraph in paragraphs:
+            letters = re.sub(r"\W+|\d+", "", paragraph.lower())
+            digest = hashlib.blake2b(letters.encode(), digest_size=8).digest()
             if digest in seen:
                 duplicates += len(paragraph)
                 continue
             seen.add(digest)
-            kept.extend(s for s in sentences.split_sentences(paragraph) if _is_sentence(s))
+            parts = sentences.split_sentences(paragraph)
+            kept.extend(part for part in parts if docstrings.is_sentence(part))
         if len(kept) >= _MIN_SENTENCES and sum(map(len, kept)) > duplicates:
             yield kept
+
+
+def _paragraphs_of_modules(paths: list[str]) -> Iterator[list[str]]:
+    """The paragraphs of each file, in the order of the files, parsed by all cores."""
+    starts = range(0, len(paths), _FILES_PER_TASK)
+    tasks = [tuple(paths[start : start + _FILES_PER_TASK]) for start in starts]
+    done = {}
+    with workers.pool(workers.default_workers(), docstrings.__name__) as run:
+        with tqdm(total=len(paths), desc="docstrings", unit="file") as bar:
+            for task, paragraphs in run(_paragraphs_of_task, tasks):
+                done[task] = paragraphs
+                bar.update(len(task))
+    for task in tasks:
+        yield from done[task]
+
+
+def _paragraphs_of_task(paths: tuple[str, ...]) -> list[list[str]]:
+    return [docstrings.prose_paragraphs(path) for path in paths]
 
 
 def _modules(roots: Iterable[str]) -> Iterator[str]:
@@ -102,79 +103,3 @@ def _modules(roots: Iterable[str]) -> Iterator[str]:
             for name in sorted(names):
                 if name.endswith(".py") and not name.startswith("test_"):
                     yield os.path.join(folder, name)
-
-
-def _docstrings(path: str) -> Iterator[str]:
-    """The docstrings of a module, its classes and functions, in source order."""
-    try:
-        if os.path.getsize(path) > _MAX_SOURCE_BYTES:
-            return
-        with open(path, encoding="utf-8") as file:
-            source = file.read()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, UnicodeDecodeError, ValueError, OSError, RecursionError):
-        return  # a template, another encoding, or Python 2: no prose for us
-    stack: list[ast.AST] = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            docstring = ast.get_docstring(node, clean=True)
-            if docstring:
-                yield docstring
-            stack.extend(reversed(node.body))
-        elif isinstance(node, ast.If | ast.Try):
-            stack.extend(reversed(node.body))
-
-
-def _prose_paragraphs(path: str) -> Iterator[str]:
-    for docstring in _docstrings(path):
-        for block in re.split(r"\n\s*\n", docstring):
-            yield from _clean_block(block)
-
-
-def _clean_block(block: str) -> Iterator[str]:
-    """The prose of one block of lines; nothing if it is code, a table or a signature."""
-    lines = [line for line in textwrap.dedent(block).split("\n") if line.strip()]
-    if not lines or _CODE_START.match(lines[0]) or any(_TABLE.search(line) for line in lines):
-        return
-    paragraph: list[str] = []
-    for line in lines:
-        if _CODE_START.match(line):
-            break
-        if _UNDERLINE.match(line) or _DIRECTIVE.match(line) or _FIELD.match(line):
-            yield from _finish(paragraph)
-            paragraph = []
-            continue
-        item = _LIST_ITEM.match(line) or _ARGUMENT.match(line)
-        if item:
-            yield from _finish(paragraph)
-            paragraph = [line[item.end() :]]
-        else:
-            paragraph.append(line)
-    yield from _finish(paragraph)
-
-
-def _finish(lines: list[str]) -> Iterator[str]:
-    text = _SPACE.sub(" ", " ".join(lines)).strip()
-    text = _ROLE.sub(r"\1", text)
-    text = _LINK.sub(lambda match: match.group(1) or match.group(2), text)
-    text = _URL.sub("", _QUOTES.sub("", text))
-    text = _SPACE.sub(" ", text).strip()
-    if len(text.split()) >= _MIN_WORDS and _ENDS.search(text):
-        yield text
-
-
-def _is_sentence(text: str) -> bool:
-    """Whether most of a text is words, and it begins and ends like a sentence."""
-    words = _WORD.findall(text)
-    tokens = text.split()
-    return (
-        len(words) >= _MIN_WORDS
-        and len(words) >= 0.7 * len(tokens)
-        and len(tokens) <= 120
-        and text[0].isalnum()
-        and _ENDS.search(text) is not None
-        and max(map(len, tokens)) <= 40
-    )

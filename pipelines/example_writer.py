@@ -99,9 +99,7 @@ def _identity(
         "settings": {**dataclasses.asdict(request.settings), **dataclasses.asdict(request.read)},
         "tokenizer": tokenizer_settings,
         "vocabulary_sha256": files.sha256(request.vocab),
-        "inputs": [
-            {**dataclasses.asdict(file), "sha256": files.sha256(file.path)} for file in bar
-        ],
+        "inputs": [{**dataclasses.asdict(file), "sha256": files.sha256(file.path)} for file in bar],
     }
 
 
@@ -202,9 +200,7 @@ def _manifest(
     plan: examples.Plan,
     shards: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    text = {
-        key: sum(summary[key] for summary in splits) for key in splits[0] if key != "chunks"
-    }
+    text = {key: sum(summary[key] for summary in splits) for key in splits[0] if key != "chunks"}
     text["held_out_documents"] = len(plan.held_out_keys)
     text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
     return {
@@ -225,7 +221,7 @@ def _summary(shards: list[dict[str, Any]]) -> dict[str, Any]:
     total = {
         key: sum(shard[key] for shard in shards)
         for key in (shards[0] if shards else ())
-        if key not in ("file", "held_out", "max_seq_length")
+        if key not in ("file", "held_out", "bytes", "max_seq_length")
     }
     records, predictions = total.get("records", 0), total.get("predictions", 0)
     if records:
@@ -235,5 +231,7 @@ def _summary(shards: list[dict[str, Any]]) -> dict[str, Any]:
         total["predictions_per_token"] = predictions / total["tokens"]
         for outcome in ("masked", "random_token", "kept"):
             total[f"{outcome}_share"] = total[outcome] / predictions
-    total["shards"] = [{"file": shard["file"], "records": shard["records"]} for shard in shards]
+    total["shards"] = [
+        {key: shard[key] for key in ("file", "records", "bytes")} for shard in shards
+    ]
     return total

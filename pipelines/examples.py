@@ -13,7 +13,8 @@ from pipelines.errors import InputError
 
 _BLOCK = 4096
 _MIN_SECTIONS_PER_SHARD = 64
-_SHARD_TOKENS = 2_000_000
+_SHARD_TOKENS = 500_000
+_MAX_SHARDS = 2048  # of the largest corpora; their shards are larger
 _MIN_DOCUMENTS_TO_HOLD_OUT = 20
 
 
@@ -108,7 +109,8 @@ def plan_shards(index: np.ndarray, settings: ExampleSettings) -> Plan:
     held_out = _held_out_keys(keys, settings)
     train = index[~np.isin(index["key"], held_out)]
     tokens = int(train["tokens"].sum(dtype=np.int64))
-    count = max(1, min(tokens // _SHARD_TOKENS, len(train) // _MIN_SECTIONS_PER_SHARD))
+    count = min(tokens // _SHARD_TOKENS, len(train) // _MIN_SECTIONS_PER_SHARD, _MAX_SHARDS)
+    count = max(1, count)
     while count > 1 and not _every_shard_has_two_documents(train, count):
         count //= 2
     shards = [
@@ -202,7 +204,8 @@ def write_shard(
             _add_statistics(statistics, sequences, predictions)
             for record in encoding.encode(sequences, predictions, settings.has_next_sentence):
                 writer.write(record)
-    summary = {"file": shard.file, "held_out": shard.held_out, **statistics}
+    size = files.gfile.stat(path).length
+    summary = {"file": shard.file, "held_out": shard.held_out, "bytes": size, **statistics}
     files.write_json(shard_summary_path(output, shard), summary)
     return summary
 

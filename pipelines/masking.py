@@ -159,9 +159,7 @@ def _mask(
             first = starts[draw]
             end = first + 1
             if whole_word:
-                while (
-                    end < length - 1 and end != a_lengths[row] - 1 and is_suffix[sequence[end]]
-                ):
+                while end < length - 1 and end != a_lengths[row] - 1 and is_suffix[sequence[end]]:
                     end += 1
             if found + end - first > wanted:
                 continue

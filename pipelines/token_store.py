@@ -70,10 +70,9 @@ def tokenize_split(
     path = summary_path(folder, split_index)
     if files.gfile.exists(path):
         return files.read_json(path)
-    summary = {
-        name: 0
-        for name in ("chunks", "characters", "documents", "sentences", "tokens", "unknown_tokens")
-    }
+    summary = dict.fromkeys(
+        ("chunks", "characters", "documents", "sentences", "tokens", "unknown_tokens"), 0
+    )
     summary["one_sentence_documents"] = 0
     sections: list[TokenizedSection] = []
     size = 0
@@ -201,7 +200,9 @@ class TokenStore:
         self, base: str, index: np.ndarray, first: int, end: int, wanted: np.ndarray
     ) -> Iterator[TokenizedSection]:
         rows = index[first:end]
-        lengths = _read_range(f"{base}.sentences", np.dtype(np.uint32), index["sentences"], first, end)
+        lengths = _read_range(
+            f"{base}.sentences", np.dtype(np.uint32), index["sentences"], first, end
+        )
         ids = _read_range(f"{base}.ids", self._dtype, index["tokens"], first, end)
         sentence_ends = np.cumsum(rows["sentences"], dtype=np.int64)
         token_ends = np.cumsum(rows["tokens"], dtype=np.int64)

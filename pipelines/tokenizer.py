@@ -12,28 +12,19 @@ splits into words with these steps, in this order:
 5. WordPiece each word, longest match first; a word with a character that no
    piece covers, or of more than 200 characters, is [UNK].
 
-Steps 2, 4 and 5 are one op of tensorflow_text. Unicode categories are those
-of the running Python; where TensorFlow's Unicode tables are newer or older,
-the steps before correct for it.
+Steps 2, 4 and 5 are one op of tensorflow_text.
 """
 
-import functools
-import itertools
-import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines import vocabulary
+from pipelines import normalizer, vocabulary
 from pipelines.errors import InputError
 
 MAX_CHARACTERS_PER_WORD = 200
 _MAX_UTF8_BYTES = 4
-# Stands for every code point that Unicode has not assigned: no vocabulary holds it.
-_UNASSIGNED = "\U0010ffff"
-# Text that only lower-casing can change, and where bytes are characters.
-_PLAIN = r"[\t\n\r -~]*"
 
 
 class BertTokenizer(tf.Module):
@@ -66,8 +57,9 @@ class BertTokenizer(tf.Module):
         super().__init__(name="bert_tokenizer")
         vocabulary.check(tokens, "the vocabulary")
         self.vocabulary = tuple(tokens)
-        self.lower_case = lower_case
-        self.strip_accents = lower_case if strip_accents is None else strip_accents
+        if strip_accents is None:
+            strip_accents = lower_case
+        self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(tokens))
         self._max_characters = max_characters_per_word
         ids = {token: index for index, token in enumerate(tokens)}
         self.pad_id = ids["[PAD]"]
@@ -82,18 +74,14 @@ class BertTokenizer(tf.Module):
             max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
             lower_case_nfd_strip_accents=False,
         )
-        # A word with an unassigned character is [UNK] unless the vocabulary has that character.
-        known = "".join({c for c in "".join(tokens) if _is_unassigned(c)})
-        self._unassigned = _character_class(_is_unassigned, without=known)
-        # Marks go before lower-casing too: TensorFlow's tables lack the newest ones, and would
-        # give a sigma next to one of them the wrong form.
-        dropped = (_is_dropped, _is_mark) if self.strip_accents else (_is_dropped,)
-        self._dropped = _character_class(*dropped)
 
     @property
     def settings(self) -> dict[str, bool]:
         """What, beside the vocabulary, decides the ids; kept in every manifest."""
-        return {"lower_case": self.lower_case, "strip_accents": self.strip_accents}
+        return {
+            "lower_case": self.normalize.lower_case,
+            "strip_accents": self.normalize.strip_accents,
+        }
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Returns the ids of the pieces, int32 [batch, (pieces)], of string [batch] texts."""
@@ -124,39 +112,13 @@ class BertTokenizer(tf.Module):
             lambda: self._tokenize_long_words(normalized),
             lambda: self._wordpiece.tokenize_with_offsets(normalized),
         )
-        plain = tf.reduce_all(tf.strings.regex_full_match(texts, _PLAIN))
+        plain = tf.reduce_all(normalizer.is_plain(texts))
         starts, ends = tf.cond(
             plain,
             lambda: (starts, ends),
             lambda: self._original_offsets(texts, starts, ends),
         )
         return ids, starts, ends
-
-    def normalize(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
-        """Applies steps 1 and 3 above to string [batch] texts."""
-        texts = tf.convert_to_tensor(texts, tf.string)
-        plain = tf.strings.regex_full_match(texts, _PLAIN)
-        rows = tf.where(~plain)
-        others = self._normalize_unicode(tf.gather_nd(texts, rows))
-        if self.lower_case:
-            texts = tf.strings.lower(texts)  # ASCII only, and fast
-        return tf.tensor_scatter_nd_update(texts, rows, others)
-
-    def _normalize_unicode(self, texts: tf.Tensor) -> tf.Tensor:
-        valid = tf.reduce_all(tf.strings.regex_full_match(texts, "(?s).*"))
-        texts = tf.cond(  # bad bytes to U+FFFD, which is dropped next
-            valid,
-            lambda: texts,
-            lambda: tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8"),
-        )
-        texts = tf.strings.regex_replace(texts, self._dropped, "")
-        texts = tf.strings.regex_replace(texts, self._unassigned, _UNASSIGNED)
-        if self.lower_case:
-            texts = _lower(texts)
-        if self.strip_accents:
-            texts = tf_text.normalize_utf8(texts, "NFD")
-            texts = tf.strings.regex_replace(texts, _character_class(_is_mark), "")
-        return texts
 
     def _may_have_long_words(self, normalized: tf.Tensor) -> tf.Tensor:
         pattern = rf"(?s).*[^ \t\r\n]{{{self._max_characters + 1}}}.*"
@@ -209,7 +171,7 @@ class BertTokenizer(tf.Module):
         characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8")
         flat = characters.flat_values
         normalized = tf.cast(tf.strings.length(self.normalize(flat)), tf.int64)
-        is_mark = (normalized == 0) & tf.strings.regex_full_match(flat, _character_class(_is_mark))
+        is_mark = (normalized == 0) & normalizer.is_mark(flat)
 
         # Positions run on through the whole batch; rows are taken off again at the end.
         text_end = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64))
@@ -234,70 +196,9 @@ class BertTokenizer(tf.Module):
         return starts.with_flat_values(new_starts), ends.with_flat_values(new_ends)
 
 
-def _is_dropped(character: str) -> bool:
-    if character in "\t\n\r":
-        return False
-    return character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf")
-
-
-def _is_mark(character: str) -> bool:
-    return unicodedata.category(character) == "Mn"
-
-
-def _is_unassigned(character: str) -> bool:
-    return unicodedata.category(character) == "Cn"
-
-
-def _lower(texts: tf.Tensor) -> tf.Tensor:
-    """Lower-cases as Python does, also what TensorFlow's tables do not have yet."""
-    missing = _letters_that_tensorflow_does_not_lower()
-    if missing:
-        some = rf"(?s).*[{''.join(missing)}].*"
-        texts = tf.cond(
-            tf.reduce_any(tf.strings.regex_full_match(texts, some)),
-            lambda: functools.reduce(
-                lambda text, c: tf.strings.regex_replace(text, c, c.lower()), missing, texts
-            ),
-            lambda: texts,
-        )
-    return tf.strings.lower(texts, encoding="utf-8")
-
-
-@functools.cache
-def _letters_that_tensorflow_does_not_lower() -> list[str]:
-    letters = [c for c in map(chr, range(0x80, 0x110000)) if c.lower() != c]
-    with tf.init_scope():
-        lowered = tf.strings.lower(tf.constant(letters), encoding="utf-8").numpy()
-    return [c for c, low in zip(letters, lowered, strict=True) if low.decode() != c.lower()]
-
-
-@functools.cache
-def _code_point_ranges(predicate: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """The ranges of code points, surrogates left out, that hold a predicate."""
-    ranges: list[tuple[int, int]] = []
-    for code_point in range(0x110000):
-        if 0xD800 <= code_point < 0xE000 or not predicate(chr(code_point)):
-            continue
-        if ranges and ranges[-1][1] == code_point - 1:
-            ranges[-1] = (ranges[-1][0], code_point)
-        else:
-            ranges.append((code_point, code_point))
-    return ranges
-
-
-def _character_class(*predicates: Callable[[str], bool], without: str = "") -> str:
-    """An RE2 character class: what holds any of the predicates, less some characters."""
-    ranges = []
-    for low, high in itertools.chain.from_iterable(map(_code_point_ranges, predicates)):
-        for character in sorted(c for c in without if low <= ord(c) <= high):
-            ranges.append((low, ord(character) - 1))
-            low = ord(character) + 1
-        ranges.append((low, high))
-    pieces = (f"\\x{{{low:x}}}-\\x{{{high:x}}}" for low, high in ranges if low <= high)
-    return "[" + "".join(pieces) + "]"
-
-
-def load(path: str, lower_case: bool | None = None, strip_accents: bool | None = None):
+def load(
+    path: str, lower_case: bool | None = None, strip_accents: bool | None = None
+) -> BertTokenizer:
     """Loads the tokenizer of a vocab.txt.
 
     Args:

@@ -69,15 +69,6 @@ def save(tokens: Sequence[str], path: str) -> None:
     files.write_text(path, "".join(f"{token}\n" for token in tokens))
 
 
-def count_words(batches: Iterable[tf.Tensor]) -> collections.Counter[str]:
-    """Counts white-space separated words in string [batch] tensors of normalized text."""
-    words: collections.Counter[str] = collections.Counter()
-    for batch in batches:
-        for text in batch.numpy():
-            words.update(text.decode("utf-8").split())
-    return words
-
-
 def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> list[str]:
     """Learns a WordPiece vocabulary from words and their counts.
 
@@ -85,7 +76,7 @@ def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> 
     sorted so that the same counts give the same vocabulary.
 
     Args:
-      words: counts of words, as `count_words` gives them.
+      words: counts of words, as `word_counts.count_words` gives them.
       size: number of tokens, special ones included.
       coverage: share of all running characters that the vocabulary must cover;
         at 1.0 it covers every character seen, in every place it was seen.
@@ -102,7 +93,8 @@ def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> 
             f"not fit a vocabulary of {size}: raise the size, or leave rare characters to [UNK] "
             "with --character_coverage=0.9995."
         )
-    pieces = _train(words, size, {piece.removeprefix("##") for piece in alphabet})
+    # The trainer counts the alphabet in its own way, so it is asked for more than is kept.
+    pieces = _train(words, size + len(alphabet), {piece.removeprefix("##") for piece in alphabet})
     merged = [piece for piece in pieces if len(piece.removeprefix("##")) > 1]
     room = size - len(SPECIAL_TOKENS) - len(alphabet)
     return [*SPECIAL_TOKENS, *sorted(alphabet), *merged[:room]]

@@ -1,6 +1,6 @@
-"""Writes pre-training examples: text and a vocabulary in, TFRecords out.
+r"""Writes pre-training examples: text and a vocabulary in, TFRecords out.
 
-  python -m pipelines.write_examples --input='corpus/*.txt' --vocab=vocab.txt \\
+python -m pipelines.write_examples --input='corpus/*.txt' --vocab=vocab.txt \\
       --output=tfrecords/pretraining
 """
 

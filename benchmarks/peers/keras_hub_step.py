@@ -98,7 +98,7 @@ def main() -> None:
         model.fit(dataset, steps_per_epoch=total, verbose=0, callbacks=[clock])
     else:
         for step in range(total):
-            loss=model.train_on_batch(*batch)
+            loss = model.train_on_batch(*batch)
             clock.on_train_batch_end(step)
         print(loss, file=sys.stderr)
     seconds = np.diff(clock.times)[args.warmup :].tolist()

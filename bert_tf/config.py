@@ -1,0 +1,126 @@
+"""The configuration of a BERT model: bert_config.json as a dataclass."""
+
+import dataclasses
+from typing import Any
+
+from pipelines import files
+from pipelines.errors import InputError
+
+ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig:
+    """One field for each key of bert_config.json, defaults as BERT-Base uncased."""
+
+    vocab_size: int = 30522  # tokens
+    hidden_size: int = 768  # width of the encoder (H)
+    num_hidden_layers: int = 12  # Transformer blocks (L)
+    num_attention_heads: int = 12  # heads (A); hidden_size must be a multiple
+    intermediate_size: int = 3072  # width of the feed-forward layer, 4 H in the paper
+    hidden_act: str = (
+        "gelu"  # "gelu" and "gelu_tanh": with tanh, as google-research/bert; "gelu_erf"
+    )
+    hidden_dropout_prob: float = 0.1  # of embeddings and of each sub-layer's output
+    attention_probs_dropout_prob: float = 0.1  # of attention probabilities
+    max_position_embeddings: int = 512  # the longest sequence
+    type_vocab_size: int = 2  # segments
+    initializer_range: float = 0.02  # standard deviation of the truncated normal
+    layer_norm_eps: float = 1e-12  # added to the variance
+
+    def __post_init__(self):
+        for name in (
+            "vocab_size",
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "max_position_embeddings",
+            "type_vocab_size",
+        ):
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be 1 or more.")
+        if self.hidden_size % self.num_attention_heads:
+            raise InputError(
+                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
+                f"{self.num_attention_heads}."
+            )
+        if self.hidden_act not in ACTIVATIONS:
+            raise InputError(
+                f"hidden_act {self.hidden_act!r} is unknown; use one of {', '.join(ACTIVATIONS)}."
+            )
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], name: str = "the configuration") -> "BertConfig":
+        """Makes a configuration of the keys of bert_config.json.
+
+        Keys that other programs add are let through if they are known.
+
+        Raises:
+          InputError: an unknown key, or a value that makes no sense.
+        """
+        fields = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(values.keys() - fields - _FOREIGN_KEYS)
+        if unknown:
+            raise InputError(
+                f"{name}: unknown key {', '.join(map(repr, unknown))}; the keys are "
+                f"{', '.join(sorted(fields))}."
+            )
+        try:
+            return cls(**{key: value for key, value in values.items() if key in fields})
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
+
+    @classmethod
+    def load(cls, path: str) -> "BertConfig":
+        """Reads a bert_config.json.
+
+        Raises:
+          InputError: the file is missing, not JSON, or `from_dict` fails.
+        """
+        values = files.read_json(path)
+        if not isinstance(values, dict):
+            raise InputError(f"{path}: not a JSON object.")
+        return cls.from_dict(values, path)
+
+    @classmethod
+    def named(cls, name: str, **changes: Any) -> "BertConfig":
+        """A published size, from "tiny" (2/128) to "large" (24/1024).
+
+        Raises:
+          InputError: the name is unknown.
+        """
+        if name not in SIZES:
+            raise InputError(f"model {name!r} is unknown; use {', '.join(SIZES)}, or a file.")
+        layers, hidden = SIZES[name]
+        size = {
+            "num_hidden_layers": layers,
+            "hidden_size": hidden,
+            "num_attention_heads": hidden // 64,
+            "intermediate_size": 4 * hidden,
+        }
+        return cls(**(size | changes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys and values of bert_config.json."""
+        return dataclasses.asdict(self)
+
+    def save(self, path: str) -> None:
+        """Writes a bert_config.json."""
+        files.write_json(path, self.to_dict())
+
+
+# Layers and width of the published sizes (Turc et al. 2019, Devlin et al. 2018).
+SIZES = {
+    "tiny": (2, 128),
+    "mini": (4, 256),
+    "small": (4, 512),
+    "medium": (8, 512),
+    "base": (12, 768),
+    "large": (24, 1024),
+}
+
+# Keys of released configurations that do not concern the encoder.
+_FOREIGN_KEYS = frozenset(
+    ["architectures", "attention_probs_dropout", "classifier_dropout", "directionality", "do_lower_case", "finetuning_task", "gradient_checkpointing", "id2label", "is_decoder", "label2id", "language", "model_type", "name", "num_labels", "output_attentions", "output_hidden_states", "output_past", "pad_token_id", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "position_embedding_type", "pruned_heads", "torch_dtype", "torchscript", "transformers_version", "use_bfloat16", "use_cache", "_name_or_path", "_num_labels"]
+)

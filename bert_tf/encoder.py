@@ -1,0 +1,125 @@
+"""The bidirectional Transformer encoder."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.layers import Dense, Embeddings, TransformerBlock
+
+# Added to the attention scores of positions that may not be attended to.
+_MASKED = -1e9
+_SEEDS_PER_BLOCK = 3
+
+
+class BertEncoder(keras.Model):
+    """BERT without heads.
+
+    >>> encoder = BertEncoder(BertConfig.named("tiny"))
+    >>> ids = tf.constant([[101, 7592, 102]])
+    >>> outputs = encoder({"input_word_ids": ids, "input_mask": tf.ones_like(ids),
+    ...                    "input_type_ids": tf.zeros_like(ids)})
+    >>> outputs["sequence_output"].shape
+    TensorShape([1, 3, 128])
+
+    Args:
+      config: the configuration.
+      causal: let each position attend to itself and those before it only (the
+        left-to-right model of the paper's section 5.1).
+    """
+
+    def __init__(self, config: BertConfig, causal: bool = False, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.config = config
+        self.causal = causal
+        policy = self.dtype_policy
+        self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
+        self.blocks = [
+            TransformerBlock(config, name=f"block_{index}", dtype=policy)
+            for index in range(config.num_hidden_layers)
+        ]
+        self.pooler = Dense(
+            config.hidden_size, config.initializer_range, name="pooler", dtype=policy
+        )
+        self.build()
+
+    def build(self, input_shape: object = None) -> None:
+        """Creates all variables; their shapes do not depend on the input."""
+        if self.built:
+            return
+        width = (None, self.config.hidden_size)
+        self.embeddings.build((None, None))
+        for block in self.blocks:
+            block.build(width)
+        self.pooler.build(width)
+        self.built = True
+
+    def call(
+        self,
+        inputs: dict[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> dict[str, tf.Tensor | list[tf.Tensor]]:
+        """Encodes a batch.
+
+        Args:
+          inputs: int32 [batch, length] each: `input_word_ids`, `input_mask` (1
+            for tokens, 0 for padding) and `input_type_ids` (segments).
+          training: whether to drop out.
+          dropout_seed: int32 scalar; the same seed drops the same elements.
+            None: drawn from TensorFlow's global generator.
+
+        Returns:
+          `sequence_output` [batch, length, hidden_size]; `pooled_output`
+          [batch, hidden_size], tanh of a linear map of [CLS]; `encoder_outputs`,
+          the output of each block, as `sequence_output`; `attention_probs`,
+          that of each block, [batch, heads, length, length]; all of the
+          compute dtype.
+        """
+        word_ids = tf.cast(inputs["input_word_ids"], tf.int32)
+        shape = tf.shape(word_ids)
+        seeds = self._seeds(dropout_seed) if training else None
+        x = self.embeddings(
+            word_ids,
+            tf.cast(inputs["input_type_ids"], tf.int32),
+            seed=None if seeds is None else seeds[0],
+        )
+        bias = self._mask_bias(inputs["input_mask"])
+        outputs, probabilities = [], []
+        for index, block in enumerate(self.blocks):
+            first = 1 + index * _SEEDS_PER_BLOCK
+            seed = None if seeds is None else seeds[first : first + _SEEDS_PER_BLOCK]
+            x, attended = block(x, bias, seed=seed)
+            outputs.append(tf.reshape(x, [shape[0], shape[1], self.config.hidden_size]))
+            probabilities.append(attended)
+        first_tokens = outputs[-1][:, 0]
+        return {
+            "sequence_output": outputs[-1],
+            "pooled_output": tf.tanh(self.pooler(first_tokens)),
+            "encoder_outputs": outputs,
+            "attention_probs": probabilities,
+        }
+
+    def _mask_bias(self, mask: tf.Tensor) -> tf.Tensor:
+        visible = tf.cast(mask, tf.float32)[:, tf.newaxis, tf.newaxis, :]
+        if self.causal:
+            length = tf.shape(mask)[1]
+            visible *= tf.linalg.band_part(tf.ones([length, length]), -1, 0)
+        return (1.0 - visible) * _MASKED
+
+    def _seeds(self, seed: tf.Tensor | None) -> tf.Tensor:
+        """One seed for each dropout of the model, int32 [seeds]."""
+        if seed is None:
+            seed = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
+        count = 1 + _SEEDS_PER_BLOCK * len(self.blocks)
+        return tf.random.stateless_uniform(
+            [count], tf.stack([seed, 0]), minval=None, maxval=None, dtype=tf.int32
+        )
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return super().get_config() | {"config": self.config.to_dict(), "causal": self.causal}
+
+    @classmethod
+    def from_config(cls, config: dict, custom_objects: dict | None = None) -> "BertEncoder":
+        """Makes an encoder of what `get_config` gave."""
+        return cls(**(config | {"config": BertConfig.from_dict(config["config"])}))

@@ -1,0 +1,84 @@
+"""The two heads of pre-training (paper, section 3.1)."""
+
+import tensorflow as tf
+
+from bert_tf import ops
+from bert_tf.config import BertConfig
+from bert_tf.layers import Dense, LayerNorm
+from bert_tf.layers.base import Layer
+
+
+class MaskedLMHead(Layer):
+    """Logits over the vocabulary, by the word embeddings (output tied to input).
+
+    Args:
+      config: sizes and activation.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.transform = Dense(
+            config.hidden_size, config.initializer_range, name="transform", dtype=policy
+        )
+        self.norm = LayerNorm(config.layer_norm_eps, name="norm", dtype=policy)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Builds the transform and creates the output bias [vocab_size]."""
+        self.transform.build(input_shape)
+        self.norm.build(input_shape)
+        self.bias = self.add_weight(
+            name="output_bias",
+            shape=(self.config.vocab_size,),
+            initializer="zeros",
+        )
+
+    def call(self, x: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
+        """Returns the logits without their bias.
+
+        Args:
+          x: [rows, hidden_size], encoder outputs at the positions to predict.
+          word_embeddings: [vocab_size, hidden_size], the encoder's.
+
+        Returns:
+          [rows, vocab_size], compute dtype; `bias` is yet to be added.
+        """
+        inner = self.transform(x, add_bias=False)
+        bias = tf.convert_to_tensor(self.transform.bias)
+        inner = self.norm(ops.bias_activation(inner, bias, self.config.hidden_act))
+        table = tf.cast(tf.convert_to_tensor(word_embeddings), inner.dtype)
+        return tf.matmul(inner, table, transpose_b=True)
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return super().get_config() | {"config": self.config.to_dict()}
+
+    @classmethod
+    def from_config(cls, config: dict) -> "MaskedLMHead":
+        """Makes the head of what `get_config` gave."""
+        return cls(**(config | {"config": BertConfig.from_dict(config["config"])}))
+
+
+class NextSentenceHead(Dense):
+    """Two logits of [CLS]: 0, B follows A; 1, B is a random segment."""
+
+    def __init__(self, initializer_range: float = 0.02, **kwargs):
+        kwargs.pop("units", None)
+        super().__init__(2, initializer_range, **kwargs)
+
+
+def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Takes the vectors at some positions of each sequence.
+
+    Args:
+      sequence: [batch, length, width].
+      positions: int32 [batch, count].
+
+    Returns:
+      [batch * count, width].
+    """
+    shape = tf.shape(sequence)
+    first = tf.range(shape[0])[:, tf.newaxis] * shape[1]
+    flat = tf.reshape(sequence, [-1, sequence.shape[-1]])
+    return tf.gather(flat, tf.reshape(positions + first, [-1]))

@@ -1,0 +1,196 @@
+"""Pre-training objectives: how outputs become a loss, and what is counted of it.
+
+An objective holds the encoder and its heads. Its loss is a sum over the
+examples it is given, divided by totals that the caller supplies, so that any
+split of a batch (over replicas, over accumulation steps) gives the same loss.
+"""
+
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from bert_tf import heads, ops
+from bert_tf.config import BertConfig
+from bert_tf.encoder import BertEncoder
+from pipelines.errors import InputError
+from pipelines.examples import Objective
+
+
+class Counts(NamedTuple):
+    """What one batch adds to the metrics, float32 scalars, summed over its examples."""
+
+    masked_lm_loss: tf.Tensor
+    masked_lm_correct: tf.Tensor
+    masked_lm_total: tf.Tensor
+    next_sentence_loss: tf.Tensor
+    next_sentence_correct: tf.Tensor
+    next_sentence_total: tf.Tensor
+
+
+class Metrics(NamedTuple):
+    """Means of `Counts`; NaN where an objective has no such part."""
+
+    loss: float
+    masked_lm_loss: float  # nats a token
+    masked_lm_accuracy: float
+    next_sentence_loss: float  # nats
+    next_sentence_accuracy: float
+
+    @classmethod
+    def of(cls, counts: "Counts") -> "Metrics":
+        """Divides summed counts."""
+        values = Counts(*(float(value) for value in counts))
+
+        def mean(value: float, total: float) -> float:
+            return value / total if total else float("nan")
+
+        masked = mean(values.masked_lm_loss, values.masked_lm_total)
+        following = mean(values.next_sentence_loss, values.next_sentence_total)
+        return cls(
+            sum(loss for loss in (masked, following) if loss == loss),
+            masked,
+            mean(values.masked_lm_correct, values.masked_lm_total),
+            following,
+            mean(values.next_sentence_correct, values.next_sentence_total),
+        )
+
+
+class PretrainingModel(keras.Model):
+    """Encoder and heads for one of the objectives.
+
+    Args:
+      config: the encoder's configuration.
+      objective: which of masked LM, next-sentence prediction and
+        left-to-right LM to train.
+    """
+
+    def __init__(self, config: BertConfig, objective: Objective = Objective.MLM_NSP, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.objective = Objective(objective)
+        self.config = config
+        policy = self.dtype_policy
+        causal = self.objective is Objective.LEFT_TO_RIGHT
+        self.encoder = BertEncoder(config, causal, name="encoder", dtype=policy)
+        self.masked_lm = heads.MaskedLMHead(config, name="masked_lm", dtype=policy)
+        self.masked_lm.build((None, config.hidden_size))
+        self.next_sentence = None
+        if self.objective is Objective.MLM_NSP:
+            self.next_sentence = heads.NextSentenceHead(
+                config.initializer_range, name="next_sentence", dtype=policy
+            )
+            self.next_sentence.build((None, config.hidden_size))
+        self.built = True
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The names of the features that the objective needs, beside the encoder's inputs."""
+        if self.objective is Objective.LEFT_TO_RIGHT:
+            return frozenset()
+        names = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
+        return frozenset(names | ({"next_sentence_labels"} if self.next_sentence else set()))
+
+    def check_features(self, names: frozenset[str], place: str) -> None:
+        """Raises InputError unless examples have what the objective needs."""
+        missing = self.features - names
+        if missing:
+            raise InputError(
+                f"{place}: the examples lack {', '.join(sorted(missing))}, which objective "
+                f"{self.objective} needs; write them with --objective={self.objective}."
+            )
+
+    def call(self, inputs: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
+        """Returns float32 logits: `masked_lm` [batch, predictions, vocab] and `next_sentence`.
+
+        Masked-LM logits are those at `masked_lm_positions`, int32 [batch,
+        predictions], or at every position where that is not given.
+        """
+        outputs = self.encoder(inputs, training=training)
+        sequence = outputs["sequence_output"]
+        positions = inputs.get("masked_lm_positions")
+        count = tf.shape(sequence)[1] if positions is None else tf.shape(positions)[1]
+        logits = self._masked_lm_logits(sequence, positions)
+        logits = tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.masked_lm.bias)
+        result = {"masked_lm": tf.reshape(logits, [-1, count, self.config.vocab_size])}
+        if self.next_sentence is not None:
+            logits = self.next_sentence(outputs["pooled_output"])
+            result["next_sentence"] = tf.cast(logits, tf.float32)
+        return result
+
+    def totals(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        """The number of tokens and of sentence pairs to predict in a batch, float32 scalars."""
+        _, _, weights = self._labels(batch)
+        pairs = tf.shape(batch["input_word_ids"])[0] if self.next_sentence else 0
+        return tf.reduce_sum(weights), tf.cast(pairs, tf.float32)
+
+    def pretraining_loss(
+        self,
+        batch: dict[str, tf.Tensor],
+        totals: tuple[tf.Tensor, tf.Tensor],
+        training: bool,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, Counts]:
+        """The loss of a batch, or of a part of one, and its counts.
+
+        Args:
+          batch: features as `pipelines.reader` gives them.
+          totals: of the whole batch, as `totals` gives them: the divisors.
+          training: whether to drop out.
+          dropout_seed: int32 scalar.
+
+        Returns:
+          The float32 loss: mean negative log-likelihood of the tokens to predict
+          plus that of the next-sentence labels; and the counts.
+        """
+        outputs = self.encoder(batch, training=training, dropout_seed=dropout_seed)
+        positions, labels, weights = self._labels(batch)
+        logits = self._masked_lm_logits(outputs["sequence_output"], positions)
+        bias = tf.convert_to_tensor(self.masked_lm.bias)
+        losses = ops.softmax_cross_entropy(logits, bias, labels) * weights
+        guesses = tf.argmax(tf.cast(logits, tf.float32) + bias, -1, tf.int32)
+        correct = tf.cast(guesses == labels, tf.float32) * weights
+        zero = tf.constant(0.0)
+        counts = [tf.reduce_sum(losses), tf.reduce_sum(correct), tf.reduce_sum(weights)]
+        loss = tf.math.divide_no_nan(counts[0], totals[0])
+        if self.next_sentence is None:
+            return loss, Counts(*counts, zero, zero, zero)
+        pair_labels = batch["next_sentence_labels"]
+        logits = self.next_sentence(outputs["pooled_output"], add_bias=False)
+        bias = tf.convert_to_tensor(self.next_sentence.bias)
+        losses = ops.softmax_cross_entropy(logits, bias, pair_labels)
+        guesses = tf.argmax(tf.cast(logits, tf.float32) + bias, -1, tf.int32)
+        correct = tf.cast(guesses == pair_labels, tf.float32)
+        counts += [tf.reduce_sum(losses), tf.reduce_sum(correct)]
+        counts.append(tf.cast(tf.size(pair_labels), tf.float32))
+        return loss + tf.math.divide_no_nan(counts[3], totals[1]), Counts(*counts)
+
+    def _masked_lm_logits(self, sequence: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+        """Logits without bias, [rows, vocab_size], at the positions, or at all of them."""
+        if positions is None:
+            rows = tf.reshape(sequence, [-1, self.config.hidden_size])
+        else:
+            rows = heads.gather_positions(sequence, positions)
+        return self.masked_lm(rows, self.encoder.embeddings.word)
+
+    def _labels(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor | None, tf.Tensor, tf.Tensor]:
+        """Positions [batch, count] (None: all), and the labels and weights of each, [rows]."""
+        if self.objective is not Objective.LEFT_TO_RIGHT:
+            names = ("masked_lm_ids", "masked_lm_weights")
+            labels, weights = (tf.reshape(batch[name], [-1]) for name in names)
+            return batch["masked_lm_positions"], labels, weights
+        # Each token is to be predicted at the position before it.
+        labels = tf.pad(batch["input_word_ids"][:, 1:], [[0, 0], [0, 1]])
+        weights = tf.pad(batch["input_mask"][:, 1:], [[0, 0], [0, 1]])
+        return None, tf.reshape(labels, [-1]), tf.cast(tf.reshape(weights, [-1]), tf.float32)
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return super().get_config() | {
+            "config": self.config.to_dict(),
+            "objective": str(self.objective),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict, custom_objects: dict | None = None) -> "PretrainingModel":
+        """Makes a model of what `get_config` gave."""
+        return cls(**(config | {"config": BertConfig.from_dict(config["config"])}))

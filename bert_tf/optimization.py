@@ -1,0 +1,139 @@
+"""The optimizer and the learning-rate schedule of BERT."""
+
+import re
+
+import keras
+import tensorflow as tf
+
+# Neither biases nor LayerNorm weights decay (google-research/bert, optimization.py).
+_NO_DECAY = re.compile(r"bias|gamma|beta")
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly from 0 over the warm-up, then falls linearly to 0 at the last step.
+
+    Args:
+      peak: the learning rate at the end of the warm-up.
+      warmup_steps: length of the warm-up.
+      total_steps: the step at which the rate is 0.
+    """
+
+    def __init__(self, peak: float, warmup_steps: int, total_steps: int):
+        super().__init__()
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self.total_steps = total_steps
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        """The learning rate of the update after `step` updates, float32."""
+        step = tf.cast(step, tf.float32)
+        rising = (step + 1.0) / max(self.warmup_steps, 1)
+        falling = (self.total_steps - step) / max(self.total_steps - self.warmup_steps, 1)
+        return self.peak * tf.clip_by_value(tf.minimum(rising, falling), 0.0, 1.0)
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+        }
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class AdamW(keras.optimizers.Optimizer):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101).
+
+    The decay is part of the update, which the learning rate scales; biases and
+    LayerNorm weights do not decay. One fused operation updates a variable.
+
+    Args:
+      learning_rate: a number or a schedule.
+      decay: weight decay (0.01 in the paper).
+      beta_1: decay rate of the mean of gradients.
+      beta_2: decay rate of the mean of squared gradients.
+      epsilon: added to the root of the latter.
+      bias_correction: False as in the reference; True is steadier in fine-tuning.
+      clip_norm: the most that the global norm of the gradients may be; None: any.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 1e-4,
+        decay: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        bias_correction: bool = False,
+        clip_norm: float | None = 1.0,
+        name: str = "adamw",
+        **kwargs,
+    ):
+        super().__init__(
+            learning_rate=learning_rate, global_clipnorm=clip_norm, name=name, **kwargs
+        )
+        self.decay = decay
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.bias_correction = bias_correction
+
+    def build(self, variables: list[keras.Variable]) -> None:
+        """Creates the two means of each variable."""
+        if self.built:
+            return
+        super().build(variables)
+        self._means = [self.add_variable_from_reference(v, "mean") for v in variables]
+        self._decays = [self.decays(v) for v in variables]
+        self._squares = [self.add_variable_from_reference(v, "square") for v in variables]
+
+    def update_step(
+        self, gradient: tf.Tensor, variable: keras.Variable, learning_rate: tf.Tensor
+    ) -> None:
+        """Updates one variable."""
+        index = self._get_variable_index(variable)
+        rate = tf.cast(learning_rate, tf.float32)
+        if self.bias_correction:
+            step = tf.cast(self.iterations + 1, tf.float32)
+            powers = tf.pow(self.beta_1, step), tf.pow(self.beta_2, step)
+        else:
+            powers = 0.0, 0.0
+        value = _variable(variable)
+        if self._decays[index]:
+            value.assign_sub(rate * self.decay * value)
+        tf.raw_ops.ResourceApplyAdam(
+            var=value.handle,
+            m=_variable(self._means[index]).handle,
+            v=_variable(self._squares[index]).handle,
+            beta1_power=powers[0],
+            beta2_power=powers[1],
+            lr=rate,
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+            grad=tf.convert_to_tensor(gradient),
+            use_locking=True,
+        )
+
+    def decays(self, variable: keras.Variable) -> bool:
+        """Whether weight decay applies to a variable."""
+        return self.decay > 0 and not _NO_DECAY.search(variable.path.rsplit("/", 1)[-1])
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        config = super().get_config()
+        for name in ("weight_decay", "clipnorm", "global_clipnorm", "clipvalue"):
+            config.pop(name, None)
+        return config | {
+            "decay": self.decay,
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "bias_correction": self.bias_correction,
+            "clip_norm": self.global_clipnorm,
+        }
+
+
+def _variable(variable: keras.Variable | tf.Variable) -> tf.Variable:
+    return variable.value if isinstance(variable, keras.Variable) else variable
