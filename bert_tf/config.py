@@ -122,5 +122,38 @@ SIZES = {
 
 # Keys of released configurations that do not concern the encoder.
 _FOREIGN_KEYS = frozenset(
-    ["architectures", "attention_probs_dropout", "classifier_dropout", "directionality", "do_lower_case", "finetuning_task", "gradient_checkpointing", "id2label", "is_decoder", "label2id", "language", "model_type", "name", "num_labels", "output_attentions", "output_hidden_states", "output_past", "pad_token_id", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "position_embedding_type", "pruned_heads", "torch_dtype", "torchscript", "transformers_version", "use_bfloat16", "use_cache", "_name_or_path", "_num_labels"]
+    [
+        "architectures",
+        "attention_probs_dropout",
+        "classifier_dropout",
+        "directionality",
+        "do_lower_case",
+        "finetuning_task",
+        "gradient_checkpointing",
+        "id2label",
+        "is_decoder",
+        "label2id",
+        "language",
+        "model_type",
+        "name",
+        "num_labels",
+        "output_attentions",
+        "output_hidden_states",
+        "output_past",
+        "pad_token_id",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+        "position_embedding_type",
+        "pruned_heads",
+        "torch_dtype",
+        "torchscript",
+        "transformers_version",
+        "use_bfloat16",
+        "use_cache",
+        "_name_or_path",
+        "_num_labels",
+    ]
 )

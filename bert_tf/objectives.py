@@ -109,8 +109,7 @@ class PretrainingModel(keras.Model):
         sequence = outputs["sequence_output"]
         positions = inputs.get("masked_lm_positions")
         count = tf.shape(sequence)[1] if positions is None else tf.shape(positions)[1]
-        logits = self._masked_lm_logits(sequence, positions)
-        logits = tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.masked_lm.bias)
+        logits = self.token_logits(self._rows(sequence, positions))
         result = {"masked_lm": tf.reshape(logits, [-1, count, self.config.vocab_size])}
         if self.next_sentence is not None:
             logits = self.next_sentence(outputs["pooled_output"])
@@ -123,7 +122,7 @@ class PretrainingModel(keras.Model):
         pairs = tf.shape(batch["input_word_ids"])[0] if self.next_sentence else 0
         return tf.reduce_sum(weights), tf.cast(pairs, tf.float32)
 
-    def pretraining_loss(
+    def batch_loss(
         self,
         batch: dict[str, tf.Tensor],
         totals: tuple[tf.Tensor, tf.Tensor],
@@ -144,7 +143,8 @@ class PretrainingModel(keras.Model):
         """
         outputs = self.encoder(batch, training=training, dropout_seed=dropout_seed)
         positions, labels, weights = self._labels(batch)
-        logits = self._masked_lm_logits(outputs["sequence_output"], positions)
+        rows = self._rows(outputs["sequence_output"], positions)
+        logits = self.masked_lm(rows, self.encoder.embeddings.word)
         bias = tf.convert_to_tensor(self.masked_lm.bias)
         losses = ops.softmax_cross_entropy(logits, bias, labels) * weights
         guesses = tf.argmax(tf.cast(logits, tf.float32) + bias, -1, tf.int32)
@@ -164,13 +164,16 @@ class PretrainingModel(keras.Model):
         counts.append(tf.cast(tf.size(pair_labels), tf.float32))
         return loss + tf.math.divide_no_nan(counts[3], totals[1]), Counts(*counts)
 
-    def _masked_lm_logits(self, sequence: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
-        """Logits without bias, [rows, vocab_size], at the positions, or at all of them."""
+    def token_logits(self, rows: tf.Tensor) -> tf.Tensor:
+        """Float32 logits [rows, vocab_size] of encoder outputs [rows, hidden_size]."""
+        logits = self.masked_lm(rows, self.encoder.embeddings.word)
+        return tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.masked_lm.bias)
+
+    def _rows(self, sequence: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+        """Encoder outputs at the positions, or at all of them, [rows, hidden_size]."""
         if positions is None:
-            rows = tf.reshape(sequence, [-1, self.config.hidden_size])
-        else:
-            rows = heads.gather_positions(sequence, positions)
-        return self.masked_lm(rows, self.encoder.embeddings.word)
+            return tf.reshape(sequence, [-1, self.config.hidden_size])
+        return heads.gather_positions(sequence, positions)
 
     def _labels(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor | None, tf.Tensor, tf.Tensor]:
         """Positions [batch, count] (None: all), and the labels and weights of each, [rows]."""

@@ -85,34 +85,67 @@ class AdamW(keras.optimizers.Optimizer):
             return
         super().build(variables)
         self._means = [self.add_variable_from_reference(v, "mean") for v in variables]
-        self._decays = [self.decays(v) for v in variables]
         self._squares = [self.add_variable_from_reference(v, "square") for v in variables]
 
-    def update_step(
-        self, gradient: tf.Tensor, variable: keras.Variable, learning_rate: tf.Tensor
+    def apply(
+        self, grads: list[tf.Tensor], trainable_variables: list[keras.Variable] | None = None
     ) -> None:
-        """Updates one variable."""
-        index = self._get_variable_index(variable)
-        rate = tf.cast(learning_rate, tf.float32)
-        if self.bias_correction:
-            step = tf.cast(self.iterations + 1, tf.float32)
-            powers = tf.pow(self.beta_1, step), tf.pow(self.beta_2, step)
-        else:
-            powers = 0.0, 0.0
-        value = _variable(variable)
-        if self._decays[index]:
-            value.assign_sub(rate * self.decay * value)
+        """Updates the variables.
+
+        In a replica of a strategy, gradients are summed over the replicas first
+        and clipped then; each replica makes the same update to its own copy.
+
+        Args:
+          grads: one for each variable.
+          trainable_variables: those the optimizer was built with; None: the same.
+        """
+        if trainable_variables is not None:
+            self.build(trainable_variables)
+        grads = [tf.convert_to_tensor(gradient) for gradient in grads]
+        context = tf.distribute.get_replica_context()
+        if context is not None and context.num_replicas_in_sync > 1:
+            grads = context.all_reduce(tf.distribute.ReduceOp.SUM, grads)
+        if self.global_clipnorm:
+            grads, _ = tf.clip_by_global_norm(grads, self.global_clipnorm)
+        rate = tf.cast(self.learning_rate, tf.float32)
+        powers = self._beta_powers()
+        for index, gradient in enumerate(grads):
+            self._update(index, gradient, rate, powers)
+        step = self.iterations.value
+        tf.raw_ops.AssignAddVariableOp(resource=step.handle, value=tf.ones([], step.dtype))
+
+    def _beta_powers(self) -> tuple[tf.Tensor | float, tf.Tensor | float]:
+        """The powers that correct the bias of the means; 0 corrects nothing."""
+        if not self.bias_correction:
+            return 0.0, 0.0
+        step = tf.cast(self.iterations.value + 1, tf.float32)
+        return tf.pow(self.beta_1, step), tf.pow(self.beta_2, step)
+
+    def _update(
+        self,
+        index: int,
+        gradient: tf.Tensor,
+        rate: tf.Tensor,
+        powers: tuple[tf.Tensor | float, tf.Tensor | float],
+    ) -> None:
+        variable = self._trainable_variables[index]
+        value = variable.value
+        # Handles are those of this replica's copies; a mirrored variable's own methods would
+        # leave the replica, which a compiled step cannot.
+        if self.decays(variable):
+            loss = rate * self.decay * tf.convert_to_tensor(value)
+            tf.raw_ops.AssignSubVariableOp(resource=value.handle, value=loss)
         tf.raw_ops.ResourceApplyAdam(
             var=value.handle,
-            m=_variable(self._means[index]).handle,
-            v=_variable(self._squares[index]).handle,
+            m=self._means[index].value.handle,
+            v=self._squares[index].value.handle,
             beta1_power=powers[0],
             beta2_power=powers[1],
             lr=rate,
             beta1=self.beta_1,
             beta2=self.beta_2,
             epsilon=self.epsilon,
-            grad=tf.convert_to_tensor(gradient),
+            grad=gradient,
             use_locking=True,
         )
 
@@ -133,7 +166,3 @@ class AdamW(keras.optimizers.Optimizer):
             "bias_correction": self.bias_correction,
             "clip_norm": self.global_clipnorm,
         }
-
-
-def _variable(variable: keras.Variable | tf.Variable) -> tf.Variable:
-    return variable.value if isinstance(variable, keras.Variable) else variable

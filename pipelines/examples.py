@@ -101,7 +101,7 @@ def plan_shards(index: np.ndarray, settings: ExampleSettings) -> Plan:
       InputError: there are no documents, or next-sentence prediction is
         impossible because there is one document, or one sentence in each.
     """
-    keys, first = np.unique(index["key"], return_index=True)
+    keys = np.unique(index["key"])
     if not len(keys):
         raise InputError("the corpus has no text: no document has a token.")
     if settings.has_next_sentence:

@@ -208,6 +208,7 @@ def training_batches(
     seed: int,
     start_batch: int = 0,
     shard: tuple[int, int] = (0, 1),
+    replicas: int = 1,
 ) -> tf.data.Dataset:
     """Endless training batches, from any batch on.
 
@@ -217,17 +218,21 @@ def training_batches(
       seed: of the order.
       start_batch: the first batch to give; batch n is the same whatever the start.
       shard: (index, count): this worker's part of every global batch.
+      replicas: devices of this worker; its part comes in as many pieces, in turn.
 
     Returns:
-      A dataset of dicts of int32 and float32 tensors [batch_size / count, ...],
-      under our feature names.
+      A dataset of dicts of int32 and float32 tensors
+      [batch_size / (count * replicas), ...], under our feature names.
 
     Raises:
-      InputError: batch_size is not a multiple of the count of shards.
+      InputError: batch_size cannot be shared evenly.
     """
     index, count = shard
-    if batch_size % count:
-        raise InputError(f"the batch of {batch_size} cannot be shared by {count} workers evenly.")
+    if batch_size % (count * replicas):
+        raise InputError(
+            f"a batch of {batch_size} cannot be shared by {count * replicas} devices evenly; "
+            "choose a multiple."
+        )
     groups = tf.data.Dataset.from_generator(
         lambda: _groups(examples, seed, start_batch * batch_size),
         output_signature=(
@@ -236,7 +241,8 @@ def training_batches(
             tf.TensorSpec([], tf.int64),
         ),
     )
-    return _batches(groups.flat_map(_read_group).shard(count, index), examples, batch_size // count)
+    records = groups.flat_map(_read_group).shard(count, index)
+    return _batches(records, examples, batch_size // (count * replicas))
 
 
 def evaluation_batches(examples: ExampleFiles, batch_size: int) -> tf.data.Dataset:

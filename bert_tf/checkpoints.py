@@ -1,0 +1,131 @@
+"""Checkpoints that appear when whole, and are checked before they are used."""
+
+import re
+
+import tensorflow as tf
+from absl import logging
+
+from pipelines import files
+from pipelines.errors import InputError
+
+_NAME = "checkpoint-{step:08d}"
+_PATTERN = re.compile(r"checkpoint-(\d{8,})$")
+_CHECKSUMS = "checksums.json"
+_DATA = "state"
+
+
+class Checkpoints:
+    """The checkpoints of one run, in a folder, the newest few kept.
+
+    Args:
+      folder: where they are written, `checkpoint-<step>` each.
+      variables: by name; what is saved and restored, bit by bit.
+      keep: how many to keep.
+      write: whether this process writes (the chief does).
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        variables: dict[str, tf.Variable],
+        keep: int = 3,
+        write: bool = True,
+    ):
+        self.folder = folder
+        self._keep = keep
+        self._write = write
+        self._checkpoint = tf.train.Checkpoint(variables=variables)
+
+    def steps(self) -> list[int]:
+        """The steps of which there is a checkpoint, ascending."""
+        if not files.gfile.exists(self.folder):
+            return []
+        names = (name.rstrip("/") for name in files.gfile.listdir(self.folder))
+        return sorted(int(match.group(1)) for name in names if (match := _PATTERN.match(name)))
+
+    def path(self, step: int) -> str:
+        """The folder of a checkpoint."""
+        return f"{self.folder}/{_NAME.format(step=step)}"
+
+    def save(self, step: int) -> str:
+        """Writes a checkpoint, then removes the oldest ones.
+
+        Raises:
+          InputError: the disk is full.
+        """
+        path = self.path(step)
+        if not self._write or files.gfile.exists(path):
+            return path
+        partial = f"{path}.partial"
+        files.remove_tree(partial)
+        try:
+            files.gfile.makedirs(partial)
+            self._checkpoint.write(f"{partial}/{_DATA}")
+            sums = {name: files.sha256(f"{partial}/{name}") for name in _file_names(partial)}
+            files.write_json(f"{partial}/{_CHECKSUMS}", sums)
+            files.gfile.rename(partial, path)
+        except (tf.errors.OpError, OSError) as error:
+            files.remove_tree(partial)
+            if files.is_disk_full(error):
+                raise files.disk_full_error(path) from error
+            raise
+        for old in self.steps()[: -self._keep]:
+            files.remove_tree(self.path(old))
+        return path
+
+    def restore_newest(self) -> int | None:
+        """Restores the newest whole checkpoint and returns its step; None if there is none.
+
+        A damaged checkpoint is named in a warning, and the one before it used.
+
+        Raises:
+          InputError: a whole checkpoint is of another model.
+        """
+        for step in reversed(self.steps()):
+            damage = find_damage(self.path(step))
+            if damage:
+                logging.warning("%s; using the checkpoint before it.", damage)
+                continue
+            self.restore(step)
+            return step
+        return None
+
+    def restore(self, step: int) -> None:
+        """Restores the checkpoint of a step.
+
+        Raises:
+          InputError: it is of another model.
+        """
+        path = self.path(step)
+        try:
+            self._checkpoint.read(f"{path}/{_DATA}").assert_existing_objects_matched()
+        except (ValueError, AssertionError, tf.errors.InvalidArgumentError) as error:
+            raise InputError(
+                f"{path}: is of another model or optimizer ({str(error).splitlines()[0]}). "
+                "Name another output folder, or remove this one."
+            ) from error
+
+    def remove_damaged(self, after: int | None) -> None:
+        """Removes checkpoints of steps beyond `after`, which were found to be damaged."""
+        for step in self.steps():
+            if self._write and (after is None or step > after):
+                files.remove_tree(self.path(step))
+
+
+def find_damage(path: str) -> str | None:
+    """Says what is wrong with a checkpoint folder; None if it is whole."""
+    try:
+        sums = files.read_json(f"{path}/{_CHECKSUMS}")
+    except InputError:
+        return f"{path}: is damaged: {_CHECKSUMS} is missing or unreadable"
+    for name, expected in sums.items():
+        file = f"{path}/{name}"
+        if not files.gfile.exists(file):
+            return f"{path}: is damaged: {name} is missing"
+        if files.sha256(file) != expected:
+            return f"{path}: is damaged: the checksum of {name} is wrong"
+    return None
+
+
+def _file_names(folder: str) -> list[str]:
+    return sorted(name for name in files.gfile.listdir(folder) if name.startswith(f"{_DATA}."))

@@ -1,0 +1,93 @@
+"""Devices: which strategy to train with, and what may be compiled where."""
+
+import enum
+import json
+import os
+
+import tensorflow as tf
+
+from pipelines.errors import InputError
+
+
+class StrategyName(enum.StrEnum):
+    """How training is spread over devices."""
+
+    AUTO = "auto"  # by what there is
+    ONE_DEVICE = "one_device"  # the first GPU, or the CPU
+    MIRRORED = "mirrored"  # all GPUs of this machine, or all its logical CPU devices
+    MULTI_WORKER = "multi_worker"  # several machines, named by TF_CONFIG
+    TPU = "tpu"  # the TPU named by TPU_NAME, or the local one
+
+
+class Compilation(enum.StrEnum):
+    """What XLA compiles."""
+
+    AUTO = "auto"  # STEP on GPUs and TPUs, FUSED on CPUs
+    STEP = "step"  # forward and backward pass as one program
+    FUSED = "fused"  # the element-wise passes one by one; matrix products by oneDNN
+    OFF = "off"
+
+
+def make_strategy(name: StrategyName) -> tf.distribute.Strategy:
+    """Makes the strategy of a name.
+
+    Raises:
+      InputError: what it needs is not there.
+    """
+    if name is StrategyName.AUTO:
+        name = _by_what_there_is()
+    if name is StrategyName.TPU:
+        return _tpu_strategy()
+    if name is StrategyName.MULTI_WORKER:
+        if _worker_count() < 2:
+            raise InputError(
+                "multi_worker needs TF_CONFIG with a cluster of two workers or more; see "
+                "https://www.tensorflow.org/guide/distributed_training."
+            )
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    gpus = tf.config.list_logical_devices("GPU")
+    devices = [device.name for device in gpus or tf.config.list_logical_devices("CPU")]
+    if name is StrategyName.ONE_DEVICE:
+        return tf.distribute.OneDeviceStrategy(devices[0])
+    return tf.distribute.MirroredStrategy(devices)
+
+
+def _by_what_there_is() -> StrategyName:
+    if os.environ.get("TPU_NAME") or tf.config.list_physical_devices("TPU"):
+        return StrategyName.TPU
+    if _worker_count() > 1:
+        return StrategyName.MULTI_WORKER
+    if len(tf.config.list_logical_devices("GPU")) > 1:
+        return StrategyName.MIRRORED
+    return StrategyName.ONE_DEVICE
+
+
+def _worker_count() -> int:
+    try:
+        cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
+    except json.JSONDecodeError as error:
+        raise InputError(f"TF_CONFIG is not JSON ({error}).") from error
+    return len(cluster.get("worker", ())) + len(cluster.get("chief", ()))
+
+
+def _tpu_strategy() -> tf.distribute.Strategy:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect(
+            os.environ.get("TPU_NAME", "local")
+        )
+    except (ValueError, tf.errors.OpError) as error:
+        raise InputError(f"no TPU can be reached ({error}); set TPU_NAME.") from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process writes checkpoints and reports."""
+    return strategy.extended.should_checkpoint
+
+
+def resolve_compilation(choice: Compilation, strategy: tf.distribute.Strategy) -> Compilation:
+    """Turns AUTO into what suits the strategy's devices."""
+    if choice is not Compilation.AUTO:
+        return choice
+    on_cpu = all("CPU" in device for device in strategy.extended.worker_devices)
+    return Compilation.FUSED if on_cpu else Compilation.STEP

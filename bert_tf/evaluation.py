@@ -1,0 +1,29 @@
+"""Evaluation of a pre-training model on held-out examples."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.objectives import Counts, Metrics, PretrainingModel
+
+
+def make_evaluation(model: PretrainingModel, strategy: tf.distribute.Strategy) -> Any:
+    """Makes the function that evaluates a dataset of batches and returns `Metrics`."""
+
+    def replica_counts(batch: dict[str, tf.Tensor]) -> Counts:
+        _, counts = model.batch_loss(batch, model.totals(batch), training=False)
+        return counts
+
+    @tf.function(autograph=False)
+    def count(batch: dict[str, tf.Tensor]) -> Counts:
+        counts = strategy.run(replica_counts, args=(batch,))
+        return Counts(*(strategy.reduce("SUM", value, axis=None) for value in counts))
+
+    def evaluate(batches: tf.data.Dataset) -> Metrics:
+        total = np.zeros(len(Counts._fields))
+        for batch in strategy.experimental_distribute_dataset(batches):
+            total += [float(value) for value in count(batch)]
+        return Metrics.of(Counts(*total))
+
+    return evaluate

@@ -1,0 +1,109 @@
+r"""Pre-trains BERT on TFRecords of examples.
+
+  python -m bert_tf.pretrain --tfrecords=tfrecords/pretraining --model=tiny --steps=5000 \
+      --output=savedmodels/pretrained
+
+Several phases (the paper: 90 % of the steps at length 128, then 512) are
+comma-separated lists:
+
+  --tfrecords=tfrecords/128,tfrecords/512 --steps=900000,100000 --batch_size=256,256
+"""
+
+import os
+import sys
+
+# XLA and oneDNN say at every start what they found; an error still shows.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from absl import flags
+
+from bert_tf import pretraining, report, training
+from bert_tf.distribution import Compilation, StrategyName
+from pipelines import commands
+from pipelines.errors import InputError
+
+_TFRECORDS = flags.DEFINE_list(
+    "tfrecords", None, "Folders of examples, one a phase.", required=True
+)
+_STEPS = flags.DEFINE_list("steps", ["1000000"], "Steps of each phase.")
+_BATCH_SIZE = flags.DEFINE_list("batch_size", ["256"], "Global batch of each phase, or of all.")
+_OUTPUT = flags.DEFINE_string("output", "savedmodels/pretrained", "Folder to write to.")
+_MODEL = flags.DEFINE_string("model", "base", "tiny, mini, small, medium, base, large, or a .json.")
+_LEARNING_RATE = flags.DEFINE_float("learning_rate", 1e-4, "Peak learning rate.")
+_WARMUP = flags.DEFINE_integer("warmup_steps", 10_000, "Steps of linear warm-up.")
+_WEIGHT_DECAY = flags.DEFINE_float("weight_decay", 0.01, "Decoupled weight decay.")
+_BETA_2 = flags.DEFINE_float("beta_2", 0.999, "Decay rate of squared gradients.")
+_CLIP_NORM = flags.DEFINE_float("clip_norm", 1.0, "Largest global norm of the gradients.")
+_DROPOUT = flags.DEFINE_float("dropout", None, "In place of the model's two dropout rates.")
+_ACCUMULATION = flags.DEFINE_integer("accumulation", 1, "Parts of a batch, gradients summed.")
+_PRECISION = flags.DEFINE_enum(
+    "precision", "auto", ["auto", "float32", "mixed_bfloat16"], "auto: by what is faster here."
+)
+_STRATEGY = flags.DEFINE_enum_class(
+    "strategy", StrategyName.AUTO, StrategyName, "auto: by what devices there are."
+)
+_XLA = flags.DEFINE_enum_class("xla", Compilation.AUTO, Compilation, "What XLA compiles.")
+_SEED = flags.DEFINE_integer("seed", 12345, "Fixes weights, order and dropout.")
+_SAVE_EVERY = flags.DEFINE_integer("save_every", 1000, "Steps between checkpoints.")
+_LOG_EVERY = flags.DEFINE_integer("log_every", 20, "Steps between points of the curves.")
+_EVALUATE_EVERY = flags.DEFINE_integer("evaluate_every", 0, "Steps; 0: at the end only.")
+_TENSORBOARD = flags.DEFINE_bool("tensorboard", True, "Write TensorBoard summaries.")
+
+
+def _phases() -> tuple[pretraining.Phase, ...]:
+    folders = [folder.rstrip("/") for folder in _TFRECORDS.value]
+    steps, batches = (_numbers(flag) for flag in (_STEPS, _BATCH_SIZE))
+    if len(batches) == 1:
+        batches *= len(folders)
+    if not len(folders) == len(steps) == len(batches):
+        raise InputError(
+            f"--tfrecords names {len(folders)} phases, --steps {len(steps)} and --batch_size "
+            f"{len(batches)}; give each as many."
+        )
+    return tuple(map(pretraining.Phase, folders, steps, batches))
+
+
+def _numbers(flag: flags.FlagHolder) -> list[int]:
+    values = [int(value) if value.isdigit() else 0 for value in flag.value]
+    if not values or min(values) < 1:
+        raise InputError(f"--{flag.name}={','.join(flag.value)}: not a list of whole numbers.")
+    return values
+
+
+def main() -> None:
+    """Runs pre-training with the flags given."""
+    settings = pretraining.PretrainingSettings(
+        phases=_phases(),
+        model=_MODEL.value,
+        learning_rate=_LEARNING_RATE.value,
+        warmup_steps=_WARMUP.value,
+        weight_decay=_WEIGHT_DECAY.value,
+        beta_2=_BETA_2.value,
+        clip_norm=_CLIP_NORM.value,
+        dropout=_DROPOUT.value,
+        accumulation=_ACCUMULATION.value,
+        precision=_PRECISION.value,
+        strategy=_STRATEGY.value,
+        compilation=_XLA.value,
+        seed=_SEED.value,
+    )
+    options = pretraining.RunOptions(
+        save_every=_SAVE_EVERY.value,
+        log_every=_LOG_EVERY.value,
+        evaluate_every=_EVALUATE_EVERY.value,
+        tensorboard=_TENSORBOARD.value,
+    )
+    output = _OUTPUT.value.rstrip("/")
+    try:
+        result = pretraining.pretrain(settings, output, options)
+    except training.Stopped as stop:
+        print(stop, file=sys.stderr)
+        sys.exit(128 + stop.signal_number)
+    print(report.summary(result))
+    print(
+        f"\n{output}: checkpoints, saved_model, bert_config.json, vocab.txt, report.json, curves.png"
+    )
+
+
+if __name__ == "__main__":
+    commands.run(main)

@@ -1,0 +1,126 @@
+"""What a run shows and keeps of its course: progress bar, history, TensorBoard."""
+
+import json
+import math
+import time
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tqdm import tqdm
+
+from pipelines import files
+
+
+class Point(NamedTuple):
+    """The means of the steps since the point before."""
+
+    step: int
+    phase: int
+    loss: float
+    masked_lm_accuracy: float
+    next_sentence_accuracy: float  # NaN without next-sentence prediction
+    learning_rate: float
+    sequences_per_second: float
+    peak_share: float  # of the machine's floating-point operations a second
+
+
+class History:
+    """The points of a run, in `history.jsonl`; a resumed run goes on with them.
+
+    Args:
+      path: the file.
+      start: the step that the run goes on from; later points are dropped.
+    """
+
+    def __init__(self, path: str, start: int):
+        self._path = path
+        self.points: list[Point] = []
+        if files.gfile.exists(path):
+            with files.gfile.GFile(path, "r") as file:
+                lines = file.read().splitlines()
+            self.points = [point for point in map(_parse, lines) if point and point.step <= start]
+        text = "".join(f"{json.dumps(_values(point))}\n" for point in self.points)
+        files.write_text(path, text)
+
+    def add(self, point: Point) -> None:
+        """Appends a point."""
+        self.points.append(point)
+        with files.gfile.GFile(self._path, "a") as file:
+            file.write(f"{json.dumps(_values(point))}\n")
+
+
+def _values(point: Point) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in point._asdict().items()
+    }
+
+
+def _parse(line: str) -> Point | None:
+    try:
+        values = json.loads(line)
+    except json.JSONDecodeError:
+        return None  # the line that a killed run was writing
+    return Point(**{key: math.nan if value is None else value for key, value in values.items()})
+
+
+class Display:
+    """A progress bar and TensorBoard summaries.
+
+    Args:
+      total_steps: of the run.
+      start: the steps done before.
+      log_folder: for TensorBoard; None: no summaries.
+    """
+
+    def __init__(self, total_steps: int, start: int, log_folder: str | None):
+        self._bar = tqdm(total=total_steps, initial=start, unit="step", desc="pre-train")
+        self._writer = tf.summary.create_file_writer(log_folder) if log_folder else None
+
+    def show(self, point: Point) -> None:
+        """Shows a point."""
+        parts = [f"loss {point.loss:.3f}", f"MLM {point.masked_lm_accuracy:.1%}"]
+        if not math.isnan(point.next_sentence_accuracy):
+            parts.append(f"NSP {point.next_sentence_accuracy:.1%}")
+        parts.append(f"{point.sequences_per_second:,.0f} seq/s")
+        parts.append(f"{point.peak_share:.0%} of peak")
+        self._bar.set_postfix_str(", ".join(parts), refresh=False)
+        self._bar.update(point.step - self._bar.n)
+        if self._writer:
+            with self._writer.as_default(step=point.step):
+                for name, value in point._asdict().items():
+                    if name not in ("step", "phase") and not math.isnan(value):
+                        tf.summary.scalar(name, value)
+
+    def close(self) -> None:
+        """Ends the bar and writes what is buffered."""
+        self._bar.close()
+        if self._writer:
+            self._writer.close()
+
+
+class Clock:
+    """Measures the rate of sequences between calls, leaving out what lies before the first."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self.seconds = 0.0
+        self.sequences = 0
+
+    def lap(self, sequences: int, warm: bool) -> float:
+        """Sequences a second since the last call; only `warm` laps count for the mean."""
+        now = time.perf_counter()
+        elapsed, self._last = now - self._last, now
+        if warm:
+            self.seconds += elapsed
+            self.sequences += sequences
+        return sequences / max(elapsed, 1e-9)
+
+    def restart(self) -> None:
+        """Leaves out what was done since the last lap."""
+        self._last = time.perf_counter()
+
+    @property
+    def rate(self) -> float:
+        """Sequences a second over all warm laps."""
+        return self.sequences / self.seconds if self.seconds else float("nan")

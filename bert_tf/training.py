@@ -1,0 +1,216 @@
+"""The training loop: one step on every device, checkpoints, resumption, orderly stops.
+
+Everything that happens at a step follows from the seed and the number of the
+step, so a run that is killed and started again ends with the same bits as one
+that never stopped.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import math
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf import ops
+from bert_tf.checkpoints import Checkpoints
+from bert_tf.distribution import Compilation
+from pipelines.errors import InputError
+
+Batch = dict[str, tf.Tensor]
+
+
+class Trainable(Protocol):
+    """What the loop needs of a model; pre-training objectives and tasks are such."""
+
+    trainable_variables: list[keras.Variable]
+
+    def totals(self, batch: Batch) -> tuple[tf.Tensor, ...]:
+        """Divisors of the loss, summed over the replicas."""
+
+    def batch_loss(
+        self, batch: Batch, totals: tuple[tf.Tensor, ...], training: bool, dropout_seed: tf.Tensor
+    ) -> tuple[tf.Tensor, Any]:
+        """The loss of a part of a batch, and a named tuple of counts."""
+
+
+class Stopped(Exception):  # noqa: N818 (an orderly stop is no error)
+    """Training was stopped by a signal, after a checkpoint."""
+
+    def __init__(self, step: int, signal_number: int):
+        super().__init__(f"stopped at step {step}; run the same command again to go on.")
+        self.signal_number = signal_number
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopSettings:
+    """How the loop runs."""
+
+    total_steps: int
+    seed: int = 12345
+    accumulation: int = 1  # parts that a batch is cut into, their gradients summed
+    compilation: Compilation = Compilation.FUSED
+    save_every: int = 1000  # steps
+    log_every: int = 20  # steps
+
+
+def make_step(
+    model: Trainable,
+    optimizer: keras.optimizers.Optimizer,
+    strategy: tf.distribute.Strategy,
+    settings: LoopSettings,
+) -> Callable[[Batch, tf.Tensor], Any]:
+    """Makes the function that trains on one global batch.
+
+    Returns:
+      A function of a distributed batch and the step (int32 scalar), which
+      returns the counts of the batch, summed over replicas.
+    """
+    variables = model.trainable_variables
+
+    def gradients(batch: Batch, totals: tuple[tf.Tensor, ...], seed: tf.Tensor) -> Any:
+        fused = settings.compilation is Compilation.FUSED
+        with ops.compile_fused(fused), tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([variable.value for variable in variables])
+            loss, counts = model.batch_loss(batch, totals, training=True, dropout_seed=seed)
+        found = tape.gradient(loss, [variable.value for variable in variables])
+        # A gradient of look-ups alone is sparse; the sum and the clipping want it dense.
+        return [tf.convert_to_tensor(gradient) for gradient in found], counts
+
+    compiled = tf.function(
+        gradients, jit_compile=settings.compilation is Compilation.STEP, autograph=False
+    )
+
+    def replica_step(batch: Batch, step: tf.Tensor) -> Any:
+        context = tf.distribute.get_replica_context()
+        totals = model.totals(batch)
+        if context.num_replicas_in_sync > 1:
+            totals = context.all_reduce(tf.distribute.ReduceOp.SUM, totals)
+        replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
+        total, total_counts = None, None
+        for part in range(settings.accumulation):
+            key = tf.stack([settings.seed, step * settings.accumulation + part])
+            seed = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int32)
+            found, counts = compiled(
+                _part(batch, part, settings.accumulation), totals, seed ^ replica
+            )
+            if total is None:
+                total, total_counts = found, counts
+            else:
+                total = [a + b for a, b in zip(total, found, strict=True)]
+                total_counts = type(counts)(*map(tf.add, total_counts, counts))
+        optimizer.apply(total, variables)
+        return total_counts
+
+    @tf.function(autograph=False)
+    def step(batch: Batch, number: tf.Tensor) -> Any:
+        counts = strategy.run(replica_step, args=(batch, number))
+        return type(counts)(*(strategy.reduce("SUM", value, axis=None) for value in counts))
+
+    return step
+
+
+def _part(batch: Batch, part: int, parts: int) -> Batch:
+    if parts == 1:
+        return batch
+    return {name: tf.split(value, parts)[part] for name, value in batch.items()}
+
+
+def train(
+    step_function: Callable[[Batch, tf.Tensor], Any],
+    batches: Callable[[int], Iterator[Batch]],
+    checkpoints: Checkpoints,
+    settings: LoopSettings,
+    report: Callable[[int, list[Any]], None],
+    start: int,
+) -> None:
+    """Trains from step `start` to the last.
+
+    Args:
+      step_function: of `make_step`.
+      batches: gives, from a step on, one batch a step.
+      checkpoints: where to save.
+      settings: of the loop.
+      report: called every `log_every` steps with the number of the steps done
+        and the counts of each step since the last call, as floats.
+      start: the steps done before.
+
+    Raises:
+      Stopped: SIGINT or SIGTERM came; a checkpoint was saved.
+      InputError: the loss is no number any more.
+    """
+    pending: list[Any] = []
+    with _stop_signals() as stop:
+        iterator = batches(start)
+        for step in range(start, settings.total_steps):
+            pending.append(step_function(next(iterator), tf.constant(step, tf.int32)))
+            done = step + 1
+            due = done % settings.save_every == 0 or done == settings.total_steps
+            if due or stop or done % settings.log_every == 0:
+                counts = [type(value)(*map(float, value)) for value in pending]
+                pending = []
+                _check_finite(counts, done - len(counts), checkpoints)
+                report(done, counts)
+            if due or stop:
+                checkpoints.save(done)
+            if stop and done < settings.total_steps:
+                raise Stopped(done, stop[0])
+
+
+def _check_finite(counts: list[Any], first: int, checkpoints: Checkpoints) -> None:
+    for offset, values in enumerate(counts):
+        if all(map(math.isfinite, values)):
+            continue
+        good = checkpoints.steps()
+        last = checkpoints.path(good[-1]) if good else "none was saved yet"
+        raise InputError(
+            f"the loss of step {first + offset + 1} is not a number. The last good checkpoint: "
+            f"{last}. Start again from it with a lower learning rate or a longer warm-up."
+        )
+
+
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """Yields a list that SIGINT and SIGTERM are put in; the second one acts at once."""
+    received: list[int] = []
+
+    def handle(number: int, _: Any) -> None:
+        if received:
+            signal.default_int_handler(number, None)
+        received.append(number)
+        logging.info("stopping after this step; a checkpoint is saved.")
+
+    previous = {}
+    with contextlib.suppress(ValueError):  # not in the main thread: signals are others' business
+        for number in (signal.SIGINT, signal.SIGTERM):
+            previous[number] = signal.signal(number, handle)
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def state_variables(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer
+) -> dict[str, tf.Variable]:
+    """All that a run carries from step to step, by name."""
+    named = {f"model/{variable.path}": variable.value for variable in model.variables}
+    for variable in optimizer.variables:
+        named[f"optimizer/{variable.path}"] = variable.value
+    return named
+
+
+def fingerprint(variables: dict[str, tf.Variable]) -> str:
+    """A checksum of the bits of all variables, for comparing runs."""
+    digest = hashlib.sha256()
+    for name in sorted(variables):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(variables[name].numpy()).tobytes())
+    return digest.hexdigest()
