@@ -166,11 +166,9 @@ def _sections(document: Iterable[str]) -> Iterator[list[str]]:
 def _sentence_documents(lines: "_Lines") -> Iterator[Iterator[str]]:
     """Groups lines at blank ones; the last document may run past the end of the split."""
     iterator = iter(lines)
-    if lines.split.start > 0:
-        for line in iterator:
-            if not line.strip():
-                break
     done = False
+    if lines.split.start > 0:  # the split begins after its first blank line
+        done = all(line.strip() for line in iterator) or lines.past_end
 
     def document() -> Iterator[str]:
         nonlocal done

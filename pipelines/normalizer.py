@@ -16,6 +16,15 @@ import tensorflow_text as tf_text
 _UNASSIGNED = "\U0010ffff"
 # Text that only lower-casing can change, and where bytes are characters.
 _PLAIN = r"[\t\n\r -~]*"
+# The ranges that the tokenizer takes for CJK ideographs.
+_CJK = (
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2CEAF),
+    (0x2F800, 0x2FA1F),
+)
 
 
 class Normalizer(tf.Module):
@@ -89,7 +98,10 @@ def _is_mark(character: str) -> bool:
 
 
 def _is_unassigned(character: str) -> bool:
-    return unicodedata.category(character) == "Cn"
+    # The CJK blocks are split by range, assigned or not.
+    return unicodedata.category(character) == "Cn" and not any(
+        low <= ord(character) <= high for low, high in _CJK
+    )
 
 
 def _lower(texts: tf.Tensor) -> tf.Tensor:

@@ -148,19 +148,19 @@ def paragraphs(text: str) -> Iterator[str]:
     """Yields the paragraphs of prose, with lines that were wrapped joined again.
 
     A blank line ends a paragraph; so does a line too short to have been
-    wrapped, such as a heading or a line of verse.
+    wrapped, such as a heading or a line of verse, unless the next one goes on
+    in lower case.
     """
     for block in _PARAGRAPH.split(text):
         joined = ""
-        for line in block.split("\n"):
-            line = line.strip()
-            if not line:
-                continue
-            wide = joined and _WIDE_SCRIPT.match(joined[-1]) and _WIDE_SCRIPT.match(line[0])
-            joined = f"{joined}{'' if wide or not joined else ' '}{line}"
-            if len(line) < _WRAPPED_LINE:
+        last = 0
+        for line in filter(None, map(str.strip, block.split("\n"))):
+            if joined and last < _WRAPPED_LINE and not line[0].islower():
                 yield joined
                 joined = ""
+            wide = joined and _WIDE_SCRIPT.match(joined[-1]) and _WIDE_SCRIPT.match(line[0])
+            joined = f"{joined}{'' if wide or not joined else ' '}{line}"
+            last = len(line)
         if joined:
             yield joined
 

@@ -42,7 +42,8 @@ def check(tokens: Sequence[str], name: str) -> None:
     missing = [token for token in SPECIAL_TOKENS if token not in tokens]
     if missing:
         raise InputError(
-            f"{name}: lacks {', '.join(missing)}; a BERT vocabulary has {', '.join(SPECIAL_TOKENS)}."
+            f"{name}: lacks {', '.join(missing)}; a BERT vocabulary has "
+            f"{', '.join(SPECIAL_TOKENS)}."
         )
     first: dict[str, int] = {}
     for line, token in enumerate(tokens, 1):
@@ -77,7 +78,8 @@ def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> 
 
     Args:
       words: counts of words, as `word_counts.count_words` gives them.
-      size: number of tokens, special ones included.
+      size: the most tokens to learn, special ones included; there are fewer if
+        the corpus has not as many pieces that occur twice.
       coverage: share of all running characters that the vocabulary must cover;
         at 1.0 it covers every character seen, in every place it was seen.
 
@@ -93,11 +95,8 @@ def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> 
             f"not fit a vocabulary of {size}: raise the size, or leave rare characters to [UNK] "
             "with --character_coverage=0.9995."
         )
-    # The trainer counts the alphabet in its own way, so it is asked for more than is kept.
-    pieces = _train(words, size + len(alphabet), {piece.removeprefix("##") for piece in alphabet})
-    merged = [piece for piece in pieces if len(piece.removeprefix("##")) > 1]
-    room = size - len(SPECIAL_TOKENS) - len(alphabet)
-    return [*SPECIAL_TOKENS, *sorted(alphabet), *merged[:room]]
+    pieces = _train(words, size, sorted(alphabet))
+    return [*SPECIAL_TOKENS, *sorted(alphabet), *pieces]
 
 
 def _alphabet(words: collections.Counter[str], coverage: float) -> set[str]:
@@ -117,22 +116,26 @@ def _alphabet(words: collections.Counter[str], coverage: float) -> set[str]:
     return alphabet
 
 
-def _train(words: collections.Counter[str], size: int, characters: set[str]) -> list[str]:
-    """The pieces that the trainer of the tokenizers library finds, in its order."""
+def _train(words: collections.Counter[str], size: int, alphabet: list[str]) -> list[str]:
+    """The pieces of more than one character, found by the tokenizers library, in its order."""
     model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
     model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    # The alphabet goes in as special tokens, because the ids of those are set; the trainer would
+    # number continuing characters in the order of a hash table, and break ties by that.
+    fixed = [*SPECIAL_TOKENS, *alphabet]
     trainer = tokenizers.trainers.WordPieceTrainer(
-        vocab_size=size,
-        special_tokens=list(SPECIAL_TOKENS),
-        initial_alphabet=sorted(characters),
-        limit_alphabet=len(characters),
-        min_frequency=2,
-        show_progress=False,
+        vocab_size=size, special_tokens=fixed, min_frequency=2, show_progress=False
     )
-    kept = (item for item in sorted(words.items()) if characters.issuperset(item[0]))
+    known = set(alphabet)
+    kept = (
+        item
+        for item in sorted(words.items())
+        if item[0][0] in known and all(f"##{character}" in known for character in item[0][1:])
+    )
     model.train_from_iterator(_repeat_words(kept), trainer)
     ids = model.get_vocab()
-    return sorted((piece for piece in ids if piece not in SPECIAL_TOKENS), key=ids.__getitem__)
+    found = sorted((piece for piece in ids if piece not in fixed), key=ids.__getitem__)
+    return found[: size - len(fixed)]
 
 
 def _repeat_words(counts: Iterable[tuple[str, int]]) -> Iterator[str]:

@@ -1,0 +1,78 @@
+"""The vocabulary learner."""
+
+import collections
+
+import pytest
+
+from pipelines import corpus, tokenizer, vocabulary, word_counts
+from pipelines.errors import InputError
+
+
+def counts(texts, tmp_path, **changes):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(texts) + "\n")
+    options = {"lower_case": True, "strip_accents": None, "sample_bytes": 1 << 30, "seed": 0}
+    return word_counts.count_words(
+        corpus.open_corpus(str(path), "sentences"), corpus.ReadOptions(), **(options | changes)
+    )
+
+
+def test_words_are_those_of_the_tokenizer(tmp_path):
+    words = counts(["Été, ÉTÉ! 中文 it's"], tmp_path)
+    assert words == collections.Counter(
+        {"ete": 2, ",": 1, "!": 1, "中": 1, "文": 1, "it": 1, "'": 1, "s": 1}
+    )
+
+
+def test_frequent_words_become_one_token_and_nothing_is_unknown(tmp_path):
+    texts = ["the encoder reads the tokens"] * 50 + ["한국어 문장 하나", "中文句子", "rare zyzzyva"]
+    words = counts(texts, tmp_path, strip_accents=False)
+    tokens = vocabulary.learn(words, 120)
+    assert tokens[:5] == list(vocabulary.SPECIAL_TOKENS)
+    assert len(tokens) <= 120
+    assert len(set(tokens)) == len(tokens)
+    assert {"the", "encoder", "reads", "tokens"} <= set(tokens)
+    ids = tokenizer.BertTokenizer(tokens, strip_accents=False).tokenize(texts)
+    assert 1 not in ids.flat_values.numpy()
+
+
+def test_learning_twice_gives_the_same(tmp_path):
+    texts = [f"word{i % 37} and other{i % 11} things {i * 7919 % 101}" for i in range(2000)]
+    words = counts(texts, tmp_path)
+    shuffled = collections.Counter(dict(reversed(words.items())))
+    assert vocabulary.learn(words, 90) == vocabulary.learn(shuffled, 90)
+
+
+def test_the_size_asked_for_is_reached(tmp_path):
+    texts = [f"token{i % 1000:04d} number{i % 50}" for i in range(3000)]
+    assert len(vocabulary.learn(counts(texts, tmp_path), 300)) == 300
+
+
+def test_rare_characters_can_be_left_out(tmp_path):
+    words = counts(["common words " * 200, "Ж"], tmp_path)
+    assert "ж" in vocabulary.learn(words, 60)
+    assert "ж" not in vocabulary.learn(words, 60, coverage=0.999)
+
+
+def test_a_sample_is_smaller_and_the_same_each_time(tmp_path):
+    texts = [line for i in range(400) for line in (f"document {i} has words", "")]
+    whole = counts(texts, tmp_path)
+    some, again = (counts(texts, tmp_path, sample_bytes=2000) for _ in range(2))
+    assert some == again
+    assert 0 < some.total() < whole.total() / 2
+
+
+def test_more_characters_than_room_is_an_error():
+    with pytest.raises(InputError, match="do not fit a vocabulary of 10.*character_coverage"):
+        vocabulary.learn(collections.Counter("abcdefghijklmnop"), 10)
+
+
+def test_a_saved_vocabulary_loads_and_a_bad_one_is_named(tmp_path):
+    path = str(tmp_path / "vocab.txt")
+    vocabulary.save([*vocabulary.SPECIAL_TOKENS, "a"], path)
+    assert vocabulary.load(path)[-1] == "a"
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n")
+    with pytest.raises(InputError, match=r"vocab.txt: lacks \[CLS\], \[SEP\], \[MASK\]"):
+        vocabulary.load(path)
+    with pytest.raises(InputError, match="no such vocabulary"):
+        vocabulary.load(str(tmp_path / "none.txt"))
