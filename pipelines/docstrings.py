@@ -17,11 +17,13 @@ _UNDERLINE = re.compile(r"^\s*([=\-~`#*^+.\"'_:])\1{2,}\s*$")
 _CODE_START = re.compile(
     r"^\s*(>>>|\.\.\. |\$ |In \[\d+\]|@|def |class |import |from \w+ import |```)"
 )
-_FIELD = re.compile(r"^\s*(:\w+[^:]*:|@\w+|\w[\w*, ]*\s*:\s*(\w+[\w., |\[\]{}'\"=()-]*)?$)")
+# A field without prose: "x : array", "Returns:", ":rtype: int".
+_TYPE = r"[\w.\[\]|'\"=()-]+(?:,\s*[\w=]+)*"
+_FIELD = re.compile(rf"^\s*(?:@\w+|:[^:]+:\s*(?:{_TYPE})?$|\w[\w*, ]*\s*:\s*(?:{_TYPE})?$)")
 _TABLE = re.compile(r"[|+][-=|+ ]{3,}|\s\|\s.*\s\|")
 _LIST_ITEM = re.compile(r"^\s*([-*+•]|\d+[.)]|\(\w\))\s+")
 _DIRECTIVE = re.compile(r"^\s*\.\.( |$)")
-_ARGUMENT = re.compile(r"^\s*[`*]*[\w.*]+[`*]*(\s*\([^)]*\))?\s*:\s+(?=\S)")
+_ARGUMENT = re.compile(r"^\s*(?::\w+[^:]*|[`*]*[\w.*]+[`*]*(?:\s*\([^)]*\))?)\s*:\s+(?=\S)")
 _ROLE = re.compile(r":[\w:+-]+:`~?!?([^`<]+?)(?:\s*<[^`>]*>)?`")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)\s]*\)|`([^`<]+?)\s*<[^`>]*>`_+")
 _QUOTES = re.compile(r"`+|\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)|(?<=\w)_+(?!\w)")

@@ -6,6 +6,8 @@ because the protocol-buffer library, at tens of microseconds a message, would
 take most of the writer's time.
 """
 
+import itertools
+
 import numba
 import numpy as np
 
@@ -48,9 +50,9 @@ def encode(
     else:
         has_predictions = True
     buffer, ends = _encode(*sequences, *predictions[:3], has_predictions, next_sentence)
-    data = buffer[: ends[-1] if len(ends) else 0].tobytes()
-    starts = [0, *ends[:-1].tolist()]
-    return [data[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
+    bounds = [0, *ends.tolist()]
+    data = buffer[: bounds[-1]].tobytes()
+    return [data[start:end] for start, end in itertools.pairwise(bounds)]
 
 
 @numba.njit(cache=True)

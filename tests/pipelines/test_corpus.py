@@ -36,7 +36,9 @@ def test_any_split_gives_the_same_documents(tmp_path, split_bytes):
 def test_json_lines_split_anywhere(tmp_path, split_bytes):
     path = tmp_path / "a.jsonl"
     texts = [f"Text {i} é. It has two sentences." for i in range(30)]
-    path.write_text("".join(json.dumps({"id": 1, "text": t}, ensure_ascii=False) + "\n" for t in texts))
+    path.write_text(
+        "".join(json.dumps({"id": 1, "text": t}, ensure_ascii=False) + "\n" for t in texts)
+    )
     assert read(path, split_bytes) == [[f"Text {i} é.", "It has two sentences."] for i in range(30)]
 
 

@@ -89,7 +89,9 @@ def test_random_texts_of_many_scripts_are_those_of_the_rules():
 
 
 def test_long_words_are_unknown_by_characters_not_bytes():
-    tokenizer = BertTokenizer([*SPECIAL, "x", "##x", "é", "##é", "한", "##한", "."], lower_case=False)
+    tokenizer = BertTokenizer(
+        [*SPECIAL, "x", "##x", "é", "##é", "한", "##한", "."], lower_case=False
+    )
     texts = [
         f"{c * length}. x" for c in "xé한" for length in (99, 100, 101, 199, 200, 201, 250, 900)
     ]

@@ -1,0 +1,244 @@
+"""The example writer as a whole: bytes, resumption, manifest, bad input."""
+
+import dataclasses
+import glob
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import tensorflow as tf
+
+from pipelines import corpus, example_writer, examples, reader
+from pipelines.errors import InputError
+from tests.conftest import make_documents, write_documents
+
+SETTINGS = examples.ExampleSettings(
+    max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
+)
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    """Many shards from little text."""
+    monkeypatch.setattr(examples, "_SHARD_TOKENS", 4000)
+    monkeypatch.setattr(examples, "_MIN_SECTIONS_PER_SHARD", 20)
+    monkeypatch.setattr(
+        examples, "plan_corpus", lambda found: corpus.plan_splits(found, split_bytes=20_000)
+    )
+
+
+def request(corpus_path, vocab_path, output, **changes):
+    settings = dataclasses.replace(SETTINGS, **changes)
+    return example_writer.Request(corpus_path, vocab_path, str(output), settings)
+
+
+def digests(folder):
+    return {
+        os.path.basename(path): hashlib.sha256(open(path, "rb").read()).hexdigest()
+        for path in glob.glob(f"{folder}/*")
+    }
+
+
+def command(corpus_path, vocab_path, output, *extra):
+    return [
+        sys.executable, "-m", "pipelines.write_examples", f"--input={corpus_path}",
+        f"--vocab={vocab_path}", f"--output={output}", "--max_seq_length=32",
+        "--max_predictions_per_seq=5", *extra,
+    ]  # fmt: skip
+
+
+def test_the_same_bytes_with_one_worker_and_with_three(corpus_path, vocab_path, tmp_path):
+    for workers in (1, 3):
+        process = subprocess.run(
+            command(corpus_path, vocab_path, tmp_path / str(workers), f"--workers={workers}"),
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert process.returncode == 0, process.stderr
+    assert digests(tmp_path / "1") == digests(tmp_path / "3")
+
+
+def test_shards_and_splits_do_not_lose_documents(corpus_path, vocab_path, tmp_path, small_shards):
+    manifest = example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    assert len(manifest["train"]["shards"]) > 3
+    assert manifest["text"]["documents"] == 300
+    assert manifest["text"]["held_out_documents"] == 30
+    assert sorted(os.listdir(tmp_path / "o")) == sorted(
+        ["manifest.json", "vocab.txt", "held_out-00000-of-00001.tfrecord"]
+        + [shard["file"] for shard in manifest["train"]["shards"]]
+    )
+    for shard in manifest["train"]["shards"]:
+        assert reader.count_records(str(tmp_path / "o" / shard["file"])) == shard["records"]
+
+
+def test_the_manifest_tells_the_statistics(tfrecords):
+    manifest = example_writer.read_manifest(tfrecords)
+    train = manifest["train"]
+    assert train["masked_share"] == pytest.approx(0.8, abs=0.02)
+    assert train["random_token_share"] == pytest.approx(0.1, abs=0.02)
+    assert train["kept_share"] == pytest.approx(0.1, abs=0.02)
+    assert train["predictions_per_token"] == pytest.approx(0.15, abs=0.02)
+    assert 0.45 < train["random_next_share"] < 0.65
+    assert manifest["text"]["unknown_share"] == 0
+    assert manifest["inputs"][0]["sha256"]
+    assert manifest["versions"]["tensorflow"] == tf.__version__
+
+
+def test_held_out_documents_are_in_no_training_example(corpus_path, vocab_path, tmp_path):
+    # With words of its own for each document, any overlap shows.
+    documents = [[f"w{i} w{i} w{i} w{i}" for _ in range(6)] for i in range(60)]
+    path = write_documents(tmp_path / "c.txt", documents)
+    vocab = tmp_path / "v.txt"
+    vocab.write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60))])
+    )
+    wanted = request(path, str(vocab), tmp_path / "o")
+    example_writer.write(dataclasses.replace(wanted, file_format="sentences"), 1)
+    tokens = {}
+    for held_out in (True, False):
+        found = reader.open_examples(str(tmp_path / "o"), held_out)
+        ids = set()
+        for batch in reader.evaluation_batches(found, 64):
+            labels = tf.boolean_mask(batch["masked_lm_ids"], batch["masked_lm_weights"] > 0)
+            ids |= set(labels.numpy().tolist())
+        tokens[held_out] = ids - {0, 1, 2, 3, 4}
+    assert tokens[True]
+    assert not tokens[True] & tokens[False]
+
+
+def test_duplicates_have_other_masks(tfrecords):
+    found = reader.open_examples(tfrecords)
+    rows = [
+        tuple(row)
+        for b in reader.evaluation_batches(found, 64)
+        for row in b["input_word_ids"].numpy()
+    ]
+    assert len(set(rows)) > 0.95 * len(rows)
+
+
+@pytest.mark.parametrize("objective", list(examples.Objective))
+def test_objectives_have_the_features_they_need(corpus_path, vocab_path, tmp_path, objective):
+    output = tmp_path / "o"
+    example_writer.write(request(corpus_path, vocab_path, output, objective=objective), 1)
+    names = reader.open_examples(str(output)).names
+    masked = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
+    assert (names & masked == masked) == (objective is not examples.Objective.LEFT_TO_RIGHT)
+    assert ("next_sentence_labels" in names) == (objective is examples.Objective.MLM_NSP)
+
+
+def test_a_killed_writer_goes_on_without_redoing_shards(corpus_path, vocab_path, tmp_path):
+    many = write_documents(tmp_path / "many.txt", make_documents(9000))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    extra = ("--dupe_factor=20", "--workers=2")
+    subprocess.run(command(many, vocab_path, whole, *extra), check=True, capture_output=True)
+    process = subprocess.Popen(
+        command(many, vocab_path, killed, *extra), stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    while not glob.glob(f"{killed}/train-*.tfrecord"):
+        assert process.poll() is None, "finished before it could be killed"
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (killed / "manifest.json").exists()
+    finished = {path: os.stat(path).st_mtime_ns for path in glob.glob(f"{killed}/*.tfrecord")}
+    again = subprocess.run(
+        command(many, vocab_path, killed, *extra), capture_output=True, text=True
+    )
+    assert again.returncode == 0, again.stderr
+    assert digests(whole) == digests(killed)
+    kept = [path for path, when in finished.items() if os.stat(path).st_mtime_ns == when]
+    assert kept
+
+
+def test_a_finished_output_is_left_alone(corpus_path, vocab_path, tmp_path):
+    wanted = request(corpus_path, vocab_path, tmp_path / "o")
+    first = example_writer.write(wanted, 1)
+    before = {path: os.stat(path).st_mtime_ns for path in glob.glob(f"{tmp_path}/o/*")}
+    assert example_writer.write(wanted, 1) == first
+    assert before == {path: os.stat(path).st_mtime_ns for path in before}
+
+
+def test_other_settings_for_the_same_output_are_refused(corpus_path, vocab_path, tmp_path):
+    example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    with pytest.raises(InputError, match=r"made with other settings: seed \(12345 there, 7 asked"):
+        example_writer.write(request(corpus_path, vocab_path, tmp_path / "o", seed=7), 1)
+    other = write_documents(tmp_path / "other.txt", make_documents(40))
+    with pytest.raises(InputError, match="made with other inputs: "):
+        example_writer.write(request(other, vocab_path, tmp_path / "o"), 1)
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ([[f"Sentence {i} here." for i in range(30)]], "one document.*--objective=mlm.*--format"),
+        ([[f"The token {i}."] for i in range(30)], "every document is a single sentence"),
+        ([["The token reads."] * 3] * 5, "5 documents; to hold some out.*it takes 20"),
+    ],
+)
+def test_corpora_without_next_sentences_are_named(tmp_path, vocab_path, documents, message):
+    path = write_documents(tmp_path / "c.txt", documents)
+    with pytest.raises(InputError, match=message):
+        example_writer.write(request(path, vocab_path, tmp_path / "o"), 1)
+    assert not glob.glob(f"{tmp_path}/o/*.tfrecord")
+
+
+def test_one_document_trains_without_next_sentences(tmp_path, vocab_path):
+    path = write_documents(tmp_path / "c.txt", make_documents(1))
+    wanted = request(path, vocab_path, tmp_path / "o", objective="mlm", held_out_fraction=0.0)
+    assert example_writer.write(wanted, 1)["train"]["records"] > 0
+
+
+def test_a_document_of_one_sentence_among_others_is_used_and_counted(tmp_path, vocab_path):
+    path = write_documents(tmp_path / "c.txt", [*make_documents(30), ["The token reads."]])
+    manifest = example_writer.write(request(path, vocab_path, tmp_path / "o"), 1)
+    assert manifest["text"]["one_sentence_documents"] == 1
+
+
+def test_text_without_a_token_is_an_error(tmp_path, vocab_path):
+    (tmp_path / "c.txt").write_text(" \n\u200b\n \n")
+    with pytest.raises(InputError, match="no text"):
+        example_writer.write(request(str(tmp_path / "c.txt"), vocab_path, tmp_path / "o"), 1)
+
+
+def test_bad_input_in_a_worker_reaches_the_user_as_one_line(tmp_path, vocab_path):
+    (tmp_path / "c.txt").write_bytes(b"Good.\nBad \xff.\n")
+    process = subprocess.run(
+        command(tmp_path / "c.txt", vocab_path, tmp_path / "o", "--workers=2"),
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert process.returncode == 2
+    last = process.stderr.strip().splitlines()[-1]
+    assert last.startswith("error: ") and "line 2, byte 10: byte 0xff" in last
+    assert not glob.glob(f"{tmp_path}/o/*.tfrecord")
+
+
+def test_a_full_disk_is_named_and_leaves_no_half_file(
+    corpus_path, vocab_path, tmp_path, monkeypatch
+):
+    def full(*_):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(examples, "_add_statistics", full)
+    with pytest.raises(
+        InputError, match=r"train-.*no space left on the device.*run the same command"
+    ):
+        example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    assert not glob.glob(f"{tmp_path}/o/train*")
+
+
+def test_a_vocabulary_with_padding_elsewhere_is_refused(corpus_path, tmp_path):
+    vocab = tmp_path / "v.txt"
+    vocab.write_text("[UNK]\n[PAD]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
+    with pytest.raises(InputError, match=r"\[PAD\] on line 2"):
+        example_writer.write(request(corpus_path, str(vocab), tmp_path / "o"), 1)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"max_seq_length": 4}, {"dupe_factor": 0}, {"masked_lm_prob": 1.5}]
+)
+def test_settings_out_of_range_are_named(corpus_path, vocab_path, tmp_path, changes):
+    with pytest.raises(InputError, match=f"--{next(iter(changes))}=.* is out of range"):
+        example_writer.write(request(corpus_path, vocab_path, tmp_path / "o", **changes), 1)
