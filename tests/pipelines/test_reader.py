@@ -91,9 +91,10 @@ def test_evaluation_reads_all_once_in_order(found):
 def test_a_truncated_file_is_named_with_its_record(tmp_path, found):
     path = tmp_path / "2.tfrecord"
     data = path.read_bytes()
-    path.write_bytes(data[: len(data) * 2 // 3])
+    path.write_bytes(data[: len(data) * 2 // 3 + 5])  # within record 6 of 9
     with pytest.raises(InputError, match=r"2.tfrecord: record 6 is damaged or cut off"):
         reader.count_records(str(path))
+    path.write_bytes(data[: len(data) * 2 // 3 + 40])
     with pytest.raises(tf.errors.DataLossError):
         list(reader.evaluation_batches(found, 8))
     assert "2.tfrecord: record 6" in str(reader.find_damage(found))

@@ -1,0 +1,77 @@
+# bert-tf: raw text in, a pre-trained BERT out. `make help` lists what there is.
+
+CORPUS ?=
+VOCAB ?=
+MODEL ?=
+STEPS ?=
+SEED ?= 12345
+OUT ?= savedmodels/pretrained
+TFRECORDS ?= tfrecords/pretraining
+RECIPE ?= recipes/builtin.flags
+HELD_OUT ?= 0.02
+# More flags for the step in question, such as EXAMPLE_FLAGS='--whole_word_mask'.
+VOCAB_FLAGS ?=
+EXAMPLE_FLAGS ?=
+TRAIN_FLAGS ?=
+
+PYTHON ?= python3
+VENV := .venv
+RUN := TF_CPP_MIN_LOG_LEVEL=2 $(VENV)/bin/python
+READY := $(VENV)/.ready
+BUILTIN := $(TFRECORDS)/builtin_corpus.txt
+INPUT := $(if $(CORPUS),$(CORPUS),$(BUILTIN))
+VOCAB_FILE := $(if $(VOCAB),$(VOCAB),$(TFRECORDS)/learned_vocab.txt)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup corpus vocab examples pretrain show test test-all bench lint format clean
+
+help: ## List the targets and the variables
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "Variables: CORPUS='globs' (default: the built-in corpus), VOCAB=vocab.txt (default: learned),"
+	@echo "  MODEL=tiny|mini|small|medium|base|large|bert_config.json, STEPS, SEED, OUT=$(OUT),"
+	@echo "  TFRECORDS=$(TFRECORDS), RECIPE=$(RECIPE), HELD_OUT=$(HELD_OUT),"
+	@echo "  VOCAB_FLAGS, EXAMPLE_FLAGS, TRAIN_FLAGS (see --help of each step)"
+
+setup: $(READY) ## Make .venv with the pinned requirements
+
+$(READY): requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+corpus: $(READY) ## Write the built-in corpus (unless CORPUS names one)
+	$(if $(CORPUS),,$(RUN) -m pipelines.make_corpus --output=$(BUILTIN))
+
+vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one)
+	$(if $(VOCAB),,$(RUN) -m pipelines.learn_vocabulary --input='$(INPUT)' \
+		--output=$(VOCAB_FILE) --seed=$(SEED) --flagfile=recipes/vocabulary.flags $(VOCAB_FLAGS))
+
+examples: vocab ## Write masked sentence pairs as TFRecords
+	$(RUN) -m pipelines.write_examples --input='$(INPUT)' --vocab='$(VOCAB_FILE)' \
+		--output=$(TFRECORDS) --held_out_fraction=$(HELD_OUT) --seed=$(SEED) $(EXAMPLE_FLAGS)
+
+pretrain: examples ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report
+	$(RUN) -m bert_tf.pretrain --flagfile=$(RECIPE) --tfrecords=$(TFRECORDS) --output=$(OUT) \
+		--seed=$(SEED) $(if $(MODEL),--model=$(MODEL)) $(if $(STEPS),--steps=$(STEPS)) $(TRAIN_FLAGS)
+
+show: $(READY) ## Print a few examples: tokens, masks and originals, segments, label
+	$(RUN) -m pipelines.show_examples --tfrecords=$(TFRECORDS)
+
+test: $(READY) ## Run the tests
+	$(VENV)/bin/python -m pytest -m "not slow"
+
+test-all: $(READY) ## Run the tests, slow ones too
+	$(VENV)/bin/python -m pytest
+
+bench: $(READY) ## Measure side by side with peers (see benchmarks/README.md)
+	$(RUN) -m benchmarks.run
+
+lint: $(READY) ## Check style and format
+	$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
+
+format: $(READY) ## Format the code
+	$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
+
+clean: ## Remove what the steps wrote (not .venv)
+	rm -rf $(TFRECORDS) $(OUT)

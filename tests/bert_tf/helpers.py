@@ -1,0 +1,38 @@
+"""What several tests of the model share."""
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+
+CONFIG = BertConfig(
+    vocab_size=50,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=12,
+)
+
+
+def make_batch(rows=4, length=10, predictions=3, seed=0, config=CONFIG):
+    """A random pre-training batch with padding."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(6, length + 1, rows)
+    position = np.arange(length)
+    mask = position < lengths[:, np.newaxis]
+    slots = np.arange(predictions)
+    return {
+        name: tf.constant(value)
+        for name, value in {
+            "input_word_ids": (rng.integers(1, config.vocab_size, (rows, length)) * mask).astype("i4"),
+            "input_mask": mask.astype("i4"),
+            "input_type_ids": ((position >= 4) & mask).astype("i4"),
+            "masked_lm_positions": np.stack(
+                [np.sort(rng.choice(np.arange(1, 6), predictions, False)) for _ in range(rows)]
+            ).astype("i4"),
+            "masked_lm_ids": rng.integers(1, config.vocab_size, (rows, predictions)).astype("i4"),
+            "masked_lm_weights": (slots < rng.integers(1, predictions + 1, (rows, 1))).astype("f4"),
+            "next_sentence_labels": rng.integers(0, 2, rows).astype("i4"),
+        }.items()
+    }
