@@ -75,6 +75,8 @@ class PretrainingModel(keras.Model):
         self.masked_lm = heads.MaskedLMHead(config, name="masked_lm", dtype=policy)
         self.masked_lm.build((None, config.hidden_size))
         self.next_sentence = None
+        # The pooler is of use to next-sentence prediction only.
+        self.encoder.pooler.trainable = self.objective is Objective.MLM_NSP
         if self.objective is Objective.MLM_NSP:
             self.next_sentence = heads.NextSentenceHead(
                 config.initializer_range, name="next_sentence", dtype=policy

@@ -310,4 +310,4 @@ def _read_group(paths: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor) -> tf.data
         return records.skip(start).concatenate(records.take(start))
 
     members = tf.data.Dataset.from_tensor_slices((paths, starts))
-    return members.interleave(rotated, cycle_length=_GROUP, deterministic=True).skip(skip)
+    return members.interleave(rotated, cycle_length=_GROUP).skip(skip)

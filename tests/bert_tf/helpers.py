@@ -25,7 +25,9 @@ def make_batch(rows=4, length=10, predictions=3, seed=0, config=CONFIG):
     return {
         name: tf.constant(value)
         for name, value in {
-            "input_word_ids": (rng.integers(1, config.vocab_size, (rows, length)) * mask).astype("i4"),
+            "input_word_ids": (rng.integers(1, config.vocab_size, (rows, length)) * mask).astype(
+                "i4"
+            ),
             "input_mask": mask.astype("i4"),
             "input_type_ids": ((position >= 4) & mask).astype("i4"),
             "masked_lm_positions": np.stack(

@@ -48,7 +48,9 @@ def _reference(encoder, batch, causal=False):
     tables = encoder.embeddings
     length, heads = ids.shape[1], config.num_attention_heads
     x = (
-        tables.word.numpy()[ids] + tables.position.numpy()[:length] + tables.token_type.numpy()[types]
+        tables.word.numpy()[ids]
+        + tables.position.numpy()[:length]
+        + tables.token_type.numpy()[types]
     ).astype(np.float64)
     x = _norm(x, tables.norm)
     allowed = np.broadcast_to(mask[:, None, None, :] > 0, (len(ids), heads, length, length))
