@@ -14,6 +14,11 @@ VOCAB_FLAGS ?=
 EXAMPLE_FLAGS ?=
 TRAIN_FLAGS ?=
 
+# For `make bench`: a clone of google-research/bert, and an environment for the peers.
+BERT_CLONE ?=
+BENCH_FLAGS ?=
+PEERS ?= .venv-peers
+
 PYTHON ?= python3
 VENV := .venv
 RUN := TF_CPP_MIN_LOG_LEVEL=2 $(VENV)/bin/python
@@ -49,7 +54,8 @@ vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one)
 
 examples: vocab ## Write masked sentence pairs as TFRecords
 	$(RUN) -m pipelines.write_examples --input='$(INPUT)' --vocab='$(VOCAB_FILE)' \
-		--output=$(TFRECORDS) --held_out_fraction=$(HELD_OUT) --seed=$(SEED) $(EXAMPLE_FLAGS)
+		--output=$(TFRECORDS) --flagfile=recipes/examples.flags --held_out_fraction=$(HELD_OUT) \
+		--seed=$(SEED) $(EXAMPLE_FLAGS)
 
 pretrain: examples ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report
 	$(RUN) -m bert_tf.pretrain --flagfile=$(RECIPE) --tfrecords=$(TFRECORDS) --output=$(OUT) \
@@ -64,8 +70,13 @@ test: $(READY) ## Run the tests
 test-all: $(READY) ## Run the tests, slow ones too
 	$(VENV)/bin/python -m pytest
 
-bench: $(READY) ## Measure side by side with peers (see benchmarks/README.md)
-	$(RUN) -m benchmarks.run
+bench: $(READY) $(PEERS)/.ready ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=)
+	$(RUN) -m benchmarks.run --peer_python=$(PEERS)/bin/python --bert_clone=$(BERT_CLONE) $(BENCH_FLAGS)
+
+$(PEERS)/.ready: benchmarks/requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 lint: $(READY) ## Check style and format
 	$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .

@@ -1,0 +1,258 @@
+"""Measures side by side with peers, and writes benchmarks/results.json.
+
+Each comparison runs ours and the peer's one after the other in the same run, and reports the
+ratio. Peers run in an environment of their own (benchmarks/requirements.txt); the original BERT
+code is taken from a clone that the user names, and left out if none is named.
+"""
+
+import datetime
+import json
+import os
+import platform
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from absl import app, flags
+
+from benchmarks import memory
+from pipelines import builtin_corpus
+
+_PEER_PYTHON = flags.DEFINE_string("peer_python", None, "Python with the peers installed.")
+_CLONE = flags.DEFINE_string("bert_clone", "", "A clone of google-research/bert.")
+_VOCAB = flags.DEFINE_string("vocab", "", "An uncased vocab.txt; default: learned.")
+_ONLY = flags.DEFINE_list("only", [], "Which to run: tokenizer, writer, memory, step; default all.")
+
+_RESULTS = Path("benchmarks/results.json")
+_PEERS = Path("benchmarks/peers")
+_WRITER_COPIES = 4
+_MEMORY_BYTES = (100_000_000, 1_000_000_000)
+# Under glibc, PyTorch is faster when memory is kept between allocations.
+_KEEP_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": "4294967296",
+    "MALLOC_TRIM_THRESHOLD_": "-1",
+    "MALLOC_TOP_PAD_": "268435456",
+}
+
+
+def _json_of(command: list[str], **environment: str) -> dict[str, Any]:
+    """Runs a script and reads the JSON of its last line."""
+    print("$", " ".join(command), flush=True)
+    process = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )
+    if process.returncode:
+        raise RuntimeError(f"{command[1]} failed:\n{process.stderr[-2000:]}")
+    result = json.loads(process.stdout.strip().splitlines()[-1])
+    print("  ", result, flush=True)
+    return result
+
+
+def _row(ours: float, peer: float | None, unit: str, compared: str) -> dict[str, Any]:
+    ratio = None if peer is None else ours / peer
+    return {"ours": ours, "peer": peer, "ratio": ratio, "unit": unit, "compared": compared}
+
+
+def _peer(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
+    return _json_of([_PEER_PYTHON.value, str(_PEERS / script), *arguments], **environment)
+
+
+def _original(*arguments: str) -> dict[str, Any]:
+    return _json_of(
+        [
+            sys.executable,
+            str(_PEERS / "create_pretraining_data.py"),
+            f"--clone={_CLONE.value}",
+            *arguments,
+        ]
+    )
+
+
+def _repeat(source: Path, target: Path, size: int) -> None:
+    """Writes shuffled copies of a corpus's documents until there are `size` bytes."""
+    documents = source.read_text("utf-8").split("\n\n")
+    rng = random.Random(0)
+    with target.open("w", encoding="utf-8") as file:
+        while file.tell() < size:
+            rng.shuffle(documents)
+            file.write("\n\n".join(documents) + "\n\n")
+
+
+def _write_command(corpus: Path, vocab: str, output: Path) -> list[str]:
+    return [
+        *(sys.executable, "-m", "pipelines.write_examples"),
+        f"--input={corpus}",
+        f"--vocab={vocab}",
+        f"--output={output}",
+        "--dupe_factor=5",
+        "--workers=2",
+    ]
+
+
+def tokenizer(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
+    """Our tokenizer and the original's, on one core."""
+    text = [f"--input={corpus}", f"--vocab={vocab}"]
+    ours = _json_of([sys.executable, "-m", "benchmarks.tokenizer", *text])
+    output = f"--output={folder}/unused"
+    peer = _original(*text, "--tokenize_only", output) if _CLONE.value else {}
+    return {
+        "tokenizer": _row(
+            ours["megabytes_per_second"],
+            peer.get("megabytes_per_second"),
+            "MB/s",
+            "uncased tokenization of the built-in corpus on one core; peer: FullTokenizer of "
+            "google-research/bert",
+        )
+    }
+
+
+def writer(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
+    """Our example writer, start to end, and the original's."""
+    text = folder / "writer.txt"
+    _repeat(corpus, text, _WRITER_COPIES * corpus.stat().st_size)
+    usage = memory.measure(_write_command(text, vocab, folder / "writer"))
+    print("  ", usage.output.strip().splitlines()[-1], flush=True)
+    records = json.loads((folder / "writer" / "manifest.json").read_text())["train"]["records"]
+    seconds = float(re.findall(r"([\d.]+) s$", usage.output.strip())[-1])
+    peer = {}
+    if _CLONE.value:
+        output = f"--output={folder}/original.tfrecord"
+        peer = _original(f"--input={text}", f"--vocab={vocab}", output, "--dupe_factor=5")
+    return {
+        "writer": _row(
+            records / seconds,
+            peer.get("instances_per_second"),
+            "instances/s",
+            f"{text.stat().st_size / 1e6:.0f} MB of text, length 128, 20 predictions, dupe_factor "
+            "5, 2 workers, starting them included; peer: create_pretraining_data.py of "
+            "google-research/bert (one process)",
+        )
+    }
+
+
+def writer_memory(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
+    """The writer's peak memory on a small and on a large corpus."""
+    rows = {}
+    for size in _MEMORY_BYTES:
+        text, output = folder / "memory.txt", folder / f"memory-{size}"
+        _repeat(corpus, text, size)
+        usage = memory.measure(_write_command(text, vocab, output))
+        print("  ", f"{usage.peak_bytes / 2**30:.2f} GiB,", usage.output.strip().splitlines()[-1])
+        rows[f"writer_memory_{size / 1e9:.1f}_GB"] = _row(
+            usage.peak_bytes / 2**30,
+            None,
+            "GiB",
+            f"peak of the proportional set sizes of all processes, {text.stat().st_size / 1e9:.2f} "
+            "GB of text, 2 workers",
+        )
+        subprocess.run(["rm", "-rf", str(output)], check=True)
+    return rows
+
+
+def step(*_: Any) -> dict[str, Any]:
+    """Our pre-training step and those of the peers, each in its faster precision."""
+    shape = "6 layers, 384 wide, 12 heads, batch 32, length 128, 20 predictions, training step"
+    ours = {
+        precision: _json_of([sys.executable, "-m", "benchmarks.step", f"--precision={precision}"])
+        for precision in ("float32", "mixed_bfloat16")
+    }
+    keras_hub = {
+        precision: _peer("keras_hub_step.py", f"--precision={precision}")
+        for precision in ("float32", "mixed_bfloat16")
+    }
+    hugging_face = {
+        (precision, head, bool(keep)): _peer(
+            "hugging_face_step.py", f"--precision={precision}", f"--head={head}", **keep
+        )
+        for precision, head, keep in (
+            ("float32", "all", {}),
+            ("bfloat16", "all", {}),
+            ("bfloat16", "all", _KEEP_MEMORY),
+            ("bfloat16", "predicted", _KEEP_MEMORY),
+        )
+    }
+
+    def best(results: list[dict[str, Any]]) -> float:
+        return max(result["sequences_per_second"] for result in results)
+
+    fastest = best(list(ours.values()))
+    as_shipped = [hugging_face[p, "all", False] for p in ("float32", "bfloat16")]
+    return {
+        "step_keras_hub": _row(
+            fastest,
+            best(list(keras_hub.values())),
+            "sequences/s",
+            f"{shape}, each in its faster precision; peer: KerasHub BertMaskedLM (which has no "
+            "next-sentence loss)",
+        ),
+        "step_hugging_face": _row(
+            fastest,
+            best(as_shipped),
+            "sequences/s",
+            f"{shape}, each in its faster precision; peer: Hugging Face BertForPreTraining on "
+            "PyTorch, as it comes",
+        ),
+        "step_hugging_face_malloc": _row(
+            fastest,
+            hugging_face["bfloat16", "all", True]["sequences_per_second"],
+            "sequences/s",
+            "the same peer in bfloat16, with malloc told to keep memory",
+        ),
+        "step_hugging_face_predicted": _row(
+            fastest,
+            hugging_face["bfloat16", "predicted", True]["sequences_per_second"],
+            "sequences/s",
+            "the same again, rewritten to compute logits at the 20 predicted positions only",
+        ),
+        "step_float32": _row(
+            ours["float32"]["sequences_per_second"],
+            keras_hub["float32"]["sequences_per_second"],
+            "sequences/s",
+            f"{shape}, both in float32; peer: KerasHub BertMaskedLM",
+        ),
+    }
+
+
+def main(_: list[str]) -> None:
+    """Runs the benchmarks asked for and merges their results into the file."""
+    chosen = {"tokenizer": tokenizer, "writer": writer, "memory": writer_memory, "step": step}
+    names = _ONLY.value or list(chosen)
+    results = json.loads(_RESULTS.read_text()) if _RESULTS.exists() else {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        corpus = folder / "corpus.txt"
+        vocab = _VOCAB.value or str(folder / "vocab.txt")
+        if names != ["step"]:
+            builtin_corpus.write(str(corpus))
+            if not _VOCAB.value:
+                subprocess.run(
+                    [
+                        *(sys.executable, "-m", "pipelines.learn_vocabulary"),
+                        f"--input={corpus}",
+                        f"--output={vocab}",
+                    ],
+                    check=True,
+                )
+        for name in names:
+            rows = chosen[name](corpus, vocab, folder)
+            machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version.split()[0]}"
+            for row in rows.values():
+                row |= {"date": datetime.date.today().isoformat(), "machine": machine}
+            results |= rows
+            _RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    for name, row in results.items():
+        peer = f"peer {row['peer']:.4g}, ratio {row['ratio']:.2f}" if row["peer"] else "no peer"
+        print(f"{name:32s} ours {row['ours']:.4g} {row['unit']}, {peer}")
+
+
+if __name__ == "__main__":
+    app.run(main)

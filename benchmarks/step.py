@@ -1,0 +1,75 @@
+"""Times our pre-training step: masked LM and next-sentence prediction, optimizer included.
+
+Six layers of width 384, batches of 32 sequences of 128 tokens with 20 predictions each and a
+next-sentence label, dropout 0.1, AdamW with the gradient norm clipped at 1.0: the loop's own
+step, on random ids. The last line of stdout is one JSON object.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import training
+from bert_tf.config import BertConfig
+from bert_tf.distribution import Compilation
+from bert_tf.objectives import PretrainingModel
+from bert_tf.optimization import AdamW
+
+BATCH, LENGTH, PREDICTIONS = 32, 128, 20
+CONFIG = BertConfig(
+    num_hidden_layers=6, hidden_size=384, num_attention_heads=12, intermediate_size=1536
+)
+
+
+def random_batch(seed: int) -> dict[str, tf.Tensor]:
+    """A batch of full-length sequences of random ids."""
+    rng = np.random.default_rng(seed)
+    return {
+        name: tf.constant(value)
+        for name, value in {
+            "input_word_ids": rng.integers(5, CONFIG.vocab_size, (BATCH, LENGTH), np.int32),
+            "input_mask": np.ones((BATCH, LENGTH), np.int32),
+            "input_type_ids": np.tile(np.arange(LENGTH) >= LENGTH // 2, (BATCH, 1)).astype("i4"),
+            "masked_lm_positions": np.sort(
+                rng.integers(1, LENGTH - 1, (BATCH, PREDICTIONS), np.int32)
+            ),
+            "masked_lm_ids": rng.integers(5, CONFIG.vocab_size, (BATCH, PREDICTIONS), np.int32),
+            "masked_lm_weights": np.ones((BATCH, PREDICTIONS), np.float32),
+            "next_sentence_labels": rng.integers(0, 2, BATCH, np.int32),
+        }.items()
+    }
+
+
+def main() -> None:
+    """Times the step and prints the median."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--precision", choices=("float32", "mixed_bfloat16"), required=True)
+    parser.add_argument("--compilation", choices=("fused", "step", "off"), default="fused")
+    parser.add_argument("--steps", type=int, default=12, help="timed steps")
+    parser.add_argument("--warmup", type=int, default=3, help="steps before the timed ones")
+    args = parser.parse_args()
+    keras.utils.set_random_seed(0)
+    model = PretrainingModel(CONFIG, dtype=args.precision)
+    optimizer = AdamW(1e-4)
+    optimizer.build(model.trainable_variables)
+    settings = training.LoopSettings(
+        total_steps=args.steps, compilation=Compilation(args.compilation)
+    )
+    step = training.make_step(model, optimizer, tf.distribute.get_strategy(), settings)
+    times = []
+    for number in range(args.warmup + args.steps):
+        batch = random_batch(number % 4)
+        start = time.perf_counter()
+        float(step(batch, tf.constant(number)).masked_lm_loss)
+        times.append(time.perf_counter() - start)
+    seconds = statistics.median(times[args.warmup :])
+    print(json.dumps({"step_seconds": seconds, "sequences_per_second": BATCH / seconds}))
+
+
+if __name__ == "__main__":
+    main()
