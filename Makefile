@@ -50,7 +50,8 @@ corpus: $(READY) ## Write the built-in corpus (unless CORPUS names one)
 
 vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one)
 	$(if $(VOCAB),,$(RUN) -m pipelines.learn_vocabulary --input='$(INPUT)' \
-		--output=$(VOCAB_FILE) --seed=$(SEED) --flagfile=recipes/vocabulary.flags $(VOCAB_FLAGS))
+		--output=$(VOCAB_FILE) --seed=$(SEED) \
+		$(if $(CORPUS),,--flagfile=recipes/vocabulary.flags) $(VOCAB_FLAGS))
 
 examples: vocab ## Write masked sentence pairs as TFRecords
 	$(RUN) -m pipelines.write_examples --input='$(INPUT)' --vocab='$(VOCAB_FILE)' \

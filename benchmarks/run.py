@@ -244,7 +244,9 @@ def main(_: list[str]) -> None:
                 )
         for name in names:
             rows = chosen[name](corpus, vocab, folder)
-            machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version.split()[0]}"
+            machine = (
+                f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version.split()[0]}"
+            )
             for row in rows.values():
                 row |= {"date": datetime.date.today().isoformat(), "machine": machine}
             results |= rows

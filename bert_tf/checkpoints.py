@@ -12,6 +12,8 @@ _NAME = "checkpoint-{step:08d}"
 _PATTERN = re.compile(r"checkpoint-(\d{8,})$")
 _CHECKSUMS = "checksums.json"
 _DATA = "state"
+# Names of variables that belong to the model, not to the optimizer, begin with it.
+MODEL_PREFIX = "model/"
 
 
 class Checkpoints:
@@ -34,7 +36,16 @@ class Checkpoints:
         self.folder = folder
         self._keep = keep
         self._write = write
+        self._variables = variables
         self._checkpoint = tf.train.Checkpoint(variables=variables)
+
+    def all_finite(self) -> bool:
+        """Whether no variable has an infinite value or one that is no number."""
+        return all(
+            bool(tf.reduce_all(tf.math.is_finite(variable)))
+            for variable in self._variables.values()
+            if variable.dtype.is_floating
+        )
 
     def steps(self) -> list[int]:
         """The steps of which there is a checkpoint, ascending."""
@@ -103,6 +114,25 @@ class Checkpoints:
             raise InputError(
                 f"{path}: is of another model or optimizer ({str(error).splitlines()[0]}). "
                 "Name another output folder, or remove this one."
+            ) from error
+
+    def restore_weights(self, path: str) -> None:
+        """Restores the model's variables from the checkpoint folder of another run.
+
+        Raises:
+          InputError: it is damaged, or of another model.
+        """
+        damage = find_damage(path)
+        if damage:
+            raise InputError(f"{damage}.")
+        weights = {k: v for k, v in self._variables.items() if k.startswith(MODEL_PREFIX)}
+        checkpoint = tf.train.Checkpoint(variables=weights)
+        try:
+            status = checkpoint.read(f"{path}/{_DATA}")
+            status.assert_existing_objects_matched().expect_partial()
+        except (ValueError, AssertionError, tf.errors.InvalidArgumentError) as error:
+            raise InputError(
+                f"{path}: is of another model ({str(error).splitlines()[0]})."
             ) from error
 
     def remove_damaged(self, after: int | None) -> None:

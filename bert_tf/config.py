@@ -40,6 +40,10 @@ class BertConfig:
         ):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be 1 or more.")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < 1:
+                raise InputError(f"{name} is {value!r}; it must be from 0 to below 1.")
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "

@@ -3,6 +3,7 @@
 import enum
 import json
 import os
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -83,6 +84,18 @@ def _tpu_strategy() -> tf.distribute.Strategy:
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process writes checkpoints and reports."""
     return strategy.extended.should_checkpoint
+
+
+def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
+    """A function that tells whether any worker of a strategy says yes; `bool` for one worker."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return bool
+
+    @tf.function
+    def total(flag: tf.Tensor) -> tf.Tensor:
+        return strategy.reduce("SUM", strategy.run(lambda: flag), axis=None)
+
+    return lambda wish: float(total(tf.constant(float(wish)))) > 0
 
 
 def resolve_compilation(choice: Compilation, strategy: tf.distribute.Strategy) -> Compilation:

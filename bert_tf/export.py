@@ -61,8 +61,8 @@ class PretrainedModule(tf.Module):
         """Embeds string [batch] texts; float32 [batch, hidden_size] each.
 
         Returns:
-          `pooled_output`, and `mean_output`: the mean of the last layer over
-          the tokens.
+          `mean_output`, the mean of the last layer over the tokens; and, of a
+          model trained with next-sentence prediction, `pooled_output`.
         """
         return self._embeddings(self._pack(text))
 
@@ -76,6 +76,8 @@ class PretrainedModule(tf.Module):
         weights = tf.cast(inputs["input_mask"], tf.float32)[:, :, tf.newaxis]
         total = tf.reduce_sum(outputs["sequence_output"] * weights, 1)
         mean = tf.math.divide_no_nan(total, tf.reduce_sum(weights, 1))
+        if self._call[0].next_sentence is None:  # the pooler was never trained
+            return {"mean_output": mean}
         return {"pooled_output": outputs["pooled_output"], "mean_output": mean}
 
     def _pack(self, text: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -43,6 +43,7 @@ _STRATEGY = flags.DEFINE_enum_class(
     "strategy", StrategyName.AUTO, StrategyName, "auto: by what devices there are."
 )
 _XLA = flags.DEFINE_enum_class("xla", Compilation.AUTO, Compilation, "What XLA compiles.")
+_INIT = flags.DEFINE_string("init_checkpoint", None, "Checkpoint folder to take weights from.")
 _SEED = flags.DEFINE_integer("seed", 12345, "Fixes weights, order and dropout.")
 _SAVE_EVERY = flags.DEFINE_integer("save_every", 1000, "Steps between checkpoints.")
 _LOG_EVERY = flags.DEFINE_integer("log_every", 20, "Steps between points of the curves.")
@@ -85,6 +86,7 @@ def main() -> None:
         precision=_PRECISION.value,
         strategy=_STRATEGY.value,
         compilation=_XLA.value,
+        init_checkpoint=_INIT.value,
         seed=_SEED.value,
     )
     options = pretraining.RunOptions(
@@ -100,9 +102,7 @@ def main() -> None:
         print(stop, file=sys.stderr)
         sys.exit(128 + stop.signal_number)
     print(report.summary(result))
-    print(
-        f"\n{output}: checkpoints, saved_model, bert_config.json, vocab.txt, report.json, curves.png"
-    )
+    print(f"\n{output}: checkpoints, saved_model, vocab.txt, report.json, curves.png")
 
 
 if __name__ == "__main__":

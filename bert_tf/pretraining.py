@@ -26,13 +26,12 @@ from bert_tf import (
 from bert_tf.checkpoints import Checkpoints
 from bert_tf.config import BertConfig
 from bert_tf.objectives import Counts, Metrics, PretrainingModel
-from pipelines import example_writer, files, reader, tokenizer, vocabulary
+from pipelines import example_writer, files, manifest, reader, tokenizer, vocabulary
 from pipelines.errors import InputError
 from pipelines.examples import Objective
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
 _EVALUATION_BATCH = 64
-_WARM_STEPS = 20  # steps after a start that do not count for the mean rate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +59,23 @@ class PretrainingSettings:
     precision: str = "auto"  # float32, mixed_bfloat16, or auto
     strategy: distribution.StrategyName = distribution.StrategyName.AUTO
     compilation: distribution.Compilation = distribution.Compilation.AUTO
+    init_checkpoint: str | None = None  # a checkpoint folder to take the first weights from
     seed: int = 12345
+
+    def check(self) -> None:
+        """Raises InputError where a value makes no sense."""
+        for name, good in (
+            ("learning_rate", self.learning_rate > 0),
+            ("warmup_steps", self.warmup_steps >= 0),
+            ("weight_decay", self.weight_decay >= 0),
+            ("beta_2", 0 <= self.beta_2 < 1),
+            ("clip_norm", self.clip_norm >= 0),
+            ("dropout", self.dropout is None or 0 <= self.dropout < 1),
+            ("accumulation", self.accumulation >= 1),
+            ("seed", 0 <= self.seed < 1 << 31),
+        ):
+            if not good:
+                raise InputError(f"--{name}={getattr(self, name)} is out of range; see --help.")
 
     @property
     def total_steps(self) -> int:
@@ -76,6 +91,12 @@ class RunOptions:
     log_every: int = 20  # steps
     evaluate_every: int = 0  # steps; 0: at the end only
     tensorboard: bool = True
+
+    def check(self) -> None:
+        """Raises InputError where a value makes no sense."""
+        for name, least in (("save_every", 1), ("log_every", 1), ("evaluate_every", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"--{name}={getattr(self, name)}: it must be {least} or more.")
 
 
 def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) -> dict[str, Any]:
@@ -96,19 +117,30 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
       training.Stopped: a signal came.
     """
     start_time = time.perf_counter()
+    settings.check()
+    options.check()
+    strategy = distribution.make_strategy(settings.strategy)
     data = _open_data(settings)
     config = _model_config(settings, data)
-    finished = _check_output(output, settings, data)
+    settings = dataclasses.replace(settings, precision=_resolve_precision(settings, output))
+    finished = _check_output(
+        output, _identity(settings, data, config), write=distribution.is_chief(strategy)
+    )
     if finished is not None:
         logging.info("%s is complete; nothing to do.", output)
         return finished
-    run = _Run(settings, output, options, data, config)
     try:
+        run = _Run(settings, output, options, data, config, strategy)
         run.train()
+        return run.finish(start_time)
     except tf.errors.DataLossError as error:
-        raise reader.find_damage(data.training[run.phase_index]) from error
-    result = run.finish(time.perf_counter() - start_time)
-    return result
+        paths = [
+            path
+            for examples in (*data.training, data.held_out)
+            if examples
+            for path in examples.paths
+        ]
+        raise reader.find_damage(paths) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,18 +157,18 @@ class _Data:
 def _open_data(settings: PretrainingSettings) -> _Data:
     folders = [phase.tfrecords for phase in settings.phases]
     manifests = tuple(example_writer.read_manifest(folder) for folder in folders)
-    for folder, manifest in zip(folders, manifests, strict=True):
+    for folder, found in zip(folders, manifests, strict=True):
         for key in ("vocabulary_sha256", "tokenizer"):
-            if manifest[key] != manifests[0][key]:
+            if found[key] != manifests[0][key]:
                 raise InputError(f"{folder}: has another vocabulary than {folders[0]}.")
-        if manifest["settings"]["objective"] != manifests[0]["settings"]["objective"]:
+        if found["settings"]["objective"] != manifests[0]["settings"]["objective"]:
             raise InputError(f"{folder}: was made for another objective than {folders[0]}.")
         path = f"{folder}/{example_writer.VOCABULARY}"
-        if files.sha256(path) != manifest["vocabulary_sha256"]:
+        if files.sha256(path) != found["vocabulary_sha256"]:
             raise InputError(f"{path}: is not the vocabulary that the examples were made with.")
     held_out = None
-    for folder, manifest in zip(folders, manifests, strict=True):
-        if manifest["held_out"].get("records"):
+    for folder, found in zip(folders, manifests, strict=True):
+        if found["held_out"].get("records"):
             held_out = reader.open_examples(folder, held_out=True)
     return _Data(
         manifests,
@@ -179,39 +211,59 @@ def _model_config(settings: PretrainingSettings, data: _Data) -> BertConfig:
     return config
 
 
-def _identity(settings: PretrainingSettings, data: _Data) -> dict[str, Any]:
-    """What must be the same for a run to be gone on with."""
+def _identity(settings: PretrainingSettings, data: _Data, config: BertConfig) -> dict[str, Any]:
+    """What must be the same for a run to be gone on with: all that decides the weights.
+
+    Devices and compilation may change between two stops; they change the rounding only.
+    """
     values = dataclasses.asdict(settings)
-    values["phases"] = [
-        {"steps": phase.steps, "batch_size": phase.batch_size, "settings": manifest["settings"]}
-        for phase, manifest in zip(settings.phases, data.manifests, strict=True)
-    ]
-    values["examples"] = [manifest["inputs"] for manifest in data.manifests]
-    values["vocabulary_sha256"] = data.manifests[0]["vocabulary_sha256"]
-    return values
+    for name in ("phases", "model", "strategy", "compilation"):
+        del values[name]
+    first = data.manifests[0]
+    return {
+        "settings": values,
+        "config": config.to_dict(),
+        "tokenizer": first["tokenizer"],
+        "vocabulary_sha256": first["vocabulary_sha256"],
+        "phases": [
+            {
+                "steps": phase.steps,
+                "batch_size": phase.batch_size,
+                "examples": found["settings"],
+                "inputs": [entry["sha256"] for entry in found["inputs"]],
+            }
+            for phase, found in zip(settings.phases, data.manifests, strict=True)
+        ],
+    }
 
 
-def _check_output(output: str, settings: PretrainingSettings, data: _Data) -> dict[str, Any] | None:
+def _check_output(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
     """The report of a finished run; None for a new or half-finished one.
 
     Raises:
       InputError: the folder is of a run with other settings.
     """
     path = f"{output}/run.json"
-    identity = _identity(settings, data)
     if files.gfile.exists(path):
-        old = files.read_json(path)
-        changed = sorted(key for key in identity if old.get(key) != identity[key])
-        if changed:
+        other = manifest.difference(files.read_json(path), identity)
+        if other:
             raise InputError(
-                f"{output}: is of a run with other {', '.join(changed)}. Name another output "
-                "folder (OUT=), or remove this one."
+                f"{output}: is of a run with other {other}. Name another output folder (OUT=), or "
+                "remove this one."
             )
         if files.gfile.exists(f"{output}/report.json"):
             return files.read_json(f"{output}/report.json")
-    else:
+    elif write:
         files.write_json(path, identity)
     return None
+
+
+def _resolve_precision(settings: PretrainingSettings, output: str) -> str:
+    """The precision to train in: the one that a run began with, where the choice is left open."""
+    path = f"{output}/run.json"
+    if settings.precision == "auto" and files.gfile.exists(path):
+        return files.read_json(path).get("settings", {}).get("precision", "float32")
+    return resolve_precision(settings.precision)
 
 
 def resolve_precision(precision: str) -> str:
@@ -244,18 +296,18 @@ class _Run:
         options: RunOptions,
         data: _Data,
         config: BertConfig,
+        strategy: tf.distribute.Strategy,
     ):
         self.settings, self.output, self.options = settings, output, options
         self.data, self.config = data, config
-        self.phase_index = 0
-        self.strategy = distribution.make_strategy(settings.strategy)
-        self.precision = resolve_precision(settings.precision)
+        self.strategy = strategy
+        self._check_batches()
         keras.utils.set_random_seed(settings.seed)
         with self.strategy.scope():
-            self.model = PretrainingModel(config, data.objective, dtype=self.precision)
+            self.model = PretrainingModel(config, data.objective, dtype=settings.precision)
             self.optimizer = optimization.AdamW(
                 optimization.WarmupLinearDecay(
-                    settings.learning_rate, settings.warmup_steps, settings.total_steps
+                    settings.learning_rate, self._warmup_steps(), settings.total_steps
                 ),
                 decay=settings.weight_decay,
                 beta_2=settings.beta_2,
@@ -280,49 +332,83 @@ class _Run:
         )
         self.evaluate = evaluation.make_evaluation(self.model, self.strategy)
         self._ends = list(itertools.accumulate(phase.steps for phase in settings.phases))
-        self._clock = progress.Clock()
+
+    def _check_batches(self) -> None:
+        parts = self.strategy.num_replicas_in_sync * self.settings.accumulation
+        for phase in self.settings.phases:
+            if phase.batch_size % parts:
+                raise InputError(
+                    f"a batch of {phase.batch_size} cannot be cut into {parts} equal parts "
+                    f"({self.strategy.num_replicas_in_sync} devices, --accumulation="
+                    f"{self.settings.accumulation}); choose a multiple."
+                )
+
+    def _warmup_steps(self) -> int:
+        """The warm-up asked for, or a tenth of a run that is no longer than that."""
+        settings = self.settings
+        if settings.warmup_steps < settings.total_steps:
+            return settings.warmup_steps
+        shorter = settings.total_steps // 10
+        logging.warning(
+            "a warm-up of %d steps is as long as the run; it is shortened to %d.",
+            settings.warmup_steps,
+            shorter,
+        )
+        return shorter
 
     def train(self) -> None:
         """Trains from the newest whole checkpoint, or from the beginning, to the last step."""
         restored = self.checkpoints.restore_newest()
         self.checkpoints.remove_damaged(restored)
+        if restored is None and self.settings.init_checkpoint:
+            self.checkpoints.restore_weights(self.settings.init_checkpoint)
         start = restored or 0
         logging.info(
             "%s parameters, %s, %s, XLA: %s, on %d x %s; from step %d",
             f"{self.model.count_params():,}",
-            self.precision,
+            self.settings.precision,
             self.data.objective,
             self.loop.compilation,
             self.strategy.num_replicas_in_sync,
             self.strategy.extended.worker_devices[0].rsplit("/", 1)[-1],
             start,
         )
-        self._start = start
         self._peak = throughput.peak_flops(tf.as_dtype(self.model.compute_dtype))
-        self._history = progress.History(f"{self.output}/history.jsonl", start)
+        self._history = progress.History(f"{self.output}/history.jsonl", start, self.is_chief)
+        self._earlier_seconds = self._history.seconds
         logs = f"{self.output}/tensorboard" if self.options.tensorboard and self.is_chief else None
         display = progress.Display(self.settings.total_steps, start, logs)
         step_function = training.make_step(self.model, self.optimizer, self.strategy, self.loop)
-        self._clock.restart()
+        begin = self._lap = time.perf_counter()
 
         def report_progress(done: int, counts: list[Counts]) -> None:
-            point = self._point(done, counts)
+            point = self._point(done, counts, begin)
             self._history.add(point)
             display.show(point)
             every = self.options.evaluate_every
             if every and done // every > (done - len(counts)) // every:
                 logging.info("step %d, held out: %s", done, _text(self._held_out_metrics()))
-                self._clock.restart()
+            self._lap = time.perf_counter()  # what was done here is not training
 
         try:
             training.train(
-                step_function, self._batches, self.checkpoints, self.loop, report_progress, start
+                step_function,
+                self._batches,
+                self.checkpoints,
+                self.loop,
+                report_progress,
+                start,
+                distribution.make_agreement(self.strategy),
             )
         finally:
             display.close()
 
-    def finish(self, seconds: float) -> dict[str, Any]:
-        """Evaluates, exports, and writes the report."""
+    def finish(self, start_time: float) -> dict[str, Any]:
+        """Evaluates, exports, and writes the report.
+
+        Args:
+          start_time: of this process, as time.perf_counter gives it.
+        """
         metrics = self._held_out_metrics()
         result: dict[str, Any] = {
             "masked_lm_accuracy": metrics.masked_lm_accuracy,
@@ -331,11 +417,11 @@ class _Run:
             "perplexity": math.exp(metrics.masked_lm_loss),
             "loss": metrics.loss,
             "steps": self.settings.total_steps,
-            "sequences_per_second": self._clock.rate,
-            "seconds": seconds,
+            "sequences_per_second": self._history.rate,
+            "seconds": self._earlier_seconds + time.perf_counter() - start_time,
             "held_out_examples": self.data.held_out.total if self.data.held_out else 0,
             "parameters": self.model.count_params(),
-            "precision": self.precision,
+            "precision": self.settings.precision,
             "objective": str(self.data.objective),
             "weights_sha256": training.fingerprint(
                 training.state_variables(self.model, self.optimizer)
@@ -362,7 +448,6 @@ class _Run:
             first = self._ends[index] - phase.steps
             if start >= self._ends[index]:
                 continue
-            self.phase_index = index
             within = max(start - first, 0)
 
             def dataset(
@@ -384,15 +469,15 @@ class _Run:
             batches = self.strategy.distribute_datasets_from_function(dataset)
             yield from itertools.islice(batches, phase.steps - within)
 
-    def _point(self, done: int, counts: list[Counts]) -> progress.Point:
+    def _point(self, done: int, counts: list[Counts], begin: float) -> progress.Point:
+        now = time.perf_counter()
         phase_index = bisect.bisect_left(self._ends, done)
         phase, examples = self.settings.phases[phase_index], self.data.training[phase_index]
-        warm = done - len(counts) - self._start >= _WARM_STEPS
-        rate = self._clock.lap(len(counts) * phase.batch_size, warm)
+        rate = len(counts) * phase.batch_size / (now - self._lap)
         metrics = Metrics.of(Counts(*map(sum, zip(*counts, strict=True))))
-        manifest = self.data.manifests[phase_index]["settings"]
+        settings = self.data.manifests[phase_index]["settings"]
         length = examples.max_seq_length
-        predictions = manifest["max_predictions_per_seq"] if self.model.features else length
+        predictions = settings["max_predictions_per_seq"] if self.model.features else length
         flops = throughput.training_flops(self.config, length, predictions)
         return progress.Point(
             done,
@@ -403,6 +488,7 @@ class _Run:
             float(self.optimizer.learning_rate),
             rate,
             rate * flops / (self._peak * self.strategy.num_replicas_in_sync),
+            self._earlier_seconds + now - begin,
         )
 
     def _held_out_metrics(self) -> Metrics:

@@ -2,7 +2,7 @@
 
 import json
 import math
-import time
+import statistics
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -22,6 +22,7 @@ class Point(NamedTuple):
     learning_rate: float
     sequences_per_second: float
     peak_share: float  # of the machine's floating-point operations a second
+    seconds: float  # since the start, in all processes of the run
 
 
 class History:
@@ -30,21 +31,37 @@ class History:
     Args:
       path: the file.
       start: the step that the run goes on from; later points are dropped.
+      write: whether this process writes.
     """
 
-    def __init__(self, path: str, start: int):
+    def __init__(self, path: str, start: int, write: bool = True):
         self._path = path
+        self._write = write
         self.points: list[Point] = []
         if files.gfile.exists(path):
             with files.gfile.GFile(path, "r") as file:
                 lines = file.read().splitlines()
             self.points = [point for point in map(_parse, lines) if point and point.step <= start]
-        text = "".join(f"{json.dumps(_values(point))}\n" for point in self.points)
-        files.write_text(path, text)
+        if write:
+            text = "".join(f"{json.dumps(_values(point))}\n" for point in self.points)
+            files.write_text(path, text)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds up to the last point."""
+        return self.points[-1].seconds if self.points else 0.0
+
+    @property
+    def rate(self) -> float:
+        """The median of the sequences a second; NaN without points."""
+        rates = [point.sequences_per_second for point in self.points]
+        return statistics.median(rates) if rates else math.nan
 
     def add(self, point: Point) -> None:
         """Appends a point."""
         self.points.append(point)
+        if not self._write:
+            return
         with files.gfile.GFile(self._path, "a") as file:
             file.write(f"{json.dumps(_values(point))}\n")
 
@@ -97,30 +114,3 @@ class Display:
         self._bar.close()
         if self._writer:
             self._writer.close()
-
-
-class Clock:
-    """Measures the rate of sequences between calls, leaving out what lies before the first."""
-
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-        self.seconds = 0.0
-        self.sequences = 0
-
-    def lap(self, sequences: int, warm: bool) -> float:
-        """Sequences a second since the last call; only `warm` laps count for the mean."""
-        now = time.perf_counter()
-        elapsed, self._last = now - self._last, now
-        if warm:
-            self.seconds += elapsed
-            self.sequences += sequences
-        return sequences / max(elapsed, 1e-9)
-
-    def restart(self) -> None:
-        """Leaves out what was done since the last lap."""
-        self._last = time.perf_counter()
-
-    @property
-    def rate(self) -> float:
-        """Sequences a second over all warm laps."""
-        return self.sequences / self.seconds if self.seconds else float("nan")

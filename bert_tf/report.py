@@ -120,10 +120,9 @@ def summary(report: dict[str, Any]) -> str:
     ]
     if report.get("perplexity"):
         lines.append(f"perplexity of masked tokens  {report['perplexity']:.1f}")
-    lines.append(
-        f"{report['steps']:,} steps, {report['sequences_per_second']:.0f} sequences/s, "
-        f"{report['seconds']:.0f} s"
-    )
+    rate = report["sequences_per_second"]
+    speed = "" if rate is None or math.isnan(rate) else f"{rate:.0f} sequences/s, "
+    lines.append(f"{report['steps']:,} steps, {speed}{report['seconds']:.0f} s")
     for sentence in report.get("masked_sentences", ()):
         guesses = ", ".join(f"{token} {p:.0%}" for token, p in sentence["guesses"].items())
         lines.append(

@@ -19,7 +19,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf import ops
-from bert_tf.checkpoints import Checkpoints
+from bert_tf.checkpoints import MODEL_PREFIX, Checkpoints
 from bert_tf.distribution import Compilation
 from pipelines.errors import InputError
 
@@ -76,10 +76,12 @@ def make_step(
 
     def gradients(batch: Batch, totals: tuple[tf.Tensor, ...], seed: tf.Tensor) -> Any:
         fused = settings.compilation is Compilation.FUSED
-        with ops.compile_fused(fused), tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch([variable.value for variable in variables])
-            loss, counts = model.batch_loss(batch, totals, training=True, dropout_seed=seed)
-        found = tape.gradient(loss, [variable.value for variable in variables])
+        values = [variable.value for variable in variables]
+        with ops.compile_fused(fused):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(values)
+                loss, counts = model.batch_loss(batch, totals, training=True, dropout_seed=seed)
+            found = tape.gradient(loss, values)  # in the scope too: backward passes are fused
         # A gradient of look-ups alone is sparse; the sum and the clipping want it dense.
         return [tf.convert_to_tensor(gradient) for gradient in found], counts
 
@@ -129,6 +131,7 @@ def train(
     settings: LoopSettings,
     report: Callable[[int, list[Any]], None],
     start: int,
+    agree: Callable[[bool], bool] = bool,
 ) -> None:
     """Trains from step `start` to the last.
 
@@ -140,6 +143,7 @@ def train(
       report: called every `log_every` steps with the number of the steps done
         and the counts of each step since the last call, as floats.
       start: the steps done before.
+      agree: tells whether any worker wants to stop; asked where counts are read.
 
     Raises:
       Stopped: SIGINT or SIGTERM came; a checkpoint was saved.
@@ -151,28 +155,37 @@ def train(
         for step in range(start, settings.total_steps):
             pending.append(step_function(next(iterator), tf.constant(step, tf.int32)))
             done = step + 1
-            due = done % settings.save_every == 0 or done == settings.total_steps
-            if due or stop or done % settings.log_every == 0:
+            last = done == settings.total_steps
+            due = last or done % settings.save_every == 0
+            log = due or done % settings.log_every == 0
+            # Workers stop together, where all of them ask; one alone need not wait for that.
+            stopping = (bool(stop) and agree is bool) or (log and agree(bool(stop)))
+            if log or stopping:
                 counts = [type(value)(*map(float, value)) for value in pending]
                 pending = []
-                _check_finite(counts, done - len(counts), checkpoints)
+                for offset, values in enumerate(counts):
+                    if not all(map(math.isfinite, values)):
+                        raise _not_finite("loss", done - len(counts) + offset + 1, checkpoints)
                 report(done, counts)
-            if due or stop:
+            if due or stopping:
+                # A finite loss can still have had a gradient that was not.
+                if not checkpoints.all_finite():
+                    raise _not_finite("update", done, checkpoints)
                 checkpoints.save(done)
-            if stop and done < settings.total_steps:
-                raise Stopped(done, stop[0])
+            if stopping and not last:
+                raise Stopped(done, stop[0] if stop else signal.SIGTERM)
 
 
-def _check_finite(counts: list[Any], first: int, checkpoints: Checkpoints) -> None:
-    for offset, values in enumerate(counts):
-        if all(map(math.isfinite, values)):
-            continue
-        good = checkpoints.steps()
-        last = checkpoints.path(good[-1]) if good else "none was saved yet"
-        raise InputError(
-            f"the loss of step {first + offset + 1} is not a number. The last good checkpoint: "
-            f"{last}. Start again from it with a lower learning rate or a longer warm-up."
-        )
+def _not_finite(what: str, step: int, checkpoints: Checkpoints) -> InputError:
+    good = checkpoints.steps()
+    last = checkpoints.path(good[-1]) if good else None
+    remedy = "with a lower --learning_rate or a longer --warmup_steps, and another --output"
+    if last:
+        remedy = f"from it: --init_checkpoint={last}, {remedy}"
+    return InputError(
+        f"the {what} of step {step} is not a number. The last good checkpoint: "
+        f"{last or 'none was saved yet'}. Start a new run {remedy}."
+    )
 
 
 @contextlib.contextmanager
@@ -201,7 +214,7 @@ def state_variables(
     model: keras.Model, optimizer: keras.optimizers.Optimizer
 ) -> dict[str, tf.Variable]:
     """All that a run carries from step to step, by name."""
-    named = {f"model/{variable.path}": variable.value for variable in model.variables}
+    named = {f"{MODEL_PREFIX}{variable.path}": variable.value for variable in model.variables}
     for variable in optimizer.variables:
         named[f"optimizer/{variable.path}"] = variable.value
     return named

@@ -10,10 +10,14 @@ Three formats are read, plain or gzipped, local or on a bucket:
 A corpus is cut into splits, each read on its own, so that workers can share it.
 """
 
+import codecs
+import contextlib
 import dataclasses
 import gzip
 import itertools
 import json
+import re
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -26,6 +30,7 @@ MAX_LINE_BYTES = 10_000_000
 SECTION_CHARACTERS = 1_000_000
 _BLOCK_BYTES = 1 << 22
 _SAMPLE_BYTES = 1 << 18
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Section(NamedTuple):
@@ -86,11 +91,16 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     return found
 
 
+def identity(file: CorpusFile) -> dict[str, str | int]:
+    """What tells a file from another: path, format, size and SHA-256 checksum."""
+    return {**dataclasses.asdict(file), "sha256": files.sha256(file.path)}
+
+
 def detect_format(path: str) -> str:
     """Tells the format of a file from its first 256 KiB."""
     with _open(path) as file:
         head = file.read(_SAMPLE_BYTES)
-    lines = head.decode("utf-8", errors="replace").split("\n")
+    lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
     if len(head) == _SAMPLE_BYTES and len(lines) > 1:
         lines.pop()
     stripped = [line.strip() for line in lines]
@@ -214,7 +224,8 @@ def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
             ) from error
         if not isinstance(text, str):
             raise InputError(f"{lines.place()}: field {text_field!r} is not a string.")
-        yield sentences.prose_sentences(text)
+        # JSON can spell half a surrogate pair, which UTF-8 cannot.
+        yield sentences.prose_sentences(_SURROGATE.sub("\ufffd", text))
 
 
 class _Lines:
@@ -245,6 +256,8 @@ class _Lines:
             while True:
                 block = file.read(_BLOCK_BYTES)
                 data = rest + block
+                if position == 0 and data.startswith(codecs.BOM_UTF8):
+                    data, position = data[len(codecs.BOM_UTF8) :], len(codecs.BOM_UTF8)
                 cut = data.rfind(b"\n") + 1 if block else len(data)
                 rest = data[cut:]
                 if len(rest) > MAX_LINE_BYTES:
@@ -322,12 +335,22 @@ class _Lines:
         )
 
     def _read_rest_of_line(self, file: BinaryIO, position: int) -> bytes:
-        line = file.readline()
+        line = file.readline(MAX_LINE_BYTES + 1)
         if len(line) > MAX_LINE_BYTES:
             self._raise_long_line(position)
         return line
 
 
-def _open(path: str) -> BinaryIO:
-    file = files.open_binary(path)
-    return gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
+@contextlib.contextmanager
+def _open(path: str) -> Iterator[BinaryIO]:
+    with files.open_binary(path) as file:
+        if not path.endswith(".gz"):
+            yield file
+            return
+        try:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield unpacked
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(
+                f"{path}: the gzip data is cut off or damaged ({error}); fetch the file again."
+            ) from error

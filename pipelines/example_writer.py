@@ -11,7 +11,7 @@ import tensorflow_text as tf_text
 from absl import logging
 from tqdm import tqdm
 
-from pipelines import corpus, examples, files, token_store, vocabulary, workers
+from pipelines import corpus, examples, files, manifest, token_store, vocabulary, workers
 from pipelines.errors import InputError
 
 MANIFEST = "manifest.json"
@@ -60,6 +60,7 @@ def write(request: Request, worker_count: int | None = None) -> dict[str, Any]:
     identity = _identity(request, corpus_files, tokens.settings)
     finished = _manifest_of(request.output, identity)
     if finished is not None:
+        files.remove_tree(f"{request.output}/{_UNFINISHED}")  # a kill may have left it
         logging.info("%s is complete; nothing to do.", request.output)
         return finished
     files.gfile.makedirs(f"{request.output}/{_UNFINISHED}")
@@ -70,10 +71,10 @@ def write(request: Request, worker_count: int | None = None) -> dict[str, Any]:
         store = _store(request, chunks, len(tokens.vocabulary))
         plan = examples.plan_shards(store.index(), request.settings)
         shards = _write_shards(run, request, chunks, plan)
-    manifest = _manifest(identity, summaries, plan, shards)
-    files.write_json(f"{request.output}/{MANIFEST}", manifest)
+    result = _manifest(identity, summaries, plan, shards)
+    files.write_json(f"{request.output}/{MANIFEST}", result)
     files.remove_tree(f"{request.output}/{_UNFINISHED}")
-    return manifest
+    return result
 
 
 def read_manifest(folder: str) -> dict[str, Any]:
@@ -110,31 +111,15 @@ def _manifest_of(output: str, identity: dict[str, Any]) -> dict[str, Any] | None
     for path in (complete, begun):
         if files.gfile.exists(path):
             found = files.read_json(path)
-            for key, value in identity.items():
-                if found.get(key) != value:
-                    raise InputError(
-                        f"{output}: was made with other {_difference(key, found.get(key), value)}. "
-                        "Name another output folder, or remove this one."
-                    )
+            other = manifest.difference(found, identity)
+            if other:
+                raise InputError(
+                    f"{output}: was made with other {other}. Name another output folder, or "
+                    "remove this one."
+                )
             return found if path == complete else None
     files.write_json(begun, identity)
     return None
-
-
-def _difference(key: str, old: Any, new: Any) -> str:
-    if isinstance(old, dict) and isinstance(new, dict):
-        changed = [
-            f"{name} ({old.get(name)} there, {value} asked for)"
-            for name, value in new.items()
-            if old.get(name) != value
-        ]
-        return f"{key}: {', '.join(changed)}"
-    if key == "inputs":
-        was = {entry["path"]: entry["sha256"] for entry in old or []}
-        now = {entry["path"]: entry["sha256"] for entry in new}
-        names = sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path))
-        return f"{key}: {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}"
-    return key
 
 
 def _tokenize(

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ class ExampleSettings:
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
         for name, value, good in (
+            ("seed", self.seed, self.seed >= 0),
             ("max_seq_length", self.max_seq_length, self.max_seq_length >= 8),
             ("max_predictions_per_seq", self.max_predictions_per_seq, self._predictions_fit()),
             ("dupe_factor", self.dupe_factor, self.dupe_factor >= 1),
@@ -107,20 +109,37 @@ def plan_shards(index: np.ndarray, settings: ExampleSettings) -> Plan:
     if settings.has_next_sentence:
         _check_next_sentence(keys, index)
     held_out = _held_out_keys(keys, settings)
-    train = index[~np.isin(index["key"], held_out)]
-    tokens = int(train["tokens"].sum(dtype=np.int64))
-    count = min(tokens // _SHARD_TOKENS, len(train) // _MIN_SECTIONS_PER_SHARD, _MAX_SHARDS)
+    is_held_out = np.isin(index["key"], held_out)
+    if settings.has_next_sentence and len(keys) - len(held_out) < 2:
+        raise InputError(
+            f"--held_out_fraction={settings.held_out_fraction} leaves {len(keys) - len(held_out)} "
+            "documents to train on; it takes two at least."
+        )
+    train = _shards(index[~is_held_out], "train", 0)
+    return Plan(
+        (*train, *_shards(index[is_held_out], "held_out", len(train))), tuple(map(int, held_out))
+    )
+
+
+def _shards(index: np.ndarray, name: str, first: int) -> list[Shard]:
+    """Cuts the sections of an index into shards that have two documents each at least."""
+    if not len(index):
+        return []
+    index = np.sort(index, order="hash")
+    tokens = int(index["tokens"].sum(dtype=np.int64))
+    count = min(tokens // _SHARD_TOKENS, len(index) // _MIN_SECTIONS_PER_SHARD, _MAX_SHARDS)
     count = max(1, count)
-    while count > 1 and not _every_shard_has_two_documents(train, count):
+    while count > 1 and not _every_shard_has_two_documents(index, count):
         count //= 2
-    shards = [
-        Shard(f"train-{i:05d}-of-{count:05d}.tfrecord", i, *_bounds(i, count), held_out=False)
+    return [
+        Shard(
+            f"{name}-{i:05d}-of-{count:05d}.tfrecord",
+            first + i,
+            *_bounds(i, count),
+            held_out=name == "held_out",
+        )
         for i in range(count)
     ]
-    if len(held_out):
-        name = "held_out-00000-of-00001.tfrecord"
-        shards.append(Shard(name, count, 0, token_store.HASH_RANGE, held_out=True))
-    return Plan(tuple(shards), tuple(map(int, held_out)))
 
 
 def _check_next_sentence(keys: np.ndarray, index: np.ndarray) -> None:
@@ -154,12 +173,11 @@ def _bounds(index: int, count: int) -> tuple[int, int]:
 
 
 def _every_shard_has_two_documents(index: np.ndarray, count: int) -> bool:
-    for shard in range(count):
-        low, high = _bounds(shard, count)
-        inside = (index["hash"] >= np.uint64(low)) & (index["hash"] <= np.uint64(high - 1))
-        if len(np.unique(index["key"][inside])) < 2:
-            return False
-    return True
+    """Whether cutting the sections, sorted by hash, leaves two documents in each part."""
+    lows = np.array([_bounds(shard, count)[0] for shard in range(count)], np.uint64)
+    ends = [*np.searchsorted(index["hash"], lows[1:]), len(index)]
+    parts = itertools.pairwise([0, *ends])
+    return all(len(np.unique(index["key"][start:end])) >= 2 for start, end in parts)
 
 
 def write_shard(

@@ -113,7 +113,13 @@ def sha256(path: str) -> str:
 
 
 def open_binary(path: str) -> BinaryIO:
-    """Opens a file for reading bytes: local files the fast way, others by gfile."""
+    """Opens a file for reading bytes: local files the fast way, others by gfile.
+
+    Raises:
+      InputError: there is no such file.
+    """
+    if not gfile.exists(path) or gfile.isdir(path):
+        raise InputError(f"{path}: no such file.")
     if "://" in path:
         return gfile.GFile(path, "rb")
     return open(path, "rb")

@@ -8,7 +8,7 @@ needed, and a run resumes at the exact batch by skipping within one group.
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -99,12 +99,10 @@ def _check_size(path: str, size: int) -> None:
         raise InputError(f"{path}: no such file, though its manifest lists it; write it again.")
     found = files.gfile.stat(path).length
     if found != size:
-        place = ""
-        with contextlib.suppress(InputError):
-            place = f" It ends after record {count_records(path) - 1}."
+        count_records(path)  # names the record, if one is damaged
         raise InputError(
-            f"{path}: has {found:,} bytes, but {size:,} were written.{place} The file was cut off "
-            "or changed; remove its folder and write the examples again."
+            f"{path}: has {found:,} bytes, but {size:,} were written: records are missing. Remove "
+            "its folder and write the examples again."
         )
 
 
@@ -142,9 +140,9 @@ def _damaged(path: str, record: int) -> InputError:
     )
 
 
-def find_damage(examples: ExampleFiles) -> InputError:
+def find_damage(paths: Iterable[str]) -> InputError:
     """Finds the damaged record after a DataLossError, and gives the error to raise."""
-    for path in examples.paths:
+    for path in paths:
         try:
             count_records(path)
         except InputError as error:
@@ -164,12 +162,14 @@ def _check_ids(path: str, examples: ExampleFiles, vocab_size: int) -> None:
         for name in ("input_word_ids", "masked_lm_ids"):
             if name not in parsed:
                 continue
-            highest = tf.reduce_max(parsed[name], axis=1).numpy()
-            if highest.max(initial=0) >= vocab_size:
-                record = first + int(highest.argmax())
+            ids = parsed[name].numpy()
+            bad = (ids < 0) | (ids >= vocab_size)
+            if bad.any():
+                row = int(bad.any(axis=1).argmax())
                 raise InputError(
-                    f"{path}: record {record}: {name} has id {highest.max()}, but the vocabulary "
-                    f"has {vocab_size} tokens. Use the vocabulary that the file was made with."
+                    f"{path}: record {first + row}: {name} has id {ids[row][bad[row]][0]}, but the "
+                    f"vocabulary has {vocab_size} tokens. Use the vocabulary that the file was "
+                    "made with."
                 )
         first += len(parsed["input_mask"])
 

@@ -210,7 +210,10 @@ class TokenStore:
             sentences = slice(sentence_ends[row] - rows["sentences"][row], sentence_ends[row])
             tokens = slice(token_ends[row] - rows["tokens"][row], token_ends[row])
             yield TokenizedSection(
-                int(rows["hash"][row]), int(rows["key"][row]), ids[tokens], lengths[sentences]
+                int(rows["hash"][row]),
+                int(rows["key"][row]),
+                ids[tokens].copy(),  # a view would keep all that was read alive
+                lengths[sentences].copy(),
             )
 
 

@@ -3,7 +3,6 @@
 import collections
 from collections.abc import Iterable, Iterator, Sequence
 
-import tensorflow as tf
 import tokenizers
 
 from pipelines import files
@@ -19,10 +18,8 @@ def load(path: str) -> list[str]:
       InputError: the file is missing or is not UTF-8, or `check` fails.
     """
     try:
-        with files.gfile.GFile(path, "rb") as file:
+        with files.open_binary(path) as file:
             text = file.read().decode("utf-8")
-    except tf.errors.NotFoundError as error:
-        raise InputError(f"{path}: no such vocabulary.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
     lines = text.split("\n")
@@ -122,9 +119,9 @@ def _train(words: collections.Counter[str], size: int, alphabet: list[str]) -> l
     model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     # The alphabet goes in as special tokens, because the ids of those are set; the trainer would
     # number continuing characters in the order of a hash table, and break ties by that.
-    fixed = [*SPECIAL_TOKENS, *alphabet]
+    fixed = dict.fromkeys([*SPECIAL_TOKENS, *alphabet])
     trainer = tokenizers.trainers.WordPieceTrainer(
-        vocab_size=size, special_tokens=fixed, min_frequency=2, show_progress=False
+        vocab_size=size, special_tokens=list(fixed), min_frequency=2, show_progress=False
     )
     known = set(alphabet)
     kept = (

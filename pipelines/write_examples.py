@@ -8,7 +8,7 @@ import time
 
 from absl import flags
 
-from pipelines import commands, corpus, corpus_flags, example_writer, examples
+from pipelines import commands, corpus, corpus_flags, example_writer, examples, text_flags
 
 _DEFAULTS = examples.ExampleSettings()
 _VOCAB = flags.DEFINE_string("vocab", None, "The vocab.txt.", required=True)
@@ -63,8 +63,8 @@ def main() -> None:
         ),
         file_format=corpus_flags.FORMAT.value,
         read=corpus.ReadOptions(corpus_flags.TEXT_FIELD.value, corpus_flags.UTF8_ERRORS.value),
-        lower_case=corpus_flags.lower_case(),
-        strip_accents=corpus_flags.strip_accents(),
+        lower_case=text_flags.lower_case(),
+        strip_accents=text_flags.strip_accents(),
     )
     start = time.perf_counter()
     manifest = example_writer.write(request, _WORKERS.value)

@@ -9,9 +9,9 @@ import pytest
 
 from pipelines import corpus, example_writer, examples, vocabulary, word_counts
 
-NOUNS = "model layer token mask sentence vector kernel bias head shard record step".split()
-VERBS = "reads writes trains masks shuffles encodes predicts stores".split()
-ADJECTIVES = "small large random hidden whole short deep".split()
+NOUNS = ["model", "layer", "token", "mask", "sentence", "vector", "kernel", "bias", "head", "shard", "record", "step"]
+VERBS = ["reads", "writes", "trains", "masks", "shuffles", "encodes", "predicts", "stores"]
+ADJECTIVES = ["small", "large", "random", "hidden", "whole", "short", "deep"]
 
 
 def make_documents(count: int, seed: int = 0) -> list[list[str]]:

@@ -242,3 +242,17 @@ def test_a_vocabulary_with_padding_elsewhere_is_refused(corpus_path, tmp_path):
 def test_settings_out_of_range_are_named(corpus_path, vocab_path, tmp_path, changes):
     with pytest.raises(InputError, match=f"--{next(iter(changes))}=.* is out of range"):
         example_writer.write(request(corpus_path, vocab_path, tmp_path / "o", **changes), 1)
+
+
+def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
+    """TensorFlow's in-memory file system stands for gs://: only tf.io.gfile reaches it."""
+    local = example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    for path, name in ((corpus_path, "corpus.txt"), (vocab_path, "vocab.txt")):
+        tf.io.gfile.makedirs("ram://in")
+        tf.io.gfile.copy(path, f"ram://in/{name}", overwrite=True)
+    wanted = request("ram://in/corpus.txt", "ram://in/vocab.txt", "ram://out")
+    manifest = example_writer.write(wanted, 1)
+    for shard in manifest["train"]["shards"]:
+        with tf.io.gfile.GFile(f"ram://out/{shard['file']}", "rb") as file:
+            assert file.read() == (tmp_path / "o" / shard["file"]).read_bytes()
+    assert manifest["text"] == local["text"]
