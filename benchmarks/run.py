@@ -44,8 +44,7 @@ def _json_of(command: list[str], **environment: str) -> dict[str, Any]:
     print("$", " ".join(command), flush=True)
     process = subprocess.run(
         command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=False,
         env=os.environ | environment,

@@ -19,6 +19,7 @@ from absl import flags
 
 from bert_tf import pretraining, report, training
 from bert_tf.distribution import Compilation, StrategyName
+from bert_tf.settings import Phase, PretrainingSettings, RunOptions
 from pipelines import commands
 from pipelines.errors import InputError
 
@@ -51,7 +52,7 @@ _EVALUATE_EVERY = flags.DEFINE_integer("evaluate_every", 0, "Steps; 0: at the en
 _TENSORBOARD = flags.DEFINE_bool("tensorboard", True, "Write TensorBoard summaries.")
 
 
-def _phases() -> tuple[pretraining.Phase, ...]:
+def _phases() -> tuple[Phase, ...]:
     folders = [folder.rstrip("/") for folder in _TFRECORDS.value]
     steps, batches = (_numbers(flag) for flag in (_STEPS, _BATCH_SIZE))
     if len(batches) == 1:
@@ -61,7 +62,7 @@ def _phases() -> tuple[pretraining.Phase, ...]:
             f"--tfrecords names {len(folders)} phases, --steps {len(steps)} and --batch_size "
             f"{len(batches)}; give each as many."
         )
-    return tuple(map(pretraining.Phase, folders, steps, batches))
+    return tuple(map(Phase, folders, steps, batches))
 
 
 def _numbers(flag: flags.FlagHolder) -> list[int]:
@@ -73,7 +74,7 @@ def _numbers(flag: flags.FlagHolder) -> list[int]:
 
 def main() -> None:
     """Runs pre-training with the flags given."""
-    settings = pretraining.PretrainingSettings(
+    settings = PretrainingSettings(
         phases=_phases(),
         model=_MODEL.value,
         learning_rate=_LEARNING_RATE.value,
@@ -89,7 +90,7 @@ def main() -> None:
         init_checkpoint=_INIT.value,
         seed=_SEED.value,
     )
-    options = pretraining.RunOptions(
+    options = RunOptions(
         save_every=_SAVE_EVERY.value,
         log_every=_LOG_EVERY.value,
         evaluate_every=_EVALUATE_EVERY.value,

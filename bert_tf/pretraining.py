@@ -18,6 +18,8 @@ from bert_tf import (
     evaluation,
     export,
     optimization,
+    precision,
+    pretraining_data,
     progress,
     report,
     throughput,
@@ -26,77 +28,13 @@ from bert_tf import (
 from bert_tf.checkpoints import Checkpoints
 from bert_tf.config import BertConfig
 from bert_tf.objectives import Counts, Metrics, PretrainingModel
-from pipelines import example_writer, files, manifest, reader, tokenizer, vocabulary
+from bert_tf.settings import Phase, PretrainingSettings, RunOptions
+from pipelines import files, manifest, reader, vocabulary
 from pipelines.errors import InputError
 from pipelines.examples import Objective
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
 _EVALUATION_BATCH = 64
-
-
-@dataclasses.dataclass(frozen=True)
-class Phase:
-    """A stretch of training on one set of examples."""
-
-    tfrecords: str  # folder of the example writer
-    steps: int
-    batch_size: int  # of all devices and accumulation parts together
-
-
-@dataclasses.dataclass(frozen=True)
-class PretrainingSettings:
-    """Everything that decides the weights, beside the examples."""
-
-    phases: tuple[Phase, ...]
-    model: str = "base"  # a size of `config.SIZES`, or a bert_config.json
-    learning_rate: float = 1e-4  # at the end of the warm-up
-    warmup_steps: int = 10_000
-    weight_decay: float = 0.01
-    beta_2: float = 0.999
-    clip_norm: float = 1.0
-    dropout: float | None = None  # in place of the configuration's two; None: as it says
-    accumulation: int = 1  # parts of a batch whose gradients are summed
-    precision: str = "auto"  # float32, mixed_bfloat16, or auto
-    strategy: distribution.StrategyName = distribution.StrategyName.AUTO
-    compilation: distribution.Compilation = distribution.Compilation.AUTO
-    init_checkpoint: str | None = None  # a checkpoint folder to take the first weights from
-    seed: int = 12345
-
-    def check(self) -> None:
-        """Raises InputError where a value makes no sense."""
-        for name, good in (
-            ("learning_rate", self.learning_rate > 0),
-            ("warmup_steps", self.warmup_steps >= 0),
-            ("weight_decay", self.weight_decay >= 0),
-            ("beta_2", 0 <= self.beta_2 < 1),
-            ("clip_norm", self.clip_norm >= 0),
-            ("dropout", self.dropout is None or 0 <= self.dropout < 1),
-            ("accumulation", self.accumulation >= 1),
-            ("seed", 0 <= self.seed < 1 << 31),
-        ):
-            if not good:
-                raise InputError(f"--{name}={getattr(self, name)} is out of range; see --help.")
-
-    @property
-    def total_steps(self) -> int:
-        """Steps of all phases."""
-        return sum(phase.steps for phase in self.phases)
-
-
-@dataclasses.dataclass(frozen=True)
-class RunOptions:
-    """How a run is carried out; of no influence on the weights."""
-
-    save_every: int = 1000  # steps
-    log_every: int = 20  # steps
-    evaluate_every: int = 0  # steps; 0: at the end only
-    tensorboard: bool = True
-
-    def check(self) -> None:
-        """Raises InputError where a value makes no sense."""
-        for name, least in (("save_every", 1), ("log_every", 1), ("evaluate_every", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"--{name}={getattr(self, name)}: it must be {least} or more.")
 
 
 def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) -> dict[str, Any]:
@@ -120,11 +58,13 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     settings.check()
     options.check()
     strategy = distribution.make_strategy(settings.strategy)
-    data = _open_data(settings)
-    config = _model_config(settings, data)
+    data = pretraining_data.open_data(settings)
+    config = pretraining_data.model_config(settings, data)
     settings = dataclasses.replace(settings, precision=_resolve_precision(settings, output))
     finished = _check_output(
-        output, _identity(settings, data, config), write=distribution.is_chief(strategy)
+        output,
+        pretraining_data.run_identity(settings, data, config),
+        write=distribution.is_chief(strategy),
     )
     if finished is not None:
         logging.info("%s is complete; nothing to do.", output)
@@ -141,100 +81,6 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
             for path in examples.paths
         ]
         raise reader.find_damage(paths) from error
-
-
-@dataclasses.dataclass(frozen=True)
-class _Data:
-    """The examples of all phases, and the vocabulary they were made with."""
-
-    manifests: tuple[dict[str, Any], ...]
-    training: tuple[reader.ExampleFiles, ...]
-    held_out: reader.ExampleFiles | None  # of the last phase that has any
-    tokenizer: tokenizer.BertTokenizer
-    objective: Objective
-
-
-def _open_data(settings: PretrainingSettings) -> _Data:
-    folders = [phase.tfrecords for phase in settings.phases]
-    manifests = tuple(example_writer.read_manifest(folder) for folder in folders)
-    for folder, found in zip(folders, manifests, strict=True):
-        for key in ("vocabulary_sha256", "tokenizer"):
-            if found[key] != manifests[0][key]:
-                raise InputError(f"{folder}: has another vocabulary than {folders[0]}.")
-        if found["settings"]["objective"] != manifests[0]["settings"]["objective"]:
-            raise InputError(f"{folder}: was made for another objective than {folders[0]}.")
-        path = f"{folder}/{example_writer.VOCABULARY}"
-        if files.sha256(path) != found["vocabulary_sha256"]:
-            raise InputError(f"{path}: is not the vocabulary that the examples were made with.")
-    held_out = None
-    for folder, found in zip(folders, manifests, strict=True):
-        if found["held_out"].get("records"):
-            held_out = reader.open_examples(folder, held_out=True)
-    return _Data(
-        manifests,
-        tuple(reader.open_examples(folder) for folder in folders),
-        held_out,
-        tokenizer.BertTokenizer(
-            vocabulary.load(f"{folders[0]}/{example_writer.VOCABULARY}"),
-            **manifests[0]["tokenizer"],
-        ),
-        Objective(manifests[0]["settings"]["objective"]),
-    )
-
-
-def _model_config(settings: PretrainingSettings, data: _Data) -> BertConfig:
-    """The configuration, checked against the vocabulary and the length of the examples."""
-    vocab_size = len(data.tokenizer.vocabulary)
-    if settings.model.endswith(".json"):
-        config = BertConfig.load(settings.model)
-        if config.vocab_size < vocab_size:
-            raise InputError(
-                f"{settings.model}: vocab_size is {config.vocab_size}, but the examples in "
-                f"{settings.phases[0].tfrecords} have ids up to {vocab_size - 1}. Set vocab_size "
-                f"to {vocab_size}, or write the examples with the model's vocabulary."
-            )
-    else:
-        config = BertConfig.named(settings.model, vocab_size=vocab_size)
-    if settings.dropout is not None:
-        config = dataclasses.replace(
-            config,
-            hidden_dropout_prob=settings.dropout,
-            attention_probs_dropout_prob=settings.dropout,
-        )
-    for phase, examples in zip(settings.phases, data.training, strict=True):
-        if examples.max_seq_length > config.max_position_embeddings:
-            raise InputError(
-                f"{phase.tfrecords}: records of {examples.max_seq_length} tokens exceed the "
-                f"model's max_position_embeddings of {config.max_position_embeddings}. Write them "
-                "shorter (--max_seq_length), or enlarge the position table."
-            )
-    return config
-
-
-def _identity(settings: PretrainingSettings, data: _Data, config: BertConfig) -> dict[str, Any]:
-    """What must be the same for a run to be gone on with: all that decides the weights.
-
-    Devices and compilation may change between two stops; they change the rounding only.
-    """
-    values = dataclasses.asdict(settings)
-    for name in ("phases", "model", "strategy", "compilation"):
-        del values[name]
-    first = data.manifests[0]
-    return {
-        "settings": values,
-        "config": config.to_dict(),
-        "tokenizer": first["tokenizer"],
-        "vocabulary_sha256": first["vocabulary_sha256"],
-        "phases": [
-            {
-                "steps": phase.steps,
-                "batch_size": phase.batch_size,
-                "examples": found["settings"],
-                "inputs": [entry["sha256"] for entry in found["inputs"]],
-            }
-            for phase, found in zip(settings.phases, data.manifests, strict=True)
-        ],
-    }
 
 
 def _check_output(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
@@ -263,27 +109,7 @@ def _resolve_precision(settings: PretrainingSettings, output: str) -> str:
     path = f"{output}/run.json"
     if settings.precision == "auto" and files.gfile.exists(path):
         return files.read_json(path).get("settings", {}).get("precision", "float32")
-    return resolve_precision(settings.precision)
-
-
-def resolve_precision(precision: str) -> str:
-    """Turns auto into mixed_bfloat16 where the hardware multiplies bfloat16, else float32.
-
-    Raises:
-      InputError: the name is unknown.
-    """
-    if precision not in ("auto", "float32", "mixed_bfloat16"):
-        raise InputError(f"precision {precision!r} is unknown; use float32 or mixed_bfloat16.")
-    if precision != "auto":
-        return precision
-    if tf.config.list_physical_devices("TPU"):
-        return "mixed_bfloat16"
-    gpus = tf.config.list_physical_devices("GPU")
-    if gpus:
-        details = tf.config.experimental.get_device_details(gpus[0])
-        return "mixed_bfloat16" if details.get("compute_capability", (0,)) >= (8, 0) else "float32"
-    fast = throughput.peak_flops(tf.bfloat16) > 1.2 * throughput.peak_flops(tf.float32)
-    return "mixed_bfloat16" if fast else "float32"
+    return precision.resolve_precision(settings.precision)
 
 
 class _Run:
@@ -294,7 +120,7 @@ class _Run:
         settings: PretrainingSettings,
         output: str,
         options: RunOptions,
-        data: _Data,
+        data: pretraining_data.PretrainingData,
         config: BertConfig,
         strategy: tf.distribute.Strategy,
     ):

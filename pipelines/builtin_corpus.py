@@ -76,11 +76,13 @@ def _paragraphs_of_modules(paths: list[str]) -> Iterator[list[str]]:
     starts = range(0, len(paths), _FILES_PER_TASK)
     tasks = [tuple(paths[start : start + _FILES_PER_TASK]) for start in starts]
     done = {}
-    with workers.pool(workers.default_workers(), docstrings.__name__) as run:
-        with tqdm(total=len(paths), desc="docstrings", unit="file") as bar:
-            for task, paragraphs in run(_paragraphs_of_task, tasks):
-                done[task] = paragraphs
-                bar.update(len(task))
+    with (
+        workers.pool(workers.default_workers(), docstrings.__name__) as run,
+        tqdm(total=len(paths), desc="docstrings", unit="file") as bar,
+    ):
+        for task, paragraphs in run(_paragraphs_of_task, tasks):
+            done[task] = paragraphs
+            bar.update(len(task))
     for task in tasks:
         yield from done[task]
 

@@ -149,9 +149,8 @@ def _write_chunk(
         ):
             for array in arrays:
                 file.write(array.astype(dtype).tobytes())
-    with files.write_aside(f"{base}.index") as partial:
-        with files.gfile.GFile(partial, "wb") as file:
-            file.write(index.tobytes())
+    with files.write_aside(f"{base}.index") as partial, files.gfile.GFile(partial, "wb") as file:
+        file.write(index.tobytes())
 
 
 class TokenStore:

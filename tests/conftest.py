@@ -9,7 +9,20 @@ import pytest
 
 from pipelines import corpus, example_writer, examples, vocabulary, word_counts
 
-NOUNS = ["model", "layer", "token", "mask", "sentence", "vector", "kernel", "bias", "head", "shard", "record", "step"]
+NOUNS = [
+    "model",
+    "layer",
+    "token",
+    "mask",
+    "sentence",
+    "vector",
+    "kernel",
+    "bias",
+    "head",
+    "shard",
+    "record",
+    "step",
+]
 VERBS = ["reads", "writes", "trains", "masks", "shuffles", "encodes", "predicts", "stores"]
 ADJECTIVES = ["small", "large", "random", "hidden", "whole", "short", "deep"]
 

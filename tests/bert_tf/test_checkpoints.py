@@ -1,6 +1,7 @@
 """Checkpoints: whole, checked, the newest few."""
 
 import os
+import pathlib
 
 import pytest
 import tensorflow as tf
@@ -45,7 +46,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(state, damage,
     elif damage == "no_checksums":
         os.remove(f"{folder}/checksums.json")
     else:
-        content = bytearray(open(data, "rb").read())
+        content = bytearray(pathlib.Path(data).read_bytes())
         content[3] ^= 1
         with open(data, "wb") as file:
             file.write(content if damage == "flip" else content[:-4])
@@ -83,3 +84,22 @@ def test_a_checkpoint_of_another_model_is_refused(state, tmp_path):
     other = Checkpoints(str(tmp_path), {"model/a": tf.Variable([1.0, 2.0, 3.0])})
     with pytest.raises(InputError, match="is of another model"):
         other.restore_newest()
+
+
+def test_infinite_values_are_seen(state):
+    variable, checkpoints = state
+    assert checkpoints.all_finite()
+    variable.assign([1.0, float("nan")])
+    assert not checkpoints.all_finite()
+
+
+def test_the_weights_alone_can_be_taken_from_another_run(tmp_path):
+    def variables(value):
+        return {"model/a": tf.Variable([value]), "optimizer/b": tf.Variable([value])}
+
+    Checkpoints(str(tmp_path / "first"), variables(7.0)).save(3)
+    mine = variables(1.0)
+    Checkpoints(str(tmp_path / "second"), mine).restore_weights(
+        str(tmp_path / "first" / "checkpoint-00000003")
+    )
+    assert [float(variable[0]) for variable in mine.values()] == [7.0, 1.0]

@@ -145,7 +145,7 @@ def _error(process):
 
 def test_other_settings_in_the_same_folder_are_refused(finished, tfrecords, model_path):
     message = _error(run(tfrecords, model_path, finished, "--seed=3"))
-    assert "is of a run with other seed" in message
+    assert "is of a run with other settings: seed (12345 there, 3 asked for)" in message
 
 
 def test_examples_that_do_not_fit_the_model_are_refused_before_the_first_step(tfrecords, tmp_path):
@@ -208,3 +208,39 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
         json.loads(line) for line in (tmp_path / "o" / "history.jsonl").read_text().splitlines()
     ]
     assert [point["phase"] for point in points] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--save_every=0", "--save_every=0: it must be 1 or more"),
+        ("--accumulation=0", "--accumulation=0 is out of range"),
+        ("--accumulation=3", "a batch of 32 cannot be cut into 3 equal parts"),
+        ("--seed=-1", "--seed=-1 is out of range"),
+        ("--dropout=1.0", "--dropout=1.0 is out of range"),
+        ("--steps=1,2", "--tfrecords names 1 phases, --steps 2"),
+        ("--model=huge", "model 'huge' is unknown"),
+    ],
+)
+def test_flags_out_of_range_are_named(tfrecords, model_path, tmp_path, flag, message):
+    arguments = [*command(tfrecords, model_path, tmp_path / "o"), flag]
+    process = subprocess.run(arguments, capture_output=True, text=True)
+    assert message in _error(process)
+
+
+def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_path, tmp_path):
+    checkpoint = finished / "checkpoints" / "checkpoint-00000060"
+    process = run(
+        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    first = json.loads((tmp_path / "o" / "history.jsonl").read_text().splitlines()[0])
+    fresh = json.loads((finished / "history.jsonl").read_text().splitlines()[0])
+    assert first["loss"] < fresh["loss"] - 0.2
+    # A run too short to have a speed can be asked for its report again.
+    assert (
+        run(
+            tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
+        ).returncode
+        == 0
+    )

@@ -76,10 +76,10 @@ def test_a_signal_saves_and_stops(tmp_path, tfrecords, number):
     run = Run(tmp_path / "run", tfrecords)
     run.on_report = lambda step: step == 4 and os.kill(os.getpid(), number)
     before = signal.getsignal(number)
-    with pytest.raises(training.Stopped, match="stopped at step 4") as stop:
+    with pytest.raises(training.Stopped, match="stopped at step 5") as stop:
         run.go()
     assert stop.value.signal_number == number
-    assert run.checkpoints.steps() == [3, 4]
+    assert run.checkpoints.steps() == [3, 5]
     assert signal.getsignal(number) == before
     assert Run(tmp_path / "run", tfrecords).go() == whole
 
@@ -145,3 +145,28 @@ def test_a_loss_that_is_no_number_stops_with_step_and_checkpoint(tmp_path, tfrec
             step, break_model, run.checkpoints, run.settings, lambda done, counts: None, 0
         )
     assert run.checkpoints.steps() == [3]
+
+
+def test_weights_that_are_no_numbers_are_never_saved(tmp_path, tfrecords):
+    run = Run(tmp_path, tfrecords)
+
+    def break_weights(step):
+        if step == 6:
+            run.model.encoder.pooler.bias.assign(run.model.encoder.pooler.bias + float("inf"))
+
+    run.on_report = break_weights
+    with pytest.raises(InputError, match="update of step 6 is not a number.*checkpoint-00000003"):
+        run.go()
+    assert run.checkpoints.steps() == [3]
+
+
+def test_backward_passes_are_compiled_too(tfrecords, tmp_path):
+    run = Run(tmp_path, tfrecords)
+    strategy = tf.distribute.get_strategy()
+    step = training.make_step(run.model, run.optimizer, strategy, run.settings)
+    batch = next(iter(reader.training_batches(run.examples, 16, 5)))
+    graph = step.get_concrete_function(batch, tf.constant(0)).graph.as_graph_def()
+    compiled = [f for f in graph.library.function if f.attr["_XlaMustCompile"].b]
+    names = " ".join(f.signature.name for f in compiled)
+    assert "forward" in names
+    assert "backward" in names

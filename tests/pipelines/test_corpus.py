@@ -117,3 +117,25 @@ def test_nothing_to_read_is_an_error(tmp_path):
     (tmp_path / "empty.txt").touch()
     with pytest.raises(InputError, match="the corpus is empty"):
         corpus.open_corpus(str(tmp_path / "*.txt"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign"])
+def test_damaged_gzip_is_named(tmp_path, damage):
+    path = tmp_path / "a.gz"
+    data = gzip.compress(b"A sentence is here.\n" * 5000)
+    path.write_bytes(data[:-20] if damage == "cut" else b"no gzip at all")
+    with pytest.raises(InputError, match="a.gz: the gzip data is cut off or damaged"):
+        read(path)
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "Some text."}\n')
+    assert read(tmp_path / "a.jsonl") == [["Some text."]]
+    (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfSome text.\n\nMore of it.\n")
+    for split_bytes in (1, 5, 1 << 20):
+        assert read(tmp_path / "b.txt", split_bytes) == [["Some text."], ["More of it."]]
+
+
+def test_half_a_surrogate_pair_in_json_is_replaced(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "Half \\ud800 of it."}\n')
+    assert read(tmp_path / "a.jsonl") == [["Half \ufffd of it."]]

@@ -256,3 +256,9 @@ def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
         with tf.io.gfile.GFile(f"ram://out/{shard['file']}", "rb") as file:
             assert file.read() == (tmp_path / "o" / shard["file"]).read_bytes()
     assert manifest["text"] == local["text"]
+
+
+def test_holding_out_all_but_one_document_is_refused(tmp_path, vocab_path):
+    path = write_documents(tmp_path / "c.txt", make_documents(20))
+    with pytest.raises(InputError, match="leaves 1 documents to train on"):
+        example_writer.write(request(path, vocab_path, tmp_path / "o", held_out_fraction=0.97), 1)

@@ -97,7 +97,7 @@ def test_a_truncated_file_is_named_with_its_record(tmp_path, found):
     path.write_bytes(data[: len(data) * 2 // 3 + 40])
     with pytest.raises(tf.errors.DataLossError):
         list(reader.evaluation_batches(found, 8))
-    assert "2.tfrecord: record 6" in str(reader.find_damage(found))
+    assert "2.tfrecord: record 6" in str(reader.find_damage(found.paths))
 
 
 def test_foreign_files_are_named(tmp_path):
@@ -123,7 +123,7 @@ def test_a_cut_off_shard_of_ours_is_found_before_training(tfrecords, tmp_path):
     copy = shutil.copytree(tfrecords, tmp_path / "copy")
     shard = next(copy.glob("train-*"))
     shard.write_bytes(shard.read_bytes()[:-100])
-    with pytest.raises(InputError, match=r"train-.*bytes, but .* were written.*cut off"):
+    with pytest.raises(InputError, match=r"train-.*tfrecord: record \d+ is damaged or cut off"):
         reader.open_examples(str(copy))
     shard.unlink()
     with pytest.raises(InputError, match="no such file, though its manifest lists it"):

@@ -1,6 +1,8 @@
 """The vocabulary learner."""
 
 import collections
+import subprocess
+import sys
 
 import pytest
 
@@ -74,5 +76,25 @@ def test_a_saved_vocabulary_loads_and_a_bad_one_is_named(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n")
     with pytest.raises(InputError, match=r"vocab.txt: lacks \[CLS\], \[SEP\], \[MASK\]"):
         vocabulary.load(path)
-    with pytest.raises(InputError, match="no such vocabulary"):
+    with pytest.raises(InputError, match="none.txt: no such file"):
         vocabulary.load(str(tmp_path / "none.txt"))
+
+
+def test_a_vocabulary_learned_otherwise_is_not_taken(tmp_path):
+    (tmp_path / "text.txt").write_text("words of a corpus\n" * 10)
+
+    def run(*flags):
+        return subprocess.run(
+            [sys.executable, "-m", "pipelines.learn_vocabulary", f"--input={tmp_path}/text.txt",
+             f"--output={tmp_path}/vocab.txt", "--format=sentences", *flags],
+            capture_output=True, text=True,
+        )  # fmt: skip
+
+    first = run("--vocab_size=40")
+    assert first.returncode == 0, first.stderr
+    assert "nothing to do" in run("--vocab_size=40").stdout
+    other = run("--vocab_size=50")
+    assert other.returncode == 2
+    assert "vocab_size (40 there, 50 asked for)" in other.stderr
+    (tmp_path / "text.txt").write_text("other words of a corpus\n" * 10)
+    assert "was learned with other inputs: " in run("--vocab_size=40").stderr

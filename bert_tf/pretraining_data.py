@@ -1,0 +1,115 @@
+"""The examples of a pre-training run, checked before the first step."""
+
+import dataclasses
+from typing import Any
+
+from bert_tf.config import BertConfig
+from bert_tf.settings import PretrainingSettings
+from pipelines import example_writer, files, reader, tokenizer, vocabulary
+from pipelines.errors import InputError
+from pipelines.examples import Objective
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingData:
+    """The examples of all phases, and the vocabulary they were made with."""
+
+    manifests: tuple[dict[str, Any], ...]
+    training: tuple[reader.ExampleFiles, ...]
+    held_out: reader.ExampleFiles | None  # of the last phase that has any
+    tokenizer: tokenizer.BertTokenizer
+    objective: Objective
+
+
+def open_data(settings: PretrainingSettings) -> PretrainingData:
+    """Opens the examples of all phases and checks that they belong together.
+
+    Raises:
+      InputError: they have other vocabularies or objectives, or one is damaged.
+    """
+    folders = [phase.tfrecords for phase in settings.phases]
+    manifests = tuple(example_writer.read_manifest(folder) for folder in folders)
+    for folder, found in zip(folders, manifests, strict=True):
+        for key in ("vocabulary_sha256", "tokenizer"):
+            if found[key] != manifests[0][key]:
+                raise InputError(f"{folder}: has another vocabulary than {folders[0]}.")
+        if found["settings"]["objective"] != manifests[0]["settings"]["objective"]:
+            raise InputError(f"{folder}: was made for another objective than {folders[0]}.")
+        path = f"{folder}/{example_writer.VOCABULARY}"
+        if files.sha256(path) != found["vocabulary_sha256"]:
+            raise InputError(f"{path}: is not the vocabulary that the examples were made with.")
+    held_out = None
+    for folder, found in zip(folders, manifests, strict=True):
+        if found["held_out"].get("records"):
+            held_out = reader.open_examples(folder, held_out=True)
+    return PretrainingData(
+        manifests,
+        tuple(reader.open_examples(folder) for folder in folders),
+        held_out,
+        tokenizer.BertTokenizer(
+            vocabulary.load(f"{folders[0]}/{example_writer.VOCABULARY}"),
+            **manifests[0]["tokenizer"],
+        ),
+        Objective(manifests[0]["settings"]["objective"]),
+    )
+
+
+def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertConfig:
+    """The configuration, checked against the vocabulary and the length of the examples.
+
+    Raises:
+      InputError: ids or positions of the examples are beyond the model's tables.
+    """
+    vocab_size = len(data.tokenizer.vocabulary)
+    if settings.model.endswith(".json"):
+        config = BertConfig.load(settings.model)
+        if config.vocab_size < vocab_size:
+            raise InputError(
+                f"{settings.model}: vocab_size is {config.vocab_size}, but the examples in "
+                f"{settings.phases[0].tfrecords} have ids up to {vocab_size - 1}. Set vocab_size "
+                f"to {vocab_size}, or write the examples with the model's vocabulary."
+            )
+    else:
+        config = BertConfig.named(settings.model, vocab_size=vocab_size)
+    if settings.dropout is not None:
+        config = dataclasses.replace(
+            config,
+            hidden_dropout_prob=settings.dropout,
+            attention_probs_dropout_prob=settings.dropout,
+        )
+    for phase, examples in zip(settings.phases, data.training, strict=True):
+        if examples.max_seq_length > config.max_position_embeddings:
+            raise InputError(
+                f"{phase.tfrecords}: records of {examples.max_seq_length} tokens exceed the "
+                f"model's max_position_embeddings of {config.max_position_embeddings}. Write them "
+                "shorter (--max_seq_length), or enlarge the position table."
+            )
+    return config
+
+
+def run_identity(
+    settings: PretrainingSettings, data: PretrainingData, config: BertConfig
+) -> dict[str, Any]:
+    """What must be the same for a run to be gone on with: all that decides the weights.
+
+    Devices and compilation may change between two stops; they change the rounding only.
+    """
+    values = dataclasses.asdict(settings)
+    for name in ("phases", "model", "strategy", "compilation"):
+        del values[name]
+    first = data.manifests[0]
+    return {
+        "settings": values,
+        "config": config.to_dict(),
+        "tokenizer": first["tokenizer"],
+        "vocabulary_sha256": first["vocabulary_sha256"],
+        "phases": [
+            {
+                "steps": phase.steps,
+                "batch_size": phase.batch_size,
+                "examples": found["settings"],
+                "inputs": [entry["sha256"] for entry in found["inputs"]],
+            }
+            for phase, found in zip(settings.phases, data.manifests, strict=True)
+        ],
+    }
