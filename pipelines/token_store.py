@@ -18,7 +18,7 @@ import numpy as np
 
 from pipelines import corpus, files, tokenizer
 
-_CHUNK_CHARACTERS = 16_000_000
+_CHUNK_CHARACTERS = 8_000_000
 _BATCH_CHARACTERS = 1_000_000
 _ROW = np.dtype(
     [("hash", np.uint64), ("key", np.uint64), ("sentences", np.uint32), ("tokens", np.uint32)]
