@@ -30,6 +30,7 @@ MAX_LINE_BYTES = 10_000_000
 SECTION_CHARACTERS = 1_000_000
 _BLOCK_BYTES = 1 << 22
 _SAMPLE_BYTES = 1 << 18
+_PARAGRAPH_CHARACTERS = 150
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -107,14 +108,20 @@ def detect_format(path: str) -> str:
     filled = [line for line in stripped if line]
     if filled and filled[0].startswith("{") and _is_json_object(filled[0]):
         return "jsonl"
-    # Wrapped prose goes on in lower case on the next line; unwrapped prose has
-    # paragraphs of several sentences on a line.
+    return "prose" if filled and _looks_like_prose(stripped, filled) else "sentences"
+
+
+def _looks_like_prose(stripped: list[str], filled: list[str]) -> bool:
+    """Whether lines were wrapped (they go on in lower case), or are paragraphs of sentences."""
     pairs = [(a, b) for a, b in itertools.pairwise(stripped) if a and b]
     wrapped = sum(b[0].islower() and a[-1] not in ".!?" for a, b in pairs)
-    several = sum(len(sentences.split_sentences(line)) > 1 for line in filled)
-    if wrapped > 0.2 * max(len(pairs), 10) or several > 0.6 * max(len(filled), 1):
-        return "prose"
-    return "sentences"
+    if wrapped > 0.2 * max(len(pairs), 10):
+        return True
+    several = sum(len(sentences.split_sentences(line)) > 1 for line in filled) / len(filled)
+    # Half-way, what decides is whether lines stand apart, or are long, as paragraphs are.
+    are_apart = len(pairs) < 0.2 * len(filled)
+    are_long = sum(map(len, filled)) > _PARAGRAPH_CHARACTERS * len(filled)
+    return several > 0.6 or (several > 0.3 and (are_apart or are_long))
 
 
 def _is_json_object(line: str) -> bool:
