@@ -240,6 +240,7 @@ class _Run:
             "masked_lm_accuracy": metrics.masked_lm_accuracy,
             **self._baselines(),
             "next_sentence_accuracy": metrics.next_sentence_accuracy,
+            "next_sentence_majority": self._next_sentence_majority(),
             "perplexity": math.exp(metrics.masked_lm_loss),
             "loss": metrics.loss,
             "steps": self.settings.total_steps,
@@ -321,6 +322,17 @@ class _Run:
         if self.data.held_out is None:
             return Metrics(*[math.nan] * len(Metrics._fields))
         return self.evaluate(reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH))
+
+    def _next_sentence_majority(self) -> float:
+        """The share of the more frequent label among the held-out pairs."""
+        if self.data.held_out is None or self.data.objective is not Objective.MLM_NSP:
+            return math.nan
+        labels = [
+            int(tf.reduce_sum(batch["next_sentence_labels"]))
+            for batch in reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
+        ]
+        share = sum(labels) / self.data.held_out.total
+        return max(share, 1 - share)
 
     def _baselines(self) -> dict[str, float]:
         if self.data.held_out is None or self.data.objective is Objective.LEFT_TO_RIGHT:

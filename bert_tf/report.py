@@ -116,7 +116,8 @@ def summary(report: dict[str, Any]) -> str:
         f"held-out masked LM accuracy  {percent('masked_lm_accuracy')}   "
         f"(most frequent token {percent('unigram_accuracy')}, "
         f"best guess from a neighbour {percent('bigram_accuracy')})",
-        f"next-sentence accuracy       {percent('next_sentence_accuracy')}   (chance about 50%)",
+        f"next-sentence accuracy       {percent('next_sentence_accuracy')}   "
+        f"(the more frequent answer {percent('next_sentence_majority')})",
     ]
     if report.get("perplexity"):
         lines.append(f"perplexity of masked tokens  {report['perplexity']:.1f}")
