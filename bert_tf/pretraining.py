@@ -254,6 +254,7 @@ class _Run:
                 training.state_variables(self.model, self.optimizer)
             ),
         }
+        result = report.as_json(result)
         if not self.is_chief:
             return result
         self.config.save(f"{self.output}/bert_config.json")
@@ -266,7 +267,7 @@ class _Run:
                 self.model, batch, self.data.tokenizer.vocabulary
             )
         report.draw_curves(self._history.points, f"{self.output}/curves.png")
-        files.write_json(f"{self.output}/report.json", report.as_json(result))
+        files.write_json(f"{self.output}/report.json", result)
         return result
 
     def _batches(self, start: int) -> Iterator[dict[str, tf.Tensor]]:

@@ -106,11 +106,11 @@ def draw_curves(points: Sequence[Point], path: str) -> None:
 
 
 def summary(report: dict[str, Any]) -> str:
-    """The report as a few lines of text."""
+    """The report, as JSON has it, as a few lines of text."""
 
     def percent(name: str) -> str:
         value = report.get(name)
-        return "-" if value is None or math.isnan(value) else f"{value:.1%}"
+        return "-" if value is None else f"{value:.1%}"
 
     lines = [
         f"held-out masked LM accuracy  {percent('masked_lm_accuracy')}   "
@@ -122,7 +122,7 @@ def summary(report: dict[str, Any]) -> str:
     if report.get("perplexity"):
         lines.append(f"perplexity of masked tokens  {report['perplexity']:.1f}")
     rate = report["sequences_per_second"]
-    speed = "" if rate is None or math.isnan(rate) else f"{rate:.0f} sequences/s, "
+    speed = "" if rate is None else f"{rate:.0f} sequences/s, "
     lines.append(f"{report['steps']:,} steps, {speed}{report['seconds']:.0f} s")
     for sentence in report.get("masked_sentences", ()):
         guesses = ", ".join(f"{token} {p:.0%}" for token, p in sentence["guesses"].items())

@@ -244,3 +244,20 @@ def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_
         ).returncode
         == 0
     )
+
+
+def test_without_held_out_examples_there_is_a_model_but_no_score(
+    corpus_path, vocab_path, model_path, tmp_path
+):
+    subprocess.run(
+        [sys.executable, "-m", "pipelines.write_examples", f"--input={corpus_path}",
+         f"--vocab={vocab_path}", f"--output={tmp_path}/t", "--max_seq_length=32",
+         "--max_predictions_per_seq=5", "--dupe_factor=1", "--workers=1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert "nan" not in process.stdout
+    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    assert report["masked_lm_accuracy"] is None
+    assert (tmp_path / "o" / "saved_model" / "saved_model.pb").exists()
