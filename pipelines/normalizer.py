@@ -44,11 +44,7 @@ class Normalizer(tf.Module):
         # A word with an unassigned character is [UNK] unless the vocabulary has that character.
         known = "".join({c for c in alphabet if _is_unassigned(c)})
         self._unassigned = _character_class(_is_unassigned, without=known)
-        # Marks go before lower-casing too: TensorFlow's tables lack the newest ones, and would
-        # give a sigma next to one of them the wrong form.
-        self._dropped = _character_class(
-            *((_is_dropped, _is_mark) if strip_accents else (_is_dropped,))
-        )
+        self._dropped = _character_class(_is_dropped)
 
     def __call__(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
         """Normalizes string [batch] texts; bytes that are not UTF-8 are dropped."""
@@ -106,6 +102,11 @@ def _is_unassigned(character: str) -> bool:
 
 def _lower(texts: tf.Tensor) -> tf.Tensor:
     """Lower-cases as Python does, also what TensorFlow's tables do not have yet."""
+    texts = tf.cond(
+        tf.reduce_any(tf.strings.regex_full_match(texts, "(?s).*Σ.*")),
+        lambda: _lower_sigma(texts),
+        lambda: texts,
+    )
     missing = _letters_that_tensorflow_does_not_lower()
     if missing:
         some = rf"(?s).*[{''.join(missing)}].*"
@@ -117,6 +118,27 @@ def _lower(texts: tf.Tensor) -> tf.Tensor:
             lambda: texts,
         )
     return tf.strings.lower(texts, encoding="utf-8")
+
+
+def _lower_sigma(texts: tf.Tensor) -> tf.Tensor:
+    """Makes each capital sigma a final one (after a letter and before none), or an ordinary one.
+
+    Unicode's Final_Sigma condition, with Python's tables: what it skips is
+    case-ignorable, what it takes for a letter is cased.
+    """
+    cased, skipped = _character_class(_is_cased), f"{_character_class(_is_case_ignorable)}*"
+    for _ in range(2):  # of two sigmas in a row, one match takes both
+        texts = tf.strings.regex_replace(texts, f"Σ({skipped}{cased})", r"σ\1")
+    texts = tf.strings.regex_replace(texts, f"({cased}{skipped})Σ", r"\1ς")
+    return tf.strings.regex_replace(texts, "Σ", "σ")
+
+
+def _is_cased(character: str) -> bool:
+    return f"aΣ{character}".lower()[1] == "σ"
+
+
+def _is_case_ignorable(character: str) -> bool:
+    return not _is_cased(character) and f"aΣ{character}b".lower()[1] == "σ"
 
 
 @functools.cache

@@ -88,6 +88,25 @@ def test_random_texts_of_many_scripts_are_those_of_the_rules():
         _check(BertTokenizer(list(dict.fromkeys(tokens)), lower_case=lower_case), texts, lower_case)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ΑΣ",
+        "ΣΑΣ ΣΣ ΣΣΣ",
+        "ΑΣ'Α ΑΣ' ΑΣ.",
+        "aΣ\u2c2f",
+        "\u2c2fΣ",
+        "\u2c5fΣ Σ\u2c5f",
+        "1Σ Σ1",
+        "α\u0301Σ\u0301Σ",
+    ],
+)
+def test_sigma_at_the_end_of_a_word_is_the_final_one(text):
+    letters = sorted(set("ασςa\u2c5f1"))
+    tokenizer = BertTokenizer([*SPECIAL, *letters, *(f"##{c}" for c in letters), "'", "."])
+    _check(tokenizer, [text], lower_case=True)
+
+
 def test_long_words_are_unknown_by_characters_not_bytes():
     tokenizer = BertTokenizer(
         [*SPECIAL, "x", "##x", "é", "##é", "한", "##한", "."], lower_case=False
