@@ -30,7 +30,7 @@ class PretrainedModule(tf.Module):
         super().__init__(name="bert")
         self.weights = [variable.value for variable in model.variables]
         self.tokenizer = tokens
-        self._call = (model,)  # a tuple of what is not trackable is left alone
+        self._model = lambda: model  # a function hides it: an attribute would be tracked
         self._max_length = model.config.max_position_embeddings
         self.tokens = tf.constant(tokens.vocabulary)
 
@@ -43,7 +43,7 @@ class PretrainedModule(tf.Module):
           best first; texts with fewer masks than others have empty tokens and 0.
         """
         inputs = self._pack(text)
-        model = self._call[0]
+        model = self._model()
         is_mask = inputs["input_word_ids"] == self.tokenizer.mask_id
         rows = tf.boolean_mask(model.encoder(inputs)["sequence_output"], is_mask)
         top = tf.math.top_k(tf.nn.softmax(model.token_logits(rows)), _TOP_K)
@@ -72,11 +72,12 @@ class PretrainedModule(tf.Module):
         return self._embeddings(inputs)
 
     def _embeddings(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        outputs = self._call[0].encoder(inputs)
+        model = self._model()
+        outputs = model.encoder(inputs)
         weights = tf.cast(inputs["input_mask"], tf.float32)[:, :, tf.newaxis]
         total = tf.reduce_sum(outputs["sequence_output"] * weights, 1)
         mean = tf.math.divide_no_nan(total, tf.reduce_sum(weights, 1))
-        if self._call[0].next_sentence is None:  # the pooler was never trained
+        if model.next_sentence is None:  # the pooler was never trained
             return {"mean_output": mean}
         return {"pooled_output": outputs["pooled_output"], "mean_output": mean}
 

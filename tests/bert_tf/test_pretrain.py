@@ -1,6 +1,7 @@
 """Pre-training as a command: its outputs, kills and resumption, bad input."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -84,6 +85,28 @@ def test_the_saved_model_takes_raw_text(finished):
     names = {variable.name for variable in loaded.weights}
     assert len(loaded.weights) == len(names) or len(loaded.weights) > 30
     assert "serving_default" in loaded.signatures
+
+
+def test_the_saved_model_holds_each_variable_once(finished):
+    stored = tf.train.list_variables(str(finished / "saved_model" / "variables" / "variables"))
+    elements = sum(math.prod(shape) for name, shape in stored if name.startswith("weights/"))
+    assert elements == json.loads((finished / "report.json").read_text())["parameters"]
+    others = {name for name, _ in stored if not name.startswith("weights/")}
+    assert others == {"_CHECKPOINTABLE_OBJECT_GRAPH"}
+
+
+def test_the_saved_model_runs_outside_python_objects(finished):
+    """saved_model_cli takes the loader that fails on what only Python can restore."""
+    code = (
+        "import tensorflow_text; from tensorflow.python.tools import saved_model_cli as c; c.main()"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code, "run", f"--dir={finished}/saved_model", "--tag_set=serve",
+         "--signature_def=embed", "--input_exprs=text=['The model.', 'A token.']"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr[-2000:]
+    assert "Result for output key pooled_output" in process.stdout
 
 
 def test_a_finished_run_is_left_alone(finished, tfrecords, model_path):
