@@ -45,13 +45,16 @@ def export(source: Source, folder: str) -> tuple[str, str]:
     with files.folder_aside(folder) as partial:
         vocab_path = f"{partial}/vocab.txt"
         vocabulary.save(source.bundle.vocabulary, vocab_path)
-        tf.saved_model.save(encoder_module(source, vocab_path), f"{partial}/encoder")
+        config_path = f"{partial}/bert_config.json"
+        source.bundle.config.save(config_path)
+        encoder = encoder_module(source, vocab_path, config_path)
+        tf.saved_model.save(encoder, f"{partial}/encoder")
         preprocess = preprocess_module(source.bundle.tokenizer(), vocab_path, length)
         tf.saved_model.save(preprocess, f"{partial}/preprocess")
     return f"{folder}/encoder", f"{folder}/preprocess"
 
 
-def encoder_module(source: Source, vocab_path: str) -> Any:
+def encoder_module(source: Source, vocab_path: str, config_path: str) -> Any:
     """The encoder: called with the inputs by name, and `training`.
 
     It returns `pooled_output` and `default` [batch, hidden_size],
@@ -63,6 +66,7 @@ def encoder_module(source: Source, vocab_path: str) -> Any:
     Args:
       source: the model.
       vocab_path: its vocabulary, which goes along as `vocab_file`.
+      config_path: its configuration, which goes along as `config_file`.
     """
     bundle = source.bundle
     objective = Objective.LEFT_TO_RIGHT if bundle.config.causal else Objective.MLM
@@ -94,7 +98,10 @@ def encoder_module(source: Source, vocab_path: str) -> Any:
     inputs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in ENCODER_INPUTS}
     root = _callable(encode, inputs, [v.value for v in encoder.variables])
     root.vocab_file = tf.saved_model.Asset(vocab_path)
-    root.do_lower_case = tf.Variable(bundle.resolved_settings()["lower_case"], trainable=False)
+    root.config_file = tf.saved_model.Asset(config_path)
+    settings = bundle.resolved_settings()
+    root.do_lower_case = tf.Variable(settings["lower_case"], trainable=False)
+    root.strip_accents = tf.Variable(settings["strip_accents"], trainable=False)
     if bundle.has(MASKED_LM):
         positions = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
         root.mlm = _callable(

@@ -3,6 +3,9 @@
 Pre-training leaves such a folder with several checkpoints; the newest whole one counts.
 """
 
+from collections.abc import Mapping
+
+import numpy as np
 from absl import logging
 
 from bert_tf import checkpoints
@@ -17,6 +20,8 @@ TOKENIZER = "tokenizer_config.json"
 TASKS = "tasks.json"
 CHECKPOINT = "checkpoint"
 _RUN_CHECKPOINTS = "checkpoints"
+
+Shapes = Mapping[str, tuple[int, ...]]
 
 
 def is_own(path: str) -> bool:
@@ -39,7 +44,7 @@ def read(path: str) -> Bundle:
     }
     tasks = files.read_json(f"{path}/{TASKS}") if files.gfile.exists(f"{path}/{TASKS}") else []
     heads = {name.split("/")[1]: weights[name].size for name in weights if _is_head_bias(name)}
-    _check(weights, parameter_shapes(config, list(heads.items())), folder)
+    check(weights, parameter_shapes(config, list(heads.items())), folder)
     if set(heads) != {task["name"] for task in tasks}:
         raise InputError(f"{path}: {TASKS} does not describe the heads of the checkpoint.")
     settings = f"{path}/{TOKENIZER}"
@@ -73,7 +78,17 @@ def _checkpoint_folder(path: str) -> str:
     raise InputError(f"{path}: has no whole checkpoint.")
 
 
-def _check(weights: dict[str, object], shapes: dict[str, tuple[int, ...]], place: str) -> None:
+def check(weights: Mapping[str, np.ndarray], shapes: Shapes, place: str) -> None:
+    """Checks that weights by our names are whole.
+
+    Args:
+      weights: of a model.
+      shapes: `parameter_shapes` of its configuration.
+      place: where they come from, for errors.
+
+    Raises:
+      InputError: a weight is missing, surplus or misshapen; it is named.
+    """
     for name, value in weights.items():
         if name not in shapes:
             raise InputError(f"{place}: has the weight {name}, which the model has no place for.")

@@ -1,12 +1,14 @@
-"""Encoders of TF Hub: reusable SavedModels as Model Garden exports them."""
+"""Encoders of TF Hub: reusable SavedModels as Model Garden exports them, and ours."""
 
 import re
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.weights.bundle import Bundle
+from bert_tf.weights import own
+from bert_tf.weights.bundle import Bundle, parameter_shapes
 from bert_tf.weights.table import Table
 from pipelines import files, vocabulary
 from pipelines.errors import InputError
@@ -50,8 +52,9 @@ _NAME = re.compile(
 def read(path: str) -> Bundle:
     """Reads a SavedModel: the encoder, its masked LM head if it has one, and its vocabulary.
 
-    The configuration follows from the shapes; gelu with tanh and the epsilon of
-    LayerNorm are what every published encoder of BERT has.
+    Ours bring their configuration. For others it follows from the shapes; gelu
+    with tanh and the epsilon of LayerNorm are what every published encoder of
+    BERT has.
 
     Raises:
       InputError: it cannot be loaded, or is no encoder of BERT.
@@ -62,6 +65,8 @@ def read(path: str) -> Bundle:
         raise InputError(f"{path}: cannot be loaded ({str(error).splitlines()[0]}).") from error
     parts = (module, getattr(module, "mlm", None))
     variables = [variable for part in parts for variable in getattr(part, "variables", ())]
+    if getattr(module, "config_file", None) is not None:
+        return _read_ours(module, variables, path)
     found = {
         match.group(1): variable.numpy()
         for variable in variables
@@ -73,6 +78,16 @@ def read(path: str) -> Bundle:
         _vocabulary(module),
         _tokenizer_settings(module),
     )
+
+
+def _read_ours(module: Any, variables: list[tf.Variable], path: str) -> Bundle:
+    """What `bert_tf.exports.hub` wrote: variables have our names."""
+    config = BertConfig.load(_asset(module.config_file))
+    found = {variable.name.removesuffix(":0"): variable.numpy() for variable in variables}
+    shapes = parameter_shapes(config)
+    found = {name: value for name, value in found.items() if name in shapes}
+    own.check(found, shapes, path)
+    return Bundle(config, found, _vocabulary(module), _tokenizer_settings(module))
 
 
 def _config(found: dict[str, np.ndarray], path: str) -> BertConfig:
@@ -99,7 +114,7 @@ def _vocabulary(module: tf.Module) -> tuple[str, ...] | None:
     asset = getattr(module, "vocab_file", None)
     if asset is None:
         return None
-    path = asset.asset_path.numpy().decode()
+    path = _asset(asset)
     return tuple(vocabulary.load(path)) if files.gfile.exists(path) else None
 
 
@@ -107,5 +122,9 @@ def _tokenizer_settings(module: tf.Module) -> dict[str, bool] | None:
     flag = getattr(module, "do_lower_case", None)
     if flag is None:
         return None
-    lower_case = bool(flag.numpy())
-    return {"lower_case": lower_case, "strip_accents": lower_case}
+    strip_accents = getattr(module, "strip_accents", flag)
+    return {"lower_case": bool(flag.numpy()), "strip_accents": bool(strip_accents.numpy())}
+
+
+def _asset(asset: tf.saved_model.Asset) -> str:
+    return asset.asset_path.numpy().decode()

@@ -70,6 +70,17 @@ def test_it_is_used_and_fine_tuned_without_our_code(pair, bundle, tmp_path):
         assert last < 0.6 * first, (how, first, last)
 
 
+def test_it_is_read_back_as_a_model(pair, bundle):
+    again = weights.read(pair[0])
+    assert again.config == bundle.config
+    assert again.vocabulary == bundle.vocabulary
+    assert again.resolved_settings() == bundle.resolved_settings()
+    kept = {name for name in bundle.weights if not name.startswith("next_sentence/")}
+    assert again.weights.keys() == kept
+    for name in kept:
+        np.testing.assert_array_equal(again.weights[name], bundle.weights[name])
+
+
 def test_a_keras_3_layer_trains_reloads_and_exports(pair, bundle, tmp_path):
     def make():
         text = keras.Input([], dtype="string")
