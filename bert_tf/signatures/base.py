@@ -15,12 +15,13 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.encoder import BertEncoder
+from bert_tf.heads import TaskHead
 from pipelines.labelled.packing import Packed
 from pipelines.tokenizer import BertTokenizer
 
 ENCODER_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
-# Sequences of maximal length that are computed at once: what bounds the memory of a request.
-_WINDOWS_AT_ONCE = 16
+# Tokens that are computed at once, padding included: what bounds the memory of a request.
+_TOKENS_AT_ONCE = 8192
 
 # A text that is there and has no tokens.
 NOTHING = "\u200b"
@@ -95,7 +96,7 @@ class Engine:
         self,
         tokenizer: BertTokenizer,
         encoder: BertEncoder,
-        head: Callable[[dict[str, Any]], tf.Tensor] | None = None,
+        head: TaskHead | None = None,
         portable: bool = False,
     ):
         self.tokenizer = tokenizer
@@ -109,31 +110,53 @@ class Engine:
         return self._encoder(inputs, drop_padding=not self.portable)
 
     def logits(self, inputs: Tensors) -> tf.Tensor:
-        """The head's logits of sequences, float32."""
-        return self._head(self.outputs(inputs))
+        """The head's logits, float32 [sequences, units]; of tokens [sequences, length, units]."""
+        head = self._head
+        shape = [tf.shape(inputs["input_word_ids"])[1]] if head.per_token else []
+        none = tf.zeros([0, *shape, head.units])
+        (logits,) = self.in_parts(lambda rows: [head(self.outputs(rows))], inputs, [none])
+        return logits
 
-    def token_logits(self, inputs: Tensors, units: int) -> tf.Tensor:
-        """As `logits`, [sequences, length, units], a few sequences after the others.
+    def in_parts(
+        self,
+        function: Callable[[Tensors], Sequence[tf.Tensor]],
+        inputs: Tensors,
+        none: Sequence[tf.Tensor],
+    ) -> Sequence[tf.Tensor]:
+        """Computes a function of a few sequences after the others.
 
-        One long text can make thousands of windows: memory is that of a few.
+        A request may have thousands of sequences, or one text thousands of
+        windows: the memory that is taken is that of a few.
+
+        Args:
+          function: of encoder inputs; returns tensors whose rows follow the sequences.
+          inputs: of all sequences.
+          none: what the function returns for no sequence.
+
+        Returns:
+          The function of the inputs.
         """
         if self.portable:
-            return self.logits(inputs)
-        count = tf.shape(inputs["input_word_ids"])[0]
+            return function(inputs)
+        count, length = tf.unstack(tf.shape(inputs["input_word_ids"]))
+        at_once = tf.maximum(_TOKENS_AT_ONCE // tf.maximum(length, 1), 1)
 
-        def step(first: tf.Tensor, done: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            rows = {name: x[first : first + _WINDOWS_AT_ONCE] for name, x in inputs.items()}
-            return first + _WINDOWS_AT_ONCE, tf.concat([done, self.logits(rows)], 0)
+        def step(first: tf.Tensor, *done: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            parts = function({name: x[first : first + at_once] for name, x in inputs.items()})
+            joined = [tf.concat(pair, 0) for pair in zip(done, parts, strict=True)]
+            return first + at_once, *joined
 
-        none = tf.zeros([0, tf.shape(inputs["input_word_ids"])[1], units])
-        _, logits = tf.while_loop(
-            lambda first, _: first < count,
+        _, *found = tf.while_loop(
+            lambda first, *_: first < count,
             step,
-            [tf.constant(0), none],
-            shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None, units])],
+            [tf.constant(0), *none],
+            shape_invariants=[
+                tf.TensorShape([]),
+                *(tf.TensorShape([None, *x.shape[1:]]) for x in none),
+            ],
             parallel_iterations=1,
         )
-        return logits
+        return found
 
     def inputs(self, packed: Packed) -> Tensors:
         """Padded encoder inputs of packed sequences; the length is that of the longest."""

@@ -60,20 +60,28 @@ class PretrainedServing:
           `tokens`, string, and `probabilities`, float32, both [batch, masks, 5],
           best first; texts with fewer masks than others have empty tokens and 0.
         """
-        is_mask = inputs["input_word_ids"] == engine.tokenizer.mask_id
-        rows = tf.boolean_mask(engine.outputs(inputs)["sequence_output"], is_mask)
-        # The table may have more rows than the vocabulary has tokens.
-        logits = self._token_logits(rows)[:, : len(engine.tokenizer.vocabulary)]
-        top = tf.math.top_k(tf.nn.softmax(logits), _TOP_K)
-        counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), 1)
-        tokens = tf.gather(tf.constant(engine.tokenizer.vocabulary), top.indices)
-        shape = [None, None, _TOP_K]
-        return {
-            "tokens": tf.RaggedTensor.from_row_lengths(tokens, counts).to_tensor("", shape=shape),
-            "probabilities": tf.RaggedTensor.from_row_lengths(top.values, counts).to_tensor(
-                0.0, shape=shape
-            ),
-        }
+        vocabulary = engine.tokenizer.vocabulary
+
+        def masks(rows: Tensors) -> tf.Tensor:
+            return rows["input_word_ids"] == engine.tokenizer.mask_id
+
+        def guess(rows: Tensors) -> list[tf.Tensor]:
+            masked = tf.boolean_mask(engine.outputs(rows)["sequence_output"], masks(rows))
+            # The table may have more rows than the vocabulary has tokens.
+            logits = self._token_logits(masked)[:, : len(vocabulary)]
+            top = tf.math.top_k(tf.nn.softmax(logits), _TOP_K)
+            return [top.indices, top.values]
+
+        none = [tf.zeros([0, _TOP_K], tf.int32), tf.zeros([0, _TOP_K])]
+        indices, shares = engine.in_parts(guess, inputs, none)
+        counts = tf.reduce_sum(tf.cast(masks(inputs), tf.int32), 1)
+        tokens = tf.gather(tf.constant(vocabulary), indices)
+
+        def padded(values: tf.Tensor, default: str | float) -> tf.Tensor:
+            ragged = tf.RaggedTensor.from_row_lengths(values, counts)
+            return ragged.to_tensor(default, shape=[None, None, _TOP_K])
+
+        return {"tokens": padded(tokens, ""), "probabilities": padded(shares, 0.0)}
 
     def _embed(self, engine: Engine, inputs: Tensors) -> Tensors:
         """Embeddings of texts, float32 [batch, hidden_size] each.
@@ -82,11 +90,15 @@ class PretrainedServing:
           `mean_output`, the mean of the last layer over the tokens; and, of a
           model whose pooler was trained, `pooled_output`.
         """
-        outputs = engine.outputs(inputs)
-        found = {"mean_output": _mean(outputs["sequence_output"], inputs["input_mask"])}
-        if self._pooled:
-            found["pooled_output"] = tf.cast(outputs["pooled_output"], tf.float32)
-        return found
+
+        def embed(rows: Tensors) -> list[tf.Tensor]:
+            outputs = engine.outputs(rows)
+            mean = _mean(outputs["sequence_output"], rows["input_mask"])
+            return [mean, tf.cast(outputs["pooled_output"], tf.float32)]
+
+        none = tf.zeros([0, engine.config.hidden_size])
+        mean, pooled = engine.in_parts(embed, inputs, [none, none])
+        return {"mean_output": mean} | ({"pooled_output": pooled} if self._pooled else {})
 
     def _embed_layers(self, engine: Engine, inputs: Tensors) -> Tensors:
         """`layers`, the mean of each layer over the tokens, float32 [batch, layers, hidden_size].
@@ -94,8 +106,14 @@ class PretrainedServing:
         With these a text is embedded by a layer of choice: the feature-based
         approach (paper, section 5.3).
         """
-        layers = engine.outputs(inputs)["encoder_outputs"]
-        return {"layers": tf.stack([_mean(x, inputs["input_mask"]) for x in layers], 1)}
+
+        def embed(rows: Tensors) -> list[tf.Tensor]:
+            layers = engine.outputs(rows)["encoder_outputs"]
+            return [tf.stack([_mean(x, rows["input_mask"]) for x in layers], 1)]
+
+        none = tf.zeros([0, engine.config.num_hidden_layers, engine.config.hidden_size])
+        (layers,) = engine.in_parts(embed, inputs, [none])
+        return {"layers": layers}
 
 
 def _mean(sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

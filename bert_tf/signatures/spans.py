@@ -46,7 +46,7 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
         """`<task>` and `<task>_ids`."""
 
         def from_ids(inputs: Tensors) -> Tensors:
-            logits = engine.token_logits(engine.checked(inputs), 2)
+            logits = engine.logits(engine.checked(inputs))
             return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
 
         return [
@@ -70,7 +70,7 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
             self.stride,
             self.max_question,
         )
-        logits = engine.token_logits(engine.inputs(windows.packed), 2)
+        logits = engine.logits(engine.inputs(windows.packed))
         best = self._spans(context, logits, windows, starts, ends)
         null = tf.math.unsorted_segment_min(
             tf.reduce_sum(logits[:, 0], -1), windows.row, tf.size(context)

@@ -114,7 +114,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
         }
 
     def _tag_ids(self, engine: Engine, inputs: Tensors) -> Tensors:
-        logits = engine.token_logits(inputs, len(self._labels))
+        logits = engine.logits(inputs)
         shares = tf.nn.softmax(logits)
         return {
             "tags": self._best(shares),
@@ -125,7 +125,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
     def _shares(self, engine: Engine, pieces: tf.RaggedTensor, is_first: tf.Tensor) -> tf.Tensor:
         """Probabilities of the tags of each word, float32 [words, tags]."""
         runs = packing.cut_words(engine.tokenizer, pieces, is_first, self._max_length)
-        logits = engine.token_logits(engine.inputs(runs.packed), len(self._labels))
+        logits = engine.logits(engine.inputs(runs.packed))
         return tf.nn.softmax(tf.gather_nd(logits, tf.stack([runs.row, runs.position], -1)))
 
     def _best(self, shares: tf.Tensor) -> tf.Tensor:

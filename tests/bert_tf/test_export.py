@@ -279,6 +279,21 @@ def test_a_text_of_a_megabyte_is_answered(predictor):
     assert tags["ends"][0, -1] == len(text[:60_000].rstrip())
 
 
+def test_large_batches_are_computed_in_parts(predictor):
+    texts = [f"{'deep ' * (n % 50)}the [MASK] reads {'[MASK]' * (n % 3)}" for n in range(700)]
+    some = [0, 349, 699]
+    for name in ("fill_mask", "embed", "embed_layers", "mood"):
+        whole = predictor(name, text=texts)
+        alone = predictor(name, text=[texts[row] for row in some])
+        for key, value in alone.items():
+            found = whole[key][some]
+            found = found[:, : value.shape[1]] if value.ndim > 1 else found
+            if value.dtype == object:
+                np.testing.assert_array_equal(found, value)
+            else:
+                np.testing.assert_allclose(found, value, atol=1e-5)
+
+
 def test_empty_batches_are_answered(predictor):
     for name, inputs in predictor.signatures.items():
         if "inputs" in inputs:
