@@ -35,37 +35,43 @@ def pack(
       second: the same, or None for single segments.
       max_length: tokens of a sequence, special ones included.
     """
-    ones = tf.ones([first.nrows(), 1], tf.int32)
-    cls, sep = ones * tokenizer.cls_id, ones * tokenizer.sep_id
+    budget = tf.cast(max_length, tf.int64) - (2 if second is None else 3)
     if second is None:
-        first = first[:, : max_length - 2]
-        word_ids = tf.concat([cls, first, sep], 1)
-        return Packed(word_ids, tf.zeros_like(word_ids))
-    first, second = truncate_pair(first, second, max_length - 3)
-    a = tf.concat([cls, first, sep], 1)
-    b = tf.concat([second, sep], 1)
-    return Packed(tf.concat([a, b], 1), tf.concat([tf.zeros_like(a), tf.ones_like(b)], 1))
+        size = tf.minimum(first.row_lengths(), budget)
+        total = size + 2
+    else:
+        size, size_b = _truncated(first.row_lengths(), second.row_lengths(), budget)
+        total = size + size_b + 3
+    place = tf.ragged.range(total)
+    row = place.value_rowids()
+    at, end = place.flat_values, tf.gather(size + 1, row)  # of [SEP] after the first segment
+    # One list of what is taken, [CLS] and [SEP] before the tokens, and each place's index in it.
+    taken = [[tokenizer.cls_id, tokenizer.sep_id], first.flat_values]
+    index = 2 + tf.gather(first.row_starts(), row) + at - 1
+    in_second = at > end
+    if second is not None:
+        before = 2 + tf.size(first.flat_values, tf.int64)
+        index_b = before + tf.gather(second.row_starts(), row) + at - end - 1
+        index = tf.where(in_second, index_b, index)
+        taken.append(second.flat_values)
+    is_sep = (at == end) | (at == tf.gather(total - 1, row))
+    index = tf.where(is_sep, tf.ones_like(index), index)
+    index = tf.where(at == 0, tf.zeros_like(index), index)
+    return Packed(
+        place.with_flat_values(tf.gather(tf.concat(taken, 0), index)),
+        place.with_flat_values(tf.cast(in_second, tf.int32)),
+    )
 
 
-def truncate_pair(
-    first: tf.RaggedTensor, second: tf.RaggedTensor, budget: int | tf.Tensor
-) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Cuts two segments to `budget` tokens together, from the end of the longer one.
+def _truncated(
+    size_a: tf.Tensor, size_b: tf.Tensor, budget: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Sizes of two segments cut to `budget` tokens together, from the end of the longer one.
 
-    Where both are equally long the second loses a token first.
+    Where both are equally long the second loses a token first. All int64.
     """
-    long_a, long_b = first.row_lengths(), second.row_lengths()
-    budget = tf.cast(budget, tf.int64)
-    keep_a = tf.minimum(long_a, tf.maximum((budget + 1) // 2, budget - long_b))
-    keep_b = tf.minimum(long_b, budget - keep_a)
-    return keep_first(first, keep_a), keep_first(second, keep_b)
-
-
-def keep_first(rows: tf.RaggedTensor, counts: tf.Tensor) -> tf.RaggedTensor:
-    """The first `counts` (int64 [batch]) tokens of each row."""
-    rank = tf.ragged.range(rows.row_lengths()).flat_values
-    keep = rank < tf.gather(counts, rows.value_rowids())
-    return tf.ragged.boolean_mask(rows, rows.with_flat_values(keep))
+    kept_a = tf.minimum(size_a, tf.maximum((budget + 1) // 2, budget - size_b))
+    return kept_a, tf.minimum(size_b, budget - kept_a)
 
 
 class Windows(NamedTuple):
