@@ -57,6 +57,8 @@ help: ## List the targets and the variables
 	@echo "Variables: CORPUS='globs' (default: the built-in corpus), VOCAB=vocab.txt (default: learned),"
 	@echo "  MODEL=tiny|mini|small|medium|base|large|bert_config.json, STEPS, SEED, OUT=$(PRETRAINED),"
 	@echo "  TFRECORDS=$(TFRECORDS), RECIPE=$(RECIPE), HELD_OUT=$(HELD_OUT),"
+	@echo "  TASK, DATA, INIT, SEEDS, EPOCHS, BATCH, LR (finetune); MODEL=folder, INPUT, KIND (predict);"
+	@echo "  TASKS, PRECISION=float32|bfloat16 (export); FORMAT=bert_tf|tf1|huggingface (convert),"
 	@echo "  VOCAB_FLAGS, EXAMPLE_FLAGS, TRAIN_FLAGS, TUNE_FLAGS (see --help of each step)"
 
 setup: $(READY) ## Make .venv with the pinned requirements
@@ -136,5 +138,5 @@ lint: $(READY) ## Check style and format
 format: $(READY) ## Format the code
 	$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
-clean: ## Remove TFRECORDS and the pre-trained model in OUT (not fine-tuned ones, exports or .venv)
+clean: ## Remove TFRECORDS, cached examples and the pre-trained model in OUT (nothing else)
 	rm -rf $(TFRECORDS) $(PRETRAINED) tfrecords/finetuning

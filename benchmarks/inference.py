@@ -3,12 +3,11 @@
 The last line is JSON: requests and pairs a second, the accuracy, and the file of the logits.
 """
 
+import pipelines.quiet_start  # noqa: F401  isort: skip
+
 import csv
 import json
-import os
 import sys
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
 from absl import app, flags

@@ -1,6 +1,14 @@
 """BERT (Devlin et al., arXiv 1810.04805) in TensorFlow 2 and Keras 3."""
 
-from bert_tf.config import BertConfig
-from bert_tf.encoder import BertEncoder
+import importlib
+from typing import Any
 
-__all__ = ["BertConfig", "BertEncoder"]
+_HOMES = {"BertConfig": "bert_tf.config", "BertEncoder": "bert_tf.encoder"}
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    """Imports on demand: commands decide themselves when TensorFlow starts."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

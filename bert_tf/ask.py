@@ -5,11 +5,9 @@ python -m bert_tf.ask --server=grpc://localhost:8500 --signature=mrpc \
 python -m bert_tf.ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
 """
 
+import pipelines.quiet_start  # noqa: F401  isort: skip
+
 import json
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 from typing import Any
 
 from absl import flags

@@ -156,7 +156,7 @@ class RestClient(Client):
 
     def _dtypes(self, signature: str) -> dict[str, str]:
         """The dtypes of a signature's outputs, which JSON does not tell."""
-        if not self._outputs:
+        if signature not in self._outputs:  # also where a newer version has it
             answer = self._ask("/metadata")
             try:
                 signatures = answer["metadata"]["signature_def"]["signature_def"]
@@ -166,6 +166,8 @@ class RestClient(Client):
                 }
             except (KeyError, TypeError, AttributeError) as error:
                 raise InputError(f"{self._base}: has no metadata of the model.") from error
+        if signature not in self._outputs:
+            raise InputError(f"{self._base}: has no metadata of the signature {signature}.")
         return self._outputs[signature]
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:

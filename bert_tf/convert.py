@@ -8,16 +8,16 @@ Reads: our folders, google-research TF 1 checkpoints, Hugging Face folders
 checkpoints and TF Hub encoders. Pre-training and task heads come along.
 """
 
-import dataclasses
-import os
+import pipelines.quiet_start  # noqa: F401  isort: skip
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import dataclasses
 
 from absl import flags
 
 from bert_tf import weights
 from bert_tf.weights import formats
 from pipelines import commands, text_flags, vocabulary
+from pipelines.errors import InputError
 
 _INPUT = flags.DEFINE_string("input", None, "A model's folder or checkpoint.", required=True)
 _OUTPUT = flags.DEFINE_string("output", None, "Folder to write.", required=True)
@@ -30,6 +30,10 @@ _TASK = flags.DEFINE_string("task", None, "Of several tasks, the one whose head 
 
 def main() -> None:
     """Converts with the flags given."""
+    if not (_INPUT.value and _OUTPUT.value):
+        raise InputError(
+            "name the model with INPUT= (--input) and the folder to write with OUT= (--output)."
+        )
     model = weights.read(_INPUT.value)
     if _VOCAB.value:
         model = dataclasses.replace(model, vocabulary=tuple(vocabulary.load(_VOCAB.value)))

@@ -6,9 +6,7 @@ Each task becomes a signature of its name, with raw text in and answers out, and
 token ids. Tasks that were trained on one encoder share its variables.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import pipelines.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 

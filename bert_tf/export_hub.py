@@ -3,9 +3,7 @@ r"""Exports an encoder and its preprocessor as reusable SavedModels for TF Hub.
 python -m bert_tf.export_hub --model=savedmodels/pretrained --output=savedmodels/hub
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import pipelines.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 

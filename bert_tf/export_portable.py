@@ -3,9 +3,7 @@ r"""Exports models for LiteRT and ONNX Runtime: the signatures that take token i
 python -m bert_tf.export_portable --tasks=mrpc,pos --output=savedmodels/portable
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import pipelines.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 

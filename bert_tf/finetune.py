@@ -6,19 +6,21 @@ python -m bert_tf.finetune --task=classification --data=reviews.csv --init=saved
 python -m bert_tf.finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
 """
 
-import os
-import sys
+import pipelines.quiet_start  # noqa: F401  isort: skip
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import re
+import sys
 
 from absl import flags
 
 from bert_tf import device_flags, finetuning, task_report, training
 from bert_tf.finetuning_settings import FineTuningSettings, Selection, TaskRequest
-from bert_tf.tasks import KINDS
+from bert_tf.tasks import JOINT, KINDS
 from pipelines import commands
 from pipelines.errors import InputError
 
+# What may be part of the names of variables, signatures and files.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TASK = flags.DEFINE_list(
     "task", None, f"A task, or NAME=TASK, or several: {', '.join(KINDS)}.", required=True
 )
@@ -68,6 +70,11 @@ def _requests() -> tuple[TaskRequest, ...]:
         raise InputError("--train, --dev and --test are for one task; use --data for several.")
     if not files and not _DATA.value:
         raise InputError("no data was named; use DATA= (--data), or --train and --dev.")
+    for name, _, kind in entries:
+        if not _NAME.fullmatch(name or kind):
+            raise InputError(
+                f"--task: {name!r} is no name of a task; use letters, digits, '.', '_' and '-'."
+            )
     columns = tuple(commands.pairs(_COLUMNS.value, "--columns").items())
     places = _DATA.value or [None] * len(entries)
     return tuple(
@@ -111,7 +118,7 @@ def main() -> None:
         selection=_SELECT.value,
         **device_flags.values(),
     )
-    name = "+".join(request.name for request in requests)
+    name = JOINT.join(request.name for request in requests)
     output = (_OUTPUT.value or f"savedmodels/finetuned/{name}").rstrip("/")
     try:
         report = finetuning.finetune(settings, output, _CACHE.value.rstrip("/"), _TENSORBOARD.value)

@@ -5,21 +5,20 @@ python -m bert_tf.predict --model=savedmodels/finetuned/mnli --input=AX/diagnost
 python -m bert_tf.predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import pipelines.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 
 from bert_tf import predicting
 from pipelines import commands
+from pipelines.errors import InputError
 
 _MODEL = flags.DEFINE_string(
     "model", None, "Folder of a fine-tuned model or of an export.", required=True
 )
 _INPUT = flags.DEFINE_string("input", None, "File of examples.", required=True)
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder to write to; the model's, or predictions/<task>."
+    "output", None, "Folder to write to; predictions/<task>, in the model's or the current one."
 )
 _TASK = flags.DEFINE_string("task", None, "Which of several tasks of the model.")
 _KIND = flags.DEFINE_string("kind", None, "Layout of the file, where it is not the task's: ax.")
@@ -37,6 +36,8 @@ def main() -> None:
         _SPLIT.value,
         _LABELLED.value,
     )
+    if not (_MODEL.value and _INPUT.value):
+        raise InputError("name the model with MODEL= (--model) and the file with INPUT= (--input).")
     output = _OUTPUT.value.rstrip("/") if _OUTPUT.value else None
     written, metrics = predicting.predict_file(
         _MODEL.value.rstrip("/"), request, output, _TASK.value

@@ -49,7 +49,8 @@ def predict_file(
     Args:
       model: folder of a fine-tuned model, in any format that has task heads, or of an export.
       request: the file.
-      output: folder to write to; None: the model's, or predictions/<task> for an export.
+      output: folder to write to; None: predictions/<task>, in the folder of a fine-tuned model
+        or, for an export, in the current one.
       task_name: which of several tasks of the model.
 
     Returns:
@@ -66,7 +67,8 @@ def predict_file(
     reading.check(examples)
     _check_pairs(task, examples)
     predictions = predict(examples)
-    output = output or (f"predictions/{task.name}" if _is_export(model) else model)
+    inside = "" if _is_export(model) else f"{model}/"
+    output = output or f"{inside}predictions/{task.name}"
     written = []
     for name, text in reading.files(examples, predictions, split).items():
         files.write_text(f"{output}/{name}", text)

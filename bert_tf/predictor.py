@@ -9,7 +9,7 @@ import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 from absl import logging
 
 from bert_tf import requests, tasks
-from bert_tf.exports import saved_model
+from bert_tf.exports import logs, saved_model
 from bert_tf.tasks import Task
 from pipelines.errors import InputError
 
@@ -34,7 +34,7 @@ class Predictor:
     def __init__(self, path: str):
         self.path = saved_model.newest(path)
         self.manifest = saved_model.read_manifest(self.path)
-        with tf.Graph().as_default():
+        with tf.Graph().as_default(), logs.quiet():
             self._session = tf.compat.v1.Session()
             loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], self.path)
         self._signatures = {

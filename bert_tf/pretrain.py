@@ -9,12 +9,11 @@ comma-separated lists:
   --tfrecords=tfrecords/128,tfrecords/512 --steps=900000,100000 --batch_size=256,256
 """
 
-import os
+import pipelines.quiet_start  # noqa: F401  isort: skip
+
 import sys
 
 # XLA and oneDNN say at every start what they found; an error still shows.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 from absl import flags
 
 from bert_tf import device_flags, pretraining, report, training

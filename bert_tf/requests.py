@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from pipelines.errors import InputError
 
@@ -14,11 +15,16 @@ def as_array(name: str, value: Any) -> np.ndarray:
 
     Args:
       name: of the input, for errors.
-      value: a batch: str, bytes or integers, nested in lists as deep as the input has axes.
+      value: a batch: str, bytes or integers, nested in lists as deep as the input has axes,
+        or an array or tensor of them.
 
     Raises:
       InputError: it is none of these, ragged, or an integer is beyond int32.
     """
+    if isinstance(value, tf.Tensor):
+        value = value.numpy()
+    if isinstance(value, str | bytes):
+        raise InputError(f"{name}: is one text; give a batch, a list of texts.")
     flat = _flatten(value)
     if not flat:
         return np.asarray(value if isinstance(value, np.ndarray) else np.array(value, object))

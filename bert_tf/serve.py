@@ -3,11 +3,11 @@ r"""Serves an export with TensorFlow Serving, in docker.
 python -m bert_tf.serve --model=savedmodels/bert --grpc_port=8500 --rest_port=8501
 """
 
+import pipelines.quiet_start  # noqa: F401  isort: skip
+
 import os
 import shutil
 import subprocess
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from absl import flags
 

@@ -6,6 +6,8 @@ and `vocab.txt` are put beside the files, and training takes the folder as it ta
   python -m pipelines.adopt_examples --tfrecords=folder --pattern='*.tfrecord' --vocab=vocab.txt
 """
 
+import pipelines.quiet_start  # noqa: F401  isort: skip
+
 from typing import Any
 
 from absl import flags

@@ -3,6 +3,8 @@
 python -m pipelines.learn_vocabulary --input='corpus/*.txt' --output=vocab.txt --vocab_size=30000
 """
 
+import pipelines.quiet_start  # noqa: F401  isort: skip
+
 import dataclasses
 
 from absl import flags

@@ -3,6 +3,8 @@
 python -m pipelines.make_corpus --output=corpus/builtin.txt
 """
 
+import pipelines.quiet_start  # noqa: F401  isort: skip
+
 from absl import flags
 
 from pipelines import builtin_corpus, commands, files

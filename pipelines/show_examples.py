@@ -3,6 +3,8 @@
 python -m pipelines.show_examples --tfrecords=tfrecords/pretraining --count=3
 """
 
+import pipelines.quiet_start  # noqa: F401  isort: skip
+
 import itertools
 from collections.abc import Iterator
 from typing import Any

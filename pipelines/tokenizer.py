@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines import normalizer, vocabulary
+from pipelines import byte_ranges, normalizer, vocabulary
 from pipelines.errors import InputError
 
 MAX_CHARACTERS_PER_WORD = 200
@@ -148,12 +148,8 @@ class BertTokenizer(tf.Module):
         word_start = tf.math.unsorted_segment_min(starts.flat_values, word, words)
         word_end = tf.math.unsorted_segment_max(ends.flat_values, word, words)
         word_row = tf.math.unsorted_segment_max(rows, word, words)
-        text = tf.strings.substr(
-            tf.gather(normalized, word_row),
-            tf.cast(word_start, tf.int32),
-            tf.cast(word_end - word_start, tf.int32),
-        )
-        too_long = tf.strings.length(text, "UTF8_CHAR") > self._max_characters
+        characters = byte_ranges.count_characters(normalized, word_row, word_start, word_end)
+        too_long = characters > self._max_characters
         piece_too_long = tf.gather(too_long, word)
         new_ids = tf.where(piece_too_long, self.unk_id, ids.flat_values)
         new_ends = tf.where(piece_too_long, tf.gather(word_end, word), ends.flat_values)

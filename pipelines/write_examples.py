@@ -4,6 +4,8 @@ python -m pipelines.write_examples --input='corpus/*.txt' --vocab=vocab.txt \\
       --output=tfrecords/pretraining
 """
 
+import pipelines.quiet_start  # noqa: F401  isort: skip
+
 import time
 
 from absl import flags

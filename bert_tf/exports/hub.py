@@ -11,6 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf import ops, weights
+from bert_tf.exports import logs
 from bert_tf.exports.sources import Source
 from bert_tf.objectives import PretrainingModel
 from bert_tf.signatures.base import ENCODER_INPUTS, Tensors
@@ -48,10 +49,15 @@ def export(source: Source, folder: str) -> tuple[str, str]:
         config_path = f"{partial}/bert_config.json"
         source.bundle.config.save(config_path)
         encoder = encoder_module(source, vocab_path, config_path)
-        tf.saved_model.save(encoder, f"{partial}/encoder")
+        _save(encoder, f"{partial}/encoder")
         preprocess = preprocess_module(source.bundle.tokenizer(), vocab_path, length)
-        tf.saved_model.save(preprocess, f"{partial}/preprocess")
+        _save(preprocess, f"{partial}/preprocess")
     return f"{folder}/encoder", f"{folder}/preprocess"
+
+
+def _save(root: Any, path: str) -> None:
+    with logs.quiet():
+        tf.saved_model.save(root, path)
 
 
 def encoder_module(source: Source, vocab_path: str, config_path: str) -> Any:

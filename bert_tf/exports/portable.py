@@ -4,6 +4,7 @@ Each is compared with the original when it is written.
 """
 
 import enum
+import logging
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
+from bert_tf.exports import logs
 from bert_tf.exports.module import Exported, trace
 from bert_tf.exports.sources import Source
 from bert_tf.signatures import Signature
@@ -22,6 +24,8 @@ from pipelines.errors import InputError
 _OPSET = 17
 _REPORT = "report.json"
 _BATCH, _LENGTH = 4, 24  # of what is compared
+# Names of the inputs' axes in ONNX, by their number.
+_AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}
 Run = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
@@ -65,7 +69,8 @@ def export(sources: Sequence[Source], folder: str, formats: Sequence[Format]) ->
         wanted = {k: v.numpy() for k, v in function(**_constants(inputs)).items()}
         for target in formats:
             name = f"{signature.name}{_ENDINGS[target]}"
-            content = _CONVERTERS[target](function)
+            with logs.quiet():
+                content = _CONVERTERS[target](function)
             found = _RUNNERS[target](content)(inputs)
             report[name] = {"bytes": len(content)} | _compare(name, wanted, found, target)
             _write(f"{folder}/{name}", content)
@@ -140,6 +145,7 @@ def _convert_litert(function: Any, quantized: bool = False) -> bytes:
 def _convert_onnx(function: Any) -> bytes:
     import tf2onnx  # takes seconds, and this format only wants it
 
+    logging.getLogger("tf2onnx").setLevel(logging.WARNING)
     signature = [
         tf.TensorSpec(spec.shape, spec.dtype, name)
         for name, spec in function.structured_input_signature[1].items()
@@ -153,6 +159,10 @@ def _convert_onnx(function: Any) -> bytes:
             node.output[:] = [name if output == info.name else output for output in node.output]
             node.input[:] = [name if used == info.name else used for used in node.input]
         info.name = name
+    for info in model.graph.input:
+        axes = info.type.tensor_type.shape.dim
+        for axis, name in zip(axes, _AXES[len(axes)], strict=True):
+            axis.dim_param = name
     return model.SerializeToString()
 
 

@@ -1,14 +1,12 @@
 """A SavedModel in TF Serving's layout: <folder>/<version>/, with all that belongs to it."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
 import tensorflow as tf
-from absl import logging
 
-from bert_tf.exports import model_card, warmup
+from bert_tf.exports import logs, model_card, warmup
 from bert_tf.exports.module import Exported
 from bert_tf.exports.sources import Source
 from bert_tf.signatures import Method
@@ -74,22 +72,11 @@ def write(
     module = Exported(sources, dtype)
     # The partial folder has no version's name: TensorFlow Serving does not see it.
     with files.folder_aside(path, replace) as partial:
-        with _quiet():
+        with logs.quiet():
             tf.saved_model.save(module, partial, module.functions())
             _set_methods(module, partial)
         warmup.write(module.signatures, f"{partial}/{EXTRA}")
         _write_extras(sources, module, partial, dtype)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the notes that TensorFlow prints about every name it changes."""
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
 
 
 def _set_methods(module: Exported, path: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from bert_tf import tasks, weights
-from bert_tf.tasks import Task
+from bert_tf.tasks import JOINT, Task
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, Bundle
 from pipelines import files
 from pipelines.errors import InputError
@@ -86,13 +86,14 @@ def find(entries: Sequence[str]) -> list[Source]:
 
     Args:
       entries: `task`, in `savedmodels/finetuned/` (or `pretrained`, in
-        `savedmodels/pretrained`), or `task=folder`. Without any: all that are there.
+        `savedmodels/pretrained`), or `task=folder`. The folder of tasks that were
+        trained jointly stands for all of them. Without any: all that are there.
 
     Raises:
       InputError: a folder is missing, has no such task, or two have one name.
     """
-    entries = list(entries) or _all_there()
-    sources = [_read(*_parse(entry)) for entry in entries]
+    entries = [entry.strip() for entry in entries if entry.strip()] or _all_there()
+    sources = [source for entry in entries for source in _read(*_parse(entry))]
     names = [task.name for source in sources for task in source.tasks]
     names += ["pretrained" for source in sources if not source.tasks]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -156,7 +157,8 @@ def read(folder: str) -> Source:
     return Source(folder, bundle, (), (), scores)
 
 
-def _read(name: str, folder: str) -> Source:
+def _read(name: str, folder: str) -> list[Source]:
+    """The model of a folder, once for each task of it that the name stands for."""
     source = read(folder)
     bundle = source.bundle
     heads = [task["name"] for task in bundle.tasks]
@@ -165,15 +167,23 @@ def _read(name: str, folder: str) -> Source:
             raise InputError(
                 f"{folder}: has no task; export it as the pre-trained model: pretrained={folder}."
             )
-        return source
-    if name not in heads and len(heads) > 1:
+        return [source]
+    if name == JOINT.join(heads):
+        names = {head: head for head in heads}
+    elif name in heads or len(heads) == 1:
+        names = {name if name in heads else heads[0]: name}
+    else:
         raise InputError(
             f"{folder}: has the tasks {', '.join(heads)}, not {name}; name each that you want, "
             f"such as {heads[0]}={folder}."
         )
-    head = name if name in heads else heads[0]
-    longest = bundle.config.max_position_embeddings
-    task = tasks.load(bundle.task(head) | {"name": name}, longest)
-    if not task.per_token and not bundle.has(POOLER):
-        raise InputError(f"{folder}: has no pooler, which the task {name} needs.")
+    return [_with_task(source, head, name) for head, name in names.items()]
+
+
+def _with_task(source: Source, head: str, name: str) -> Source:
+    """The model with one of its tasks, by a name of its own."""
+    longest = source.bundle.config.max_position_embeddings
+    task = tasks.load(source.bundle.task(head) | {"name": name}, longest)
+    if not task.per_token and not source.bundle.has(POOLER):
+        raise InputError(f"{source.folder}: has no pooler, which the task {name} needs.")
     return dataclasses.replace(source, tasks=(task,), heads=(head,))

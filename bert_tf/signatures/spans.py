@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.predictions import Candidate, SpanPrediction
 from bert_tf.signatures import base, offsets
 from bert_tf.signatures.base import Engine, Serving, Signature, Tensors
+from pipelines import byte_ranges
 from pipelines.labelled import packing
 from pipelines.labelled.examples import SpanExample
 
@@ -92,10 +93,7 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
         origin = tf.gather(starts.row_starts(), row) + tf.gather(windows.start, window)
         start = tf.gather(starts.flat_values, origin + first)
         end = tf.gather(ends.flat_values, origin + last)
-        text = tf.strings.substr(
-            tf.gather(context, row), tf.cast(start, tf.int32), tf.cast(end - start, tf.int32)
-        )
-        kept = _best_of_each(tf.strings.join([tf.strings.as_string(row), text], " "), score)
+        kept = _best_of_each(byte_ranges.fingerprints(context, row, start, end), score)
 
         def ragged(values: tf.Tensor) -> tf.RaggedTensor:
             return tf.RaggedTensor.from_value_rowids(

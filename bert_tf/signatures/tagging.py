@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf.predictions import TagsPrediction
 from bert_tf.signatures import base, offsets
 from bert_tf.signatures.base import Engine, Serving, Signature, Tensors
+from pipelines import byte_ranges
 from pipelines.labelled import packing
 from pipelines.labelled.examples import WordsExample
 
@@ -62,9 +63,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
         next_first = tf.concat([first, [tf.size(pieces.flat_values, tf.int64)]], 0)[1:]
         start = tf.gather(starts.flat_values, first)
         end = tf.gather(ends.flat_values, next_first - 1)
-        words = tf.strings.substr(
-            tf.gather(text, row), tf.cast(start, tf.int32), tf.cast(end - start, tf.int32)
-        )
+        words = byte_ranges.cut(text, row, start, end)
 
         def padded(values: tf.Tensor, default: Any) -> tf.Tensor:
             ragged = tf.RaggedTensor.from_value_rowids(values, row, nrows=pieces.nrows())

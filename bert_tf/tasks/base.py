@@ -45,6 +45,10 @@ class Source:
     test_labelled: bool = False
 
 
+# Between the names of tasks that were trained jointly, in the name of their folder.
+JOINT = "+"
+
+
 @dataclasses.dataclass(frozen=True)
 class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     """One task, with one head.

@@ -71,6 +71,8 @@ def detect(path: str) -> Format:
         preset = "registered_name" in files.read_json(f"{path}/{huggingface.CONFIG}")
         return Format.KERAS_HUB if preset else Format.HUGGINGFACE
     prefix = tf1.find_checkpoint(path)
+    if prefix is None and not files.gfile.exists(path):
+        raise InputError(f"{path or 'the model'}: no such folder or checkpoint.")
     if prefix is None:
         raise InputError(
             f"{path}: no model of a known format is there. Known are a folder of bert_tf, a "

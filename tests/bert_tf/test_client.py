@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import client, serve
 from pipelines.errors import InputError
@@ -27,7 +28,7 @@ def test_answers_are_those_of_the_export(address, predictor):
     connected = client.connect(address)
     requests = {
         "mood": {"text": ["the layer", "naïve ☃", ""]},
-        "tags": {"text": ["the layer reads"]},
+        "tags": {"text": tf.constant(["the layer reads"])},
         "score": {"text_a": ["the layer", "a"], "text_b": ["b", "c"]},
         "pick": {"context": ["it"], "choices": [["a", "b"]]},
         "mood_ids": {
@@ -47,6 +48,13 @@ def test_answers_are_those_of_the_export(address, predictor):
     assert set(connected.predict(text=[b"\xff bytes"])) == set(predictor(text=["a"]))
 
 
+def test_signatures_of_a_later_version_are_found(addresses):
+    connected = client.connect(addresses[1])
+    connected.predict("mood", text=["a"])
+    del connected._outputs["score"]  # as if the version that was asked first had none
+    assert connected.predict("score", text_a=["a"], text_b=["b"])["score"].shape == (1,)
+
+
 def test_refusals_say_why(address):
     connected = client.connect(address)
     with pytest.raises(InputError, match="no signature 'modo'; it has"):
@@ -57,6 +65,8 @@ def test_refusals_say_why(address):
         client.connect(address, "other").predict("mood", text=["a"])
     with pytest.raises(InputError, match="all strings or all integers"):
         connected.predict("mood", text=[1.5])
+    with pytest.raises(InputError, match="text: is one text; give a batch"):
+        connected.predict("mood", text="a")
     with pytest.raises(InputError, match="no answer within 0.3 seconds"):
         client.connect(address, timeout=0.3).predict(endpoint.SLOW, text=["a"])
 

@@ -271,12 +271,13 @@ def test_strange_texts_are_answered(predictor):
 def test_a_text_of_a_megabyte_is_answered(predictor):
     text = "the layer reads every token of the shard. " * 24_000
     assert len(text) > 1_000_000
-    found = predictor("qa1", question=["what?"], context=[text[:120_000]])
+    found = predictor("qa1", question=["what?"], context=[text])
     assert text.encode()[found["start"][0] : found["end"][0]] == found["answer"][0]
     assert _finite(predictor("mood", text=[text]))
+    assert _finite(predictor("mood", text=[f"{'long' * 60} {text}"]))
     assert _finite(predictor("embed", text=["a" * 1_000_000]))
-    tags = predictor("tags", text=[text[:60_000]])
-    assert tags["ends"][0, -1] == len(text[:60_000].rstrip())
+    tags = predictor("tags", text=[text])
+    assert tags["ends"][0, -1] == len(text.rstrip())
 
 
 def test_large_batches_are_computed_in_parts(predictor):
@@ -340,7 +341,8 @@ def test_sequences_beyond_the_positions_are_refused(predictor):
     [
         ("modo", {"text": ["a"]}, "no signature 'modo'; it has .*mood"),
         ("mood", {"texts": ["a"]}, "mood: takes text, not texts"),
-        ("mood", {"text": "a"}, "array of string with 1 dimension, the batch first"),
+        ("mood", {"text": "a"}, "text: is one text; give a batch"),
+        ("mood", {"text": [["a"]]}, "array of string with 1 dimension, the batch first"),
         ("mood", {"text": [1]}, "array of string"),
         ("mood", {"text": ["a", None]}, "all strings or all integers"),
         ("mood", {"text": ["\ud800"]}, "half of a surrogate pair"),
@@ -386,10 +388,17 @@ def test_bfloat16_halves_the_weights_and_keeps_the_answers(folders, predictor, t
     assert tf.bfloat16 in dtypes
 
 
+def test_a_joint_folder_stands_for_all_its_tasks(folders):
+    found = sources.find([f"tags+mood={folders['mood']}", " "])
+    assert [task.name for source in found for task in source.tasks] == ["tags", "mood"]
+    assert len({source.encoder_key() for source in found}) == 1
+
+
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
         (["nothing"], "savedmodels/finetuned/nothing: no such folder"),
+        (["mood=/nowhere"], "/nowhere: no such folder"),
         (["mood={mood}", "mood={mood}"], "mood is to be exported twice"),
         (["other={pretrained}"], "has no task; export it as the pre-trained model"),
     ],

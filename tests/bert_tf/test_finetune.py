@@ -287,7 +287,8 @@ def test_seeds_rates_and_joint_tasks(tmp_path, init):
     model = weights.read(output)
     assert {task["name"] for task in model.tasks} == {"mood", "ner"}
     request = predicting.Request(f"{tmp_path}/texts/test.tsv")
-    predicting.predict_file(output, request, f"{tmp_path}/p", task_name="mood")
+    (path,), _ = predicting.predict_file(output, request, task_name="mood")
+    assert path == f"{output}/predictions/mood/predictions.test.tsv"
     with pytest.raises(InputError, match="the tasks mood, ner; choose with --task="):
         predicting.predict_file(output, request, f"{tmp_path}/p")
 
@@ -385,6 +386,7 @@ def test_bad_requests_are_named(tmp_path, init):
     data = make_texts(tmp_path)
     for arguments, message in (
         (["--task=clasification"], "the task 'clasification' is unknown; there are cola,"),
+        (["--task=my task=classification"], "'my task' is no name of a task; use letters"),
         (["--learning_rate=fast"], "--learning_rate=fast: not a list of numbers"),
         (["--max_length=100"], "exceed the model's max_position_embeddings of 64"),
         ([f"--init={tmp_path}"], "no model of a known format"),

@@ -1,0 +1,73 @@
+"""Ranges of bytes of texts, as TensorFlow ops.
+
+tf.strings.substr copies a whole text for each range that is taken from it.
+What is here takes time and memory in proportion to the texts and the ranges.
+"""
+
+import tensorflow as tf
+
+# Any odd number will do; its powers and their inverses wrap round at 2^64.
+_BASE = 0x5851F42D4C957F2D
+_INVERSE = pow(_BASE, -1, 1 << 64)
+_ROW = 0x2545F4914F6CDD1D
+
+
+def cut(texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
+    """The texts of ranges, string [n].
+
+    Args:
+      texts: string [batch].
+      rows: int64 [n], the text of each range.
+      starts: int64 [n], its first byte.
+      ends: int64 [n], the byte after its last one.
+    """
+    single = tf.strings.bytes_split(texts)
+    first = tf.gather(single.row_starts(), rows)
+    place = tf.ragged.range(first + starts, first + ends)
+    taken = tf.gather(single.flat_values, place.flat_values)
+    return tf.strings.unsorted_segment_join(taken, place.value_rowids(), tf.size(rows))
+
+
+def count_characters(
+    texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tf.Tensor:
+    """The number of UTF-8 characters of ranges, int64 [n]; arguments as for `cut`."""
+    values, first = _flatten(texts)
+    begins = tf.bitwise.bitwise_and(values, 0xC0) != 0x80  # no byte that continues a character
+    before = _sums_before(tf.cast(begins, tf.int64))
+    first = tf.gather(first, rows)
+    return tf.gather(before, first + ends) - tf.gather(before, first + starts)
+
+
+def fingerprints(
+    texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tf.Tensor:
+    """Numbers that are equal for equal ranges of one text, int64 [n]; arguments as for `cut`.
+
+    Two other ranges have the same number by a chance of 2^-64: it is that of
+    a polynomial of their bytes, modulo 2^64 (Karp and Rabin, 1987).
+    """
+    values, first = _flatten(texts)
+    ones = tf.ones([tf.size(values) + 1], tf.int64)
+    powers = tf.math.cumprod(ones * _signed(_BASE), exclusive=True)
+    inverses = tf.math.cumprod(ones * _signed(_INVERSE), exclusive=True)
+    before = _sums_before((tf.cast(values, tf.int64) + 1) * powers[:-1])
+    begin = tf.gather(first, rows) + starts
+    total = tf.gather(before, begin + ends - starts) - tf.gather(before, begin)
+    return total * tf.gather(inverses, begin) + rows * _signed(_ROW)
+
+
+def _flatten(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """All bytes of texts, one text after the other, uint8; and int64 [batch] where each begins."""
+    values = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
+    return values, tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
+
+
+def _sums_before(values: tf.Tensor) -> tf.Tensor:
+    """The sums of the first 0, 1, ... and of all values, int64 [n + 1]."""
+    return tf.concat([[0], tf.cumsum(values)], 0)
+
+
+def _signed(number: int) -> int:
+    """A number of 64 bits as int64 has it."""
+    return number - (1 << 64) if number >> 63 else number
