@@ -1,7 +1,7 @@
 """One run of fine-tuning: one learning rate and one seed."""
 
 import dataclasses
-import json
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
+from tqdm import tqdm
 
 from bert_tf import (
     checkpoints,
@@ -310,7 +311,8 @@ class _Scores:
         self.found.append({"step": step, "score": score, "metrics": metrics})
         if self._write:
             files.write_json(self._path, self.found)
-        logging.info("step %d, dev: %s", step, json.dumps(metrics))
+            scores = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+            tqdm.write(f"step {step}, dev: {scores}", file=sys.stderr)  # above the progress bar
         return better
 
     def _best_index(self) -> int:

@@ -115,8 +115,8 @@ def write(model: Bundle, folder: str, task: str | None = None) -> None:
     if model.config.hidden_act == "gelu_erf":
         raise InputError(
             "google-research/bert computes gelu with tanh only; this model was trained with the "
-            "exact one (gelu_erf). Set hidden_act to gelu in its bert_config.json to write it "
-            "all the same; outputs then differ by about 1e-3."
+            "exact one (gelu_erf). Set hidden_act to gelu in the bert_config.json of a copy to "
+            "write it all the same; outputs then differ by about 1e-3."
         )
     description = model.task(task) if model.tasks else None
     table = _table(bool(description) and description["shape"] == "span")

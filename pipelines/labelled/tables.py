@@ -102,14 +102,14 @@ def _tsv_cells(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _csv_cells(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    end = 0
     try:
-        end = 0
         for cells in reader:
             number, end = end + 1, reader.line_num
             if cells:
                 yield number, cells
     except csv.Error as error:
-        raise InputError(f"{path}: line {reader.line_num}: {error}.") from error
+        raise InputError(f"{path}: line {end + 1}: {error}; check its quotes.") from error
 
 
 def _table_rows(
@@ -122,6 +122,11 @@ def _table_rows(
         place = f"{path}: line {number}"
         if columns is None:
             columns = [value.strip() for value in values]
+            if len(columns) == 1 and any(mark in columns[0] for mark in ",;\t"):
+                raise InputError(
+                    f"{place}: has one column, {columns[0]!r}; separate the columns with commas in "
+                    "a .csv, with tabs in a .tsv."
+                )
             continue
         if len(values) != len(columns):
             few = "few" if len(values) < len(columns) else "many"

@@ -32,6 +32,8 @@ def test_tables_of_three_formats_say_the_same(tmp_path):
         ("a.csv", 'text,label\n"a\nb",c\nd,e,f\n', r"a\.csv: line 4: has too many columns: 3"),
         ("a.jsonl", '{"text": "a"}\n{"text"\n', r"a\.jsonl: line 2: is not JSON"),
         ("a.tsv", "text\tlabel\n", "has no rows"),
+        ("a.csv", "text;label\none;1\n", "line 1: has one column, 'text;label'; separate"),
+        ("a.csv", 'text,label\none,1\n"two,2\nthree,3\n', "line 3: unexpected end .* quotes"),
     ],
 )
 def test_a_damaged_row_is_named(tmp_path, name, text, message):
