@@ -27,6 +27,15 @@ class _Spans(NamedTuple):
     end: tf.Tensor
 
 
+class _Pairs(NamedTuple):
+    """Starts and ends that make an answer, [pairs]."""
+
+    window: tf.Tensor  # int64
+    first: tf.Tensor  # int64, the first token, counted from where the window begins
+    last: tf.Tensor  # int64, the last one
+    score: tf.Tensor  # float32
+
+
 @dataclasses.dataclass(frozen=True)
 class SpanServing(Serving[SpanExample, SpanPrediction]):
     """The answer, where it stands, and the next best ones.
@@ -87,12 +96,13 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
         ends: tf.RaggedTensor,
     ) -> _Spans:
         """The best spans of all windows of each context, of each text the best."""
-        window, first, last, score = self._pairs(logits, windows)
-        row = tf.gather(windows.row, window)
+        pairs = self._pairs(logits, windows)
+        score = pairs.score
+        row = tf.gather(windows.row, pairs.window)
         # Tokens are numbered through the whole batch.
-        origin = tf.gather(starts.row_starts(), row) + tf.gather(windows.start, window)
-        start = tf.gather(starts.flat_values, origin + first)
-        end = tf.gather(ends.flat_values, origin + last)
+        origin = tf.gather(starts.row_starts(), row) + tf.gather(windows.start, pairs.window)
+        start = tf.gather(starts.flat_values, origin + pairs.first)
+        end = tf.gather(ends.flat_values, origin + pairs.last)
         kept = _best_of_each(byte_ranges.fingerprints(context, row, start, end), score)
 
         def ragged(values: tf.Tensor) -> tf.RaggedTensor:
@@ -110,28 +120,24 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
         )
         return _Spans(top.values, start, end)
 
-    def _pairs(
-        self, logits: tf.Tensor, windows: packing.Windows
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Starts and ends that make an answer, of the most probable ones of each window.
+    def _pairs(self, logits: tf.Tensor, windows: packing.Windows) -> _Pairs:
+        """The pairs of the most probable starts and ends of each window.
 
-        Returns:
-          int64 [pairs] the window, and the first and the last token of it; float32 [pairs]
-          the score.
+        A start counts only in the window where it has most context.
         """
         scores, places = self._ends(logits, windows)
-        pairs = scores[:, 0, :, tf.newaxis] + scores[:, 1, tf.newaxis, :]
+        score = scores[:, 0, :, tf.newaxis] + scores[:, 1, tf.newaxis, :]
         first, last = places[:, 0, :, tf.newaxis], places[:, 1, tf.newaxis, :]
-        valid = (pairs > _LOW / 2) & (last >= first) & (last < first + self.max_answer)
-        found = tf.where(valid)  # [pairs, 3]: window, rank of the start, rank of the end
-        window = found[:, 0]
-        first = tf.gather_nd(places[:, 0], found[:, :2])
-        last = tf.gather_nd(places[:, 1], found[:, ::2])
-        best = tf.gather(
+        valid = (score > _LOW / 2) & (last >= first) & (last < first + self.max_answer)
+        found = tf.where(valid)
+        window, start_rank, end_rank = tf.unstack(found, axis=1)
+        first = tf.gather_nd(places[:, 0], tf.stack([window, start_rank], 1))
+        last = tf.gather_nd(places[:, 1], tf.stack([window, end_rank], 1))
+        most_context = tf.gather(
             windows.best.flat_values, tf.gather(windows.best.row_starts(), window) + first
         )
-        kept = (window, first, last, tf.gather_nd(pairs, found))
-        return tuple(tf.boolean_mask(values, best) for values in kept)
+        pairs = _Pairs(window, first, last, tf.gather_nd(score, found))
+        return _Pairs(*(tf.boolean_mask(values, most_context) for values in pairs))
 
     def _ends(self, logits: tf.Tensor, windows: packing.Windows) -> tuple[tf.Tensor, tf.Tensor]:
         """The highest logits of tokens of the context, and where these stand in the window.
