@@ -14,6 +14,8 @@ from bert_tf.tasks import Task
 from pipelines.errors import InputError
 
 _BATCH = 32
+# A request is a chain of small operations: handing them to other threads costs more than it gains.
+_IN_CALLERS_THREAD = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
 Outputs = dict[str, np.ndarray]
 
 
@@ -35,7 +37,7 @@ class Predictor:
         self.path = saved_model.newest(path)
         self.manifest = saved_model.read_manifest(self.path)
         with tf.Graph().as_default(), logs.quiet():
-            self._session = tf.compat.v1.Session()
+            self._session = tf.compat.v1.Session(config=_IN_CALLERS_THREAD)
             loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], self.path)
         self._signatures = {
             name: signature
