@@ -1,6 +1,6 @@
 """Answers a file of text pairs with an export, one by one and in batches, and prints the rates.
 
-The last line is JSON: requests and pairs a second, the accuracy, and the file of the logits.
+The last line is JSON: requests and pairs a second, and the accuracy.
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip

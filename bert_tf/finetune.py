@@ -70,8 +70,8 @@ def _requests() -> tuple[TaskRequest, ...]:
         raise InputError("--train, --dev and --test are for one task; use --data for several.")
     if not files and not _DATA.value:
         raise InputError("no data was named; use DATA= (--data), or --train and --dev.")
-    for name, _, kind in entries:
-        if not _NAME.fullmatch(name or kind):
+    for name, *_ in entries:
+        if name and not _NAME.fullmatch(name):
             raise InputError(
                 f"--task: {name!r} is no name of a task; use letters, digits, '.', '_' and '-'."
             )

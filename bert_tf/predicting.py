@@ -59,7 +59,8 @@ def predict_file(
     Raises:
       InputError: the model has no such task, or the file is bad.
     """
-    task, predict = _open_export(model, task_name) if _is_export(model) else _open(model, task_name)
+    exported = _is_export(model)
+    task, predict = _open_export(model, task_name) if exported else _open(model, task_name)
     reading = _reading(task, request.kind)
     split = request.split or _split_of(request.path, reading)
     columns = Columns(dict(request.columns))
@@ -67,8 +68,7 @@ def predict_file(
     reading.check(examples)
     _check_pairs(task, examples)
     predictions = predict(examples)
-    inside = "" if _is_export(model) else f"{model}/"
-    output = output or f"{inside}predictions/{task.name}"
+    output = output or f"{'' if exported else f'{model}/'}predictions/{task.name}"
     written = []
     for name, text in reading.files(examples, predictions, split).items():
         files.write_text(f"{output}/{name}", text)

@@ -13,7 +13,6 @@ import pipelines.quiet_start  # noqa: F401  isort: skip
 
 import sys
 
-# XLA and oneDNN say at every start what they found; an error still shows.
 from absl import flags
 
 from bert_tf import device_flags, pretraining, report, training

@@ -25,6 +25,8 @@ def as_array(name: str, value: Any) -> np.ndarray:
         value = value.numpy()
     if isinstance(value, str | bytes):
         raise InputError(f"{name}: is one text; give a batch, a list of texts.")
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size:
+        return _int32(name, value)
     flat = _flatten(value)
     if not flat:
         return np.asarray(value if isinstance(value, np.ndarray) else np.array(value, object))
@@ -35,10 +37,15 @@ def as_array(name: str, value: Any) -> np.ndarray:
         found[:] = encoded
         return found.reshape(array.shape)
     if all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in flat):
-        if min(flat) < _INT32.min or max(flat) > _INT32.max:
-            raise InputError(f"{name}: {max(flat, key=abs)} is beyond int32.")
-        return _nested(name, value).astype(np.int32)
+        return _int32(name, _nested(name, value))
     raise InputError(f"{name}: must be all strings or all integers.")
+
+
+def _int32(name: str, array: np.ndarray) -> np.ndarray:
+    low, high = int(array.min()), int(array.max())
+    if low < _INT32.min or high > _INT32.max:
+        raise InputError(f"{name}: {max(low, high, key=abs)} is beyond int32.")
+    return array.astype(np.int32)
 
 
 def _flatten(value: Any) -> list[Any]:

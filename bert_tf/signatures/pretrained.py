@@ -90,15 +90,19 @@ class PretrainedServing:
           `mean_output`, the mean of the last layer over the tokens; and, of a
           model whose pooler was trained, `pooled_output`.
         """
+        names = ["mean_output", *(["pooled_output"] if self._pooled else [])]
 
         def embed(rows: Tensors) -> list[tf.Tensor]:
             outputs = engine.outputs(rows)
-            mean = _mean(outputs["sequence_output"], rows["input_mask"])
-            return [mean, tf.cast(outputs["pooled_output"], tf.float32)]
+            found = {
+                "mean_output": _mean(outputs["sequence_output"], rows["input_mask"]),
+                "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
+            }
+            return [found[name] for name in names]
 
         none = tf.zeros([0, engine.config.hidden_size])
-        mean, pooled = engine.in_parts(embed, inputs, [none, none])
-        return {"mean_output": mean} | ({"pooled_output": pooled} if self._pooled else {})
+        found = engine.in_parts(embed, inputs, [none] * len(names))
+        return dict(zip(names, found, strict=True))
 
     def _embed_layers(self, engine: Engine, inputs: Tensors) -> Tensors:
         """`layers`, the mean of each layer over the tokens, float32 [batch, layers, hidden_size].

@@ -64,13 +64,14 @@ def read(path: str) -> Bundle:
     except (OSError, ValueError, tf.errors.OpError) as error:
         raise InputError(f"{path}: cannot be loaded ({str(error).splitlines()[0]}).") from error
     parts = (module, getattr(module, "mlm", None))
-    variables = [variable for part in parts for variable in getattr(part, "variables", ())]
+    # The parts share the encoder's variables.
+    variables = {v.name: v for part in parts for v in getattr(part, "variables", ())}
     if getattr(module, "config_file", None) is not None:
         return _read_ours(module, variables, path)
     found = {
         match.group(1): variable.numpy()
-        for variable in variables
-        if (match := _NAME.fullmatch(variable.name))
+        for name, variable in variables.items()
+        if (match := _NAME.fullmatch(name))
     }
     return Bundle(
         config := _config(found, path),
@@ -80,12 +81,15 @@ def read(path: str) -> Bundle:
     )
 
 
-def _read_ours(module: Any, variables: list[tf.Variable], path: str) -> Bundle:
+def _read_ours(module: Any, variables: dict[str, tf.Variable], path: str) -> Bundle:
     """What `bert_tf.exports.hub` wrote: variables have our names."""
     config = BertConfig.load(_asset(module.config_file))
-    found = {variable.name.removesuffix(":0"): variable.numpy() for variable in variables}
     shapes = parameter_shapes(config)
-    found = {name: value for name, value in found.items() if name in shapes}
+    found = {
+        name: variable.numpy()
+        for full, variable in variables.items()
+        if (name := full.removesuffix(":0")) in shapes
+    }
     own.check(found, shapes, path)
     return Bundle(config, found, _vocabulary(module), _tokenizer_settings(module))
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf import tasks, weights
 from bert_tf.config import BertConfig
@@ -111,3 +112,11 @@ def make_examples(name: str) -> list:
         ChoiceExample(str(i), "here", text, ("one", "the layer", "every shard")[: 1 + i % 3])
         for i, text in enumerate(several)
     ]
+
+
+def read_proto(path: str) -> saved_model_pb2.SavedModel:
+    """The graph and the signatures as an export stores them."""
+    proto = saved_model_pb2.SavedModel()
+    with open(f"{path}/saved_model.pb", "rb") as file:
+        proto.ParseFromString(file.read())
+    return proto
