@@ -20,6 +20,9 @@ _PEER_PYTHON = flags.DEFINE_string("peer_python", None, "Python with the peer.",
 _MODEL = flags.DEFINE_string("model", None, "Hugging Face folder to start from.", required=True)
 _DATA = flags.DEFINE_string("data", None, "Folder of the data folders.", required=True)
 _RUNS = flags.DEFINE_list("runs", None, "TASK:FOLDER:SEEDS[:EPOCHS] each.", required=True)
+_PRECISION = flags.DEFINE_enum(
+    "peer_precision", "float32", ["float32", "bfloat16"], "The peer's; ours is --precision=auto."
+)
 _WORK = flags.DEFINE_string("work", None, "Folder for what the runs write.", required=True)
 
 _RESULTS = Path("benchmarks/scores.json")
@@ -76,8 +79,9 @@ def _ours(comparison: Comparison, work: Path) -> list[float]:
     return [run[name] for run in report["metrics"]["by_seed"].values()]
 
 
-def _peers(comparison: Comparison, work: Path) -> list[float]:
-    scores = []
+def _peers(comparison: Comparison, work: Path) -> tuple[list[float], list[str]]:
+    """Scores of the seeds, and the precisions that they were trained in."""
+    scores, precisions = [], set()
     settings = _CHOICE if comparison.task == "choice" else _USUAL
     for seed in range(1, comparison.seeds + 1):
         output = work / "peer" / f"{comparison.task}-{seed}.json"
@@ -89,14 +93,16 @@ def _peers(comparison: Comparison, work: Path) -> list[float]:
                     *("--data", str(comparison.data), "--model", _MODEL.value),
                     *("--seed", str(seed), "--epochs", f"{comparison.epochs:g}"),
                     *("--batch", str(settings["batch"]), "--lr", settings["rate"]),
-                    *("--pad", "longest", "--precision", "float32", "--out", str(output)),
+                    *("--pad", "longest", "--precision", _PRECISION.value),
+                    *("--out", str(output)),
                 ],
                 check=True,
             )
         result = json.loads(output.read_text())
         name = _METRICS.get(comparison.task, ("", "accuracy"))[1]
         scores.append(max(epoch[name] for epoch in result["epochs"]))
-    return scores
+        precisions.add(result["settings"]["precision"])
+    return scores, sorted(precisions)
 
 
 def main(_: list[str]) -> None:
@@ -104,12 +110,13 @@ def main(_: list[str]) -> None:
     results: dict[str, Any] = json.loads(_RESULTS.read_text()) if _RESULTS.exists() else {}
     for comparison in map(_parse, _RUNS.value):
         ours = _ours(comparison, Path(_WORK.value))
-        peer = _peers(comparison, Path(_WORK.value))
+        peer, precisions = _peers(comparison, Path(_WORK.value))
         results[comparison.task] = {
             "metric": _METRICS.get(comparison.task, ("accuracy",))[0],
             "epochs": comparison.epochs,
             "ours": ours,
             "peer": peer,
+            "peer_precision": precisions,
             "ours_mean": statistics.fmean(ours),
             "peer_mean": statistics.fmean(peer),
         }

@@ -126,7 +126,7 @@ def is_checkpoint(path: str) -> bool:
 def find_damage(path: str) -> str | None:
     """Says what is wrong with a checkpoint folder; None if it is whole."""
     try:
-        sums = files.read_json(f"{path}/{_CHECKSUMS}")
+        sums = files.read_json_object(f"{path}/{_CHECKSUMS}")
     except InputError:
         return f"{path}: is damaged: {_CHECKSUMS} is missing or unreadable"
     for name, expected in sums.items():

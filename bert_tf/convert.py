@@ -16,7 +16,7 @@ from absl import flags
 
 from bert_tf import weights
 from bert_tf.weights import formats
-from pipelines import commands, text_flags, vocabulary
+from pipelines import commands, text_flags, tokenizer, vocabulary
 from pipelines.errors import InputError
 
 _INPUT = flags.DEFINE_string("input", None, "A model's folder or checkpoint.", required=True)
@@ -24,7 +24,7 @@ _OUTPUT = flags.DEFINE_string("output", None, "Folder to write.", required=True)
 _FORMAT = flags.DEFINE_enum(
     "format", formats.Format.BERT_TF, list(formats.WRITABLE), "Format to write."
 )
-_VOCAB = flags.DEFINE_string("vocab", None, "A vocab.txt, where the input has none.")
+_VOCAB = flags.DEFINE_string("vocab", None, "A vocab.txt to take in place of the input's.")
 _TASK = flags.DEFINE_string("task", None, "Of several tasks, the one whose head to write.")
 
 
@@ -37,13 +37,23 @@ def main() -> None:
     model = weights.read(_INPUT.value)
     if _VOCAB.value:
         model = dataclasses.replace(model, vocabulary=tuple(vocabulary.load(_VOCAB.value)))
-    settings = {"lower_case": text_flags.lower_case(), "strip_accents": text_flags.strip_accents()}
-    if any(value is not None for value in settings.values()):
-        model = dataclasses.replace(model, tokenizer_settings=settings)
-    weights.write(model, _OUTPUT.value, formats.Format(_FORMAT.value), _TASK.value)
-    size = sum(value.size for value in model.weights.values())
+    if _TASK.value:
+        model = model.only(_TASK.value)
+    model = dataclasses.replace(model, tokenizer_settings=_tokenizer_settings(model))
+    weights.write(model, _OUTPUT.value, formats.Format(_FORMAT.value))
     tasks = ", ".join(task["name"] for task in model.tasks) or "none"
-    print(f"{_OUTPUT.value}: {size:,} weights as {_FORMAT.value}; heads of tasks: {tasks}")
+    print(f"{_OUTPUT.value}: written as {_FORMAT.value}; heads of tasks: {tasks}")
+
+
+def _tokenizer_settings(model: weights.Bundle) -> dict[str, bool] | None:
+    """The model's own settings, but what the flags say; accents go on following lower case."""
+    lower_case, strip_accents = text_flags.lower_case(), text_flags.strip_accents()
+    tokenizer.check_case(model.vocabulary or (), lower_case, model.place)
+    own = dict(model.tokenizer_settings or {})
+    if own.get("strip_accents") == own.get("lower_case"):
+        own.pop("strip_accents", None)
+    stated = {"lower_case": lower_case, "strip_accents": strip_accents}
+    return own | {name: value for name, value in stated.items() if value is not None} or None
 
 
 if __name__ == "__main__":

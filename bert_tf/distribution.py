@@ -87,6 +87,11 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return strategy.extended.should_checkpoint
 
 
+def has_several_workers(strategy: tf.distribute.Strategy) -> bool:
+    """Whether other processes train along."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
 def run_and_sum(
     strategy: tf.distribute.Strategy, function: Callable[..., Any], *arguments: Any
 ) -> Any:
@@ -103,7 +108,7 @@ def run_and_sum(
 
 def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
     """A function that tells whether any worker of a strategy says yes; `bool` for one worker."""
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+    if not has_several_workers(strategy):
         return bool
 
     @tf.function

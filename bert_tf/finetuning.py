@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import statistics
 import time
 from typing import Any
@@ -15,6 +16,10 @@ from bert_tf.finetuning_settings import FineTuningSettings
 from bert_tf.task_data import TaskData, load
 from bert_tf.weights import Bundle, own
 from pipelines.errors import InputError
+from pipelines.tokenizer import BertTokenizer
+
+# What the report has of each run.
+_GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
 
 
 def finetune(
@@ -43,11 +48,12 @@ def finetune(
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
     data = [load(request, settings, tokenizer, cache) for request in settings.tasks]
-    config = _config(bundle, settings, data, len(tokenizer.vocabulary))
+    _check_choice(settings, data)
+    config = _config(bundle, settings, data)
     settings = dataclasses.replace(
         settings, precision=run_folder.resolve_precision(settings.precision, output)
     )
-    identity = _identity(settings, config, bundle, data)
+    identity = _identity(settings, config, bundle, tokenizer, data)
     finished = run_folder.open_run(output, identity, write=distribution.is_chief(strategy))
     if finished is not None:
         logging.info("%s is complete; nothing to do.", output)
@@ -72,15 +78,19 @@ def finetune(
     return report
 
 
-def _config(
-    bundle: Bundle, settings: FineTuningSettings, data: list[TaskData], vocabulary: int
-) -> BertConfig:
-    config = bundle.config
-    if vocabulary > config.vocab_size:
+def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
+    """Raises InputError where there is something to choose on dev data, and no such data."""
+    if any(item.dev for item in data):
+        return
+    if len(settings.learning_rates) > 1 or settings.patience:
         raise InputError(
-            f"{settings.init}: the vocabulary has {vocabulary} tokens, but the model's vocab_size "
-            f"is {config.vocab_size}. They do not belong together."
+            f"{settings.tasks[0].name}: a learning rate, or when to stop, is chosen on dev data, "
+            "and there is none; name some (--dev), or give one --learning_rate and no --patience."
         )
+
+
+def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> BertConfig:
+    config = bundle.config
     for item in data:
         if item.task.max_length > config.max_position_embeddings:
             raise InputError(
@@ -97,7 +107,11 @@ def _config(
 
 
 def _identity(
-    settings: FineTuningSettings, config: BertConfig, bundle: Bundle, data: list[TaskData]
+    settings: FineTuningSettings,
+    config: BertConfig,
+    bundle: Bundle,
+    tokenizer: BertTokenizer,
+    data: list[TaskData],
 ) -> dict[str, Any]:
     """What must be the same for a run to be gone on with: all that decides the weights."""
     values = dataclasses.asdict(settings)
@@ -108,6 +122,8 @@ def _identity(
         "settings": values,
         "config": config.to_dict(),
         "init_sha256": bundle.sha256(),
+        "vocabulary_sha256": tokenizer.sha256,
+        "tokenizer": tokenizer.settings,
         "tasks": [
             {
                 "kind": request.kind,
@@ -121,10 +137,22 @@ def _identity(
 
 
 def _choose(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """The best run of the learning rate with the best median."""
+    """The best run of the learning rate with the best median.
+
+    Raises:
+      InputError: all runs diverged.
+    """
 
     def score(result: dict[str, Any]) -> float:
+        if result["diverged"]:
+            return -math.inf
         return result["score"] if result["score"] is not None else 0.0
+
+    if all(result["diverged"] for result in results):
+        raise InputError(
+            f"{results[0]['diverged']} Start anew with a lower --learning_rate or a longer warm-up "
+            "(--warmup_share), and another --output."
+        )
 
     by_rate = itertools.groupby(results, key=lambda result: result["learning_rate"])
     groups = [list(group) for _, group in by_rate]
@@ -135,15 +163,16 @@ def _choose(results: list[dict[str, Any]]) -> dict[str, Any]:
 def _keep(setup: Setup, chosen: dict[str, Any], run: Run) -> dict[str, dict[str, float]]:
     """Writes the chosen run's model, predictions, mistakes and pictures to the output folder.
 
+    The chief does so alone: the other workers are done.
+
     Returns:
       The metrics of test data that has labels, by task.
     """
     folder = setup.run_folder(chosen["learning_rate"], chosen["seed"])
     arrays = checkpoints.read_arrays(f"{folder}/kept", checkpoints.MODEL_PREFIX)
     found = {k.removeprefix(checkpoints.MODEL_PREFIX): v for k, v in arrays.items()}
-    weights.assign(run.model, found, folder)
     tasks, scores = [], {}
-    for item, predictor in zip(setup.data, run.predictors, strict=True):
+    for item, predictor in zip(setup.data, run.predictors_of(found), strict=True):
         place = setup.output if len(setup.data) == 1 else f"{setup.output}/{item.task.name}"
         task, scores[item.task.name] = task_report.write_task(item, predictor, place)
         tasks.append(task)
@@ -163,7 +192,9 @@ def _report(
     chosen: dict[str, Any],
     data: list[TaskData],
 ) -> dict[str, Any]:
-    same_rate = [r for r in results if r["learning_rate"] == chosen["learning_rate"]]
+    same_rate = [
+        r for r in results if r["learning_rate"] == chosen["learning_rate"] and not r["diverged"]
+    ]
     names = chosen["metrics"]
     medians = {name: statistics.median(r["metrics"][name] for r in same_rate) for name in names}
     values = dataclasses.asdict(settings)
@@ -175,10 +206,7 @@ def _report(
         },
         "learning_rate": chosen["learning_rate"],
         "seed": chosen["seed"],
-        "grid": [
-            {name: r[name] for name in ("learning_rate", "seed", "score", "metrics", "evaluations")}
-            for r in results
-        ],
+        "grid": [{name: r[name] for name in _GRID} for r in results],
         "examples": {item.task.name: _sizes(item) for item in data},
         "notes": {item.task.name: item.notes for item in data},
         "settings": values,

@@ -117,11 +117,10 @@ class Run:
         Returns:
           The result: learning rate, seed, `metrics` of the kept weights,
           `score` (the mean of the main metrics; None without dev data),
-          `evaluations` and `seconds`.
+          `evaluations`, `seconds`, and `diverged`: what went wrong, or None.
 
         Raises:
           training.Stopped: a signal came.
-          InputError: the loss is no number any more.
         """
         folder = self.setup.run_folder(self.rate, seed)
         if files.gfile.exists(f"{folder}/{_RESULT}"):
@@ -134,6 +133,7 @@ class Run:
         start = saved.restore_newest() or 0
         course = _Course(self, folder, seed, start, begin)
         scored = any(item.dev for item in self.setup.data)
+        diverged = None
         try:
             if not course.scores.enough:
                 training.train(
@@ -149,9 +149,12 @@ class Run:
             ended = course.scores.enough or course.scores.last_step == self.total_steps
             if scored and not ended:  # the last epoch was not whole
                 course.evaluate(self.total_steps)
+        except training.DivergenceError as error:  # the other runs still count
+            diverged = str(error)
+            logging.warning("learning rate %g, seed %d: %s", self.rate, seed, diverged)
         finally:
             course.display.close()
-        if not scored or self.setup.settings.selection is Selection.LAST:
+        if not diverged and (not scored or self.setup.settings.selection is Selection.LAST):
             self.keep(folder)
         result = {
             "learning_rate": self.rate,
@@ -159,6 +162,7 @@ class Run:
             **course.scores.chosen(),
             "evaluations": course.scores.found,
             "seconds": course.seconds(),
+            "diverged": diverged,
         }
         if chief:
             files.write_json(f"{folder}/{_RESULT}", result)
@@ -169,26 +173,49 @@ class Run:
         """First weights: those of the model brought, heads and what it lacks by the seed."""
         keras.utils.set_random_seed(seed)
         self.optimizer.reset()
-        bundle, settings = self.setup.bundle, self.setup.settings
-        # A head that was trained for the same task goes on from there.
-        known = {task["name"]: task["labels"] for task in bundle.tasks}
-        same = [
-            item.task.name
-            for item in self.setup.data
-            if known.get(item.task.name) == list(item.task.labels)
-        ]
-        arrays = {
-            name: value
-            for name, value in bundle.weights.items()
-            if not name.startswith(HEADS) or name.split("/")[1] in same
-        }
-        missing = weights.assign(self.model, arrays, settings.init)
+        settings = self.setup.settings
+        missing = weights.assign(self.model, self._first_weights(), settings.init)
         rng = np.random.default_rng(seed)
         for variable in self.model.variables:
             if variable.path in missing:
                 variable.assign(_first_value(variable, rng, self.setup.config.initializer_range))
         if any(path.startswith(POOLER) for path in missing) and self.model.encoder.pooler.trainable:
             logging.warning("%s has no pooler; a new one is trained.", settings.init)
+
+    def _first_weights(self) -> dict[str, np.ndarray]:
+        """The weights brought; of the heads, those that were trained for the same task."""
+        bundle = self.setup.bundle
+        known = {task["name"]: (task["shape"], list(task["labels"])) for task in bundle.tasks}
+        tasks = [item.task for item in self.setup.data]
+        same = {
+            task.name for task in tasks if known.get(task.name) == (task.shape, list(task.labels))
+        }
+        for name in known:
+            begins = "goes on" if name in same else "is of another task and left out"
+            logging.info("%s: the head of %s %s.", self.setup.settings.init, name, begins)
+        return {
+            name: value
+            for name, value in bundle.weights.items()
+            if not name.startswith(HEADS) or name.split("/")[1] in same
+        }
+
+    def predictors_of(self, arrays: dict[str, np.ndarray]) -> list[prediction.Predictor]:
+        """A predictor of each task, with weights that were kept.
+
+        Of several workers each may call this alone: it computes on this one's
+        device, without the others.
+        """
+        setup = self.setup
+        model, predictors = self.model, self.predictors
+        if distribution.has_several_workers(setup.strategy):
+            tasks = [item.task for item in setup.data]
+            model = TaskModel.for_tasks(setup.config, tasks)
+            local = tf.distribute.get_strategy()
+            predictors = [
+                prediction.make_predictor(TaskObjective(model, task), local) for task in tasks
+            ]
+        weights.assign(model, arrays, setup.output)
+        return predictors
 
     def _items(self, seed: int, first: int) -> Iterator[task_batches.TrainingItem]:
         return task_batches.training_items(

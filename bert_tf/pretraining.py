@@ -37,6 +37,8 @@ from pipelines.examples import Objective
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
 _EVALUATION_BATCH = 64
+# Keys of a configuration in which the first weights and the run may differ.
+_FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 
 
 def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) -> dict[str, Any]:
@@ -207,6 +209,11 @@ class _Run:
                 distribution.make_agreement(self.strategy),
                 evaluate,
             )
+        except training.DivergenceError as error:
+            remedy = "with a lower --learning_rate or a longer --warmup_steps, and another --output"
+            if error.checkpoint:
+                remedy = f"from it: --init_checkpoint={error.checkpoint}, {remedy}"
+            raise InputError(f"{error} Start a new run {remedy}.") from error
         finally:
             display.close()
 
@@ -225,9 +232,21 @@ class _Run:
                 f"{path}: has another vocabulary than the examples in "
                 f"{self.settings.phases[0].tfrecords}; write them with that of the model."
             )
+        self._check_same_model(bundle.config, path)
         missing = weights.assign(self.model, bundle.weights, path)
         if missing:
             logging.warning("%s: lacks %s, which begin anew.", path, ", ".join(missing))
+
+    def _check_same_model(self, theirs: BertConfig, path: str) -> None:
+        """Refuses a configuration that computes something else; dropout may differ."""
+        ours, theirs = self.model.config.to_dict(), theirs.to_dict()
+        for name in sorted(ours.keys() | theirs.keys()):
+            if name not in _FREE and ours.get(name, False) != theirs.get(name, False):
+                raise InputError(
+                    f"{path}: {name} is {theirs.get(name, False)}, that of the run "
+                    f"{ours.get(name, False)}; use --model with the bert_config.json of the model "
+                    "(python -m bert_tf.convert writes one)."
+                )
 
     def finish(self, start_time: float) -> dict[str, Any]:
         """Evaluates, exports, and writes the report.

@@ -17,6 +17,7 @@ from pipelines.labelled.user_files import Columns
 from pipelines.tokenizer import BertTokenizer
 
 _SPLIT_SEED = 0  # of which examples become dev: the same in every run
+_NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
 _SHOWN = 3  # messages of what was skipped
 _FORMAT = 2  # of the features; a new one leaves old caches alone
 
@@ -148,8 +149,7 @@ def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str
         return parts
     if any(name.startswith("dev") for name in parts):
         return {"train": train, **parts}
-    order = np.random.default_rng(_SPLIT_SEED).permutation(len(train))
-    held_out = set(order[: round(share * len(train))].tolist())
+    held_out = _held_out(train, share)
     if task.shape in ("classification", "tagging"):
         kept = set().union(
             *(_label_names(example) for i, example in enumerate(train) if i not in held_out)
@@ -158,6 +158,42 @@ def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str
     dev = [example for index, example in enumerate(train) if index in held_out]
     rest = [example for index, example in enumerate(train) if index not in held_out]
     return {"train": rest, **({"dev": dev} if dev else {}), **parts}
+
+
+def _held_out(examples: list[Any], share: float) -> set[int]:
+    """Numbers of about that share of the examples, drawn by the group.
+
+    Examples of one context, document or first text stay together: a dev set
+    that shares them with training would score what was learned by heart. Where
+    groups are too large for that, runs of neighbours are drawn.
+    """
+    wanted = round(share * len(examples))
+    groups: dict[Any, list[int]] = {}
+    for index, example in enumerate(examples):
+        groups.setdefault(_group(example), []).append(index)
+    held_out = _draw(list(groups.values()), wanted)
+    if wanted and not held_out:
+        logging.info("dev has parts of the texts that training has: there are %d.", len(groups))
+        size = min(_NEIGHBOURS, wanted)
+        numbers = list(range(len(examples)))
+        runs = [numbers[begin : begin + size] for begin in range(0, len(numbers), size)]
+        held_out = _draw(runs, wanted)
+    return held_out
+
+
+def _draw(groups: list[list[int]], wanted: int) -> set[int]:
+    """Random groups of no more than so many members in all."""
+    drawn: set[int] = set()
+    for index in np.random.default_rng(_SPLIT_SEED).permutation(len(groups)):
+        if len(drawn) + len(groups[index]) <= wanted:
+            drawn.update(groups[index])
+    return drawn
+
+
+def _group(example: Any) -> Any:
+    """The text, or the number of the document, that an example may share with others."""
+    names = ("context", "document", "text_a")
+    return next(getattr(example, name) for name in names if hasattr(example, name))
 
 
 def _label_names(example: Any) -> set[str]:

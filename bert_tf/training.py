@@ -49,6 +49,22 @@ class Stopped(Exception):  # noqa: N818 (an orderly stop is no error)
         self.signal_number = signal_number
 
 
+class DivergenceError(InputError):
+    """The loss, or an update of the weights, is not a number.
+
+    Attributes:
+      checkpoint: the last good one; None before the first.
+    """
+
+    def __init__(self, what: str, step: int, saved: Checkpoints):
+        steps = saved.steps()
+        self.checkpoint = saved.path(steps[-1]) if steps else None
+        super().__init__(
+            f"the {what} of step {step} is not a number. The last good checkpoint: "
+            f"{self.checkpoint or 'none was saved yet'}."
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class LoopSettings:
     """How the loop runs."""
@@ -163,7 +179,7 @@ def train(
 
     Raises:
       Stopped: SIGINT or SIGTERM came; a checkpoint was saved.
-      InputError: the loss is no number any more.
+      DivergenceError: the loss is no number any more.
     """
     pending: list[Any] = []
     with _stop_signals() as stop:
@@ -182,30 +198,19 @@ def train(
                 pending = []
                 for offset, values in enumerate(counts):
                     if not all(map(math.isfinite, values)):
-                        raise _not_finite("loss", done - len(counts) + offset + 1, checkpoints)
+                        raise DivergenceError("loss", done - len(counts) + offset + 1, checkpoints)
                 report(done, counts)
             if due or stopping:
                 # A finite loss can still have had a gradient that was not.
                 if not checkpoints.all_finite():
-                    raise _not_finite("update", done, checkpoints)
+                    raise DivergenceError("update", done, checkpoints)
                 enough = evaluate(done) if evaluate and scored else False
                 checkpoints.save(done)
-                if enough:
+                stopping = stopping or (bool(stop) and agree is bool)  # a signal came meanwhile
+                if enough and not stopping:
                     return
-            if stopping and not last:
+            if stopping:
                 raise Stopped(done, stop[0] if stop else signal.SIGTERM)
-
-
-def _not_finite(what: str, step: int, checkpoints: Checkpoints) -> InputError:
-    good = checkpoints.steps()
-    last = checkpoints.path(good[-1]) if good else None
-    remedy = "with a lower --learning_rate or a longer --warmup_steps, and another --output"
-    if last:
-        remedy = f"from it: --init_checkpoint={last}, {remedy}"
-    return InputError(
-        f"the {what} of step {step} is not a number. The last good checkpoint: "
-        f"{last or 'none was saved yet'}. Start a new run {remedy}."
-    )
 
 
 @contextlib.contextmanager

@@ -41,16 +41,21 @@ def expand_globs(patterns: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def write_aside(path: str) -> Iterator[str]:
+def write_aside(path: str, shared: bool = False) -> Iterator[str]:
     """Yields a temporary path; renames it to `path` when the block ends well.
 
     A file is seen under its final name only when it is whole. After an error
     the temporary file is removed.
 
+    Args:
+      path: the final name.
+      shared: whether other processes may write the same file at the same time;
+        each then has a temporary file of its own, and the last one stays.
+
     Raises:
       InputError: the disk is full.
     """
-    partial = f"{path}{_PARTIAL}"
+    partial = _partial_of_its_own(path) if shared else f"{path}{_PARTIAL}"
     gfile.makedirs(os.path.dirname(path) or ".")
     try:
         yield partial
@@ -77,7 +82,7 @@ def folder_aside(path: str, replace: bool = False) -> Iterator[str]:
     Raises:
       InputError: `path` is there already, or the disk is full.
     """
-    partial = f"{path}{_PARTIAL}-{uuid.uuid4().hex[:8]}"
+    partial = _partial_of_its_own(path)
     gfile.makedirs(partial)
     try:
         yield partial
@@ -94,6 +99,10 @@ def folder_aside(path: str, replace: bool = False) -> Iterator[str]:
         raise
 
 
+def _partial_of_its_own(path: str) -> str:
+    return f"{path}{_PARTIAL}-{uuid.uuid4().hex[:8]}"
+
+
 def is_disk_full(error: BaseException) -> bool:
     """Whether an error of Python or TensorFlow says that no space was left."""
     text = str(error).lower()
@@ -108,9 +117,9 @@ def disk_full_error(path: str) -> InputError:
     )
 
 
-def write_json(path: str, value: Any) -> None:
-    """Writes `value` as JSON, indented, in one piece."""
-    with write_aside(path) as partial, gfile.GFile(partial, "w") as file:
+def write_json(path: str, value: Any, shared: bool = False) -> None:
+    """Writes `value` as JSON, indented, in one piece; `shared` as for `write_aside`."""
+    with write_aside(path, shared) as partial, gfile.GFile(partial, "w") as file:
         file.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -127,6 +136,18 @@ def read_json(path: str) -> Any:
         raise InputError(f"{path}: no such file.") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a JSON file ({error}).") from error
+
+
+def read_json_object(path: str) -> dict[str, Any]:
+    """Reads a JSON file that holds an object.
+
+    Raises:
+      InputError: the file is missing, is not JSON, or holds something else.
+    """
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: not a JSON object.")
+    return values
 
 
 def write_text(path: str, text: str) -> None:

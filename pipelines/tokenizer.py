@@ -202,7 +202,6 @@ def resolve_settings(
     tokens: Sequence[str],
     lower_case: bool | None = None,
     strip_accents: bool | None = None,
-    name: str = "the vocabulary",
 ) -> dict[str, bool]:
     """The settings of the tokenizer of a vocabulary, as `BertTokenizer.settings` gives them.
 
@@ -210,18 +209,9 @@ def resolve_settings(
       tokens: the vocabulary, in the order of ids.
       lower_case: None: uncased unless some token has a capital letter.
       strip_accents: None: as `lower_case`.
-      name: of the vocabulary, for errors.
-
-    Raises:
-      InputError: lower-cased text would never have the vocabulary's capital letters.
     """
     if lower_case is None:
         lower_case = not vocabulary.is_cased(tokens)
-    elif lower_case and vocabulary.is_cased(tokens):
-        raise InputError(
-            f"{name}: the vocabulary has capital letters, which lower-cased text never has; "
-            "use --lower_case=false."
-        )
     return {
         "lower_case": lower_case,
         "strip_accents": lower_case if strip_accents is None else strip_accents,
@@ -234,8 +224,26 @@ def make(
     strip_accents: bool | None = None,
     name: str = "the vocabulary",
 ) -> BertTokenizer:
-    """Makes the tokenizer of a vocabulary; arguments and errors as for `resolve_settings`."""
-    return BertTokenizer(tokens, **resolve_settings(tokens, lower_case, strip_accents, name))
+    """Makes the tokenizer of a vocabulary; arguments as for `resolve_settings`.
+
+    Raises:
+      InputError: lower-cased text would never have the vocabulary's capital letters.
+    """
+    check_case(tokens, lower_case, name)
+    return BertTokenizer(tokens, **resolve_settings(tokens, lower_case, strip_accents))
+
+
+def check_case(tokens: Sequence[str], lower_case: bool | None, name: str) -> None:
+    """Checks that a user's wish suits a vocabulary.
+
+    Raises:
+      InputError: lower-cased text would never have the vocabulary's capital letters.
+    """
+    if lower_case and vocabulary.is_cased(tokens):
+        raise InputError(
+            f"{name}: the vocabulary has capital letters, which lower-cased text never has; "
+            "use --lower_case=false."
+        )
 
 
 def load(

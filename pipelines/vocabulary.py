@@ -9,6 +9,7 @@ from pipelines import files
 from pipelines.errors import InputError
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_BRACKETS = (("[", "]"), ("<", ">"))
 
 
 def load(path: str) -> list[str]:
@@ -55,10 +56,9 @@ def check(tokens: Sequence[str], name: str) -> None:
 
 
 def is_cased(tokens: Iterable[str]) -> bool:
-    """Whether any token but the special ones has a capital letter."""
+    """Whether any token but the special ones ([MASK], <S>) has a capital letter."""
     return any(
-        token != token.lower() and not (token.startswith("[") and token.endswith("]"))
-        for token in tokens
+        token != token.lower() and (token[0], token[-1]) not in _BRACKETS for token in tokens
     )
 
 

@@ -82,7 +82,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--pad", choices=("max", "longest"), default="max")
     parser.add_argument("--max_length", type=int, help="default: 384 for squad1, else 128")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--limit", type=int, help="train on the first so many rows only")
     args = parser.parse_args()
     args.max_length = args.max_length or (384 if args.task == "squad1" else 128)
@@ -303,7 +303,7 @@ def squad1(args: argparse.Namespace, tokenizer: Callable) -> Task:
             golds = [answer["text"] for answer in question["answers"]]
             f1.append(max(token_f1(text, gold) for gold in golds))
             exact.append(max(normalized(text) == normalized(gold) for gold in golds))
-        return {"f1": 100 * np.mean(f1), "exact_match": 100 * np.mean(exact)}
+        return {"f1": np.mean(f1), "exact_match": np.mean(exact)}
 
     head = transformers.AutoModelForQuestionAnswering
     return Task(examples, as_examples(dev_windows), head, 2, decode, score)

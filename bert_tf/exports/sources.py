@@ -142,16 +142,7 @@ def read(folder: str) -> Source:
       InputError: it has no vocabulary, or one that its embeddings have no place for.
     """
     bundle = weights.read(folder)
-    if bundle.vocabulary is None:
-        raise InputError(
-            f"{folder}: has no vocabulary; give it one with python -m bert_tf.convert "
-            f"--input={folder} --output=FOLDER --vocab=vocab.txt."
-        )
-    if len(bundle.vocabulary) > bundle.config.vocab_size:
-        raise InputError(
-            f"{folder}: the vocabulary has {len(bundle.vocabulary)} tokens, the embeddings "
-            f"{bundle.config.vocab_size}."
-        )
+    bundle.resolved_settings()  # names what is missing
     report = f"{folder}/{_REPORT}"
     scores = files.read_json(report).get("metrics") if files.gfile.exists(report) else None
     return Source(folder, bundle, (), (), scores)

@@ -2,11 +2,12 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
+from absl import logging
 
 from bert_tf.config import BertConfig
 from bert_tf.encoder import BertEncoder
@@ -18,7 +19,7 @@ POOLER = "encoder/pooler/"
 MASKED_LM = "masked_lm/"
 NEXT_SENTENCE = "next_sentence/"
 HEADS = "heads/"
-OPTIONAL_GROUPS = (POOLER, MASKED_LM, NEXT_SENTENCE, HEADS)
+_OPTIONAL_GROUPS = (POOLER, MASKED_LM, NEXT_SENTENCE, HEADS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +30,10 @@ class Bundle:
     "encoder/block_0/attention/qkv/kernel" [hidden_size, 3 * hidden_size].
     `vocabulary` is None where the format has none (TF Hub encoders).
     `tasks` describe the heads, one for each "heads/<name>/kernel".
+    `place` is where it was read from, for errors.
+
+    Raises:
+      InputError: the vocabulary has more tokens than the embeddings.
     """
 
     config: BertConfig
@@ -36,6 +41,15 @@ class Bundle:
     vocabulary: tuple[str, ...] | None = None
     tokenizer_settings: dict[str, bool] | None = None  # None: by the vocabulary
     tasks: tuple[dict[str, Any], ...] = ()
+    place: str = "the model"
+
+    def __post_init__(self):
+        tokens = len(self.vocabulary or ())
+        if tokens > self.config.vocab_size:
+            raise InputError(
+                f"{self.place}: the vocabulary has {tokens} tokens, but the model's vocab_size is "
+                f"{self.config.vocab_size}. They do not belong together."
+            )
 
     def has(self, group: str) -> bool:
         """Whether the weights of an optional group are there."""
@@ -56,7 +70,10 @@ class Bundle:
           InputError: there is no vocabulary.
         """
         if self.vocabulary is None:
-            raise InputError("the model has no vocabulary; name one with --vocab=vocab.txt.")
+            raise InputError(
+                f"{self.place}: has no vocabulary; give it one with python -m bert_tf.convert "
+                f"--input={self.place} --output=FOLDER --vocab=vocab.txt."
+            )
         return tokenizer.resolve_settings(self.vocabulary, **(self.tokenizer_settings or {}))
 
     def tokenizer(self) -> tokenizer.BertTokenizer:
@@ -75,8 +92,27 @@ class Bundle:
           **kwargs: for the constructor, such as dtype="mixed_bfloat16".
         """
         encoder = BertEncoder(self.config, name="encoder", **kwargs)
-        assign(encoder, self.weights, "the model")
+        missing = assign(encoder, self.weights, self.place)
+        if missing:
+            logging.warning("%s: lacks %s, which are random.", self.place, ", ".join(missing))
         return encoder
+
+    def only(self, name: str) -> "Bundle":
+        """The model with the head of one task.
+
+        Raises:
+          InputError: there is no such task.
+        """
+        kept = f"{HEADS}{name}/"
+        return dataclasses.replace(
+            self,
+            tasks=(self.task(name),),
+            weights={
+                key: value
+                for key, value in self.weights.items()
+                if not key.startswith(HEADS) or key.startswith(kept)
+            },
+        )
 
     def task(self, name: str | None = None) -> dict[str, Any]:
         """The description of a task; without a name, of the only one.
@@ -89,9 +125,10 @@ class Bundle:
             return self.tasks[0]
         if name not in names:
             raise InputError(
-                f"the model has no task {name!r}; it has {', '.join(names) or 'none'}."
+                f"{self.place}: has no task {name!r}; it has {', '.join(names) or 'none'}."
                 if name
-                else f"the model has the tasks {', '.join(names) or 'none'}; choose with --task=."
+                else f"{self.place}: has the tasks {', '.join(names) or 'none'}; choose with "
+                "--task=."
             )
         return self.tasks[names.index(name)]
 
@@ -135,6 +172,16 @@ def parameter_shapes(
     for name, units in heads:
         dense(f"heads/{name}", hidden, units)
     return shapes
+
+
+def absent_groups(names: Iterable[str]) -> tuple[str, ...]:
+    """The groups of weights, all of them optional, of which a model has nothing.
+
+    Args:
+      names: of its weights, by our names.
+    """
+    present = {group for name in names for group in _OPTIONAL_GROUPS if name.startswith(group)}
+    return tuple(group for group in _OPTIONAL_GROUPS if group not in present)
 
 
 def assign(model: keras.Model, weights: dict[str, np.ndarray], place: str) -> list[str]:

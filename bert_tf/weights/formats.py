@@ -1,10 +1,17 @@
 """Which format a path has, and the modules that read and write it."""
 
 import enum
+import os
 
-import tensorflow as tf
-
-from bert_tf.weights import huggingface, keras_hub, model_garden, own, tf1, tfhub
+from bert_tf.weights import (
+    huggingface,
+    keras_hub,
+    model_garden,
+    own,
+    tf1,
+    tf_checkpoint,
+    tfhub,
+)
 from bert_tf.weights.bundle import Bundle
 from pipelines import files
 from pipelines.errors import InputError
@@ -21,6 +28,9 @@ class Format(enum.StrEnum):
     TF_HUB = "tf_hub"  # encoder SavedModels; read only
 
 
+_SAVED_MODEL = "saved_model.pb"
+# Files that stand for their folder.
+_FILES = (huggingface.CONFIG, huggingface.INDEX, own.CONFIG, _SAVED_MODEL)
 _READERS = {
     Format.BERT_TF: own.read,
     Format.TF1: tf1.read,
@@ -41,16 +51,23 @@ def read(path: str) -> Bundle:
     """Reads a model in any of the formats.
 
     Args:
-      path: a folder, or a file in one: the prefix or index of a checkpoint, or
-        model.safetensors.
+      path: a folder, or a file in one: of a checkpoint (or its prefix), a
+        configuration, model.safetensors, or saved_model.pb.
 
     Raises:
       InputError: nothing known is there, or it is damaged or does not fit.
     """
-    path = path.rstrip("/")
-    for name in (huggingface.WEIGHTS, huggingface.CONFIG, own.CONFIG):
-        path = path.removesuffix(f"/{name}")
+    path = path if files.gfile.isdir(path) else _model_of(path)
+    path = path.rstrip("/") or path
     return _READERS[detect(path)](path)
+
+
+def _model_of(path: str) -> str:
+    """The folder of a model, or the prefix of a checkpoint, by one of its files."""
+    folder, name = os.path.split(path)
+    if name in _FILES or name.endswith(".safetensors"):
+        return folder or "."
+    return tf_checkpoint.prefix_of(path)
 
 
 def detect(path: str) -> Format:
@@ -65,10 +82,10 @@ def detect(path: str) -> Format:
 
     if own.is_own(path):
         return Format.BERT_TF
-    if has("saved_model.pb"):
+    if has(_SAVED_MODEL):
         return Format.TF_HUB
     if has(huggingface.CONFIG):
-        preset = "registered_name" in files.read_json(f"{path}/{huggingface.CONFIG}")
+        preset = "registered_name" in files.read_json_object(f"{path}/{huggingface.CONFIG}")
         return Format.KERAS_HUB if preset else Format.HUGGINGFACE
     prefix = tf1.find_checkpoint(path)
     if prefix is None and not files.gfile.exists(path):
@@ -80,7 +97,7 @@ def detect(path: str) -> Format:
             "Hugging Face folder (config.json and model.safetensors), a KerasHub preset, and a "
             "TF Hub encoder (saved_model.pb)."
         )
-    names = tf.train.load_checkpoint(prefix).get_variable_to_shape_map()
+    names = tf_checkpoint.names(prefix)
     object_based = any(name.endswith("/.ATTRIBUTES/VARIABLE_VALUE") for name in names)
     return Format.MODEL_GARDEN if object_based else Format.TF1
 
@@ -98,10 +115,6 @@ def write(model: Bundle, folder: str, target: Format, task: str | None = None) -
       InputError: the folder is there, or the format cannot express the model.
     """
     folder = folder.rstrip("/")
-    if model.config.causal and target is not Format.BERT_TF:
-        raise InputError(
-            f"{folder}: the format {target} has no left-to-right encoder; write it as bert_tf."
-        )
     if files.gfile.exists(folder):
         raise InputError(f"{folder}: is there already; name another folder or remove it.")
     with files.folder_aside(folder) as partial:

@@ -1,19 +1,21 @@
-"""Folders of Hugging Face transformers: config.json, model.safetensors, vocab.txt."""
+"""Folders of Hugging Face transformers: config.json, model.safetensors, and a tokenizer."""
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
+import safetensors
 import safetensors.numpy
 
-from bert_tf.config import BertConfig
+from bert_tf.weights import huggingface_config, huggingface_tokenizer
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
+from bert_tf.weights.huggingface_config import CONFIG
 from bert_tf.weights.table import Table
-from pipelines import files, vocabulary
+from pipelines import files
 from pipelines.errors import InputError
 
-CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
-_INDEX = "model.safetensors.index.json"
+INDEX = "model.safetensors.index.json"
 _PREFIX = "bert."
 _LAYER = "encoder.layer.{i}"
 _ENCODER = {
@@ -52,15 +54,16 @@ _TIED = {
     "cls.predictions.decoder.weight": f"{_PREFIX}embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-# Their names of the shapes of tasks, and of the layer that is the head.
-_ARCHITECTURES = {
-    "classification": ("BertForSequenceClassification", "classifier"),
-    "regression": ("BertForSequenceClassification", "classifier"),
-    "tagging": ("BertForTokenClassification", "classifier"),
-    "span": ("BertForQuestionAnswering", "qa_outputs"),
-    "choice": ("BertForMultipleChoice", "classifier"),
+# Types of safetensors; those of integers are buffers, which are no weights.
+_TYPES = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "F16": np.float16,
+    "BF16": ml_dtypes.bfloat16,
+    "I64": np.int64,
+    "I32": np.int32,
+    "BOOL": np.bool_,
 }
-_ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu"}
 _ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
 
 
@@ -78,57 +81,64 @@ def read(path: str) -> Bundle:
     Raises:
       InputError: a file or a weight is missing, does not fit, or is pickled.
     """
-    values = files.read_json(f"{path}/{CONFIG}")
-    if values.get("model_type", "bert") != "bert":
-        raise InputError(f"{path}/{CONFIG}: model_type is {values['model_type']!r}, not 'bert'.")
-    config = _read_config(values, f"{path}/{CONFIG}")
+    name = f"{path}/{CONFIG}"
+    values = files.read_json_object(name)
+    config = huggingface_config.read_config(values, name)
     weights = _drop_tied(_modernize(_load_weights(path)), path)
-    shape, layer = _head(values, weights)
     prefix = _PREFIX if any(name.startswith(_PREFIX) for name in weights) else ""
-    heads, tasks = [], ()
-    if shape:
-        units = len(weights[f"{layer}.bias"])
-        heads = [(shape, units)]
-        tasks = ({"name": shape, "shape": shape, "labels": _labels(values, units)},)
+    task, units, layer = huggingface_config.read_task(values, weights, path)
+    heads = [(task["name"], units)] if task else []
     found = _table(layer, prefix).read(weights, config, path, heads)
-    return Bundle(config, found, _read_vocabulary(path), _tokenizer_settings(path), tasks)
-
-
-def _read_config(values: dict[str, Any], name: str) -> BertConfig:
-    values = dict(values)
-    position = values.get("position_embedding_type", "absolute")
-    if position != "absolute":
-        raise InputError(f"{name}: position_embedding_type {position!r} is not BERT's.")
-    activation = values.get("hidden_act", "gelu")
-    values["hidden_act"] = _ACTIVATIONS.get(activation, activation)
-    known = BertConfig().to_dict()
-    return BertConfig.from_dict({k: v for k, v in values.items() if k in known}, name)
+    huggingface_config.check_heads(values, found, path)
+    return Bundle(
+        config,
+        found,
+        huggingface_tokenizer.read_vocabulary(path),
+        huggingface_tokenizer.read_settings(path),
+        (task,) if task else (),
+        path,
+    )
 
 
 def _load_weights(path: str) -> dict[str, np.ndarray]:
     names = [WEIGHTS]
-    if files.gfile.exists(f"{path}/{_INDEX}"):
-        names = sorted(set(files.read_json(f"{path}/{_INDEX}")["weight_map"].values()))
+    if files.gfile.exists(f"{path}/{INDEX}"):
+        listed = files.read_json_object(f"{path}/{INDEX}").get("weight_map")
+        if not isinstance(listed, dict):
+            raise InputError(f"{path}/{INDEX}: has no weight_map.")
+        names = sorted(set(listed.values()))
     weights: dict[str, np.ndarray] = {}
     for name in names:
         if not files.gfile.exists(f"{path}/{name}"):
-            pickled = files.gfile.exists(f"{path}/pytorch_model.bin")
-            raise InputError(
-                f"{path}: has no {name}"
-                + (
-                    "; pytorch_model.bin is a pickle, which can run code of others and is never "
-                    "loaded. Save the model with save_pretrained(..., safe_serialization=True)."
-                    if pickled
-                    else "."
-                )
-            )
+            raise InputError(f"{path}: has no {name}{_remedy(path)}.")
         with files.open_binary(f"{path}/{name}") as file:
             data = file.read()
         try:
-            weights |= safetensors.numpy.load(data)
+            found = safetensors.deserialize(data)
         except safetensors.SafetensorError as error:
             raise InputError(f"{path}/{name}: is damaged ({error}).") from error
+        weights |= {key: _array(key, value, f"{path}/{name}") for key, value in found}
     return weights
+
+
+def _remedy(path: str) -> str:
+    """What to do where weights are in a file that is not read."""
+    again = "in transformers, save the model with save_pretrained(..., safe_serialization=True)"
+    if files.gfile.glob(f"{path}/pytorch_model*.bin"):
+        return (
+            f"; pytorch_model.bin is a pickle, which can run code of others and is never loaded: "
+            f"{again}"
+        )
+    return (
+        f"; tf_model.h5 is not read: {again}" if files.gfile.exists(f"{path}/tf_model.h5") else ""
+    )
+
+
+def _array(name: str, stored: dict[str, Any], place: str) -> np.ndarray:
+    kind = _TYPES.get(stored["dtype"])
+    if kind is None:
+        raise InputError(f"{place}: {name} has the type {stored['dtype']}, which is not read.")
+    return np.frombuffer(stored["data"], kind).reshape(stored["shape"])
 
 
 def _modernize(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -153,49 +163,6 @@ def _drop_tied(weights: dict[str, np.ndarray], path: str) -> dict[str, np.ndarra
     return weights
 
 
-def _head(values: dict[str, Any], weights: dict[str, np.ndarray]) -> tuple[str | None, str | None]:
-    """The shape of the task that a model is for, and the name of its head's layer."""
-    architecture = (values.get("architectures") or [""])[0]
-    for shape, (name, layer) in _ARCHITECTURES.items():
-        if name == architecture and f"{layer}.bias" in weights:
-            single = len(weights[f"{layer}.bias"]) == 1
-            return ("regression" if shape == "classification" and single else shape), layer
-    return None, None
-
-
-def _labels(values: dict[str, Any], units: int) -> list[str]:
-    names = values.get("id2label") or {}
-    return [names.get(str(index), f"LABEL_{index}") for index in range(units)]
-
-
-def _read_vocabulary(path: str) -> tuple[str, ...] | None:
-    if files.gfile.exists(f"{path}/vocab.txt"):
-        return tuple(vocabulary.load(f"{path}/vocab.txt"))
-    name = f"{path}/tokenizer.json"
-    if not files.gfile.exists(name):
-        return None
-    model = files.read_json(name).get("model", {})
-    if model.get("type", "WordPiece") != "WordPiece":
-        raise InputError(f"{name}: the tokenizer is {model['type']}, not WordPiece.")
-    ids = model["vocab"]
-    tokens = sorted(ids, key=ids.__getitem__)
-    vocabulary.check(tokens, name)
-    return tuple(tokens)
-
-
-def _tokenizer_settings(path: str) -> dict[str, bool] | None:
-    name = f"{path}/tokenizer_config.json"
-    if not files.gfile.exists(name):
-        return None
-    values = files.read_json(name)
-    lower_case = bool(values.get("do_lower_case", True))
-    strip_accents = values.get("strip_accents")
-    return {
-        "lower_case": lower_case,
-        "strip_accents": lower_case if strip_accents is None else bool(strip_accents),
-    }
-
-
 def write(model: Bundle, folder: str, task: str | None = None) -> None:
     """Writes a folder that transformers reads.
 
@@ -205,17 +172,8 @@ def write(model: Bundle, folder: str, task: str | None = None) -> None:
       task: whose head to write; None: of the only task, if there is one.
     """
     description = model.task(task) if model.tasks else None
-    config = model.config.to_dict()
-    config["hidden_act"] = _ACTIVATIONS_BACK.get(config["hidden_act"], config["hidden_act"])
-    config |= {"model_type": "bert", "pad_token_id": 0, "position_embedding_type": "absolute"}
-    config["architectures"] = [_architecture(model, description)]
-    layer = _ARCHITECTURES[description["shape"]][1] if description else None
-    if description and description["shape"] != "choice":
-        labels = description.get("labels") or [f"LABEL_{i}" for i in range(2)]
-        config["id2label"] = {str(index): label for index, label in enumerate(labels)}
-        config["label2id"] = {label: index for index, label in enumerate(labels)}
-        if description["shape"] == "regression":
-            config["problem_type"] = "regression"
+    config = huggingface_config.from_bundle(model, description)
+    layer = huggingface_config.head_layer(description)
     names = [description["name"]] if description else []
     prefix = "" if config["architectures"] == ["BertModel"] else _PREFIX
     kept = model.weights
@@ -224,30 +182,9 @@ def write(model: Bundle, folder: str, task: str | None = None) -> None:
     weights = _table(layer, prefix).write(kept, model.config, names)
     files.write_json(f"{folder}/{CONFIG}", config)
     if model.vocabulary:
-        vocabulary.save(model.vocabulary, f"{folder}/vocab.txt")
-        settings = model.resolved_settings()
-        files.write_json(f"{folder}/tokenizer_config.json", _their_tokenizer(model, settings))
+        huggingface_tokenizer.write(model, folder)
     with (
         files.write_aside(f"{folder}/{WEIGHTS}") as partial,
         files.gfile.GFile(partial, "wb") as file,
     ):
         file.write(safetensors.numpy.save(weights, {"format": "pt"}))
-
-
-def _architecture(model: Bundle, description: dict[str, Any] | None) -> str:
-    if description:
-        return _ARCHITECTURES[description["shape"]][0]
-    if model.has(MASKED_LM):
-        return "BertForPreTraining" if model.has(NEXT_SENTENCE) else "BertForMaskedLM"
-    return "BertForNextSentencePrediction" if model.has(NEXT_SENTENCE) else "BertModel"
-
-
-def _their_tokenizer(model: Bundle, settings: dict[str, bool]) -> dict[str, Any]:
-    return {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": settings["lower_case"],
-        "strip_accents": settings["strip_accents"],
-        "tokenize_chinese_chars": True,
-        "model_max_length": model.config.max_position_embeddings,
-        **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
-    }

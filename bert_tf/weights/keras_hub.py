@@ -56,8 +56,8 @@ def read(path: str) -> Bundle:
     # Heavy, and wanted here only.
     import keras_nlp
 
-    described = files.read_json(f"{path}/config.json")
-    name = described.get("registered_name", "")
+    described = files.read_json_object(f"{path}/config.json")
+    name = str(described.get("registered_name", ""))
     if not name.endswith(">BertBackbone"):
         raise InputError(f"{path}: is a preset of {name}, not of a BertBackbone.")
     # Without a slash at the front keras_nlp would look for the preset on the net.
@@ -69,7 +69,7 @@ def read(path: str) -> Bundle:
     config = _config(backbone.get_config())
     found = {variable.path: np.asarray(variable) for variable in backbone.weights}
     tokens, settings = _tokenizer(path)
-    return Bundle(config, _TABLE.read(found, config, path), tokens, settings)
+    return Bundle(config, _TABLE.read(found, config, path), tokens, settings, place=path)
 
 
 def _config(theirs: dict[str, Any]) -> BertConfig:
@@ -90,7 +90,7 @@ def _config(theirs: dict[str, Any]) -> BertConfig:
 def _tokenizer(path: str) -> tuple[tuple[str, ...] | None, dict[str, bool] | None]:
     if not files.gfile.exists(f"{path}/tokenizer.json"):
         return None, None
-    lower_case = bool(files.read_json(f"{path}/tokenizer.json")["config"].get("lowercase"))
+    lower_case = bool(files.read_json_object(f"{path}/tokenizer.json")["config"].get("lowercase"))
     tokens = vocabulary.load(f"{path}/assets/tokenizer/vocabulary.txt")
     # Vocabularies of uncased models know no accents, whatever the preset says.
     return tuple(tokens), {"lower_case": lower_case, "strip_accents": lower_case}

@@ -7,13 +7,12 @@ newer one are brought to the names of the newer one before they are looked up.
 import re
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.weights import tf1
+from bert_tf.weights import own, tf1, tf_checkpoint
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
-from pipelines import files, vocabulary
+from pipelines import files
 from pipelines.errors import InputError
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -57,6 +56,14 @@ _KEYS = {
     "dropout_rate": "hidden_dropout_prob",
     "attention_dropout_rate": "attention_probs_dropout_prob",
 }
+# Keys that choose among outputs, and do not change any.
+_OUTPUTS = (
+    "backward_compatible",
+    "output_range",
+    "return_all_encoder_outputs",
+    "return_attention_scores",
+    "return_word_embeddings",
+)
 # The first layers of the functional encoder; blocks follow, then the pooler.
 _FUNCTIONAL = (
     "_embedding_layer",
@@ -73,36 +80,34 @@ def read(path: str) -> Bundle:
       InputError: a file or a weight is missing, or does not fit.
     """
     prefix = tf1.find_checkpoint(path)
-    folder = prefix.rsplit("/", 1)[0]
-    config = _config(f"{folder}/bert_config.json")
-    reader = tf.train.load_checkpoint(prefix)
+    folder = tf_checkpoint.folder_of(prefix)
+    config = _config(f"{folder}/{own.CONFIG}")
+    variables = tf_checkpoint.read(
+        prefix, lambda key: not _IGNORED.fullmatch(key.removesuffix(_VALUE))
+    )
     found: dict[str, np.ndarray] = {}
     pooler: dict[str, np.ndarray] = {}
-    for key in sorted(reader.get_variable_to_shape_map()):
+    for key, value in variables.items():
         name = key.removesuffix(_VALUE)
-        if _IGNORED.fullmatch(name):
-            continue
         if name.startswith("next_sentence..pooler_dense/"):
-            pooler[f"encoder/_pooler_layer/{name.rsplit('/', 1)[1]}"] = reader.get_tensor(key)
+            pooler[f"encoder/_pooler_layer/{name.rsplit('/', 1)[1]}"] = value
         else:
-            found[_modern_name(name, config.num_hidden_layers)] = reader.get_tensor(key)
+            found[_modern_name(name, config.num_hidden_layers)] = value
     # The pooler that next-sentence prediction has trained counts, not the encoder's.
     weights = _TABLE.read(_untie(found, prefix) | pooler, config, prefix)
-    vocab = f"{folder}/vocab.txt"
-    tokens = tuple(vocabulary.load(vocab)) if files.gfile.exists(vocab) else None
-    return Bundle(config, weights, tokens)
+    return Bundle(config, weights, own.read_vocabulary(folder), place=path)
 
 
 def _config(path: str) -> BertConfig:
     """The configuration, by the names of google-research or of Model Garden's encoder."""
-    values = files.read_json(path)
+    values = files.read_json_object(path)
     if values.pop("norm_first", False):
         raise InputError(f"{path}: norm_first is not BERT's.")
     values = {_KEYS.get(key, key): value for key, value in values.items()}
     width = values.pop("embedding_size", None)
     if width not in (None, values.get("hidden_size")):
         raise InputError(f"{path}: embedding_size {width} differs from hidden_size.")
-    values.pop("backward_compatible", None)
+    values = {key: value for key, value in values.items() if key not in _OUTPUTS}
     return BertConfig.from_dict(values, path)
 
 

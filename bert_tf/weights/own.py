@@ -4,13 +4,14 @@ Pre-training leaves such a folder with several checkpoints; the newest whole one
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from absl import logging
 
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig
-from bert_tf.weights.bundle import HEADS, Bundle, parameter_shapes
+from bert_tf.weights.bundle import HEADS, Bundle, absent_groups, parameter_shapes
 from pipelines import files, vocabulary
 from pipelines.errors import InputError
 
@@ -20,13 +21,16 @@ TOKENIZER = "tokenizer_config.json"
 TASKS = "tasks.json"
 CHECKPOINT = "checkpoint"
 _RUN_CHECKPOINTS = "checkpoints"
+_SETTINGS = frozenset(["lower_case", "strip_accents"])
 
 Shapes = Mapping[str, tuple[int, ...]]
 
 
 def is_own(path: str) -> bool:
-    """Whether a folder has a checkpoint of ours."""
-    return any(files.gfile.isdir(f"{path}/{name}") for name in (CHECKPOINT, _RUN_CHECKPOINTS))
+    """Whether a folder has a configuration and a checkpoint of ours."""
+    return files.gfile.exists(f"{path}/{CONFIG}") and any(
+        files.gfile.isdir(f"{path}/{name}") for name in (CHECKPOINT, _RUN_CHECKPOINTS)
+    )
 
 
 def read(path: str) -> Bundle:
@@ -42,20 +46,52 @@ def read(path: str) -> Bundle:
         name.removeprefix(prefix): value
         for name, value in checkpoints.read_arrays(folder, prefix).items()
     }
-    tasks = files.read_json(f"{path}/{TASKS}") if files.gfile.exists(f"{path}/{TASKS}") else []
+    tasks = read_tasks(path)
     heads = {name.split("/")[1]: weights[name].size for name in weights if _is_head_bias(name)}
     check(weights, parameter_shapes(config, list(heads.items())), folder)
     if set(heads) != {task["name"] for task in tasks}:
         raise InputError(f"{path}: {TASKS} does not describe the heads of the checkpoint.")
-    settings = f"{path}/{TOKENIZER}"
-    vocab = f"{path}/{VOCABULARY}"
-    return Bundle(
-        config,
-        weights,
-        tuple(vocabulary.load(vocab)) if files.gfile.exists(vocab) else None,
-        files.read_json(settings) if files.gfile.exists(settings) else None,
-        tuple(tasks),
-    )
+    return Bundle(config, weights, read_vocabulary(path), read_tokenizer(path), tasks, path)
+
+
+def read_vocabulary(path: str) -> tuple[str, ...] | None:
+    """The vocab.txt of a folder, if there is one.
+
+    Raises:
+      InputError: it is damaged.
+    """
+    name = f"{path}/{VOCABULARY}"
+    return tuple(vocabulary.load(name)) if files.gfile.exists(name) else None
+
+
+def read_tokenizer(path: str) -> dict[str, bool] | None:
+    """The settings of the tokenizer, of a folder that has them.
+
+    Raises:
+      InputError: they are not what we wrote.
+    """
+    name = f"{path}/{TOKENIZER}"
+    if not files.gfile.exists(name):
+        return None
+    values = files.read_json_object(name)
+    if values.keys() - _SETTINGS or not all(isinstance(v, bool) for v in values.values()):
+        raise InputError(f"{name}: has {', '.join(sorted(_SETTINGS))} as true or false only.")
+    return values
+
+
+def read_tasks(path: str) -> tuple[dict[str, Any], ...]:
+    """The descriptions of tasks, of a folder that has some.
+
+    Raises:
+      InputError: they are not what we wrote.
+    """
+    name = f"{path}/{TASKS}"
+    tasks = files.read_json(name) if files.gfile.exists(name) else []
+    if not isinstance(tasks, list) or not all(
+        isinstance(task, dict) and {"name", "shape", "labels"} <= task.keys() for task in tasks
+    ):
+        raise InputError(f"{name}: is no list of tasks with name, shape and labels.")
+    return tuple(tasks)
 
 
 def _is_head_bias(name: str) -> bool:
@@ -97,31 +133,27 @@ def check(weights: Mapping[str, np.ndarray], shapes: Shapes, place: str) -> None
                 f"{place}: {name} has the shape {list(value.shape)}; the configuration says "
                 f"{list(shapes[name])}."
             )
+    absent = absent_groups(weights)
     for name in shapes:
-        group = name.rsplit("/", 1)[0]
-        if name not in weights and (
-            (name.startswith("encoder/") and not name.startswith("encoder/pooler/"))
-            or any(other.startswith(f"{group}/") for other in weights)
-        ):
+        if name not in weights and not name.startswith(absent):
             raise InputError(f"{place}: lacks the weight {name}.")
 
 
 def write(model: Bundle, folder: str, task: str | None = None) -> None:
     """Writes a folder; with a task, of the heads that one only."""
-    weights, tasks = model.weights, model.tasks
-    if task:
-        tasks = (model.task(task),)
-        kept = f"{HEADS}{task}/"
-        weights = {
-            k: v for k, v in weights.items() if not k.startswith(HEADS) or k.startswith(kept)
-        }
+    model = model.only(task) if task else model
+    write_description(model, folder)
+    prefix = checkpoints.MODEL_PREFIX
+    checkpoints.write_arrays(
+        f"{folder}/{CHECKPOINT}", {f"{prefix}{k}": value for k, value in model.weights.items()}
+    )
+
+
+def write_description(model: Bundle, folder: str) -> None:
+    """Writes all but the weights: configuration, vocabulary, tokenizer's settings and tasks."""
     model.config.save(f"{folder}/{CONFIG}")
     if model.vocabulary:
         vocabulary.save(model.vocabulary, f"{folder}/{VOCABULARY}")
         files.write_json(f"{folder}/{TOKENIZER}", model.resolved_settings())
-    if tasks:
-        files.write_json(f"{folder}/{TASKS}", list(tasks))
-    prefix = checkpoints.MODEL_PREFIX
-    checkpoints.write_arrays(
-        f"{folder}/{CHECKPOINT}", {f"{prefix}{name}": value for name, value in weights.items()}
-    )
+    if model.tasks:
+        files.write_json(f"{folder}/{TASKS}", list(model.tasks))

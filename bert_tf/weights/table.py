@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.config import BertConfig
-from bert_tf.weights.bundle import OPTIONAL_GROUPS, parameter_shapes
+from bert_tf.weights.bundle import absent_groups, parameter_shapes
 from pipelines.errors import InputError
 
 _QKV = ("query", "key", "value")
@@ -44,10 +44,13 @@ class Table:
         Raises:
           InputError: a weight is missing, surplus or misshapen; it is named.
         """
-        absent = self._absent_groups(theirs, config, heads)
+        rows = list(self._rows(config, heads))
+        absent = absent_groups(
+            ours for ours, _, names in rows if any(name in theirs for name in names)
+        )
         result: dict[str, np.ndarray] = {}
         used: set[str] = set()
-        for ours, shape, names in self._rows(config, heads):
+        for ours, shape, names in rows:
             if ours.startswith(absent):
                 continue
             parts = []
@@ -99,17 +102,6 @@ class Table:
             name = name.replace("{head}", head.group(1) if head else "")
             parts = _QKV if "{part}" in name else ("",)
             yield ours, shape, [name.replace("{part}", part) for part in parts]
-
-    def _absent_groups(
-        self, theirs: Mapping[str, np.ndarray], config: BertConfig, heads: Sequence[tuple[str, int]]
-    ) -> tuple[str, ...]:
-        present = {
-            group
-            for ours, _, names in self._rows(config, heads)
-            for group in OPTIONAL_GROUPS
-            if ours.startswith(group) and any(name in theirs for name in names)
-        }
-        return tuple(group for group in OPTIONAL_GROUPS if group not in present)
 
     def _to_ours(
         self, ours: str, name: str, value: np.ndarray, shape: tuple[int, ...], place: str

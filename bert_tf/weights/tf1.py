@@ -1,18 +1,21 @@
 """Checkpoints of google-research/bert: bert_config.json, vocab.txt, bert_model.ckpt.*."""
 
+import dataclasses
 import re
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.config import BertConfig
-from bert_tf.weights import bundle
+from bert_tf.weights import bundle, own, tf_checkpoint
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
-from pipelines import files, vocabulary
 from pipelines.errors import InputError
 
 CHECKPOINT = "bert_model.ckpt"
+_EPSILON = 1e-12  # of LayerNorm; fixed in the reference
 _SPAN_HEAD = "cls/squad/output_weights"
 _HEAD = "output_weights"
 _LAYER = "bert/encoder/layer_{i}"
@@ -62,43 +65,43 @@ _OUTPUTS = ("next_sentence/kernel", bundle.HEADS)
 
 
 def find_checkpoint(path: str) -> str | None:
-    """The prefix of the name-based checkpoint that a path names or a folder holds."""
-    if files.gfile.exists(f"{path}.index"):
-        return path
-    if path.endswith(".index"):
-        return path.removesuffix(".index")
-    found = sorted(files.gfile.glob(f"{path}/*.index"))
-    preferred = f"{path}/{CHECKPOINT}.index"
-    if preferred in found:
-        return preferred.removesuffix(".index")
-    newest = tf.train.latest_checkpoint(path) if found else None
-    return newest or (found[-1].removesuffix(".index") if found else None)
+    """The prefix of the checkpoint that a path names or a folder holds."""
+    return tf_checkpoint.find(path, CHECKPOINT)
 
 
 def read(path: str) -> Bundle:
     """Reads a folder, or the prefix of a checkpoint beside its bert_config.json.
 
+    Folders that we wrote say more than the format does: the tokenizer's settings
+    and the name and labels of the task.
+
     Raises:
       InputError: a file or a weight is missing, or does not fit.
     """
     prefix = find_checkpoint(path)
-    folder = prefix.rsplit("/", 1)[0]
-    config = BertConfig.load(f"{folder}/bert_config.json")
-    reader = tf.train.load_checkpoint(prefix)
-    names = [n for n in reader.get_variable_to_shape_map() if not re.fullmatch(_IGNORED, n)]
-    weights = {name: reader.get_tensor(name) for name in names}
+    folder = tf_checkpoint.folder_of(prefix)
+    config = BertConfig.load(f"{folder}/{own.CONFIG}")
+    weights = tf_checkpoint.read(prefix, lambda name: not re.fullmatch(_IGNORED, name))
+    tasks = own.read_tasks(folder)
     span = _SPAN_HEAD in weights
     head = weights.get(_SPAN_HEAD if span else _HEAD)
-    heads, tasks = [], ()
-    if head is not None:
-        shape = "span" if span else "classification" if len(head) > 1 else "regression"
-        heads = [(shape, len(head))]
-        labels = [str(i) for i in range(len(head))] if shape == "classification" else []
-        tasks = ({"name": shape, "shape": shape, "labels": labels},)
+    heads = []
+    if head is None:
+        tasks = ()
+    else:
+        tasks = tasks if len(tasks) == 1 else (_describe(len(head), span),)
+        heads = [(tasks[0]["name"], len(head))]
     found = _table(span).read(weights, config, prefix, heads)
-    vocab = f"{folder}/vocab.txt"
-    tokens = tuple(vocabulary.load(vocab)) if files.gfile.exists(vocab) else None
-    return Bundle(config, found, tokens, tasks=tasks)
+    return Bundle(
+        config, found, own.read_vocabulary(folder), own.read_tokenizer(folder), tasks, path
+    )
+
+
+def _describe(units: int, span: bool) -> dict[str, Any]:
+    """A task as far as its head shows it."""
+    shape = "span" if span else "classification" if units > 1 else "regression"
+    labels = [str(index) for index in range(units)] if shape == "classification" else []
+    return {"name": shape, "shape": shape, "labels": labels}
 
 
 def write(model: Bundle, folder: str, task: str | None = None) -> None:
@@ -110,22 +113,48 @@ def write(model: Bundle, folder: str, task: str | None = None) -> None:
       task: whose head to write; None: of the only task, if there is one.
 
     Raises:
-      InputError: the activation is one that the format cannot express.
+      InputError: the model computes what the format cannot express.
     """
-    if model.config.hidden_act == "gelu_erf":
+    _check(model.config)
+    description = model.task(task) if model.tasks else None
+    model = model.only(description["name"]) if description else model
+    table = _table(bool(description) and description["shape"] == "span")
+    names = [description["name"]] if description else []
+    weights = table.write(model.weights, model.config, names)
+    activation = "gelu" if model.config.hidden_act == "gelu_tanh" else model.config.hidden_act
+    config = dataclasses.replace(model.config, hidden_act=activation)
+    own.write_description(dataclasses.replace(model, config=config), folder)
+    if model.vocabulary:
+        _tell_tokenizer(model.resolved_settings())
+    _save(weights, f"{folder}/{CHECKPOINT}")
+
+
+def _check(config: BertConfig) -> None:
+    """Raises InputError where google-research/bert would compute something else."""
+    if config.causal:
+        raise InputError("google-research/bert has no left-to-right encoder; write another format.")
+    if config.hidden_act == "gelu_erf":
         raise InputError(
             "google-research/bert computes gelu with tanh only; this model was trained with the "
             "exact one (gelu_erf). Set hidden_act to gelu in the bert_config.json of a copy to "
             "write it all the same; outputs then differ by about 1e-3."
         )
-    description = model.task(task) if model.tasks else None
-    table = _table(bool(description) and description["shape"] == "span")
-    names = [description["name"]] if description else []
-    weights = table.write(model.weights, model.config, names)
-    model.config.save(f"{folder}/bert_config.json")
-    if model.vocabulary:
-        vocabulary.save(model.vocabulary, f"{folder}/vocab.txt")
-    _save(weights, f"{folder}/{CHECKPOINT}")
+    if config.layer_norm_eps != _EPSILON:
+        raise InputError(
+            f"google-research/bert adds {_EPSILON} to the variance of LayerNorm, this model "
+            f"{config.layer_norm_eps}. Set layer_norm_eps to {_EPSILON} in the bert_config.json of "
+            "a copy to write it all the same; outputs then differ a little."
+        )
+
+
+def _tell_tokenizer(settings: dict[str, bool]) -> None:
+    """Says how to run google-research's scripts, whose tokenizer has a flag and no file."""
+    logging.info("run its scripts with --do_lower_case=%s", settings["lower_case"])
+    if settings["strip_accents"] != settings["lower_case"]:
+        logging.warning(
+            "google-research/bert drops accents whenever it lower-cases; this model does not do "
+            "both, so its tokens of words with accents differ."
+        )
 
 
 def _save(weights: dict[str, np.ndarray], prefix: str) -> None:

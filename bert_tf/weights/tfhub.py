@@ -65,33 +65,48 @@ def read(path: str) -> Bundle:
         raise InputError(f"{path}: cannot be loaded ({str(error).splitlines()[0]}).") from error
     parts = (module, getattr(module, "mlm", None))
     # The parts share the encoder's variables.
-    variables = {v.name: v for part in parts for v in getattr(part, "variables", ())}
+    variables = list({id(v): v for part in parts for v in getattr(part, "variables", ())}.values())
     if getattr(module, "config_file", None) is not None:
         return _read_ours(module, variables, path)
-    found = {
-        match.group(1): variable.numpy()
-        for name, variable in variables.items()
-        if (match := _NAME.fullmatch(name))
-    }
+    found = _weights(variables, path)
     return Bundle(
         config := _config(found, path),
         _TABLE.read(found, config, path),
         _vocabulary(module),
         _tokenizer_settings(module),
+        place=path,
     )
 
 
-def _read_ours(module: Any, variables: dict[str, tf.Variable], path: str) -> Bundle:
+def _weights(variables: list[tf.Variable], path: str) -> dict[str, np.ndarray]:
+    """All variables of floats, by their names without the prefix of the module.
+
+    Raises:
+      InputError: two have one name.
+    """
+    found: dict[str, np.ndarray] = {}
+    for variable in variables:
+        if not variable.dtype.is_floating:
+            continue
+        match = _NAME.fullmatch(variable.name)
+        name = match.group(1) if match else variable.name
+        if name in found:
+            raise InputError(f"{path}: has {name} twice; it is no single encoder.")
+        found[name] = variable.numpy()
+    return found
+
+
+def _read_ours(module: Any, variables: list[tf.Variable], path: str) -> Bundle:
     """What `bert_tf.exports.hub` wrote: variables have our names."""
     config = BertConfig.load(_asset(module.config_file))
     shapes = parameter_shapes(config)
     found = {
         name: variable.numpy()
-        for full, variable in variables.items()
-        if (name := full.removesuffix(":0")) in shapes
+        for variable in variables
+        if (name := variable.name.removesuffix(":0")) in shapes
     }
     own.check(found, shapes, path)
-    return Bundle(config, found, _vocabulary(module), _tokenizer_settings(module))
+    return Bundle(config, found, _vocabulary(module), _tokenizer_settings(module), place=path)
 
 
 def _config(found: dict[str, np.ndarray], path: str) -> BertConfig:

@@ -105,12 +105,16 @@ def cached(
             "counts": dict(features.counts),
             "bytes": files.gfile.stat(record).length,
         },
+        shared=True,
     )
     return features
 
 
 def _write(features: Features, path: str) -> None:
-    with files.write_aside(path) as partial, tf.io.TFRecordWriter(partial) as writer:
+    with (
+        files.write_aside(path, shared=True) as partial,
+        tf.io.TFRecordWriter(partial) as writer,
+    ):
         for index in range(len(features)):
             example = tf.train.Example()
             for name, column in features.columns.items():

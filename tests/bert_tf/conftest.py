@@ -1,10 +1,16 @@
-"""Exports that several test files use."""
+"""Models and exports that several test files use."""
 
 import pytest
 
 from bert_tf.exports import saved_model, sources
 from bert_tf.predictor import Predictor
-from tests.bert_tf import exported
+from tests.bert_tf import exported, labelled_data
+
+
+@pytest.fixture(scope="session")
+def init(tmp_path_factory) -> str:
+    """A folder of a small model of random weights, to fine-tune."""
+    return labelled_data.write_init(str(tmp_path_factory.mktemp("init") / "model"))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,113 @@
+"""Vocabulary and tokenizer of a Hugging Face folder, in the files that both its kinds keep.
+
+vocab.txt, tokenizer_config.json and added_tokens.json are of the older kind,
+tokenizer.json of the newer one; folders have either or both.
+"""
+
+from typing import Any
+
+from absl import logging
+
+from bert_tf.weights.bundle import Bundle
+from pipelines import files, vocabulary
+from pipelines.errors import InputError
+
+_VOCABULARY = "vocab.txt"
+_CONFIG = "tokenizer_config.json"
+_ADDED = "added_tokens.json"
+_FAST = "tokenizer.json"
+
+
+def read_vocabulary(path: str) -> tuple[str, ...] | None:
+    """The tokens by their ids, those that were added included; None where there are none.
+
+    Raises:
+      InputError: a file is damaged, the tokenizer is not WordPiece, or ids have gaps.
+    """
+    fast = _optional(f"{path}/{_FAST}")
+    if files.gfile.exists(f"{path}/{_VOCABULARY}"):
+        tokens = vocabulary.load(f"{path}/{_VOCABULARY}")
+    elif fast:
+        tokens = _in_order(_word_pieces(fast, f"{path}/{_FAST}"), f"{path}/{_FAST}")
+    else:
+        return None
+    added = dict(_optional(f"{path}/{_ADDED}"))
+    for entry in fast.get("added_tokens") or ():
+        added[entry["content"]] = entry["id"]
+    new = {token: number for token, number in added.items() if token not in tokens}
+    if new:
+        logging.warning(
+            "%s: text never gives the tokens that were added (%s); their ids are kept.",
+            path,
+            ", ".join(sorted(new)[:3]),
+        )
+    numbered = {token: index for index, token in enumerate(tokens)} | new
+    result = _in_order(numbered, path)
+    vocabulary.check(result, path)
+    return tuple(result)
+
+
+def _optional(path: str) -> dict[str, Any]:
+    return files.read_json_object(path) if files.gfile.exists(path) else {}
+
+
+def _word_pieces(fast: dict[str, Any], path: str) -> dict[str, int]:
+    model = fast.get("model")
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
+        raise InputError(f"{path}: has no vocabulary of WordPiece.")
+    if model.get("type", "WordPiece") != "WordPiece":
+        raise InputError(f"{path}: the tokenizer is {model['type']}, not WordPiece.")
+    return model["vocab"]
+
+
+def _in_order(ids: dict[str, int], path: str) -> list[str]:
+    tokens = sorted(ids, key=ids.__getitem__)
+    for number, token in enumerate(tokens):
+        if ids[token] != number:
+            raise InputError(
+                f"{path}: no token has the id {number}; the next is that of {token!r}."
+            )
+    return tokens
+
+
+def read_settings(path: str) -> dict[str, bool] | None:
+    """Whether text is lower-cased and accents dropped; None where no file says so.
+
+    Raises:
+      InputError: a file is damaged, or text is split into words in another way than BERT's.
+    """
+    stated = _optional(f"{path}/{_CONFIG}")
+    normalizer = _optional(f"{path}/{_FAST}").get("normalizer") or {}
+    for values, name, key in (
+        (stated, _CONFIG, "do_basic_tokenize"),
+        (stated, _CONFIG, "tokenize_chinese_chars"),
+        (normalizer, _FAST, "handle_chinese_chars"),
+    ):
+        if values.get(key) is False:
+            raise InputError(
+                f"{path}/{name}: {key} is false; texts are split into words as BERT does it only."
+            )
+    lower_case = stated.get("do_lower_case", normalizer.get("lowercase"))
+    strip_accents = stated.get("strip_accents", normalizer.get("strip_accents"))
+    found = {"lower_case": lower_case, "strip_accents": strip_accents}
+    return {name: bool(value) for name, value in found.items() if value is not None} or None
+
+
+def write(model: Bundle, folder: str) -> None:
+    """Writes vocab.txt and tokenizer_config.json of a model that has a vocabulary."""
+    vocabulary.save(model.vocabulary, f"{folder}/{_VOCABULARY}")
+    settings = model.resolved_settings()
+    files.write_json(
+        f"{folder}/{_CONFIG}",
+        {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": settings["lower_case"],
+            "strip_accents": settings["strip_accents"],
+            "tokenize_chinese_chars": True,
+            "model_max_length": model.config.max_position_embeddings,
+            **{
+                f"{name}_token": f"[{name.upper()}]"
+                for name in ("pad", "unk", "cls", "sep", "mask")
+            },
+        },
+    )

@@ -1,0 +1,319 @@
+"""Runs of fine-tuning: choices, stops and resumption, devices and workers, bad requests."""
+
+import dataclasses
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from bert_tf import finetuning, finetuning_run, task_data, tasks, training, weights
+from bert_tf.finetuning_run import Run
+from bert_tf.finetuning_settings import Selection
+from bert_tf.task_model import HeadShape, TaskModel
+from bert_tf.weights.formats import Format
+from pipelines.errors import InputError
+from pipelines.labelled.examples import SpanExample, TextExample, WordsExample
+from tests.bert_tf.labelled_data import (
+    CONFIG,
+    TOKENS,
+    command,
+    make_spans,
+    make_texts,
+    settings_of,
+    tune,
+)
+
+
+def test_early_stopping_balance_and_layer_decay(tmp_path, init):
+    report, _ = tune(
+        tmp_path, init, "classification", make_texts,
+        epochs=30.0, patience=2, balanced=True, layer_decay=0.9, evaluations=2,
+    )  # fmt: skip
+    (run,) = report["grid"]
+    scores = [item["score"] for item in run["evaluations"]]
+    assert len(scores) < 60 and scores.index(max(scores)) == len(scores) - 3
+    assert run["score"] == max(scores)
+    data = f"{tmp_path}/data"
+    settings = settings_of(init, "classification", data, epochs=2.0, selection=Selection.LAST)
+    last = finetuning.finetune(settings, f"{tmp_path}/last", f"{tmp_path}/cache")
+    assert last["grid"][0]["score"] == last["grid"][0]["evaluations"][-1]["score"]
+
+
+def test_one_file_is_split(tmp_path, init):
+    make_texts(tmp_path)
+    settings = settings_of(init, "classification", f"{tmp_path}/train.tsv", epochs=1.0)
+    report = finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["examples"]["classification"] == {"train": 173, "dev": 19}
+
+
+def kept(output):
+    model = weights.read(str(output))
+    return model.sha256(), json.load(open(f"{output}/report.json"))["metrics"]
+
+
+def test_a_killed_run_ends_with_the_same_bits(tmp_path, init):
+    data = make_texts(tmp_path)
+    whole = subprocess.run(command(init, data, tmp_path / "whole"), capture_output=True, text=True)
+    assert whole.returncode == 0, whole.stderr[-3000:]
+    process = subprocess.Popen(command(init, data, tmp_path / "killed"), stderr=subprocess.DEVNULL)
+    place = tmp_path / "killed/runs/lr-0.001-seed-1/checkpoints"
+    deadline = time.time() + 120
+    while process.poll() is None and not list(place.glob("checkpoint-*[0-9]")):
+        assert time.time() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed/report.json").exists()
+    done = subprocess.run(command(init, data, tmp_path / "killed"), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert kept(tmp_path / "killed") == kept(tmp_path / "whole")
+
+
+def broken(path, old, new):
+    path.write_text(path.read_text().replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda d: broken(d / "dev.tsv", "\tpos\n", "\tmixed\n"), r"dev\.tsv: line \d+: the label 'mixed' does not occur"),
+        (lambda d: broken(d / "train.tsv", "train5\t", "train5"), r"train\.tsv: line 7: has too few columns"),
+        (lambda d: (d / "train.tsv").write_text("text\tlabel\na\tpos\nb\tpos\n"), "nothing to learn from one class"),
+        (lambda d: (d / "train.tsv").unlink(), "no training data for classification"),
+    ],
+)  # fmt: skip
+def test_bad_data_is_named(tmp_path, init, spoil, message):
+    make_texts(tmp_path)
+    spoil(tmp_path)
+    with pytest.raises(InputError, match=message):
+        settings = settings_of(init, "classification", str(tmp_path))
+        finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert not os.path.exists(f"{tmp_path}/out")
+
+
+def test_what_cannot_be_learned_from_is_counted(tmp_path, init):
+    make_spans(tmp_path)
+    content = json.loads((tmp_path / "train.json").read_text())
+    paragraphs = content["data"][0]["paragraphs"]
+    paragraphs[0]["qas"][0]["answers"][0]["answer_start"] += 1
+    paragraphs[1]["qas"][0]["question"] = " "
+    (tmp_path / "train.json").write_text(json.dumps(content))
+    settings = settings_of(init, "squad1", str(tmp_path), epochs=0.1)
+    report = finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["notes"]["squad1"]["training examples skipped"] == 2
+    assert report["examples"]["squad1"]["train"] == 254
+    assert report["metrics"]["median"].keys() == {"f1", "exact"}  # scored though no epoch ended
+
+
+def test_bad_requests_are_named(tmp_path, init):
+    data = make_texts(tmp_path)
+    for arguments, message in (
+        (["--task=clasification"], "the task 'clasification' is unknown; there are cola,"),
+        (["--task=my task=classification"], "'my task' is no name of a task; use letters"),
+        (["--learning_rate=fast"], "--learning_rate=fast: not a list of numbers"),
+        (["--max_length=100"], "exceed the model's max_position_embeddings of 64"),
+        ([f"--init={tmp_path}"], "no model of a known format"),
+        (["--document_context"], "--document_context does not apply to the task classification"),
+    ):
+        done = subprocess.run(
+            command(init, data, tmp_path / "out", *arguments), capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert message in done.stderr.splitlines()[-1]
+
+
+def test_weights_of_another_vocabulary_are_refused(tmp_path, init):
+    other = tmp_path / "model"
+    weights.write(weights.read(init), str(other), Format.BERT_TF)
+    with open(other / "vocab.txt", "a") as file:
+        file.write("more\n")
+    with pytest.raises(
+        InputError, match="the vocabulary has 27 tokens, but the model's vocab_size is 26"
+    ):
+        finetuning.finetune(
+            settings_of(str(other), "classification", make_texts(tmp_path)),
+            f"{tmp_path}/out",
+            f"{tmp_path}/c",
+        )
+
+
+def test_a_batch_is_shared_by_devices(tmp_path, init):
+    """Two mirrored devices learn what one does."""
+    make_texts(tmp_path)
+    code = (
+        "import tensorflow as tf, sys\n"
+        "cpu = tf.config.list_physical_devices('CPU')[0]\n"
+        "tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)\n"
+        "from bert_tf import finetune\nfrom pipelines import commands\n"
+        "commands.run(finetune.main)\n"
+    )
+    scores = []
+    for name, extra in (("one", []), ("two", ["--strategy=mirrored"])):
+        arguments = command(init, tmp_path, tmp_path / name, "--dropout=0", "--epochs=2", *extra)[
+            3:
+        ]
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        folder = tmp_path / name / "runs/lr-0.001-seed-1/history.jsonl"
+        scores.append([json.loads(line)["loss"] for line in folder.read_text().splitlines()])
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-4)
+
+
+def test_two_workers_finish_together(tmp_path, init):
+    data = make_texts(tmp_path, train=64, dev=16)
+    ports = []
+    for _ in range(2):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            ports.append(probe.getsockname()[1])
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    processes = [
+        subprocess.Popen(
+            command(init, data, tmp_path / "out", "--epochs=1", "--dropout=0"),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=os.environ
+            | {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})},
+        )
+        for i in range(2)
+    ]  # fmt: skip
+    for process in processes:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors[-3000:]
+    _, metrics = kept(tmp_path / "out")
+    alone = subprocess.run(
+        command(init, data, tmp_path / "alone", "--epochs=1", "--dropout=0"), capture_output=True
+    )
+    assert alone.returncode == 0
+    assert metrics == kept(tmp_path / "alone")[1]
+    assert os.path.exists(tmp_path / "out/predictions.dev.tsv")
+
+
+def test_a_run_that_diverges_leaves_the_others(tmp_path, init):
+    data = make_texts(tmp_path, train=64, dev=16)
+    settings = settings_of(
+        init, "classification", data, epochs=2.0, learning_rates=(1e30, 2e-3), clip_norm=0.0
+    )
+    report = finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["learning_rate"] == 2e-3
+    assert "is not a number" in report["grid"][0]["diverged"]
+    settings = dataclasses.replace(settings, learning_rates=(1e30,))
+    with pytest.raises(InputError, match="is not a number.*lower --learning_rate"):
+        finetuning.finetune(settings, f"{tmp_path}/other", f"{tmp_path}/cache")
+
+
+def test_a_signal_in_the_last_step_stops_before_the_next_run(tmp_path, init, monkeypatch):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0, seeds=(1, 2))
+    evaluate = Run.evaluate
+
+    def interrupt(run):
+        os.kill(os.getpid(), signal.SIGINT)
+        return evaluate(run)
+
+    monkeypatch.setattr(Run, "evaluate", interrupt)
+    with pytest.raises(training.Stopped):
+        finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert not os.path.exists(f"{tmp_path}/out/runs/lr-0.002-seed-2")
+    monkeypatch.setattr(Run, "evaluate", evaluate)
+    report = finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["metrics"]["by_seed"].keys() == {"1", "2"}
+
+
+def test_another_vocabulary_is_another_run(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0)
+    finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    model = weights.read(init)
+    for changes in (
+        {"vocabulary": (*TOKENS[:-2], TOKENS[-1], TOKENS[-2])},
+        {"tokenizer_settings": {"lower_case": False, "strip_accents": False}},
+    ):
+        other = f"{tmp_path}/{next(iter(changes))}"
+        weights.write(dataclasses.replace(model, **changes), other, Format.BERT_TF)
+        with pytest.raises(InputError, match="is of a run with other"):
+            finetuning.finetune(
+                dataclasses.replace(settings, init=other), f"{tmp_path}/out", f"{tmp_path}/cache"
+            )
+
+
+def test_choices_need_dev_data(tmp_path, init):
+    make_texts(tmp_path, train=32)
+    for changes in ({"learning_rates": (1e-3, 2e-3)}, {"patience": 1}):
+        settings = settings_of(
+            init, "classification", f"{tmp_path}/train.tsv", dev_share=0.0, **changes
+        )
+        with pytest.raises(InputError, match="is chosen on dev data, and there is none"):
+            finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+
+
+def test_a_head_goes_on_for_the_same_task_only(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    model = weights.read(init)
+    rng = np.random.default_rng(0)
+    heads = {
+        "heads/classification/kernel": rng.standard_normal((32, 2)).astype("f4"),
+        "heads/classification/bias": np.ones(2, "f4"),
+    }
+    for shape, labels, goes_on in (
+        ("classification", ["neg", "pos"], True),
+        ("classification", ["no", "yes"], False),
+        ("span", [], False),
+    ):
+        task = {"name": "classification", "shape": shape, "labels": labels}
+        brought = dataclasses.replace(model, weights=model.weights | heads, tasks=(task,))
+        folder = f"{tmp_path}/{shape}-{len(labels)}-{goes_on}"
+        weights.write(brought, folder, Format.BERT_TF)
+        settings = settings_of(
+            folder,
+            "classification",
+            data,
+            epochs=1.0,
+            learning_rates=(1e-12,),
+            bias_correction=True,
+        )
+        finetuning.finetune(settings, f"{folder}-out", f"{tmp_path}/cache")
+        found = weights.read(f"{folder}-out").weights["heads/classification/bias"]
+        assert np.allclose(found, 1, atol=1e-3) == goes_on
+
+
+def test_layers_learn_at_decaying_rates():
+    model = TaskModel(CONFIG, [HeadShape("t", 2, False)])
+    factors = finetuning_run._layer_factors(model, 0.5)
+    assert factors["encoder/block_1/output_norm/gamma"] == 0.5
+    assert factors["encoder/block_0/attention/qkv/kernel"] == 0.25
+    assert factors["encoder/embeddings/word_embeddings"] == 0.125
+    assert not any(name.startswith(("heads/", "encoder/pooler/")) for name in factors)
+
+
+def test_balance_weighs_rare_labels_more():
+    task = tasks.make("classification", "t", tasks.Options(balanced=True))
+    labels = ["a"] * 6 + ["b"] * 2
+    examples = [
+        TextExample(str(i), f"f: line {i}", "x", None, label) for i, label in enumerate(labels)
+    ]
+    task = task.fit(examples)
+    assert task.labels == ("a", "b")
+    np.testing.assert_allclose(task.label_weights[1] / task.label_weights[0], 3)
+
+
+def test_dev_shares_no_context_and_no_document_with_training():
+    spans = [SpanExample(str(i), "", "q", f"context {i // 5}", ()) for i in range(200)]
+    words = [WordsExample(str(i), "", ("w",), ("O",), i // 10) for i in range(200)]
+    alone = [dataclasses.replace(example, document=0) for example in words]
+    for kind, examples in (("squad2", spans), ("ner", words), ("ner", alone)):
+        parts = task_data._with_dev(tasks.make(kind, kind), {"all": examples}, 0.1)
+        dev, train = parts["dev"], parts["train"]
+        assert len(dev) == 20 and len(train) == 180
+        if examples is not alone:
+            assert not set(map(task_data._group, dev)) & set(map(task_data._group, train))
+    numbers = [int(example.key) for example in dev]  # where there are no documents, neighbours
+    assert sum(b - a == 1 for a, b in itertools.pairwise(numbers)) == 19
