@@ -6,7 +6,7 @@ MODEL ?=
 STEPS ?=
 SEED ?= 12345
 OUT ?=
-# For `make finetune` and `make predict`.
+# For `make finetune`, `make predict` and `make convert`.
 TASK ?=
 DATA ?=
 INIT ?=
@@ -17,10 +17,11 @@ LR ?=
 INPUT ?=
 FORMAT ?= bert_tf
 KIND ?=
+TUNE_FLAGS ?=
+CONVERT_FLAGS ?=
 # For `make export` and what follows it.
 TASKS ?=
 PRECISION ?= float32
-TUNE_FLAGS ?=
 TFRECORDS ?= tfrecords/pretraining
 RECIPE ?= recipes/builtin.flags
 HELD_OUT ?= 0.02
@@ -45,7 +46,8 @@ READY := $(VENV)/.ready
 BUILTIN := $(TFRECORDS)/builtin_corpus.txt
 TEXT := $(if $(CORPUS),$(CORPUS),$(BUILTIN))
 PRETRAINED := $(if $(OUT),$(OUT),savedmodels/pretrained)
-RECIPE_OF_TASK := $(wildcard recipes/$(TASK).flags)
+TASK_RECIPES := ner squad1 squad2 swag
+RECIPE_OF_TASK := $(patsubst %,recipes/%.flags,$(filter $(TASK),$(TASK_RECIPES)))
 VOCAB_FILE := $(if $(VOCAB),$(VOCAB),$(TFRECORDS)/learned_vocab.txt)
 
 .DEFAULT_GOAL := help
@@ -58,8 +60,9 @@ help: ## List the targets and the variables
 	@echo "  MODEL=tiny|mini|small|medium|base|large|bert_config.json, STEPS, SEED, OUT=$(PRETRAINED),"
 	@echo "  TFRECORDS=$(TFRECORDS), RECIPE=$(RECIPE), HELD_OUT=$(HELD_OUT),"
 	@echo "  TASK, DATA, INIT, SEEDS, EPOCHS, BATCH, LR (finetune); MODEL=folder, INPUT, KIND (predict);"
-	@echo "  TASKS, PRECISION=float32|bfloat16 (export); FORMAT=bert_tf|tf1|huggingface (convert),"
-	@echo "  VOCAB_FLAGS, EXAMPLE_FLAGS, TRAIN_FLAGS, TUNE_FLAGS (see --help of each step)"
+	@echo "  TASKS, PRECISION=float32|bfloat16 (export); FORMAT=bert_tf|tf1|huggingface, TASK, VOCAB"
+	@echo "  (convert); VOCAB_FLAGS, EXAMPLE_FLAGS, TRAIN_FLAGS, TUNE_FLAGS, CONVERT_FLAGS (see --help"
+	@echo "  of each step); PYTHON=python3.11, JOBS=$(JOBS) (test), BERT_CLONE, BENCH_FLAGS (bench)"
 
 setup: $(READY) ## Make .venv with the pinned requirements
 
@@ -97,7 +100,8 @@ predict: $(READY) ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=
 		$(if $(OUT),--output='$(OUT)') $(TUNE_FLAGS)
 
 convert: $(READY) ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
-	$(RUN) -m bert_tf.convert --input='$(INPUT)' --output='$(OUT)' --format=$(FORMAT)
+	$(RUN) -m bert_tf.convert --input='$(INPUT)' --output='$(OUT)' --format=$(FORMAT) \
+		$(if $(TASK),--task='$(TASK)') $(if $(VOCAB),--vocab='$(VOCAB)') $(CONVERT_FLAGS)
 
 comma := ,
 TASK_LIST := $(subst $(eval ) ,$(comma),$(strip $(TASKS)))

@@ -37,8 +37,9 @@ from pipelines.examples import Objective
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
 _EVALUATION_BATCH = 64
-# Keys of a configuration in which the first weights and the run may differ.
-_FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+# Keys of a configuration in which the first weights and the run may differ; the last one follows
+# from the examples.
+_FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "causal")
 
 
 def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) -> dict[str, Any]:
@@ -239,13 +240,12 @@ class _Run:
 
     def _check_same_model(self, theirs: BertConfig, path: str) -> None:
         """Refuses a configuration that computes something else; dropout may differ."""
-        ours, theirs = self.model.config.to_dict(), theirs.to_dict()
-        for name in sorted(ours.keys() | theirs.keys()):
-            if name not in _FREE and ours.get(name, False) != theirs.get(name, False):
+        for field in dataclasses.fields(theirs):
+            ours, other = (getattr(c, field.name) for c in (self.model.config, theirs))
+            if field.name not in _FREE and ours != other:
                 raise InputError(
-                    f"{path}: {name} is {theirs.get(name, False)}, that of the run "
-                    f"{ours.get(name, False)}; use --model with the bert_config.json of the model "
-                    "(python -m bert_tf.convert writes one)."
+                    f"{path}: {field.name} is {other}, that of the run {ours}; use --model with "
+                    "the bert_config.json of the model (python -m bert_tf.convert writes one)."
                 )
 
     def finish(self, start_time: float) -> dict[str, Any]:

@@ -50,6 +50,8 @@ def run(folder: str, inputs: str, outputs: str) -> None:
     model.eval()
     with np.load(inputs) as arrays:
         features = {name: torch.tensor(arrays[name], dtype=torch.long) for name in arrays}
+    if architecture == "BertForMultipleChoice":  # the rows are the choices of one question
+        features = {name: value[None] for name, value in features.items()}
     with torch.no_grad():
         result = model(**features)
     found = {name: value.numpy() for name, value in result.items() if torch.is_tensor(value)}

@@ -13,9 +13,9 @@ def read_swag(path: str) -> list[ChoiceExample]:
     """Reads a file with SWAG's header: sent1, sent2, ending0 to ending3, and label where known."""
     found = []
     for index, row in enumerate(tables.read_rows(path)):
-        endings = sorted(name for name in row.values if re.fullmatch(r"ending\d+", name))
+        endings = tables.numbered(row.values, "ending")
         label = row.text("label") if row.values.get("label") else None
-        if label is not None and not (label.isdigit() and int(label) < len(endings)):
+        if label is not None and not (label.isdecimal() and int(label) < len(endings)):
             raise InputError(
                 f"{row.place}: the label {label!r} is not a number below {len(endings)}."
             )
@@ -46,21 +46,32 @@ def is_keyed(path: str) -> bool:
 def read_keyed(path: str, skipped: list[str]) -> list[ChoiceExample]:
     """Reads a csv file without a header: question, choices, and the key of the right one.
 
+    Questions may differ in how many choices they have, with or without empty
+    cells in place of those that are not there.
+
     Args:
       path: the file.
       skipped: gets a line for each row whose key names no choice (ARC has
         questions of which a choice was cut).
+
+    Raises:
+      InputError: a row has too few columns.
     """
-    width = len(tables.first_row(path))
-    names = ["question", *(f"choice {index}" for index in range(1, width - 1)), "key"]
     found = []
-    for index, row in enumerate(tables.read_rows(path, names)):
-        choices = tuple(row.text(name) for name in names[1:-1])
-        label = key_index(row.text("key"), len(choices))
+    for index, (place, cells) in enumerate(tables.csv_rows(path)):
+        if len(cells) < 3:
+            raise InputError(
+                f"{place}: has too few columns: {len(cells)}; write a question, its choices, and "
+                "the key of the right one."
+            )
+        question, *given, key = map(str.strip, cells)
+        # A question without any choices keeps them, empty: training skips and counts it.
+        choices = tables.without_empty_end(given) or tuple(given)
+        label = key_index(key, len(choices))
         if label is None:
-            skipped.append(f"{row.place}: the key {row.text('key')!r} names none of the choices")
+            skipped.append(f"{place}: the key {key!r} names none of the choices")
             continue
-        found.append(ChoiceExample(str(index), row.place, row.text("question"), choices, label))
+        found.append(ChoiceExample(str(index), place, question, choices, label))
     return found
 
 

@@ -1,5 +1,6 @@
 """Words and tags in columns: CoNLL-2003 and CoNLL-U files."""
 
+import re
 from collections.abc import Iterator
 
 from pipelines.errors import InputError
@@ -16,7 +17,8 @@ def read(path: str, labelled: bool = True) -> list[WordsExample]:
     """Reads the sentences of a file.
 
     A file of CoNLL-U is known by its name (.conllu): words are FORM, tags UPOS;
-    of others the word is the first column and the tag the last.
+    of others the word is the first column and the tag the last; tabs separate
+    the columns of a line that has any, else spaces do.
 
     Args:
       path: the file.
@@ -57,13 +59,19 @@ def read(path: str, labelled: bool = True) -> list[WordsExample]:
 
 def _plain_lines(path: str, labelled: bool) -> Iterator[tuple[int, tuple[str, str] | None]]:
     for number, line in enumerate(tables.read_text(path).split("\n"), 1):
-        cells = line.split()
+        cells = _plain_cells(line)
         if not cells:
             yield number, None
             continue
         if labelled and len(cells) < 2:
             raise InputError(f"{path}: line {number}: has too few columns: a word, but no tag.")
         yield number, (cells[0], cells[-1])
+
+
+def _plain_cells(line: str) -> list[str]:
+    # Other white space, such as a no-break space, is a part of a word.
+    line = line.strip(" \t\r")
+    return re.split(" *\t *" if "\t" in line else " +", line) if line else []
 
 
 def _conllu_lines(path: str, labelled: bool) -> Iterator[tuple[int, tuple[str, str] | None]]:

@@ -57,6 +57,3 @@ class ChoiceExample:
     choices: tuple[str, ...]
     label: int | None = None
     stem: str = ""  # begins every choice (SWAG)
-
-
-Example = TextExample | SpanExample | WordsExample | ChoiceExample

@@ -80,6 +80,8 @@ SETS = {
         "AX", *_PAIR, "label", _NLI, {"diagnostic": "AX"}, words=True, dev=(), test=("diagnostic",)
     ),
 }
+# The file of it that is published with its analysis, and has labels.
+_ANALYSED = dataclasses.replace(SETS["ax"], text_a="Premise", text_b="Hypothesis", label="Label")
 
 
 def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -> list[TextExample]:
@@ -93,11 +95,13 @@ def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -
       skipped: gets a line for each row that is left out.
 
     Raises:
-      InputError: a row is damaged, a text empty, or a label unknown.
+      InputError: a row is damaged, or a label unknown.
     """
     data = SETS[name]
     lenient = skipped if data.broken and split == "train" else None
     rows = tables.read_rows(path, data.columns if labelled else None, lenient)
+    if name == "ax" and _ANALYSED.text_a in rows[0].values:
+        data = _ANALYSED
     return [_example(row, index, data, labelled) for index, row in enumerate(rows)]
 
 

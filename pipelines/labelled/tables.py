@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines import files
@@ -34,10 +35,37 @@ class Row(NamedTuple):
         Raises:
           InputError: the column is missing, or holds no text.
         """
+        return self.verbatim(column).strip()
+
+    def verbatim(self, column: str) -> str:
+        """The text of a column as it stands.
+
+        Raises:
+          InputError: the column is missing, or holds no text.
+        """
+        return _as_text(self.get(column), self.place, column)
+
+    def texts(self, column: str) -> tuple[str, ...]:
+        """The texts of a column that holds a list of them, or one.
+
+        Raises:
+          InputError: the column is missing, or holds something else.
+        """
         value = self.get(column)
-        if not isinstance(value, str | int | float) or isinstance(value, bool):
-            raise InputError(f"{self.place}: {column} is {value!r}, not a text.")
-        return str(value).strip()
+        if not isinstance(value, list):
+            return (self.verbatim(column),)
+        return tuple(_as_text(item, self.place, f"an item of {column}") for item in value)
+
+
+def numbered(names: Iterable[str], stem: str) -> list[str]:
+    """Those names that are a stem (a pattern without groups) and a number, by the number."""
+    found = [match for name in names if (match := re.fullmatch(rf"{stem}(\d+)", name))]
+    return [match[0] for match in sorted(found, key=lambda match: int(match[1]))]
+
+
+def without_empty_end(cells: Sequence[str]) -> tuple[str, ...]:
+    """Cells up to the last one that is not empty."""
+    return tuple(cells[: max((end for end, cell in enumerate(cells, 1) if cell), default=0)])
 
 
 def read_text(path: str) -> str:
@@ -61,7 +89,9 @@ def read_rows(
     """Reads all rows of a file.
 
     Tab-separated files are read as they are, without quoting (GLUE's way);
-    comma-separated ones with quoting; JSON Lines one object a line.
+    comma-separated ones with quoting; JSON Lines one object a line. A blank
+    line of a table is a row of one empty cell, except before the header and at
+    the end.
 
     Args:
       path: a .tsv, .txt (both tab-separated), .csv or .jsonl (.json) file.
@@ -70,34 +100,56 @@ def read_rows(
         left out; None: such a row is an error.
 
     Raises:
-      InputError: a row has too few or too many columns, or is not JSON.
+      InputError: there are no rows, a row has too few or too many columns or is
+        not JSON, or two columns have one name.
     """
     text = read_text(path)
     if path.endswith((".jsonl", ".json")):
-        return list(_json_rows(text, path))
-    cells = _csv_cells(text, path) if path.endswith(".csv") else _tsv_cells(text)
-    rows = list(_table_rows(cells, path, columns, skipped))
+        rows = list(_json_rows(text, path))
+    else:
+        cells = _csv_cells(text, path) if path.endswith(".csv") else _tsv_cells(text)
+        rows = list(_table_rows(_without_blank_end(cells), path, columns, skipped))
     if not rows:
         raise InputError(f"{path}: has no rows.")
     return rows
 
 
 def first_row(path: str) -> list[str]:
-    """The cells of the first line of a .csv file.
+    """The cells of the first line of a .csv file that is not blank.
 
     Raises:
       InputError: there is none.
     """
     for _, cells in _csv_cells(read_text(path), path):
-        return cells
+        if cells:
+            return cells
     raise InputError(f"{path}: has no rows.")
+
+
+def csv_rows(path: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields the place and the cells of each row of a .csv file, however many they are."""
+    for number, cells in _without_blank_end(_csv_cells(read_text(path), path)):
+        yield f"{path}: line {number}", cells
+
+
+def _without_blank_end(
+    rows: Iterator[tuple[int, list[str]]],
+) -> Iterator[tuple[int, list[str]]]:
+    """Leaves out blank lines (no cells) at the end; others are rows of one empty cell."""
+    blank: list[tuple[int, list[str]]] = []
+    for number, cells in rows:
+        if cells:
+            yield from blank
+            blank.clear()
+            yield number, cells
+        else:
+            blank.append((number, [""]))
 
 
 def _tsv_cells(text: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
-        if line.strip():
-            yield number, line.split("\t")
+        yield number, line.split("\t") if line.strip(" ") else []
 
 
 def _csv_cells(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
@@ -106,8 +158,7 @@ def _csv_cells(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
     try:
         for cells in reader:
             number, end = end + 1, reader.line_num
-            if cells:
-                yield number, cells
+            yield number, cells
     except csv.Error as error:
         raise InputError(f"{path}: line {end + 1}: {error}; check its quotes.") from error
 
@@ -121,12 +172,18 @@ def _table_rows(
     for number, values in cells:
         place = f"{path}: line {number}"
         if columns is None:
+            if values == [""]:
+                continue
             columns = [value.strip() for value in values]
             if len(columns) == 1 and any(mark in columns[0] for mark in ",;\t"):
                 raise InputError(
                     f"{place}: has one column, {columns[0]!r}; separate the columns with commas in "
                     "a .csv, with tabs in a .tsv."
                 )
+            # Several may have no name: none of those can be asked for.
+            twice = next((name for name in columns if name and columns.count(name) > 1), None)
+            if twice is not None:
+                raise InputError(f"{place}: has two columns {twice!r}; rename or remove one.")
             continue
         if len(values) != len(columns):
             few = "few" if len(values) < len(columns) else "many"
@@ -136,6 +193,17 @@ def _table_rows(
             skipped.append(message)
             continue
         yield Row(dict(zip(columns, values, strict=True)), place)
+
+
+def _as_text(value: Any, place: str, name: str) -> str:
+    """A value of a table or of JSON as a text.
+
+    Raises:
+      InputError: it is neither a text nor a number.
+    """
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise InputError(f"{place}: {name} is {value!r}, not a text; write a text or a number.")
+    return str(value)
 
 
 def _json_rows(text: str, path: str) -> Iterator[Row]:

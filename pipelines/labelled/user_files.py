@@ -7,7 +7,6 @@ answer_start, choices, id) to the name of a column.
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from pipelines.errors import InputError
 from pipelines.labelled import tables
@@ -120,7 +119,8 @@ def read_words(path: str, columns: Columns, labelled: bool) -> list[WordsExample
     """Reads sentences of words: lists in JSON Lines, separated by spaces in tables.
 
     Raises:
-      InputError: a sentence has not as many tags as words.
+      InputError: a column is missing, a word is no text, or a sentence has not as
+        many tags as words.
     """
     found = []
     for index, row in enumerate(tables.read_rows(path)):
@@ -133,19 +133,22 @@ def read_words(path: str, columns: Columns, labelled: bool) -> list[WordsExample
 
 
 def _strings(row: tables.Row, column: str) -> tuple[str, ...]:
-    value = row.get(column)
-    if isinstance(value, list):
-        return tuple(str(item) for item in value)
-    return tuple(row.text(column).split())
+    if isinstance(row.get(column), list):
+        return row.texts(column)
+    # Other white space, such as a no-break space, is a part of a word.
+    return tuple(re.findall(r"[^ \t\r\n]+", row.text(column)))
 
 
 def read_spans(path: str, columns: Columns, labelled: bool) -> list[SpanExample]:
     """Reads questions, contexts, and the answer's text and first character.
 
-    An empty answer says that the context has none.
+    An empty answer says that the context has none. In JSON Lines there may be
+    lists of answers and starts, or both in an object, {"text": [...],
+    "answer_start": [...]}.
 
     Raises:
-      InputError: a column is missing, or a start is no number.
+      InputError: a column is missing, an answer is no text, or its start is
+        missing or no number.
     """
     found = []
     for index, row in enumerate(tables.read_rows(path)):
@@ -155,7 +158,7 @@ def read_spans(path: str, columns: Columns, labelled: bool) -> list[SpanExample]
                 columns.key(row, index),
                 row.place,
                 row.text(columns.need("question", row)),
-                str(row.get(columns.need("context", row))),
+                row.verbatim(columns.need("context", row)),
                 answers,
             )
         )
@@ -163,16 +166,32 @@ def read_spans(path: str, columns: Columns, labelled: bool) -> list[SpanExample]
 
 
 def _answers(row: tables.Row, columns: Columns) -> tuple[Answer, ...]:
-    value = row.get(columns.need("answer", row))
-    if isinstance(value, dict):  # lists of texts and starts, as some data sets have them
-        pairs = zip(value.get("text", ()), value.get("answer_start", ()), strict=False)
-        return tuple(Answer(text, int(start)) for text, start in pairs)
-    if not value:
+    column = columns.need("answer", row)
+    value = row.get(column)
+    if isinstance(value, dict):
+        return _answers_at(tables.Row(value, f"{row.place}, {column}"), "text", "answer_start")
+    if value in (None, "", []):
         return ()
-    start = row.get(columns.need("answer_start", row))
-    if not str(start).isdigit():
-        raise InputError(f"{row.place}: the answer starts at {start!r}; that is no number.")
-    return (Answer(str(value), int(start)),)
+    return _answers_at(row, column, columns.need("answer_start", row))
+
+
+def _answers_at(row: tables.Row, column: str, start_column: str) -> tuple[Answer, ...]:
+    """The answers of a column, one or a list, with the starts of another."""
+    texts, starts = row.texts(column), row.texts(start_column)
+    if len(texts) != len(starts):
+        raise InputError(
+            f"{row.place}: has {len(texts)} answers, but {len(starts)} starts; give each its own."
+        )
+    found = []
+    for text, start in zip(texts, starts, strict=True):
+        if text and not start.isdecimal():
+            raise InputError(
+                f"{row.place}: the answer {text!r} starts at {start!r}; give the number of its "
+                "first character, counted from 0."
+            )
+        if text:
+            found.append(Answer(text, int(start)))
+    return tuple(found)
 
 
 def read_choices(path: str, columns: Columns, labelled: bool) -> list[ChoiceExample]:
@@ -181,13 +200,14 @@ def read_choices(path: str, columns: Columns, labelled: bool) -> list[ChoiceExam
     The label is the number of the right one, counted from 0.
 
     Raises:
-      InputError: a column is missing, or a label names no choice.
+      InputError: a column is missing, a choice is no text or is empty while a later
+        one is not, or a label names no choice.
     """
     found = []
     for index, row in enumerate(tables.read_rows(path)):
         choices = _choices(row, columns)
         label = row.text(columns.need("label", row)) if labelled else None
-        if label is not None and not (label.isdigit() and int(label) < len(choices)):
+        if label is not None and not (label.isdecimal() and int(label) < len(choices)):
             raise InputError(
                 f"{row.place}: the label {label!r} names none of {len(choices)} choices; they "
                 "count from 0."
@@ -207,15 +227,22 @@ def read_choices(path: str, columns: Columns, labelled: bool) -> list[ChoiceExam
 def _choices(row: tables.Row, columns: Columns) -> tuple[str, ...]:
     column = columns.find("choices", row)
     if column:
-        value: Any = row.get(column)
-        if not isinstance(value, list):
+        if not isinstance(row.get(column), list):
             raise InputError(f"{row.place}: {column} is not a list.")
-        choices = tuple(str(item) for item in value)
+        cells = [text.strip() for text in row.texts(column)]
     else:
-        names = [name for name in row.values if re.fullmatch(r"(choice|option|ending)_?\d+", name)]
-        choices = tuple(row.text(name) for name in names if row.values[name])
+        names = tables.numbered(row.values, "(?:choice|option|ending)_?")
+        # Tables made JSON Lines have null where a row has fewer choices than others.
+        cells = ["" if row.values[name] is None else row.text(name) for name in names]
+    choices = tables.without_empty_end(cells)
     if len(choices) < 2:
         raise InputError(
             f"{row.place}: has fewer than two choices (columns choice0, choice1, ...)."
+        )
+    # Left out, it would move the choices behind it away from their labels.
+    if "" in choices:
+        raise InputError(
+            f"{row.place}: choice {choices.index('')}, counted from 0, is empty, but a later one "
+            "is not; fill it, or move the later ones up and mend the label."
         )
     return choices

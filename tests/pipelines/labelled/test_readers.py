@@ -34,11 +34,32 @@ def test_tables_of_three_formats_say_the_same(tmp_path):
         ("a.tsv", "text\tlabel\n", "has no rows"),
         ("a.csv", "text;label\none;1\n", "line 1: has one column, 'text;label'; separate"),
         ("a.csv", 'text,label\none,1\n"two,2\nthree,3\n', "line 3: unexpected end .* quotes"),
+        ("a.jsonl", "\n", r"a\.jsonl: has no rows"),
+        ("a.tsv", "text\tlabel\tlabel\na\tb\tc\n", "line 1: has two columns 'label'; rename"),
+        ("a.csv", "text,label\na,b\n\nc,d\n", "line 3: has too few columns: 1, not 2"),
     ],
 )
 def test_a_damaged_row_is_named(tmp_path, name, text, message):
     with pytest.raises(InputError, match=message):
         tables.read_rows(write(tmp_path / name, text))
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_a_blank_line_is_a_row_except_before_the_header_and_at_the_end(tmp_path, name):
+    path = write(tmp_path / name, "\ntext\nfirst\n\nthird\n\n\r\n")
+    found = user_files.read_texts(path, Columns({}), pair=False, labelled=False)
+    assert [(e.key, e.text_a) for e in found] == [("0", "first"), ("1", ""), ("2", "third")]
+
+
+def test_a_row_of_empty_cells_is_kept(tmp_path):
+    path = write(tmp_path / "a.tsv", "text_a\ttext_b\na\tb\n\t\nc\td\n")
+    found = user_files.read_texts(path, Columns({}), pair=True, labelled=False)
+    assert [e.text_a for e in found] == ["a", "", "c"]
+
+
+def test_columns_without_names_may_be_several(tmp_path):
+    (row,) = tables.read_rows(write(tmp_path / "a.csv", "text,label,,\na,b,,\n"))
+    assert (row.text("text"), row.text("label")) == ("a", "b")
 
 
 def test_text_that_is_not_utf8_is_named(tmp_path):
@@ -74,6 +95,19 @@ def test_glue_columns(tmp_path, kind, header, row, expected):
     path = write(tmp_path / "dev.tsv", f"{header}\n{row}\n")
     (example,) = glue.read(kind, path, "dev", True, [])
     assert (example.text_a, example.text_b, example.label) == expected
+
+
+def test_the_diagnostic_set_is_read_with_and_without_its_analysis(tmp_path):
+    plain = write(tmp_path / "diagnostic.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n")
+    (example,) = glue.read("ax", plain, "diagnostic", False, [])
+    assert (example.key, example.text_a, example.text_b, example.label) == ("0", "a", "b", None)
+    header = "Lexical Semantics\tPredicate-Argument Structure\tLogic\tKnowledge\tDomain\tPremise\tHypothesis\tLabel"
+    rows = "\t\tNegation\t\tNews\ta\tb\tcontradiction\n\t\t\t\tNews\tb\ta\tneutral\n"
+    full = write(tmp_path / "diagnostic-full.tsv", f"{header}\n{rows}")
+    found = glue.read("ax", full, "diagnostic-full", True, [])
+    assert [(e.key, e.text_a, e.text_b, e.label) for e in found] == [
+        ("0", "a", "b", "contradiction"), ("1", "b", "a", "neutral"),
+    ]  # fmt: skip
 
 
 def test_a_label_that_glue_does_not_have_is_named(tmp_path):
@@ -118,6 +152,18 @@ def test_conll_columns_and_documents(tmp_path):
         columns.read(write(tmp_path / "bad.txt", "EU O\nrejects\n"))
 
 
+def test_only_spaces_and_tabs_separate_columns(tmp_path):
+    text = "10\u00a0000  NN O\r\n \nNew York\tNNP \t B-LOC\t\n"
+    found = columns.read(write(tmp_path / "train.txt", text))
+    assert [(e.words, e.tags) for e in found] == [
+        (("10\u00a0000",), ("O",)), (("New York",), ("B-LOC",)),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="line 1: has too few columns"):
+        columns.read(write(tmp_path / "bad.txt", "10\u00a0000\n"))
+    table = write(tmp_path / "w.tsv", "words\ttags\n10\u00a0000  men\tO O\n")
+    assert user_files.read_words(table, Columns({}), True)[0].words == ("10\u00a0000", "men")
+
+
 def test_conllu_takes_forms_and_upos(tmp_path):
     def line(index, form, upos):
         return "\t".join([index, form, "_", upos, *["_"] * 6])
@@ -144,6 +190,35 @@ def test_swag_and_keyed_choices(tmp_path):
     found = choices.read_keyed(keyed, skipped)
     assert [(e.context, e.label) for e in found] == [("Q1", 1), ("Q,2", 2)]
     assert skipped == [f"{keyed}: line 3: the key 'E' names none of the choices"]
+
+
+def test_questions_with_keys_may_differ_in_their_choices(tmp_path):
+    text = "Q1,a,b,c,d,D\nQ2,a,b,c,C\nQ3,a,b,c,,C\nQ4,a,b,c,d,e,5\nQ5,a,b,,,D\nQ6,,,,,2\n"
+    path = write(tmp_path / "arc.csv", text)
+    skipped = []
+    found = choices.read_keyed(path, skipped)
+    assert [(e.key, "".join(e.choices), e.label) for e in found] == [
+        ("0", "abcd", 3), ("1", "abc", 2), ("2", "abc", 2), ("3", "abcde", 4), ("5", "", 1),
+    ]  # fmt: skip
+    assert skipped == [f"{path}: line 5: the key 'D' names none of the choices"]
+    # Without any choices: left to training, which skips and counts it.
+    assert make("choice").problem(found[-1]) == "a choice is empty"
+    with pytest.raises(InputError, match=r"arc\.csv: line 2: has too few columns: 2; write"):
+        choices.read_keyed(write(tmp_path / "arc.csv", "Q1,a,b,B\nQ2,A\n"), [])
+
+
+def test_choices_are_in_the_order_of_their_numbers(tmp_path):
+    numbers = [*range(11)][::-1]
+    row = ",".join(f"e{number}" for number in numbers)
+    for name, read in (
+        ("ending", choices.read_swag),
+        ("choice", lambda path: user_files.read_choices(path, Columns({}), True)),
+    ):
+        header = ",".join(f"{name}{number}" for number in numbers)
+        text = f"context,sent1,sent2,{header},label\nc,c,d,{row},2\n"
+        (example,) = read(write(tmp_path / f"{name}.csv", text))
+        assert example.choices == tuple(f"e{number}" for number in range(11))
+        assert example.choices[example.label] == "e2"
 
 
 def test_columns_of_users_are_found_by_name_or_named(tmp_path):
@@ -176,6 +251,78 @@ def test_words_spans_and_choices_of_users(tmp_path):
     table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\n")
     assert user_files.read_choices(listed, Columns({}), True)[0].label == 2
     assert user_files.read_choices(table, Columns({}), True)[0].choices == ("a", "b")
+
+
+def test_choices_of_users_keep_their_labels(tmp_path):
+    header = "context,choice0,choice1,choice2,label"
+    path = write(tmp_path / "c.csv", f"{header}\nQ,wrong,right,,1\n")
+    (example,) = user_files.read_choices(path, Columns({}), True)
+    assert (example.choices, example.label) == (("wrong", "right"), 1)
+    path = write(tmp_path / "c.csv", f"{header}\nQ,,right,wrong,1\n")
+    with pytest.raises(InputError, match=r"c\.csv: line 2: choice 0, counted from 0, is empty"):
+        user_files.read_choices(path, Columns({}), True)
+    row = {"context": "Q", "choice0": 0, "choice1": 1, "choice2": None, "label": 1}
+    path = write(tmp_path / "c.jsonl", json.dumps(row))
+    assert user_files.read_choices(path, Columns({}), True)[0].choices == ("0", "1")
+    path = write(tmp_path / "c.jsonl", json.dumps(row | {"label": "²"}))
+    with pytest.raises(InputError, match="line 1: the label '²' names none of 2 choices"):
+        user_files.read_choices(path, Columns({}), True)
+
+
+@pytest.mark.parametrize(
+    ("read", "row", "message"),
+    [
+        (user_files.read_choices, {"context": "Q", "choices": ["a", None], "label": 0}, "an item of choices is None"),
+        (user_files.read_words, {"words": ["a", None], "tags": ["O", "O"]}, "an item of words is None"),
+        (user_files.read_words, {"words": ["a"], "tags": [True]}, "an item of tags is True"),
+        (user_files.read_spans, {"question": "q", "context": None, "answer": ""}, "context is None"),
+    ],
+)  # fmt: skip
+def test_json_that_is_no_text_is_named(tmp_path, read, row, message):
+    path = write(tmp_path / "a.jsonl", json.dumps(row))
+    with pytest.raises(InputError, match=f"a.jsonl: line 1: {message}, not a text; write"):
+        read(path, Columns({}), True)
+
+
+def spans_of(path, **fields):
+    row = {"question": "Who?", "context": "Ann ran.", **fields}
+    (example,) = user_files.read_spans(write(path, json.dumps(row)), Columns({}), True)
+    return example.answers
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"answers": ["Ann"], "answer_start": 0}, (Answer("Ann", 0),)),
+        ({"answers": ["Ann", "ran"], "answer_start": [0, 4]}, (Answer("Ann", 0), Answer("ran", 4))),
+        ({"answers": {"text": ["Ann"], "answer_start": [0]}}, (Answer("Ann", 0),)),
+        ({"answers": {"text": "Ann", "answer_start": "0"}}, (Answer("Ann", 0),)),
+        ({"answers": {"text": [], "answer_start": []}}, ()),
+        ({"answers": [""], "answer_start": [""]}, ()),
+        ({"answers": []}, ()),
+        ({"answers": None}, ()),
+        ({"answer": 0, "answer_start": 3}, (Answer("0", 3),)),
+    ],
+)
+def test_answers_of_users(tmp_path, fields, expected):
+    assert spans_of(tmp_path / "s.jsonl", **fields) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"answers": {"text": ["Ann"], "answer_start": ["x"]}}, "line 1, answers: the answer 'Ann' starts at 'x'; give"),
+        ({"answers": {"text": ["Ann", "ran"], "answer_start": [0]}}, "line 1, answers: has 2 answers, but 1 starts"),
+        ({"answers": {"text": ["Ann"]}}, "line 1, answers: has no column 'answer_start'"),
+        ({"answers": {"text": [None], "answer_start": [0]}}, "line 1, answers: an item of text is None"),
+        ({"answers": ["Ann"]}, "line 1: has no column for answer_start"),
+        ({"answers": ["Ann"], "answer_start": []}, "line 1: has 1 answers, but 0 starts"),
+        ({"answer": "Ann", "answer_start": -1}, "line 1: the answer 'Ann' starts at '-1'"),
+    ],
+)  # fmt: skip
+def test_wrong_answers_of_users_are_named(tmp_path, fields, message):
+    with pytest.raises(InputError, match=rf"s\.jsonl: {message}"):
+        spans_of(tmp_path / "s.jsonl", **fields)
 
 
 def test_splits_are_found_by_name(tmp_path):

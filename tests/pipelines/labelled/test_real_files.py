@@ -57,8 +57,11 @@ def test_questions_of_arc_without_their_right_choice_are_skipped(root):
         if not path.exists():
             pytest.skip(f"{path} is not there")
         skipped = []
-        source = tasks.make("choice").source
-        examples = source.read(str(path), "train", True, Columns({}), skipped)
-        counts[name] = (len(examples), len(skipped))
-    assert sum(skipped for _, skipped in counts.values()) == 3
-    assert counts["easy_dev"] == (570, 0)
+        task = tasks.make("choice")
+        examples = task.source.read(str(path), "train", True, Columns({}), skipped)
+        empty = sum(not "".join(example.choices) for example in examples)
+        assert sum(map(bool, map(task.problem, examples))) == empty
+        counts[name] = (len(examples), len(skipped), empty)
+    assert sum(skipped for _, skipped, _ in counts.values()) == 3
+    # Some have no choices at all; those of three choices are whole.
+    assert counts["easy_train"][2:] == (102,) and counts["easy_dev"] == (570, 0, 21)
