@@ -1,5 +1,6 @@
 """Pre-training as a command: its outputs, kills and resumption, bad input."""
 
+import dataclasses
 import json
 import math
 import os
@@ -14,6 +15,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401 (registers the ops of the SavedModel)
 
+from bert_tf import weights
 from bert_tf.config import BertConfig
 from pipelines import example_writer
 
@@ -271,6 +273,20 @@ def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_
         ).returncode
         == 0
     )
+
+
+def test_first_weights_must_be_of_the_same_computation(finished, tfrecords, model_path, tmp_path):
+    model = weights.read(str(finished))
+    other = dataclasses.replace(model.config, hidden_act="gelu_erf")
+    weights.write(
+        dataclasses.replace(model, config=other),
+        f"{tmp_path}/hf",
+        weights.formats.Format.HUGGINGFACE,
+    )
+    process = run(
+        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={tmp_path}/hf"
+    )
+    assert "hidden_act is gelu_erf, that of the run gelu; use --model with" in _error(process)
 
 
 def test_without_held_out_examples_there_is_a_model_but_no_score(
