@@ -1,6 +1,7 @@
 """Predictions of a fine-tuned model for a file."""
 
 import dataclasses
+import fnmatch
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -73,7 +74,7 @@ def predict_file(
     for name, text in reading.files(examples, predictions, split).items():
         files.write_text(f"{output}/{name}", text)
         written.append(f"{output}/{name}")
-    return written, task.metrics(examples, predictions) if request.labelled else {}
+    return written, reading.metrics(examples, predictions) if request.labelled else {}
 
 
 def _check_pairs(task: Task, examples: Sequence[Any]) -> None:
@@ -127,7 +128,7 @@ def _progress(items: Iterable[Any]) -> Any:
 
 
 def _reading(task: Task, kind: str | None) -> Task:
-    """The task by which the file is read and the predictions are written.
+    """The task by which the file is read and the predictions are written and scored.
 
     Raises:
       InputError: it has other labels than the model.
@@ -147,6 +148,6 @@ def _split_of(path: str, task: Task) -> str:
     """The split that a file has by its name, or its name."""
     name = os.path.basename(path)
     for split, patterns in task.source.splits.items():
-        if name in patterns:
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
             return split
     return name.split(".")[0]

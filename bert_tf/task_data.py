@@ -8,7 +8,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf.finetuning_settings import FineTuningSettings, TaskRequest
-from bert_tf.tasks import Options, Task, make
+from bert_tf.tasks import SPECIAL_OPTIONS, Options, Task, make, suits
 from pipelines import files
 from pipelines.errors import InputError
 from pipelines.labelled import features, splits
@@ -57,10 +57,7 @@ def load(
     Raises:
       InputError: a file is missing or bad, or has labels unknown to training.
     """
-    options = Options(
-        settings.max_length, settings.balanced, settings.document_context, settings.fixed_length
-    )
-    task = make(request.kind, request.name, options)
+    task = make(request.kind, request.name, _options(request, settings))
     paths = _paths(request, task)
     columns = Columns(dict(request.columns))
     notes: dict[str, int] = {}
@@ -76,8 +73,10 @@ def load(
         )
     parts["train"] = _learnable(task, parts["train"], notes)
     task = task.fit(parts["train"])
-    for examples in parts.values():
+    for name, examples in parts.items():
         task.check(examples)
+        if name.startswith("dev"):  # scored all the same, as the official scripts do
+            _count(notes, f"{name} examples with a problem", _problems(task, examples))
     inputs = {split: files.sha256(path) for split, path in paths.items()}
     made = {
         name: Split(name, examples, make_features(task, name, examples, tokenizer, inputs, cache))
@@ -94,6 +93,15 @@ def load(
         inputs,
         {what: count for what, count in notes.items() if count},
     )
+
+
+def _options(request: TaskRequest, settings: FineTuningSettings) -> Options:
+    """The options of a task; of several tasks, those that it has."""
+    special = {}
+    for name in SPECIAL_OPTIONS:
+        others = any(suits(other.kind, name) for other in settings.tasks)
+        special[name] = getattr(settings, name) and (suits(request.kind, name) or not others)
+    return Options(settings.max_length, fixed_length=settings.fixed_length, **special)
 
 
 def _is_test(split: str) -> bool:
@@ -202,14 +210,18 @@ def _label_names(example: Any) -> set[str]:
 
 
 def _learnable(task: Task, examples: list[Any], notes: dict[str, int]) -> list[Any]:
-    problems = [task.problem(example) for example in examples]
-    pairs = list(zip(examples, problems, strict=True))
-    messages = [f"{example.place}: {problem}" for example, problem in pairs if problem]
+    messages = _problems(task, examples)
     _count(notes, "training examples skipped", messages)
-    kept = [example for example, problem in pairs if not problem]
+    kept = [example for example in examples if not task.problem(example)]
     if not kept:
         raise InputError(f"{messages[0]}; no training example is left.")
     return kept
+
+
+def _problems(task: Task, examples: list[Any]) -> list[str]:
+    """What makes examples unfit to learn from, with their places."""
+    found = ((example.place, task.problem(example)) for example in examples)
+    return [f"{place}: {problem}" for place, problem in found if problem]
 
 
 def make_features(

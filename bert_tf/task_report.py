@@ -50,8 +50,9 @@ def summary(report: dict[str, Any]) -> str:
     for name, median in report["metrics"]["median"].items():
         each = "".join(f"{metrics[name]:10.4f}" for metrics in seeds.values())
         lines.append(f"{name:32} {median:8.4f}{each}")
-    for scores in report["test_metrics"].values():
-        lines += [f"{name:32} {value:8.4f}" for name, value in scores.items()]
+    for task, scores in report["test_metrics"].items():
+        prefix = f"{task}/" if len(report["test_metrics"]) > 1 else ""
+        lines += [f"{prefix + name:32} {value:8.4f}" for name, value in scores.items()]
     for name, notes in report["notes"].items():
         lines += [f"{name}: {count:,} {what}" for what, count in notes.items()]
     lines.append(f"learning rate {report['learning_rate']:g}, {report['seconds']:.0f} s")

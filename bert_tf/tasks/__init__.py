@@ -1,6 +1,6 @@
 """Tasks to fine-tune for: one file for each shape."""
 
 from bert_tf.tasks.base import JOINT, Task
-from bert_tf.tasks.catalogue import KINDS, Options, load, make
+from bert_tf.tasks.catalogue import KINDS, SPECIAL_OPTIONS, Options, load, make, suits
 
-__all__ = ["JOINT", "KINDS", "Options", "Task", "load", "make"]
+__all__ = ["JOINT", "KINDS", "SPECIAL_OPTIONS", "Options", "Task", "load", "make", "suits"]

@@ -8,7 +8,8 @@ data (labels) or the dev data (a threshold) makes a new one.
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 import matplotlib.figure
@@ -47,6 +48,9 @@ class Source:
 
 # Between the names of tasks that were trained jointly, in the name of their folder.
 JOINT = "+"
+# What would end a cell or a line of a table without quotes, by what separates its cells, and what
+# stands for it. Where spaces separate, many readers split at any white space.
+_BREAKS = {"\t": (re.compile(r"[\t\r\n]"), " "), " ": (re.compile(r"\s"), "_")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,6 +228,33 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         predictions: Sequence[PredictionT],
     ) -> None:
         """Draws the task's own picture, such as a confusion matrix."""
+
+
+def have_labels(examples: Sequence[Any], field: str) -> bool:
+    """Whether all examples have their label, which is in this field; else it serves for none."""
+    return all(getattr(example, field) is not None for example in examples)
+
+
+def file_of(place: str) -> str:
+    """The path in the place of an example: that before the line, or the article, of the file."""
+    return re.split(r": (?=line |article )", place)[0]
+
+
+def table(rows: Iterable[Sequence[str]], separator: str) -> str:
+    """A table without quotes, whose cells stay where they are, whatever they hold.
+
+    Args:
+      rows: their cells; no cells make a blank line.
+      separator: a tab or a space.
+
+    Returns:
+      Its text. White space that would end a cell is replaced; so is an empty cell where spaces
+      separate.
+    """
+    pattern, stand_in = _BREAKS[separator]
+    empty = stand_in.strip()
+    lines = (separator.join(pattern.sub(stand_in, cell) or empty for cell in row) for row in rows)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def shorten(text: str, limit: int = 300) -> str:

@@ -31,6 +31,10 @@ class Options:
     fixed_length: bool = False  # pad every batch to max_length
 
 
+# Those that some kinds of tasks have only.
+SPECIAL_OPTIONS = ("balanced", "document_context")
+
+
 def make(kind: str, name: str | None = None, options: Options | None = None) -> Task:
     """Makes an untrained task.
 
@@ -49,15 +53,18 @@ def make(kind: str, name: str | None = None, options: Options | None = None) -> 
     changes: dict[str, Any] = {"fixed_length": options.fixed_length}
     if options.max_length:
         changes["max_length"] = options.max_length
-    for field, value in (
-        ("balanced", options.balanced),
-        ("document_context", options.document_context),
-    ):
-        if value and not hasattr(task, field):
+    for field in SPECIAL_OPTIONS:
+        if not getattr(options, field):
+            continue
+        if not suits(kind, field):
             raise InputError(f"--{field} does not apply to the task {kind}.")
-        if value:
-            changes[field] = value
+        changes[field] = True
     return dataclasses.replace(task, **changes)
+
+
+def suits(kind: str, option: str) -> bool:
+    """Whether tasks of a kind have an option, by its name in `Options`."""
+    return kind in KINDS and hasattr(KINDS[kind](kind, kind), option)
 
 
 def load(description: Mapping[str, Any], longest: int | None = None) -> Task:
@@ -65,19 +72,16 @@ def load(description: Mapping[str, Any], longest: int | None = None) -> Task:
 
     Args:
       description: where it has no kind, because another program trained it, the
-        name decides (such as "mrpc"), or the shape.
+        name decides (such as "mrpc") if it is of the same shape, else the shape.
       longest: the longest sequence that the model takes.
 
     Raises:
       InputError: its kind is unknown.
     """
     name = description["name"]
-    kind = description.get("kind", name if name in KINDS else description["shape"])
-    task = make(kind, name)
-    if task.shape != description["shape"]:
-        raise InputError(
-            f"the task {name} is of shape {description['shape']}; {kind} would be {task.shape}."
-        )
+    shape = description["shape"]
+    known = name in KINDS and make(name).shape == shape
+    task = make(description.get("kind", name if known else shape), name)
     length = description.get("max_length", task.max_length)
     return task.restore({**description, "max_length": min(length, longest or length)})
 
@@ -112,6 +116,7 @@ def _glue(kind: str) -> Callable[[str, str], Task]:
 
 
 _GLUE_METRICS = {
+    "ax": ("matthews", "accuracy"),
     "cola": ("matthews", "accuracy"),
     "mrpc": ("accuracy", "f1"),
     "qqp": ("accuracy", "f1"),
@@ -160,10 +165,12 @@ def _spans(path: str, names: Columns, labelled: bool) -> list[Any]:
     return user_files.read_spans(path, names, labelled)
 
 
-def _squad(version: str, allow_null: bool) -> Callable[[str, str], Task]:
+def _squad(version: int, allow_null: bool) -> Callable[[str, str], Task]:
+    # Files of other names count too, but none of the other version: none with "-v".
+    endings = (f"-v{version}*.json", ".json", "[!-]*.json", "-[!v]*.json")
     source = Source(
         {
-            split: (f"{split}-v{version}*.json", f"{split}*.json")
+            split: tuple(f"{split}{ending}" for ending in endings)
             for split in ("train", "dev", "test")
         },
         lambda path, split, labelled, names, skipped: squad.read(path),
@@ -203,8 +210,8 @@ _CHOICES = Source(
 
 KINDS: dict[str, Callable[[str, str], Task]] = {
     **{kind: _glue(kind) for kind in glue.SETS},
-    "squad1": _squad("1.1", allow_null=False),
-    "squad2": _squad("2.0", allow_null=True),
+    "squad1": _squad(1, allow_null=False),
+    "squad2": _squad(2, allow_null=True),
     "ner": lambda name, kind: Tagging(name, kind, _NER),
     "pos": lambda name, kind: Tagging(name, kind, _NER),
     "swag": lambda name, kind: Choice(name, kind, _CHOICES),

@@ -1,6 +1,8 @@
 """Multiple choice: one score each choice, softmax over the choices (paper, section 4.4)."""
 
+import csv
 import dataclasses
+import io
 from collections.abc import Sequence
 
 import matplotlib.figure
@@ -58,7 +60,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
             "input_type_ids": Column(packed.type_ids.flat_values.numpy().astype(np.int64), tokens),
             "choice_lengths": Column(lengths, splits),
         }
-        if examples[0].label is not None:
+        if base.have_labels(examples, "label"):
             columns["labels"] = Column.of(np.array([example.label for example in examples]))
         number = int(tf.reduce_sum(tf.cast(cut, tf.int32)))
         return Features(columns, {"choices longer than the window, cut": number})
@@ -130,10 +132,12 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         split: str,
     ) -> dict[str, str]:
         """A csv table of keys, choices (from 0) and their probabilities."""
-        lines = ["id,pred,probability"]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["id", "pred", "probability"])
         for example, guess in zip(examples, predictions, strict=True):
-            lines.append(f"{example.key},{guess.choice},{guess.probabilities.max():.6f}")
-        return {f"predictions.{split}.csv": "\n".join(lines) + "\n"}
+            writer.writerow([example.key, guess.choice, f"{guess.probabilities.max():.6f}"])
+        return {f"predictions.{split}.csv": text.getvalue()}
 
     def mistakes(
         self,

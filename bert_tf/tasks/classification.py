@@ -1,6 +1,7 @@
 """Classification and regression of single texts and of pairs."""
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeVar
 
@@ -102,7 +103,7 @@ class Classification(_TextTask[ClassPrediction]):
         counts = np.bincount([index[e.label] for e in examples], minlength=len(labels))
         if (counts > 0).sum() < 2:
             raise InputError(
-                f"{examples[0].place.split(':')[0]}: all {len(examples)} examples have the label "
+                f"{base.file_of(examples[0].place)}: all {len(examples)} examples have the label "
                 f"{labels[int(counts.argmax())]!r}; there is nothing to learn from one class."
             )
         weights = len(examples) / (np.maximum(counts, 1) * len(labels))
@@ -126,7 +127,7 @@ class Classification(_TextTask[ClassPrediction]):
     def features(self, examples: Sequence[TextExample], tokenizer: BertTokenizer) -> Features:
         """Packed sequences, and labels where known."""
         columns, counts = text_features(examples, tokenizer, self.max_length)
-        if examples[0].label is not None:
+        if base.have_labels(examples, "label"):
             index = {label: number for number, label in enumerate(self.labels)}
             columns["labels"] = Column.of(np.array([index[e.label] for e in examples]))
         return Features(columns, counts)
@@ -172,16 +173,16 @@ class Classification(_TextTask[ClassPrediction]):
         submission = dict(self.submission).get(split)
         numbers = {label: str(number) for number, label in enumerate(self.labels)}
         if submission:
-            lines = ["index\tprediction"]
+            rows = [["index", "prediction"]]
             for index, prediction in enumerate(predictions):
                 label = prediction.label if self.submit_labels else numbers[prediction.label]
-                lines.append(f"{index}\t{label}")
-            return {f"{submission}.tsv": "\n".join(lines) + "\n"}
-        lines = ["\t".join(["id", "label", *(f"p({label})" for label in self.labels)])]
+                rows.append([str(index), label])
+            return {f"{submission}.tsv": base.table(rows, "\t")}
+        rows = [["id", "label", *(f"p({label})" for label in self.labels)]]
         for example, prediction in zip(examples, predictions, strict=True):
             shares = [f"{value:.6f}" for value in prediction.probabilities]
-            lines.append("\t".join([example.key, prediction.label, *shares]))
-        return {f"predictions.{split}.tsv": "\n".join(lines) + "\n"}
+            rows.append([example.key, prediction.label, *shares])
+        return {f"predictions.{split}.tsv": base.table(rows, "\t")}
 
     def mistakes(
         self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction], count: int
@@ -216,7 +217,14 @@ class Classification(_TextTask[ClassPrediction]):
 
 def _order(label: str) -> tuple[int, int, str]:
     """Numbers by their value, before words."""
-    return (0, int(label), "") if label.lstrip("-").isdecimal() else (1, 0, label)
+    return (0, int(label), label) if re.fullmatch(r"-?\d+", label) else (1, 0, label)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
 
 
 def _f1(truth: list[str], guesses: list[str], task: Classification) -> float:
@@ -260,23 +268,25 @@ class Regression(_TextTask[float]):
         """Checks that scores differ."""
         self.check(examples)
         if len({float(example.label) for example in examples}) < 2:
-            raise InputError(f"{examples[0].place.split(':')[0]}: all scores are the same.")
+            raise InputError(
+                f"{base.file_of(examples[0].place)}: all {len(examples)} scores are the same; give "
+                "examples of different scores."
+            )
         return dataclasses.replace(self, pair=examples[0].text_b is not None)
 
     def check(self, examples: Sequence[TextExample]) -> None:
         """Checks for scores that are no numbers."""
         for example in examples:
-            try:
-                number = float(example.label or 0)
-            except ValueError:
-                number = float("nan")
-            if not np.isfinite(number):
-                raise InputError(f"{example.place}: the score {example.label!r} is not a number.")
+            if example.label is not None and not _is_number(example.label):
+                raise InputError(
+                    f"{example.place}: the score {example.label!r} is not a number; write one, "
+                    "such as 2.5, or leave the example out."
+                )
 
     def features(self, examples: Sequence[TextExample], tokenizer: BertTokenizer) -> Features:
         """Packed sequences, and scores where known."""
         columns, counts = text_features(examples, tokenizer, self.max_length)
-        if examples[0].label is not None:
+        if base.have_labels(examples, "label"):
             columns["labels"] = Column.of(np.array([float(e.label) for e in examples], np.float32))
         return Features(columns, counts)
 
@@ -315,12 +325,12 @@ class Regression(_TextTask[float]):
         """A table of keys and scores; GLUE's submission file where the task is of GLUE."""
         submission = dict(self.submission).get(split)
         low, high = self.bounds or (-np.inf, np.inf)
-        lines = ["index\tprediction" if submission else "id\tscore"]
+        rows = [["index", "prediction"] if submission else ["id", "score"]]
         for index, (example, score) in enumerate(zip(examples, predictions, strict=True)):
-            key = index if submission else example.key
-            lines.append(f"{key}\t{min(max(score, low), high):.3f}")
+            key = str(index) if submission else example.key
+            rows.append([key, f"{min(max(score, low), high):.3f}"])
         name = f"{submission}.tsv" if submission else f"predictions.{split}.tsv"
-        return {name: "\n".join(lines) + "\n"}
+        return {name: base.table(rows, "\t")}
 
     def mistakes(
         self, examples: Sequence[TextExample], predictions: Sequence[float], count: int

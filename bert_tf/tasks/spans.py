@@ -53,10 +53,20 @@ class Spans(Task[SpanExample, SpanPrediction]):
         return 2
 
     def fit(self, examples: Sequence[SpanExample]) -> Self:
-        """Finds whether questions may have no answer."""
-        if self.allow_null is not None:
-            return self
-        return dataclasses.replace(self, allow_null=any(not e.answers for e in examples))
+        """Finds whether questions may have no answer.
+
+        Raises:
+          InputError: they may, but all have one.
+        """
+        some_null = any(not example.answers for example in examples)
+        if self.allow_null and not some_null:
+            raise InputError(
+                f"{base.file_of(examples[0].place)}: all {len(examples)} questions have an answer, "
+                f"so that {self.kind} cannot learn when there is none; train squad1 with them."
+            )
+        return dataclasses.replace(
+            self, allow_null=some_null if self.allow_null is None else self.allow_null
+        )
 
     def tune(self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction]) -> Self:
         """Sets the threshold with the highest F1."""
@@ -105,16 +115,17 @@ class Spans(Task[SpanExample, SpanPrediction]):
     def features(self, examples: Sequence[SpanExample], tokenizer: BertTokenizer) -> Features:
         """Windows, the bytes of their tokens, and start and end where known."""
         parts: dict[str, list[Any]] = {}
+        labelled = base.have_labels(examples, "answers")
         for first in range(0, len(examples), _CHUNK):
             chunk = examples[first : first + _CHUNK]
-            for name, value in self._chunk_features(chunk, first, tokenizer).items():
+            for name, value in self._chunk_features(chunk, first, tokenizer, labelled).items():
                 parts.setdefault(name, []).append(value)
         columns = {name: Column.of(tf.concat(values, 0)) for name, values in parts.items()}
         more = len(columns["example"]) - len(examples)
         return Features(columns, {"further windows of long contexts": more})
 
     def _chunk_features(
-        self, examples: Sequence[SpanExample], first: int, tokenizer: BertTokenizer
+        self, examples: Sequence[SpanExample], first: int, tokenizer: BertTokenizer, labelled: bool
     ) -> dict[str, Any]:
         question = tokenizer.tokenize([example.question for example in examples])
         # Several questions share a context; it is tokenized once.
@@ -135,7 +146,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
             "starts": _window_values(starts, windows),
             "ends": _window_values(ends, windows),
         }
-        if examples[0].answers is not None:
+        if labelled:
             first_bytes, end_bytes = Column.of(starts), Column.of(ends)
             positions = [
                 _answer_tokens(example, first_bytes.row(index), end_bytes.row(index))
@@ -235,10 +246,10 @@ class Spans(Task[SpanExample, SpanPrediction]):
     def metrics(
         self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction]
     ) -> dict[str, float]:
-        """F1 and exact match of the official scripts."""
+        """F1 and exact match of the official scripts; that of version 2.0 if `allow_null`."""
         pairs = zip(examples, predictions, strict=True)
         answers = {example.key: self.answer(prediction) for example, prediction in pairs}
-        return squad_metrics.score(examples, answers)
+        return squad_metrics.score(examples, answers, bool(self.allow_null))
 
     def files(
         self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction], split: str
@@ -275,16 +286,26 @@ class Spans(Task[SpanExample, SpanPrediction]):
         """Wrong answers, those with no word right and the surest first."""
         rows = []
         for example, prediction in zip(examples, predictions, strict=True):
-            answer, golds = self.answer(prediction), squad_metrics.gold_answers(example)
-            right = max(squad_metrics.f1(gold, answer) for gold in golds)
-            if right < 1:
-                rows.append((right, -abs(prediction.null_odds), example, answer, golds))
-        rows.sort(key=lambda row: row[:2])
+            answer = self.answer(prediction)
+            exact, f1 = squad_metrics.score_one(example, answer, bool(self.allow_null))
+            if max(exact, f1) < 1:
+                rows.append((f1, self._probability(prediction, answer), example, answer))
+        rows.sort(key=lambda row: (row[0], -row[1]))
         return [
-            f"{example.place}: {example.question}\n    answered: {base.shorten(answer) or '(none)'}"
-            f"\n    right: {' | '.join(dict.fromkeys(golds)) or '(none)'}"
-            for _, _, example, answer, golds in rows[:count]
+            f"{example.place}: {example.question}\n"
+            f"    answered ({sure:.0%} sure): {base.shorten(answer) or '(none)'}\n"
+            f"    right: {' | '.join(self._golds(example)) or '(none)'}"
+            for _, sure, example, answer in rows[:count]
         ]
+
+    def _probability(self, prediction: SpanPrediction, answer: str) -> float:
+        """The share of an answer among those that are kept."""
+        return next(row["probability"] for row in self._n_best(prediction) if row["text"] == answer)
+
+    def _golds(self, example: SpanExample) -> list[str]:
+        """The right answers, each once."""
+        golds = squad_metrics.gold_answers(example, bool(self.allow_null))
+        return list(dict.fromkeys(golds))
 
     def draw(
         self,
@@ -296,9 +317,9 @@ class Spans(Task[SpanExample, SpanPrediction]):
         axes = figure.subplots(1, 2 if self.allow_null else 1, squeeze=False)[0]
         groups: dict[int, list[float]] = {}
         for example, prediction in zip(examples, predictions, strict=True):
-            golds, answer = squad_metrics.gold_answers(example), self.answer(prediction)
-            words = min(len(gold.split()) for gold in golds)
-            best = max(squad_metrics.f1(gold, answer) for gold in golds)
+            words = min((len(gold.split()) for gold in self._golds(example)), default=0)
+            answer = self.answer(prediction)
+            _, best = squad_metrics.score_one(example, answer, bool(self.allow_null))
             groups.setdefault(min(words, 15), []).append(best)
         axes[0].bar(list(groups), [float(np.mean(values)) for values in groups.values()])
         axes[0].set_xlabel("words of the answer (0: none)")

@@ -68,7 +68,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         tags = tuple(sorted({tag for example in examples for tag in example.tags}))
         if len(tags) < 2:
             raise InputError(
-                f"{examples[0].place.split(':')[0]}: all words have the tag {tags[0]!r}; there is "
+                f"{base.file_of(examples[0].place)}: all words have the tag {tags[0]!r}; there is "
                 "nothing to learn from one class."
             )
         return dataclasses.replace(self, labels=tags)
@@ -120,7 +120,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             "firsts": _ragged([row.firsts for row in rows]),
             "example": Column.of(np.array([row.example for row in rows])),
         }
-        if examples[0].tags is not None:
+        if base.have_labels(examples, "tags"):
             index = {tag: number for number, tag in enumerate(self.labels)}
             columns["labels"] = _ragged(
                 [np.array([index[examples[r.example].tags[w]] for w in r.words]) for r in rows]
@@ -146,7 +146,6 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         widened = []
         for index, row in enumerate(rows):
             room = limit - len(row.tokens)
-
             before = self._neighbours(rows, examples, index, -1, room)
             after = self._neighbours(rows, examples, index, 1, room)
             take = min(len(before), max(room // 2, room - len(after)))
@@ -234,12 +233,11 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction], split: str
     ) -> dict[str, str]:
         """Columns: word, true tag where known, predicted tag (what conlleval reads)."""
-        lines = []
+        rows: list[tuple[str, ...]] = []
         for example, prediction in zip(examples, predictions, strict=True):
             columns = [example.words, *([example.tags] if example.tags else []), prediction.tags]
-            lines += [" ".join(cells) for cells in zip(*columns, strict=True)]
-            lines.append("")
-        return {f"predictions.{split}.txt": "\n".join(lines) + "\n"}
+            rows += [*zip(*columns, strict=True), ()]
+        return {f"predictions.{split}.txt": base.table(rows, " ")}
 
     def mistakes(
         self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction], count: int

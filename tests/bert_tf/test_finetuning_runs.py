@@ -15,7 +15,7 @@ import pytest
 
 from bert_tf import finetuning, finetuning_run, task_data, tasks, training, weights
 from bert_tf.finetuning_run import Run
-from bert_tf.finetuning_settings import Selection
+from bert_tf.finetuning_settings import FineTuningSettings, Selection, TaskRequest
 from bert_tf.task_model import HeadShape, TaskModel
 from bert_tf.weights.formats import Format
 from pipelines.errors import InputError
@@ -317,3 +317,14 @@ def test_dev_shares_no_context_and_no_document_with_training():
             assert not set(map(task_data._group, dev)) & set(map(task_data._group, train))
     numbers = [int(example.key) for example in dev]  # where there are no documents, neighbours
     assert sum(b - a == 1 for a, b in itertools.pairwise(numbers)) == 19
+
+
+def test_options_of_joint_training_go_to_the_tasks_that_have_them(init):
+    requests = (TaskRequest("classification", "mood"), TaskRequest("ner", "names"))
+    settings = FineTuningSettings(requests, init, balanced=True, document_context=True)
+    mood, names = (task_data._options(request, settings) for request in requests)
+    assert (mood.balanced, mood.document_context) == (True, False)
+    assert (names.balanced, names.document_context) == (False, True)
+    settings = FineTuningSettings(requests[:1], init, document_context=True)
+    with pytest.raises(InputError, match="--document_context does not apply"):
+        task_data.load(requests[0], settings, None, "")

@@ -57,7 +57,7 @@ def tokens():
 )
 def test_answers_are_scored_as_by_the_official_script(gold, answer, exact, f1):
     assert squad_metrics.exact(gold, answer) == exact
-    assert squad_metrics.f1(gold, answer) == pytest.approx(f1)
+    assert squad_metrics.f1(gold, answer, allow_null=True) == pytest.approx(f1)
 
 
 def question(key, answers, context="the cats sat."):
@@ -68,9 +68,43 @@ def question(key, answers, context="the cats sat."):
 
 def test_the_best_of_several_answers_counts():
     examples = [question("1", ["cats", "the cats sat"]), question("2", [])]
-    scores = squad_metrics.score(examples, {"1": "cats sat", "2": "cats"})
+    scores = squad_metrics.score(examples, {"1": "cats sat", "2": "cats"}, allow_null=True)
     assert scores["exact"] == 0.5  # "the" is an article
     assert scores["answerable_f1"] == 1 and scores["unanswerable_f1"] == 0
+
+
+@pytest.mark.parametrize(
+    ("golds", "answer", "version1", "version2"),
+    [
+        (["A", "grade A"], "a", (1, 0), (0, 0)),  # exact and F1; "a" is an article
+        (["A"], "A", (1, 0), (1, 1)),
+        (["A", "the A"], "grade", (0, 0), (0, 0)),
+        (["the cats", "cats sat"], "cats sat on", (0, 0.8), (0, 0.8)),
+    ],
+)
+def test_versions_differ_in_answers_that_normalization_makes_empty(
+    golds, answer, version1, version2
+):
+    for allow_null, expected in ((False, version1), (True, version2)):
+        scores = squad_metrics.score([question("1", golds)], {"1": answer}, allow_null)
+        assert (scores["exact"], scores["f1"]) == (expected[0], pytest.approx(expected[1]))
+        assert scores.keys() == {"exact", "f1"}  # an answer that becomes empty is one
+
+
+def test_what_was_not_answered_counts():
+    examples = [question("1", ["cats"]), question("2", ["sat"])]
+    for allow_null in (False, True):
+        scores = squad_metrics.score(examples, {"1": "cats"}, allow_null)
+        assert scores == {"f1": 0.5, "exact": 0.5}
+
+
+def test_the_task_scores_by_the_rules_of_its_version():
+    examples = [question("1", ["the"]), question("2", ["cats"])]
+    prediction = SpanPrediction((Candidate("the", 1.0, 2.0, 0, 3),), null_score=0.0)
+    scores = [
+        tasks.make(kind).metrics(examples, [prediction] * 2)["f1"] for kind in ("squad1", "squad2")
+    ]
+    assert scores == [0, 0.5]
 
 
 def test_the_threshold_is_the_best_of_all():
@@ -81,10 +115,18 @@ def test_the_threshold_is_the_best_of_all():
 
     def total(threshold):
         final = {key: "" if odds[key] > threshold else answers[key] for key in answers}
-        return squad_metrics.score(examples, final)["f1"]
+        return squad_metrics.score(examples, final, allow_null=True)["f1"]
 
     chosen = squad_metrics.best_threshold(examples, answers, odds)
     assert total(chosen) == max(map(total, [-100, *odds.values()]))
+
+
+def test_a_threshold_cannot_part_questions_of_the_same_odds():
+    examples = [question("1", ["cats"]), question("2", []), question("3", [])]
+    answers = dict.fromkeys("123", "cats")
+    assert squad_metrics.best_threshold(examples, answers, dict.fromkeys("123", 0.0)) < 0
+    assert squad_metrics.best_threshold(examples, answers, {"1": 0.0, "2": 0.0, "3": 1.0}) < 0
+    assert squad_metrics.best_threshold(examples, answers, {"1": 0.0, "2": 1.0, "3": 1.0}) == 0.5
 
 
 def test_glue_metrics_and_submission():
@@ -100,6 +142,7 @@ def test_glue_metrics_and_submission():
     assert rte.files(examples[:1], words, "test")["RTE.tsv"].endswith("0\tnot_entailment\n")
     cola = tasks.make("cola")
     assert cola.metrics(examples, guesses)["matthews"] == pytest.approx(1 / np.sqrt(3))
+    assert tasks.make("ax").metric_names == ("matthews", "accuracy")
     stsb = tasks.make("stsb")
     scored = [dataclasses.replace(e, label=str(i)) for i, e in enumerate(examples)]
     assert stsb.metrics(scored, [0.0, 1.0, 2.0, 9.0])["spearman"] == pytest.approx(1)
