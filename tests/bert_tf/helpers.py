@@ -1,5 +1,8 @@
 """What several tests of the model share."""
 
+import json
+import socket
+
 import numpy as np
 import tensorflow as tf
 
@@ -38,3 +41,17 @@ def make_batch(rows=4, length=10, predictions=3, seed=0, config=CONFIG):
             "next_sentence_labels": rng.integers(0, 2, rows).astype("i4"),
         }.items()
     }
+
+
+def cluster_of(count):
+    """TF_CONFIG of each worker of a cluster on this machine, on ports that are free."""
+    ports = []
+    for _ in range(count):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            ports.append(probe.getsockname()[1])
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    return [
+        json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})
+        for index in range(count)
+    ]

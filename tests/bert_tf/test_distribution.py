@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 
@@ -10,6 +9,7 @@ import pytest
 
 from bert_tf.distribution import StrategyName, make_strategy
 from pipelines.errors import InputError
+from tests.bert_tf.helpers import cluster_of
 
 
 def _start(*arguments, **environment):
@@ -41,19 +41,9 @@ def test_two_mirrored_devices_give_the_curve_of_one(tfrecords, one_device, compi
 
 
 def test_two_workers_give_the_curve_of_one(tfrecords, one_device):
-    ports = []
-    for _ in range(2):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            ports.append(probe.getsockname()[1])
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
     processes = [
-        _start(
-            1, "step", tfrecords, "multi_worker",
-            TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}}),
-        )
-        for i in range(2)
-    ]  # fmt: skip
+        _start(1, "step", tfrecords, "multi_worker", TF_CONFIG=worker) for worker in cluster_of(2)
+    ]
     for result in map(_result, processes):
         assert result["replicas"] == 2
         assert result["losses"] == pytest.approx(one_device, rel=2e-4)

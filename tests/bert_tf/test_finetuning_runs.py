@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from bert_tf.task_model import HeadShape, TaskModel
 from bert_tf.weights.formats import Format
 from pipelines.errors import InputError
 from pipelines.labelled.examples import SpanExample, TextExample, WordsExample
+from tests.bert_tf.helpers import cluster_of
 from tests.bert_tf.labelled_data import (
     CONFIG,
     TOKENS,
@@ -170,21 +170,16 @@ def test_a_batch_is_shared_by_devices(tmp_path, init):
 
 def test_two_workers_finish_together(tmp_path, init):
     data = make_texts(tmp_path, train=64, dev=16)
-    ports = []
-    for _ in range(2):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            ports.append(probe.getsockname()[1])
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
     processes = [
         subprocess.Popen(
             command(init, data, tmp_path / "out", "--epochs=1", "--dropout=0"),
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=os.environ
-            | {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"TF_CONFIG": worker},
         )
-        for i in range(2)
-    ]  # fmt: skip
+        for worker in cluster_of(2)
+    ]
     for process in processes:
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors[-3000:]
