@@ -64,7 +64,6 @@ _TYPES = {
     "I32": np.int32,
     "BOOL": np.bool_,
 }
-_ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
 
 
 def _table(head_layer: str | None, prefix: str = _PREFIX) -> Table:
