@@ -1,10 +1,14 @@
 r"""Fine-tunes with us and with Hugging Face transformers: the same weights, settings and seeds.
 
   python -m benchmarks.scores --peer_python=.venv-peers/bin/python --model=MODEL --data=DATA \
-      --runs=mrpc:glue/MRPC:3,rte:glue/RTE:3 --work=/tmp/scores
+      --runs=mrpc:glue/MRPC:6,rte:glue/RTE:6,cola:glue/CoLA:3,stsb:glue/STS-B:3 --work=/tmp/scores
+  python -m benchmarks.scores ... --peer_precision=bfloat16 \
+      --runs=sst2:glue/SST-2:3,squad1:squad:1:2
+  python -m benchmarks.scores ... --runs=pos:ud_ewt:1,choice:multichoice:1
 
 Results found in --work are taken as they are, so that a long comparison can be stopped and gone on
-with. Scores go to benchmarks/scores.json: the best dev score of each run, and their mean.
+with. Scores go to benchmarks/scores.json: the best dev score of each run, their mean, and the
+precisions that the peer trained in.
 """
 
 import json
