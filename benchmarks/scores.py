@@ -80,7 +80,8 @@ def _ours(comparison: Comparison, work: Path) -> list[float]:
         )
     report = json.loads((output / "report.json").read_text())
     name = _METRICS.get(comparison.task, ("accuracy",))[0]
-    return [run[name] for run in report["metrics"]["by_seed"].values()]
+    by_seed = report["metrics"]["by_seed"]
+    return [by_seed[str(1 + seed)][name] for seed in range(comparison.seeds)]
 
 
 def _peers(comparison: Comparison, work: Path) -> tuple[list[float], list[str]]:
