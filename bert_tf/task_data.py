@@ -30,6 +30,11 @@ class Split:
     examples: list[Any]
     features: Features
 
+    @property
+    def labelled(self) -> bool:
+        """Whether all examples have their labels, so that predictions can be scored."""
+        return all(_label(example) is not None for example in self.examples)
+
 
 @dataclasses.dataclass(frozen=True)
 class TaskData:
@@ -38,7 +43,7 @@ class TaskData:
     task: Task
     train: Split
     dev: tuple[Split, ...]  # scored; the first decides
-    test: tuple[Split, ...]  # predicted
+    test: tuple[Split, ...]  # predicted, and scored once at the end where they have labels
     inputs: dict[str, str]  # checksums by split
     notes: dict[str, int]  # what was cut, skipped and so on, by what it was
 
@@ -61,10 +66,11 @@ def load(
     paths = _paths(request, task)
     columns = Columns(dict(request.columns))
     notes: dict[str, int] = {}
-    parts = {}
-    for split, path in paths.items():
-        labelled = task.source.test_labelled or not _is_test(split)
-        parts[split] = read(task, path, split, columns, notes, labelled)
+    parts = {
+        split: read(task, path, split, columns, notes, labelled=True)
+        for split, path in paths.items()
+        if not _is_test(split)
+    }
     parts = _with_dev(task, parts, settings.dev_share)
     if "train" not in parts:
         raise InputError(
@@ -73,9 +79,11 @@ def load(
         )
     parts["train"] = _learnable(task, parts["train"], notes)
     task = task.fit(parts["train"])
+    for split in filter(_is_test, paths):
+        parts[split] = _read_test(task, paths[split], split, columns, notes)
     for name, examples in parts.items():
         task.check(examples)
-        if name.startswith("dev"):  # scored all the same, as the official scripts do
+        if name != "train":  # scored all the same, as the official scripts do
             _count(notes, f"{name} examples with a problem", _problems(task, examples))
     inputs = {split: files.sha256(path) for split, path in paths.items()}
     made = {
@@ -121,13 +129,27 @@ def read(
     """Reads the examples of a file; what had to be skipped is counted in `notes`."""
     skipped: list[str] = []
     examples = task.source.read(path, split, labelled, columns, skipped)
-    _count(notes, "rows skipped", skipped)
     if not examples:
         raise InputError(f"{path}: has no examples.")
     for example in examples if labelled else ():
         if _label(example) is None:
             raise InputError(f"{example.place}: has no label.")
+    _count(notes, "rows skipped", skipped)
     return examples
+
+
+def _read_test(
+    task: Task, path: str, split: str, columns: Columns, notes: dict[str, int]
+) -> list[Any]:
+    """Reads a test file, with its labels if all its examples have one that training knows."""
+    if task.source.test_labelled:
+        try:
+            examples = read(task, path, split, columns, notes, labelled=True)
+            task.check(examples)
+            return examples
+        except InputError as error:
+            logging.warning("%s is predicted, but not scored: %s", path, error)
+    return read(task, path, split, columns, notes, labelled=False)
 
 
 def _label(example: Any) -> Any:

@@ -35,7 +35,7 @@ def write_task(data: TaskData, predictor: Predictor, folder: str) -> tuple[Task,
             figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
             task.draw(figure, split.examples, predictions)
             run_folder.save_figure(figure, f"{folder}/picture.png")
-        if split in data.test and "labels" in split.features:
+        if split in data.test and split.labelled:
             found = task.metrics(split.examples, predictions)
             scores |= {f"{split.name}/{name}": value for name, value in found.items()}
         for name, text in task.files(split.examples, predictions, split.name).items():

@@ -37,13 +37,14 @@ class Source:
       read: reads (path, split, labelled, columns, skipped): examples of a
         file; lines for what had to be skipped are put into `skipped`.
       folder: the usual name of the folder within a collection, such as "MRPC".
-      test_labelled: whether test files have labels, so that they are scored, once, at the end.
+      test_labelled: whether test files may have labels; those that have are scored, once, at
+        the end.
     """
 
     splits: Mapping[str, tuple[str, ...]]
     read: Callable[[str, str, bool, Columns, list[str]], list[Any]]
     folder: str | None = None
-    test_labelled: bool = False
+    test_labelled: bool = True
 
 
 # Between the names of tasks that were trained jointly, in the name of their folder.

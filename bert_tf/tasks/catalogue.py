@@ -93,7 +93,8 @@ def _glue(kind: str) -> Callable[[str, str], Task]:
         return glue.read(kind, path, split, labelled, skipped)
 
     names = ("train", *data.dev, *data.test) if data.dev else data.test
-    source = Source({name: (f"{name}.tsv",) for name in names}, read, data.folder)
+    patterns = {name: (f"{name}.tsv",) for name in names}
+    source = Source(patterns, read, data.folder, test_labelled=False)
     submission = tuple(data.submission.items())
 
     def make_task(name: str, kind: str) -> Task:
@@ -195,7 +196,6 @@ _NER = Source(
         "test": ("test.txt", "*test*.conll", "*test*.conllu", "eng.testb"),
     },
     lambda path, split, labelled, names, skipped: columns.read(path, labelled),
-    test_labelled=True,
 )
 _TAGGED = _table_source(_words, ".conllu", ".conll")
 _CHOICES = Source(

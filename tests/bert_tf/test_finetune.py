@@ -24,6 +24,7 @@ from tests.bert_tf.labelled_data import (
 def test_classification(tmp_path, init):
     report, output = tune(tmp_path, init, "classification", make_texts)
     assert report["metrics"]["median"]["accuracy"] > 0.9
+    assert report["test_metrics"]["classification"]["test/accuracy"] > 0.8
     assert report["seconds"] > 0 and report["settings"]["epochs"] == 6
     assert files_of(output) == ["predictions.dev.tsv", "predictions.test.tsv"]
     lines = open(f"{output}/predictions.test.tsv").read().splitlines()

@@ -1,6 +1,7 @@
 """Files to examples to features: what is cached, split, and refused."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -90,3 +91,29 @@ def test_tasks_of_other_programs_are_known_by_their_names():
     assert task.pair and task.max_length == 64 and task.metric_names == ("accuracy", "f1")
     # A name that here means another shape of task is a name only.
     assert tasks.load({"name": "mrpc", "shape": "span", "labels": []}).kind == "span"
+
+
+@pytest.mark.parametrize(
+    ("kind", "train", "test", "reason"),
+    [
+        ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\tlabel\ne\tno", None),
+        ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\ne", "no column for label"),
+        ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\tlabel\ne\t-1", "'-1' does not"),
+        ("regression", "text\tlabel\na b\t1\nc d\t2", "text\tlabel\ne\t?", "'\\?' is not a number"),
+        ("tagging", "words\ttags\na b\tO X", "words\ttags\na\tX", None),
+        ("tagging", "words\ttags\na b\tO X", "words\na", "no column for tags"),
+    ],
+)
+def test_test_files_are_scored_where_they_have_labels(
+    tmp_path, tokens, caplog, kind, train, test, reason
+):
+    for name, text in (("train", train), ("dev", train), ("test", test)):
+        (tmp_path / f"{name}.tsv").write_text(text + "\n")
+    request = TaskRequest(kind, kind, str(tmp_path))
+    settings = FineTuningSettings((request,), "none")
+    found = task_data.load(request, settings, tokens, str(tmp_path / "cache"))
+    assert found.test[0].labelled == (reason is None)
+    assert len(found.test[0].examples) == 1
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert all(re.search(f"test.tsv is predicted, but not scored: .*{reason}", w) for w in warnings)
+    assert len(warnings) == (reason is not None)
