@@ -14,7 +14,7 @@ import dataclasses
 
 from absl import flags
 
-from bert_tf import weights
+from bert_tf import tasks, weights
 from bert_tf.weights import formats
 from pipelines import commands, text_flags, tokenizer, vocabulary
 from pipelines.errors import InputError
@@ -26,6 +26,9 @@ _FORMAT = flags.DEFINE_enum(
 )
 _VOCAB = flags.DEFINE_string("vocab", None, "A vocab.txt to take in place of the input's.")
 _TASK = flags.DEFINE_string("task", None, "Of several tasks, the one whose head to write.")
+_KIND = flags.DEFINE_string(
+    "kind", None, "What the task is, where another program did not say so: mrpc, pair, squad2, ..."
+)
 
 
 def main() -> None:
@@ -39,17 +42,25 @@ def main() -> None:
         model = dataclasses.replace(model, vocabulary=tuple(vocabulary.load(_VOCAB.value)))
     if _TASK.value:
         model = model.only(_TASK.value)
+    if _KIND.value:
+        model = dataclasses.replace(model, tasks=(tasks.of_kind(model.task(), _KIND.value),))
     model = dataclasses.replace(model, tokenizer_settings=_tokenizer_settings(model))
     weights.write(model, _OUTPUT.value, formats.Format(_FORMAT.value))
-    tasks = ", ".join(task["name"] for task in model.tasks) or "none"
-    print(f"{_OUTPUT.value}: written as {_FORMAT.value}; heads of tasks: {tasks}")
+    names = ", ".join(task["name"] for task in model.tasks) or "none"
+    print(f"{_OUTPUT.value}: written as {_FORMAT.value}; heads of tasks: {names}")
 
 
 def _tokenizer_settings(model: weights.Bundle) -> dict[str, bool] | None:
-    """The model's own settings, but what the flags say; accents go on following lower case."""
+    """The model's own settings, but what the flags say; accents go on following lower case.
+
+    Raises:
+      InputError: text would be lower-cased, by the flags or for another vocabulary than the
+        model's, and the vocabulary has capital letters.
+    """
     lower_case, strip_accents = text_flags.lower_case(), text_flags.strip_accents()
-    tokenizer.check_case(model.vocabulary or (), lower_case, model.place)
     own = dict(model.tokenizer_settings or {})
+    chosen = own.get("lower_case") if _VOCAB.value and lower_case is None else lower_case
+    tokenizer.check_case(model.vocabulary or (), chosen, _VOCAB.value or model.place)
     if own.get("strip_accents") == own.get("lower_case"):
         own.pop("strip_accents", None)
     stated = {"lower_case": lower_case, "strip_accents": strip_accents}

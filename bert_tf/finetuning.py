@@ -137,7 +137,7 @@ def _identity(
 
 
 def _choose(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """The best run of the learning rate with the best median.
+    """The best run of the learning rate with the best median; of equal ones, with the best run.
 
     Raises:
       InputError: all runs diverged.
@@ -154,9 +154,12 @@ def _choose(results: list[dict[str, Any]]) -> dict[str, Any]:
             "(--warmup_share), and another --output."
         )
 
+    def rank(group: list[dict[str, Any]]) -> tuple[float, float]:
+        scores = list(map(score, group))
+        return statistics.median(scores), max(scores)
+
     by_rate = itertools.groupby(results, key=lambda result: result["learning_rate"])
-    groups = [list(group) for _, group in by_rate]
-    best = max(groups, key=lambda group: statistics.median(map(score, group)))
+    best = max((list(group) for _, group in by_rate), key=rank)
     return max(best, key=score)
 
 

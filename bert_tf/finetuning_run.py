@@ -150,8 +150,8 @@ class Run:
             if scored and not ended:  # the last epoch was not whole
                 course.evaluate(self.total_steps)
         except training.DivergenceError as error:  # the other runs still count
-            diverged = str(error)
-            logging.warning("learning rate %g, seed %d: %s", self.rate, seed, diverged)
+            diverged = f"learning rate {self.rate:g}, seed {seed}: {error.what}."
+            logging.warning(diverged)
         finally:
             course.display.close()
         if not diverged and (not scored or self.setup.settings.selection is Selection.LAST):

@@ -21,7 +21,9 @@ _OUTPUT = flags.DEFINE_string(
     "output", None, "Folder to write to; predictions/<task>, in the model's or the current one."
 )
 _TASK = flags.DEFINE_string("task", None, "Which of several tasks of the model.")
-_KIND = flags.DEFINE_string("kind", None, "Layout of the file, where it is not the task's: ax.")
+_KIND = flags.DEFINE_string(
+    "kind", None, "Layout of the file, where the model does not say it, or has another: ax."
+)
 _COLUMNS = flags.DEFINE_list("columns", [], "Columns by role, such as text=review.")
 _LABELLED = flags.DEFINE_bool("labelled", False, "Read the file's labels, and score with them.")
 _SPLIT = flags.DEFINE_string("split", None, "Name in the files written; that of the input.")

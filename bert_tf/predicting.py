@@ -29,7 +29,8 @@ class Request:
 
     Attributes:
       path: the file.
-      kind: its layout, where that is not the task's own, such as "ax" for a model of mnli.
+      kind: its layout, where that is not the task's own, such as "ax" for a model of mnli; of a
+        model of another program, what its task is, where it does not say so.
       columns: names of columns by role.
       split: its name in the names of what is written; None: by the file's name.
       labelled: whether to read its labels, and to score the predictions.
@@ -61,7 +62,9 @@ def predict_file(
       InputError: the model has no such task, or the file is bad.
     """
     exported = _is_export(model)
-    task, predict = _open_export(model, task_name) if exported else _open(model, task_name)
+    task, predict = (
+        _open_export(model, task_name) if exported else _open(model, task_name, request.kind)
+    )
     reading = _reading(task, request.kind)
     split = request.split or _split_of(request.path, reading)
     columns = Columns(dict(request.columns))
@@ -83,7 +86,7 @@ def _check_pairs(task: Task, examples: Sequence[Any]) -> None:
     A model of another program does not say which it takes.
     """
     example = examples[0]
-    if not isinstance(example, TextExample) or task.pair == (example.text_b is not None):
+    if not isinstance(example, TextExample) or task.pair in (None, example.text_b is not None):
         return
     has, takes = ("single texts", "pairs") if task.pair else ("pairs", "single texts")
     raise InputError(
@@ -103,10 +106,13 @@ def _open_export(path: str, task_name: str | None) -> tuple[Task, _Predict]:
     return task, lambda examples: predictor.predict(task, examples, _progress)
 
 
-def _open(folder: str, task_name: str | None) -> tuple[Task, _Predict]:
+def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _Predict]:
     """A task of a fine-tuned model, and what predicts with it."""
     bundle = weights.read(folder)
-    task = tasks.load(bundle.task(task_name), bundle.config.max_position_embeddings)
+    description = bundle.task(task_name)
+    if kind and "kind" not in description:
+        description = tasks.of_kind(description, kind)
+    task = tasks.load(description, bundle.config.max_position_embeddings)
     model = TaskModel.for_tasks(bundle.config, [task])
     missing = weights.assign(model, bundle.weights, folder)
     # Heads of tokens have no use for a pooler, and may come without one.
@@ -135,12 +141,7 @@ def _reading(task: Task, kind: str | None) -> Task:
     """
     if kind is None:
         return task
-    other = tasks.make(kind)
-    if other.shape != task.shape or (other.labels and other.labels != task.labels):
-        raise InputError(
-            f"--kind={kind}: is of shape {other.shape} with labels {', '.join(other.labels)}; the "
-            f"model's task {task.name} is {task.shape} with {', '.join(task.labels)}."
-        )
+    other = tasks.alike(kind, task.describe())
     return other.restore(task.describe() | {"pair": getattr(other, "pair", False)})
 
 

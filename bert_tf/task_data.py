@@ -64,7 +64,9 @@ def load(
     """
     task = make(request.kind, request.name, _options(request, settings))
     paths = _paths(request, task)
-    columns = Columns(dict(request.columns))
+    # One set of names serves all tasks; those that have columns of their own do without.
+    alone = len(settings.tasks) == 1
+    columns = Columns(dict(request.columns) if alone or task.source.named_columns else {})
     notes: dict[str, int] = {}
     parts = {
         split: read(task, path, split, columns, notes, labelled=True)
@@ -126,7 +128,13 @@ def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
 def read(
     task: Task, path: str, split: str, columns: Columns, notes: dict[str, int], labelled: bool
 ) -> list[Any]:
-    """Reads the examples of a file; what had to be skipped is counted in `notes`."""
+    """Reads the examples of a file; what had to be skipped is counted in `notes`.
+
+    Raises:
+      InputError: the file is bad, or columns are named of a kind of files that has its own.
+    """
+    if columns.chosen and not task.source.named_columns:
+        raise InputError(f"--columns: the files of {task.kind} have columns of their own.")
     skipped: list[str] = []
     examples = task.source.read(path, split, labelled, columns, skipped)
     if not examples:
@@ -202,8 +210,11 @@ def _held_out(examples: list[Any], share: float) -> set[int]:
     for index, example in enumerate(examples):
         groups.setdefault(_group(example), []).append(index)
     held_out = _draw(list(groups.values()), wanted)
-    if wanted and not held_out:
-        logging.info("dev has parts of the texts that training has: there are %d.", len(groups))
+    if len(held_out) < wanted / 2:
+        logging.info(
+            "dev and training share texts or documents: most of %d examples are of a few.",
+            len(examples),
+        )
         size = min(_NEIGHBOURS, wanted)
         numbers = list(range(len(examples)))
         runs = [numbers[begin : begin + size] for begin in range(0, len(numbers), size)]

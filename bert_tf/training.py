@@ -53,15 +53,16 @@ class DivergenceError(InputError):
     """The loss, or an update of the weights, is not a number.
 
     Attributes:
+      what: the same without the remedy.
       checkpoint: the last good one; None before the first.
     """
 
     def __init__(self, what: str, step: int, saved: Checkpoints):
         steps = saved.steps()
         self.checkpoint = saved.path(steps[-1]) if steps else None
+        self.what = f"the {what} of step {step} is not a number"
         super().__init__(
-            f"the {what} of step {step} is not a number. The last good checkpoint: "
-            f"{self.checkpoint or 'none was saved yet'}."
+            f"{self.what}. The last good checkpoint: {self.checkpoint or 'none was saved yet'}."
         )
 
 

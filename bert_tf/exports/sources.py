@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+from absl import logging
 
 from bert_tf import tasks, weights
 from bert_tf.tasks import JOINT, Task
@@ -177,4 +178,12 @@ def _with_task(source: Source, head: str, name: str) -> Source:
     task = tasks.load(source.bundle.task(head) | {"name": name}, longest)
     if not task.per_token and not source.bundle.has(POOLER):
         raise InputError(f"{source.folder}: has no pooler, which the task {name} needs.")
+    if getattr(task, "pair", False) is None:
+        logging.warning(
+            "%s does not say whether %s is of pairs; single texts are exported. For pairs convert "
+            "it first, with --kind=pair.",
+            source.folder,
+            name,
+        )
+        task = dataclasses.replace(task, pair=False)
     return dataclasses.replace(source, tasks=(task,), heads=(head,))

@@ -1,6 +1,26 @@
 """Tasks to fine-tune for: one file for each shape."""
 
 from bert_tf.tasks.base import JOINT, Task
-from bert_tf.tasks.catalogue import KINDS, SPECIAL_OPTIONS, Options, load, make, suits
+from bert_tf.tasks.catalogue import (
+    KINDS,
+    SPECIAL_OPTIONS,
+    Options,
+    alike,
+    load,
+    make,
+    of_kind,
+    suits,
+)
 
-__all__ = ["JOINT", "KINDS", "SPECIAL_OPTIONS", "Options", "Task", "load", "make", "suits"]
+__all__ = [
+    "JOINT",
+    "KINDS",
+    "SPECIAL_OPTIONS",
+    "Options",
+    "Task",
+    "alike",
+    "load",
+    "make",
+    "of_kind",
+    "suits",
+]

@@ -37,6 +37,7 @@ class Source:
       read: reads (path, split, labelled, columns, skipped): examples of a
         file; lines for what had to be skipped are put into `skipped`.
       folder: the usual name of the folder within a collection, such as "MRPC".
+      named_columns: whether the user may name columns.
       test_labelled: whether test files may have labels; those that have are scored, once, at
         the end.
     """
@@ -44,6 +45,7 @@ class Source:
     splits: Mapping[str, tuple[str, ...]]
     read: Callable[[str, str, bool, Columns, list[str]], list[Any]]
     folder: str | None = None
+    named_columns: bool = True
     test_labelled: bool = True
 
 

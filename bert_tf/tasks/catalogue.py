@@ -78,12 +78,60 @@ def load(description: Mapping[str, Any], longest: int | None = None) -> Task:
     Raises:
       InputError: its kind is unknown.
     """
-    name = description["name"]
-    shape = description["shape"]
-    known = name in KINDS and make(name).shape == shape
-    task = make(description.get("kind", name if known else shape), name)
+    if "kind" not in description:
+        name, shape = description["name"], description["shape"]
+        known = name in KINDS and make(name).shape == shape
+        description = _with_kind(description, make(name if known else shape))
+    task = make(description["kind"], description["name"])
     length = description.get("max_length", task.max_length)
     return task.restore({**description, "max_length": min(length, longest or length)})
+
+
+def of_kind(description: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The description of a task, with a kind where it has none because another program trained it.
+
+    Raises:
+      InputError: it has another kind, or another shape or other labels.
+    """
+    described = _with_kind(description, make(kind))
+    if described["kind"] != kind:
+        raise InputError(f"the task {described['name']} is {described['kind']}, not {kind}.")
+    alike(kind, described)
+    return described
+
+
+def alike(kind: str, description: Mapping[str, Any]) -> Task:
+    """The untrained task of a kind, of the same shape and labels as a described one.
+
+    Raises:
+      InputError: it is not.
+    """
+    task = make(kind)
+    shape, labels = description["shape"], description["labels"]
+    if task.shape != shape or (task.labels and set(task.labels) != set(labels)):
+        raise InputError(
+            f"the task {description['name']} is {shape} with the labels "
+            f"{', '.join(labels) or 'none'}; {kind} is {task.shape} with "
+            f"{', '.join(task.labels) or 'any'}."
+        )
+    return task
+
+
+def _with_kind(description: Mapping[str, Any], task: Task) -> dict[str, Any]:
+    """A description with the kind of a task, if it has none.
+
+    Where the labels of one side are numbers, these are the ids of the other's:
+    both are in the order of google-research/bert. Tasks of the user's own may be
+    of single texts or of pairs; only files tell.
+    """
+    if "kind" in description:
+        return dict(description)
+    numbers = [str(index) for index in range(len(task.labels))]
+    labels = list(description["labels"])
+    if len(labels) == len(task.labels) and numbers in (labels, list(task.labels)):
+        labels = list(task.labels)
+    open_pair = {"pair": None} if task.kind == task.shape else {}
+    return {"kind": task.kind, **open_pair, **description, "labels": labels}
 
 
 def _glue(kind: str) -> Callable[[str, str], Task]:
@@ -94,7 +142,7 @@ def _glue(kind: str) -> Callable[[str, str], Task]:
 
     names = ("train", *data.dev, *data.test) if data.dev else data.test
     patterns = {name: (f"{name}.tsv",) for name in names}
-    source = Source(patterns, read, data.folder, test_labelled=False)
+    source = Source(patterns, read, data.folder, named_columns=False, test_labelled=False)
     submission = tuple(data.submission.items())
 
     def make_task(name: str, kind: str) -> Task:
@@ -142,16 +190,12 @@ def _file_names(endings: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _texts(path: str, names: Columns, labelled: bool) -> list[Any]:
-    return user_files.read_texts(path, names, pair=False, labelled=labelled)
-
-
 def _pairs(path: str, names: Columns, labelled: bool) -> list[Any]:
     return user_files.read_texts(path, names, pair=True, labelled=labelled)
 
 
 def _texts_or_pairs(path: str, names: Columns, labelled: bool) -> list[Any]:
-    return user_files.read_texts(path, names, pair=names.is_pair(path), labelled=labelled)
+    return user_files.read_texts(path, names, pair=None, labelled=labelled)
 
 
 def _words(path: str, names: Columns, labelled: bool) -> list[Any]:
@@ -175,6 +219,7 @@ def _squad(version: int, allow_null: bool) -> Callable[[str, str], Task]:
             for split in ("train", "dev", "test")
         },
         lambda path, split, labelled, names, skipped: squad.read(path),
+        named_columns=False,
     )
     return lambda name, kind: Spans(name, kind, source, max_length=384, allow_null=allow_null)
 
@@ -195,7 +240,7 @@ _NER = Source(
         "dev": ("valid.txt", "dev.txt", "*dev*.conll", "*dev*.conllu", "eng.testa"),
         "test": ("test.txt", "*test*.conll", "*test*.conllu", "eng.testb"),
     },
-    lambda path, split, labelled, names, skipped: columns.read(path, labelled),
+    lambda path, split, labelled, names, skipped: _words(path, names, labelled),
 )
 _TAGGED = _table_source(_words, ".conllu", ".conll")
 _CHOICES = Source(
@@ -215,7 +260,7 @@ KINDS: dict[str, Callable[[str, str], Task]] = {
     "ner": lambda name, kind: Tagging(name, kind, _NER),
     "pos": lambda name, kind: Tagging(name, kind, _NER),
     "swag": lambda name, kind: Choice(name, kind, _CHOICES),
-    "classification": lambda name, kind: Classification(name, kind, _table_source(_texts)),
+    "classification": lambda name, kind: Classification(name, kind, _table_source(_texts_or_pairs)),
     "pair": lambda name, kind: Classification(name, kind, _table_source(_pairs), pair=True),
     "regression": lambda name, kind: Regression(name, kind, _table_source(_texts_or_pairs)),
     "tagging": lambda name, kind: Tagging(name, kind, _TAGGED),

@@ -48,11 +48,12 @@ class _TextTask(Task[TextExample, PredictionT]):
     """What classification and regression have in common.
 
     Attributes:
-      pair: whether examples are pairs of texts; found in the training data.
+      pair: whether examples are pairs of texts; found in the training data. None: of a model
+        of another program, which does not say so.
       submission: file names of a submission, by split.
     """
 
-    pair: bool = False
+    pair: bool | None = False
     submission: tuple[tuple[str, str], ...] = ()
 
     def problem(self, example: TextExample) -> str | None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ MASKED_LM = "masked_lm/"
 NEXT_SENTENCE = "next_sentence/"
 HEADS = "heads/"
 _OPTIONAL_GROUPS = (POOLER, MASKED_LM, NEXT_SENTENCE, HEADS)
+_HEAD_BIAS = re.compile(rf"{HEADS}[^/]+/bias")
+# Of heads by the shape of the task; others have one for each label.
+_UNITS = {"regression": 1, "choice": 1, "span": 2}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Bundle:
     `place` is where it was read from, for errors.
 
     Raises:
-      InputError: the vocabulary has more tokens than the embeddings.
+      InputError: the vocabulary has more tokens than the embeddings, or the
+        tasks are not those that there are heads for.
     """
 
     config: BertConfig
@@ -48,8 +53,24 @@ class Bundle:
         if tokens > self.config.vocab_size:
             raise InputError(
                 f"{self.place}: the vocabulary has {tokens} tokens, but the model's vocab_size is "
-                f"{self.config.vocab_size}. They do not belong together."
+                f"{self.config.vocab_size}. They do not belong together; put the vocabulary that "
+                "the model was trained with in its place."
             )
+        described = {task["name"]: task for task in self.tasks}
+        biases = {k.split("/")[1]: v for k, v in self.weights.items() if _HEAD_BIAS.fullmatch(k)}
+        if described.keys() != biases.keys():
+            raise InputError(
+                f"{self.place}: the tasks that are described ({', '.join(described) or 'none'}) "
+                f"are not those that have heads ({', '.join(biases) or 'none'})."
+            )
+        for name, task in described.items():
+            units = _UNITS.get(task["shape"], len(task["labels"]))
+            if len(biases[name]) != units:
+                raise InputError(
+                    f"{self.place}: the head of {name} has {len(biases[name])} units, but its "
+                    f"description, {task['shape']} of {len(task['labels'])} labels, {units}; it is "
+                    "of another model."
+                )
 
     def has(self, group: str) -> bool:
         """Whether the weights of an optional group are there."""
@@ -121,14 +142,17 @@ class Bundle:
           InputError: there is no such task, or several to choose from.
         """
         names = [task["name"] for task in self.tasks]
+        if not names:
+            raise InputError(
+                f"{self.place}: has no task; fine-tune it for one first (make finetune)."
+            )
         if name is None and len(names) == 1:
             return self.tasks[0]
         if name not in names:
             raise InputError(
-                f"{self.place}: has no task {name!r}; it has {', '.join(names) or 'none'}."
+                f"{self.place}: has no task {name!r}; it has {', '.join(names)}."
                 if name
-                else f"{self.place}: has the tasks {', '.join(names) or 'none'}; choose with "
-                "--task=."
+                else f"{self.place}: has the tasks {', '.join(names)}; choose with --task=."
             )
         return self.tasks[names.index(name)]
 

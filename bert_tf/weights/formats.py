@@ -52,7 +52,8 @@ def read(path: str) -> Bundle:
 
     Args:
       path: a folder, or a file in one: of a checkpoint (or its prefix), a
-        configuration, model.safetensors, or saved_model.pb.
+        configuration, model.safetensors, or saved_model.pb. Of our folders, one
+        of the checkpoints in it too.
 
     Raises:
       InputError: nothing known is there, or it is damaged or does not fit.
@@ -91,6 +92,8 @@ def detect(path: str) -> Format:
     if prefix is None and not files.gfile.exists(path):
         raise InputError(f"{path or 'the model'}: no such folder or checkpoint.")
     if prefix is None:
+        if own.has_checkpoint(path):
+            raise InputError(f"{path}: has a checkpoint, but no {own.CONFIG}; copy it there.")
         raise InputError(
             f"{path}: no model of a known format is there. Known are a folder of bert_tf, a "
             "google-research or Model Garden checkpoint (bert_config.json and *.index), a "
@@ -102,20 +105,20 @@ def detect(path: str) -> Format:
     return Format.MODEL_GARDEN if object_based else Format.TF1
 
 
-def write(model: Bundle, folder: str, target: Format, task: str | None = None) -> None:
+def write(model: Bundle, folder: str, target: Format) -> None:
     """Writes a model; the folder appears when it is whole.
 
     Args:
       model: what to write.
       folder: where; it must not exist.
       target: one of WRITABLE.
-      task: the one of several tasks whose head to write.
 
     Raises:
-      InputError: the folder is there, or the format cannot express the model.
+      InputError: the folder is there, or the format cannot express the model; but for ours, they
+        have one task at most.
     """
     folder = folder.rstrip("/")
     if files.gfile.exists(folder):
         raise InputError(f"{folder}: is there already; name another folder or remove it.")
     with files.folder_aside(folder) as partial:
-        _WRITERS[target](model, partial, task)
+        _WRITERS[target](model, partial)

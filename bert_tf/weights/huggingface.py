@@ -7,7 +7,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bert_tf.weights import huggingface_config, huggingface_tokenizer
+from bert_tf.weights import huggingface_config, huggingface_tokenizer, own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
 from bert_tf.weights.huggingface_config import CONFIG
 from bert_tf.weights.table import Table
@@ -75,7 +75,7 @@ def _table(head_layer: str | None, prefix: str = _PREFIX) -> Table:
 
 
 def read(path: str) -> Bundle:
-    """Reads a folder.
+    """Reads a folder; one that we wrote says more of its task than the format does.
 
     Raises:
       InputError: a file or a weight is missing, does not fit, or is pickled.
@@ -86,17 +86,31 @@ def read(path: str) -> Bundle:
     weights = _drop_tied(_modernize(_load_weights(path)), path)
     prefix = _PREFIX if any(name.startswith(_PREFIX) for name in weights) else ""
     task, units, layer = huggingface_config.read_task(values, weights, path)
+    task = _described(task, path) if task else None
     heads = [(task["name"], units)] if task else []
     found = _table(layer, prefix).read(weights, config, path, heads)
     huggingface_config.check_heads(values, found, path)
     return Bundle(
         config,
         found,
-        huggingface_tokenizer.read_vocabulary(path),
+        huggingface_tokenizer.read_vocabulary(path, config.vocab_size),
         huggingface_tokenizer.read_settings(path),
         (task,) if task else (),
         path,
     )
+
+
+def _described(task: dict[str, Any], path: str) -> dict[str, Any]:
+    """The task as our file beside theirs describes it; as theirs do where there is none."""
+    ours = own.read_tasks(path)
+    if not ours:
+        return task
+    if [(t["shape"], t["labels"]) for t in ours] != [(task["shape"], task["labels"])]:
+        raise InputError(
+            f"{path}: {own.TASKS} and {CONFIG} describe different tasks; remove {own.TASKS} if the "
+            "model was trained on with another program."
+        )
+    return ours[0]
 
 
 def _load_weights(path: str) -> dict[str, np.ndarray]:
@@ -162,15 +176,16 @@ def _drop_tied(weights: dict[str, np.ndarray], path: str) -> dict[str, np.ndarra
     return weights
 
 
-def write(model: Bundle, folder: str, task: str | None = None) -> None:
+def write(model: Bundle, folder: str) -> None:
     """Writes a folder that transformers reads.
 
-    Args:
-      model: what to write.
-      folder: where.
-      task: whose head to write; None: of the only task, if there is one.
+    What its files have no place for, such as the length of windows, stands in a
+    tasks.json of ours beside them.
+
+    Raises:
+      InputError: the model has several tasks.
     """
-    description = model.task(task) if model.tasks else None
+    description = model.task() if model.tasks else None
     config = huggingface_config.from_bundle(model, description)
     layer = huggingface_config.head_layer(description)
     names = [description["name"]] if description else []
@@ -180,6 +195,7 @@ def write(model: Bundle, folder: str, task: str | None = None) -> None:
         kept = {k: v for k, v in kept.items() if not k.startswith((MASKED_LM, NEXT_SENTENCE))}
     weights = _table(layer, prefix).write(kept, model.config, names)
     files.write_json(f"{folder}/{CONFIG}", config)
+    own.write_tasks(model, folder)
     if model.vocabulary:
         huggingface_tokenizer.write(model, folder)
     with (

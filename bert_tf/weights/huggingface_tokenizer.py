@@ -16,10 +16,17 @@ _VOCABULARY = "vocab.txt"
 _CONFIG = "tokenizer_config.json"
 _ADDED = "added_tokens.json"
 _FAST = "tokenizer.json"
+# Steps before WordPiece, and BERT's kind of them.
+_STEPS = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
+_OTHER_WORDS = ("BertJapaneseTokenizer",)
 
 
-def read_vocabulary(path: str) -> tuple[str, ...] | None:
+def read_vocabulary(path: str, vocab_size: int) -> tuple[str, ...] | None:
     """The tokens by their ids, those that were added included; None where there are none.
+
+    Args:
+      path: the folder.
+      vocab_size: of the model; tokens added beyond it, which have no embedding, are left out.
 
     Raises:
       InputError: a file is damaged, the tokenizer is not WordPiece, or ids have gaps.
@@ -31,17 +38,16 @@ def read_vocabulary(path: str) -> tuple[str, ...] | None:
         tokens = _in_order(_word_pieces(fast, f"{path}/{_FAST}"), f"{path}/{_FAST}")
     else:
         return None
-    added = dict(_optional(f"{path}/{_ADDED}"))
-    for entry in fast.get("added_tokens") or ():
-        added[entry["content"]] = entry["id"]
-    new = {token: number for token, number in added.items() if token not in tokens}
+    known = set(tokens)
+    new = {token: number for token, number in _added(path, fast).items() if token not in known}
     if new:
         logging.warning(
-            "%s: text never gives the tokens that were added (%s); their ids are kept.",
+            "%s: text never gives the tokens that were added (%s).",
             path,
             ", ".join(sorted(new)[:3]),
         )
-    numbered = {token: index for index, token in enumerate(tokens)} | new
+    numbered = {token: index for index, token in enumerate(tokens)}
+    numbered |= {token: number for token, number in new.items() if number < vocab_size}
     result = _in_order(numbered, path)
     vocabulary.check(result, path)
     return tuple(result)
@@ -51,12 +57,33 @@ def _optional(path: str) -> dict[str, Any]:
     return files.read_json_object(path) if files.gfile.exists(path) else {}
 
 
+def _added(path: str, fast: dict[str, Any]) -> dict[str, int]:
+    """The ids of added tokens, of the files of both kinds."""
+    added = _optional(f"{path}/{_ADDED}")
+    _check_ids(added, f"{path}/{_ADDED}")
+    try:
+        entries = {entry["content"]: entry["id"] for entry in fast.get("added_tokens") or ()}
+    except (TypeError, KeyError) as error:
+        raise InputError(
+            f"{path}/{_FAST}: added_tokens is no list of objects with id and content."
+        ) from error
+    _check_ids(entries, f"{path}/{_FAST}")
+    return added | entries
+
+
+def _check_ids(ids: dict[str, Any], name: str) -> None:
+    for token, number in ids.items():
+        if not isinstance(token, str) or type(number) is not int or number < 0:
+            raise InputError(f"{name}: the id of {token!r} is {number!r}, which is no number.")
+
+
 def _word_pieces(fast: dict[str, Any], path: str) -> dict[str, int]:
     model = fast.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
         raise InputError(f"{path}: has no vocabulary of WordPiece.")
     if model.get("type", "WordPiece") != "WordPiece":
         raise InputError(f"{path}: the tokenizer is {model['type']}, not WordPiece.")
+    _check_ids(model["vocab"], path)
     return model["vocab"]
 
 
@@ -76,8 +103,21 @@ def read_settings(path: str) -> dict[str, bool] | None:
     Raises:
       InputError: a file is damaged, or text is split into words in another way than BERT's.
     """
-    stated = _optional(f"{path}/{_CONFIG}")
-    normalizer = _optional(f"{path}/{_FAST}").get("normalizer") or {}
+    stated, fast = _optional(f"{path}/{_CONFIG}"), _optional(f"{path}/{_FAST}")
+    if stated.get("tokenizer_class") in _OTHER_WORDS:
+        raise InputError(
+            f"{path}/{_CONFIG}: the tokenizer is a {stated['tokenizer_class']}; texts are split "
+            "into words as BERT does it only."
+        )
+    for key, only in _STEPS.items():
+        step = fast.get(key)
+        kind = step.get("type") if isinstance(step, dict) else step
+        if kind not in (only, None):
+            raise InputError(
+                f"{path}/{_FAST}: the {key} is {kind!r}; BERT's is {only}, and texts are split "
+                "into words as BERT does it only."
+            )
+    normalizer = fast.get("normalizer") or {}
     for values, name, key in (
         (stated, _CONFIG, "do_basic_tokenize"),
         (stated, _CONFIG, "tokenize_chinese_chars"),

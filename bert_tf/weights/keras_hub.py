@@ -90,7 +90,10 @@ def _config(theirs: dict[str, Any]) -> BertConfig:
 def _tokenizer(path: str) -> tuple[tuple[str, ...] | None, dict[str, bool] | None]:
     if not files.gfile.exists(f"{path}/tokenizer.json"):
         return None, None
-    lower_case = bool(files.read_json_object(f"{path}/tokenizer.json")["config"].get("lowercase"))
+    stated = files.read_json_object(f"{path}/tokenizer.json").get("config")
+    if not isinstance(stated, dict):
+        raise InputError(f"{path}/tokenizer.json: has no config; it is not KerasHub's.")
+    lower_case = bool(stated.get("lowercase"))
     tokens = vocabulary.load(f"{path}/assets/tokenizer/vocabulary.txt")
     # Vocabularies of uncased models know no accents, whatever the preset says.
     return tuple(tokens), {"lower_case": lower_case, "strip_accents": lower_case}

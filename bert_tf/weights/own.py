@@ -3,6 +3,7 @@
 Pre-training leaves such a folder with several checkpoints; the newest whole one counts.
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,37 +22,49 @@ TOKENIZER = "tokenizer_config.json"
 TASKS = "tasks.json"
 CHECKPOINT = "checkpoint"
 _RUN_CHECKPOINTS = "checkpoints"
+_DEPTH = 3  # of checkpoints in a folder: runs/<run>/kept
 _SETTINGS = frozenset(["lower_case", "strip_accents"])
 
 Shapes = Mapping[str, tuple[int, ...]]
 
 
 def is_own(path: str) -> bool:
-    """Whether a folder has a configuration and a checkpoint of ours."""
-    return files.gfile.exists(f"{path}/{CONFIG}") and any(
-        files.gfile.isdir(f"{path}/{name}") for name in (CHECKPOINT, _RUN_CHECKPOINTS)
-    )
+    """Whether a path is a folder of ours, or one of the checkpoints in it."""
+    return _home(path) is not None
+
+
+def has_checkpoint(path: str) -> bool:
+    """Whether a folder has a checkpoint where we keep them."""
+    return any(files.gfile.isdir(f"{path}/{name}") for name in (CHECKPOINT, _RUN_CHECKPOINTS))
+
+
+def _home(path: str) -> str | None:
+    """The folder of ours that a path is, or that a checkpoint is in; None for others."""
+    folders = [path] if has_checkpoint(path) else []
+    if checkpoints.is_checkpoint(path):
+        above = os.path.abspath(path) if "://" not in path else path
+        folders = [above := os.path.dirname(above) for _ in range(_DEPTH)]
+    return next((f for f in folders if files.gfile.exists(f"{f}/{CONFIG}")), None)
 
 
 def read(path: str) -> Bundle:
-    """Reads a folder.
+    """Reads a folder, or one of the checkpoints in it.
 
     Raises:
       InputError: a file is missing or damaged, or weights do not fit the configuration.
     """
-    config = BertConfig.load(f"{path}/{CONFIG}")
-    folder = _checkpoint_folder(path)
+    home = _home(path) or path
+    config = BertConfig.load(f"{home}/{CONFIG}")
+    folder = _whole(path) if home != path else _checkpoint_folder(path)
     prefix = checkpoints.MODEL_PREFIX
     weights = {
         name.removeprefix(prefix): value
         for name, value in checkpoints.read_arrays(folder, prefix).items()
     }
-    tasks = read_tasks(path)
     heads = {name.split("/")[1]: weights[name].size for name in weights if _is_head_bias(name)}
     check(weights, parameter_shapes(config, list(heads.items())), folder)
-    if set(heads) != {task["name"] for task in tasks}:
-        raise InputError(f"{path}: {TASKS} does not describe the heads of the checkpoint.")
-    return Bundle(config, weights, read_vocabulary(path), read_tokenizer(path), tasks, path)
+    tokens, settings = read_vocabulary(home), read_tokenizer(home)
+    return Bundle(config, weights, tokens, settings, read_tasks(home), path)
 
 
 def read_vocabulary(path: str) -> tuple[str, ...] | None:
@@ -101,10 +114,7 @@ def _is_head_bias(name: str) -> bool:
 def _checkpoint_folder(path: str) -> str:
     single = f"{path}/{CHECKPOINT}"
     if files.gfile.isdir(single):
-        damage = checkpoints.find_damage(single)
-        if damage:
-            raise InputError(f"{damage}.")
-        return single
+        return _whole(single)
     several = checkpoints.Checkpoints(f"{path}/{_RUN_CHECKPOINTS}", {}, write=False)
     for step in reversed(several.steps()):
         damage = checkpoints.find_damage(several.path(step))
@@ -112,6 +122,14 @@ def _checkpoint_folder(path: str) -> str:
             return several.path(step)
         logging.warning("%s; using the checkpoint before it.", damage)
     raise InputError(f"{path}: has no whole checkpoint.")
+
+
+def _whole(folder: str) -> str:
+    """A checkpoint's folder; an InputError if it is damaged."""
+    damage = checkpoints.find_damage(folder)
+    if damage:
+        raise InputError(f"{damage}.")
+    return folder
 
 
 def check(weights: Mapping[str, np.ndarray], shapes: Shapes, place: str) -> None:
@@ -139,9 +157,8 @@ def check(weights: Mapping[str, np.ndarray], shapes: Shapes, place: str) -> None
             raise InputError(f"{place}: lacks the weight {name}.")
 
 
-def write(model: Bundle, folder: str, task: str | None = None) -> None:
-    """Writes a folder; with a task, of the heads that one only."""
-    model = model.only(task) if task else model
+def write(model: Bundle, folder: str) -> None:
+    """Writes a folder."""
     write_description(model, folder)
     prefix = checkpoints.MODEL_PREFIX
     checkpoints.write_arrays(
@@ -155,5 +172,10 @@ def write_description(model: Bundle, folder: str) -> None:
     if model.vocabulary:
         vocabulary.save(model.vocabulary, f"{folder}/{VOCABULARY}")
         files.write_json(f"{folder}/{TOKENIZER}", model.resolved_settings())
+    write_tasks(model, folder)
+
+
+def write_tasks(model: Bundle, folder: str) -> None:
+    """Writes the descriptions of tasks, if there are any."""
     if model.tasks:
         files.write_json(f"{folder}/{TASKS}", list(model.tasks))

@@ -90,6 +90,11 @@ def read(path: str) -> Bundle:
         tasks = ()
     else:
         tasks = tasks if len(tasks) == 1 else (_describe(len(head), span),)
+        if (tasks[0]["shape"] == "span") != span:
+            raise InputError(
+                f"{folder}/{own.TASKS}: describes another task than that of the checkpoint's head; "
+                "remove it."
+            )
         heads = [(tasks[0]["name"], len(head))]
     found = _table(span).read(weights, config, prefix, heads)
     return Bundle(
@@ -104,20 +109,14 @@ def _describe(units: int, span: bool) -> dict[str, Any]:
     return {"name": shape, "shape": shape, "labels": labels}
 
 
-def write(model: Bundle, folder: str, task: str | None = None) -> None:
+def write(model: Bundle, folder: str) -> None:
     """Writes a folder that google-research/bert reads.
 
-    Args:
-      model: what to write.
-      folder: where.
-      task: whose head to write; None: of the only task, if there is one.
-
     Raises:
-      InputError: the model computes what the format cannot express.
+      InputError: the model computes what the format cannot express, or has several tasks.
     """
     _check(model.config)
-    description = model.task(task) if model.tasks else None
-    model = model.only(description["name"]) if description else model
+    description = model.task() if model.tasks else None
     table = _table(bool(description) and description["shape"] == "span")
     names = [description["name"]] if description else []
     weights = table.write(model.weights, model.config, names)

@@ -90,8 +90,8 @@ def read_rows(
 
     Tab-separated files are read as they are, without quoting (GLUE's way);
     comma-separated ones with quoting; JSON Lines one object a line. A blank
-    line of a table is a row of one empty cell, except before the header and at
-    the end.
+    line is a row where a table has one column, but for those before the header
+    and at the end; of others it is left out.
 
     Args:
       path: a .tsv, .txt (both tab-separated), .csv or .jsonl (.json) file.
@@ -127,9 +127,10 @@ def first_row(path: str) -> list[str]:
 
 
 def csv_rows(path: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the place and the cells of each row of a .csv file, however many they are."""
-    for number, cells in _without_blank_end(_csv_cells(read_text(path), path)):
-        yield f"{path}: line {number}", cells
+    """Yields the place and the cells of each row of a .csv file that is not blank."""
+    for number, cells in _csv_cells(read_text(path), path):
+        if cells:
+            yield f"{path}: line {number}", cells
 
 
 def _without_blank_end(
@@ -184,6 +185,8 @@ def _table_rows(
             twice = next((name for name in columns if name and columns.count(name) > 1), None)
             if twice is not None:
                 raise InputError(f"{place}: has two columns {twice!r}; rename or remove one.")
+            continue
+        if values == [""] and len(columns) > 1:
             continue
         if len(values) != len(columns):
             few = "few" if len(values) < len(columns) else "many"

@@ -42,6 +42,7 @@ _USUAL = {
     "choices": ("choices", "options", "endings"),
 }
 ROLES = tuple(_USUAL)
+_TEXTS = ("text_a", "text_b")
 
 
 class Columns:
@@ -80,11 +81,12 @@ class Columns:
             )
         return found
 
-    def is_pair(self, path: str) -> bool:
-        """Whether the first row of a file has two texts, and not one of the role "text"."""
-        row = tables.read_rows(path)[0]
-        first, second = self.find("text_a", row), self.find("text_b", row)
-        return "text" not in self.chosen and None not in (first, second) and first != second
+    def is_pair(self, row: tables.Row) -> bool:
+        """Whether a row has two texts, and not besides them one of the role "text"."""
+        both = self.find("text_a", row), self.find("text_b", row)
+        if "text" in self.chosen or None in both or both[0] == both[1]:
+            return False
+        return self.find("text", row) in (None, *both) or not self.chosen.keys().isdisjoint(_TEXTS)
 
     def key(self, row: tables.Row, index: int) -> str:
         """The value that names an example: that of an id column, or its number."""
@@ -92,14 +94,22 @@ class Columns:
         return row.text(found) if found else str(index)
 
 
-def read_texts(path: str, columns: Columns, pair: bool, labelled: bool) -> list[TextExample]:
+def read_texts(path: str, columns: Columns, pair: bool | None, labelled: bool) -> list[TextExample]:
     """Reads texts or pairs of texts, with labels where `labelled`.
+
+    Args:
+      path: the file.
+      columns: finds what is where.
+      pair: whether to read pairs; None: if there are two texts.
+      labelled: whether to read labels.
 
     Raises:
       InputError: a column is missing, or a row is damaged.
     """
     found = []
-    for index, row in enumerate(tables.read_rows(path)):
+    rows = tables.read_rows(path)
+    pair = columns.is_pair(rows[0]) if pair is None else pair
+    for index, row in enumerate(rows):
         first = columns.need("text_a", row) if pair else _single(columns, row)
         second = columns.need("text_b", row) if pair else None
         label = row.text(columns.need("label", row)) if labelled else None
@@ -143,8 +153,8 @@ def read_spans(path: str, columns: Columns, labelled: bool) -> list[SpanExample]
     """Reads questions, contexts, and the answer's text and first character.
 
     An empty answer says that the context has none. In JSON Lines there may be
-    lists of answers and starts, or both in an object, {"text": [...],
-    "answer_start": [...]}.
+    lists of answers and starts, both in an object, {"text": [...],
+    "answer_start": [...]}, or a list of such objects, one an answer.
 
     Raises:
       InputError: a column is missing, an answer is no text, or its start is
@@ -168,8 +178,11 @@ def read_spans(path: str, columns: Columns, labelled: bool) -> list[SpanExample]
 def _answers(row: tables.Row, columns: Columns) -> tuple[Answer, ...]:
     column = columns.need("answer", row)
     value = row.get(column)
-    if isinstance(value, dict):
-        return _answers_at(tables.Row(value, f"{row.place}, {column}"), "text", "answer_start")
+    objects = value if isinstance(value, list) else [value]
+    if objects and all(isinstance(item, dict) for item in objects):
+        place = f"{row.place}, {column}"
+        each = [_answers_at(tables.Row(item, place), "text", "answer_start") for item in objects]
+        return tuple(answer for answers in each for answer in answers)
     if value in (None, "", []):
         return ()
     return _answers_at(row, column, columns.need("answer_start", row))

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -199,10 +200,27 @@ def test_a_run_that_diverges_leaves_the_others(tmp_path, init):
     )
     report = finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
     assert report["learning_rate"] == 2e-3
-    assert "is not a number" in report["grid"][0]["diverged"]
+    assert re.fullmatch(
+        r"learning rate 1e\+30, seed 1: the (loss|update) of step \d+ is not a number\.",
+        report["grid"][0]["diverged"],
+    )
     settings = dataclasses.replace(settings, learning_rates=(1e30,))
     with pytest.raises(InputError, match="is not a number.*lower --learning_rate"):
         finetuning.finetune(settings, f"{tmp_path}/other", f"{tmp_path}/cache")
+
+
+def test_the_best_of_few_good_runs_is_chosen():
+    def result(rate, seed, score):
+        diverged = "diverged" if score is None else None
+        return {"learning_rate": rate, "seed": seed, "score": score, "diverged": diverged}
+
+    # Half of the seeds diverged, so that no learning rate has a median.
+    results = [result(1, 1, None), result(1, 2, None), result(2, 1, None), result(2, 2, 0.5)]
+    assert finetuning._choose(results) == result(2, 2, 0.5)
+    results[1] = result(1, 2, 0.7)
+    assert finetuning._choose(results) == result(1, 2, 0.7)
+    results[2] = result(2, 1, 0.1)  # a whole rate comes before a better run of another
+    assert finetuning._choose(results) == result(2, 2, 0.5)
 
 
 def test_a_signal_in_the_last_step_stops_before_the_next_run(tmp_path, init, monkeypatch):

@@ -62,6 +62,9 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
     model = make_bundle(shape=kind, units=units, name="mine", task=task)
     weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
     found = weights.read(f"{tmp_path}/hf")
+    assert found.tasks == (task,)
+    (tmp_path / "hf/tasks.json").unlink()  # what transformers itself leaves
+    found = weights.read(f"{tmp_path}/hf")
     assert found.tasks == ({"name": "mine", "shape": kind, "labels": task["labels"]},)
     labels = json.loads((tmp_path / "hf/config.json").read_text()).get("id2label", {})
     assert len(labels) == (0 if kind == "choice" else units)
@@ -174,9 +177,43 @@ def test_tokens_that_were_added_keep_their_ids(folder):
     ids = {token: index for index, token in enumerate(TOKENS[:-1])}
     fast_tokenizer(folder, ids, [("[CLS]", 2), ("<ent>", len(ids))])
     assert weights.read(str(folder)).vocabulary == (*TOKENS[:-1], "<ent>")
+    # Beyond the embeddings there is nothing that such a token could be.
     change(folder / "added_tokens.json", **{"<more>": len(TOKENS) + 4})
-    with pytest.raises(InputError, match=f"no token has the id {len(TOKENS)}"):
+    assert weights.read(str(folder)).vocabulary == (*TOKENS[:-1], "<ent>")
+    change(folder / "added_tokens.json", **{"<more>": "7"})
+    with pytest.raises(InputError, match=r"added_tokens.json: the id of '<more>' is '7'"):
         weights.read(str(folder))
+
+
+def test_added_tokens_without_an_id_are_named(folder):
+    fast_tokenizer(folder, {token: index for index, token in enumerate(TOKENS)})
+    change(folder / "tokenizer.json", added_tokens=[{"content": "<ent>"}])
+    with pytest.raises(InputError, match=r"tokenizer.json: added_tokens is no list of objects"):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("tokenizer.json", {"normalizer": {"type": "Sequence"}}, "the normalizer is 'Sequence'"),
+        ("tokenizer.json", {"pre_tokenizer": {"type": "Split"}}, "the pre_tokenizer is 'Split'"),
+        ("tokenizer_config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "is a BertJapan"),
+    ],
+)
+def test_another_tokenizer_is_refused(folder, name, values, message):
+    change(folder / name, **values)
+    with pytest.raises(InputError, match=message):
+        weights.read(str(folder))
+
+
+def test_what_we_say_of_a_task_must_be_true_of_the_model(tmp_path):
+    weights.write(make_bundle(shape="classification"), f"{tmp_path}/hf", Format.HUGGINGFACE)
+    names = {str(index): name for index, name in enumerate("abc")}
+    change(tmp_path / "hf/config.json", id2label=names)  # as after another program's training
+    with pytest.raises(InputError, match=r"tasks.json and config.json describe different tasks"):
+        weights.read(f"{tmp_path}/hf")
+    (tmp_path / "hf/tasks.json").unlink()
+    assert weights.read(f"{tmp_path}/hf").task()["labels"] == ["a", "b", "c"]
 
 
 def test_ids_with_gaps_are_refused(folder):

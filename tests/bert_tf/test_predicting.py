@@ -1,11 +1,15 @@
 """Predictions for a file: by which names they are written, and by which metrics scored."""
 
 import dataclasses
+import json
+import os
+import pathlib
 
 import pytest
 
 from bert_tf import predicting, tasks, weights
 from bert_tf.weights.formats import Format
+from pipelines.errors import InputError
 from tests.bert_tf import exported
 
 
@@ -37,3 +41,77 @@ def test_the_diagnostic_set_has_metrics_of_its_own(vocab_path, tmp_path):
     written, metrics = predicting.predict_file(model, request, f"{tmp_path}/out")
     assert written == [f"{tmp_path}/out/AX.tsv"]
     assert list(metrics) == ["matthews", "accuracy"]
+
+
+def _foreign(vocab_path, folder, task, **changes):
+    """A model of transformers, which says nothing but shape and labels."""
+    weights.write(exported.make_bundle(vocab_path, [task], 0), folder, Format.HUGGINGFACE)
+    os.remove(f"{folder}/tasks.json")
+    path = pathlib.Path(folder, "config.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return folder
+
+
+def _predict(model, path, **request):
+    (written,), metrics = predicting.predict_file(
+        model, predicting.Request(str(path), **request), f"{model}/predictions"
+    )
+    return [line.split("\t") for line in open(written).read().splitlines()], metrics
+
+
+def test_models_of_other_programs_take_what_the_file_has(vocab_path, tmp_path):
+    task = dataclasses.replace(
+        tasks.make("pair", "topics"), labels=("no", "yes"), max_length=exported.MAX_LENGTH
+    )
+    ours = f"{tmp_path}/ours"
+    weights.write(exported.make_bundle(vocab_path, [task], 0), ours, Format.BERT_TF)
+    theirs = _foreign(vocab_path, f"{tmp_path}/hf", task)
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("sentence1\tsentence2\nthe layer\ta token\nthe layer\tof the model\n")
+    expected, _ = _predict(ours, pairs)
+    assert expected[1] != expected[2]
+    assert _predict(theirs, pairs)[0] == _predict(theirs, pairs, kind="pair")[0] == expected
+    single = tmp_path / "single.tsv"
+    single.write_text("text\nthe layer\n")
+    assert len(_predict(theirs, single)[0]) == 2
+    with pytest.raises(InputError, match="the file has single texts, the task topics takes pairs"):
+        _predict(ours, single, kind="classification")
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "labels"),
+    [
+        ("mnli", ("entailment", "neutral", "contradiction"), None),  # in their order
+        ("mrpc", ("LABEL_0", "LABEL_1"), ("0", "1")),
+    ],
+)
+def test_the_kind_of_a_model_of_another_program_may_be_named(
+    vocab_path, tmp_path, kind, names, labels
+):
+    task = dataclasses.replace(
+        tasks.make("pair", "topics"), labels=names, max_length=exported.MAX_LENGTH
+    )
+    model = _foreign(vocab_path, f"{tmp_path}/hf", task)
+    header = "index\tsentence1\tsentence2\tgold_label"
+    if kind == "mrpc":
+        header = "#1 ID\t#1 String\t#2 String\tQuality"
+    labels = labels or names
+    rows = [f"{i}\tthe layer {i}\ta token\t{label}" for i, label in enumerate(labels)]
+    path = tmp_path / "dev_matched.tsv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    lines, metrics = _predict(model, path, kind=kind, labelled=True)
+    assert "accuracy" in metrics and {line[1] for line in lines[1:]} <= {*labels}
+    with pytest.raises(InputError, match=r"topics is classification with the labels"):
+        _predict(model, path, kind="rte" if kind == "mnli" else "mnli")
+
+
+def test_settings_of_a_task_come_back_from_every_format(vocab_path, tmp_path):
+    task = dataclasses.replace(
+        tasks.make("squad2"), max_length=exported.MAX_LENGTH, allow_null=True, null_threshold=-2.5
+    )
+    model = exported.make_bundle(vocab_path, [task], 0)
+    config = dataclasses.replace(model.config, hidden_act="gelu")  # which all can express
+    model = dataclasses.replace(model, config=config)
+    for target in weights.formats.WRITABLE:
+        weights.write(model, f"{tmp_path}/{target}", target)
+        assert tasks.load(weights.read(f"{tmp_path}/{target}").task()) == task

@@ -117,3 +117,22 @@ def test_test_files_are_scored_where_they_have_labels(
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert all(re.search(f"test.tsv is predicted, but not scored: .*{reason}", w) for w in warnings)
     assert len(warnings) == (reason is not None)
+
+
+def test_words_in_json_lines_are_not_columns(tmp_path, tokens):
+    row = '{"tokens": ["the", "layer"], "ner_tags": ["O", "B-X"]}\n'
+    found = _load(tmp_path, tokens, "ner", row * 4, name="data.jsonl")
+    assert found.task.labels == ("B-X", "O")
+
+
+def test_columns_are_not_named_where_files_have_their_own(tmp_path, tokens):
+    with pytest.raises(InputError, match="--columns: the files of sst2 have columns of their own"):
+        _load(tmp_path, tokens, "sst2", "sentence\tlabel\na\t1\n", (("text", "sentence"),))
+
+
+@pytest.mark.parametrize("sizes", [[400, 300, 290, 5, 3, 2], [990, *[1] * 10]])
+def test_dev_is_as_large_as_was_asked_for(tmp_path, tokens, sizes):
+    firsts = [f"layer {group}" for group, size in enumerate(sizes) for _ in range(size)]
+    rows = [f"{first}\tthe token of {i}\t{i % 2}" for i, first in enumerate(firsts)]
+    found = _load(tmp_path, tokens, "pair", "\n".join(["text_a\ttext_b\tlabel", *rows]))
+    assert 50 <= len(found.dev[0].examples) <= 100

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -114,7 +115,7 @@ def test_one_of_several_tasks_is_written(tmp_path):
     model = dataclasses.replace(model, weights=model.weights | more, tasks=tasks)
     with pytest.raises(InputError, match=r"tasks classification, spans; choose with --task="):
         weights.write(model, f"{tmp_path}/out", Format.HUGGINGFACE)
-    weights.write(model, f"{tmp_path}/out", Format.HUGGINGFACE, "spans")
+    weights.write(model.only("spans"), f"{tmp_path}/out", Format.HUGGINGFACE)
     assert json.loads((tmp_path / "out/config.json").read_text())["architectures"] == [
         "BertForQuestionAnswering"
     ]
@@ -223,6 +224,51 @@ def test_the_command_converts(tmp_path):
     done = subprocess.run([*command, f"--output={tmp_path}/ours"], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_another_vocabulary_must_suit_the_case(tmp_path):
+    weights.write(make_bundle(), f"{tmp_path}/ours", Format.BERT_TF)
+    (tmp_path / "cased.txt").write_text("\n".join([*TOKENS[:-1], "Zoo"]) + "\n")
+    command = [sys.executable, "-m", "bert_tf.convert", f"--input={tmp_path}/ours"]
+    command += [f"--output={tmp_path}/out", f"--vocab={tmp_path}/cased.txt"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and "--lower_case=false" in done.stderr
+    command.append("--lower_case=false")
+    subprocess.run(command, check=True)
+    assert not weights.read(f"{tmp_path}/out").resolved_settings()["lower_case"]
+
+
+def test_a_checkpoint_of_a_folder_is_the_model_too(tmp_path):
+    weights.write(make_bundle(), f"{tmp_path}/ours", Format.BERT_TF)
+    run = tmp_path / "ours/runs/lr-0.1-seed-2"
+    run.mkdir(parents=True)
+    shutil.copytree(tmp_path / "ours/checkpoint", run / "kept")
+    for place in ("checkpoint", "runs/lr-0.1-seed-2/kept"):
+        found = weights.read(f"{tmp_path}/ours/{place}")
+        assert_same_weights(found.weights, make_bundle().weights)
+        assert found.vocabulary == TOKENS
+    (tmp_path / "ours/bert_config.json").unlink()
+    with pytest.raises(InputError, match=r"has a checkpoint, but no bert_config\.json"):
+        weights.read(f"{tmp_path}/ours")
+
+
+@pytest.mark.parametrize("target", [Format.BERT_TF, Format.TF1])
+def test_descriptions_of_other_heads_are_named(tmp_path, target):
+    config = dataclasses.replace(CONFIG, hidden_act="gelu")
+    weights.write(make_bundle(config, shape="classification"), f"{tmp_path}/out", target)
+    path = tmp_path / "out/tasks.json"
+    (task,) = json.loads(path.read_text())
+    path.write_text(json.dumps([task | {"labels": ["a", "b"]}]))
+    with pytest.raises(InputError, match=r"has 3 units, but its description, .* 2 labels, 2"):
+        weights.read(f"{tmp_path}/out")
+    path.write_text(json.dumps([task | {"shape": "span", "labels": []}]))
+    with pytest.raises(InputError, match="describes another task|3 units, but its description"):
+        weights.read(f"{tmp_path}/out")
+
+
+def test_a_model_without_a_task_says_what_to_do():
+    with pytest.raises(InputError, match="has no task; fine-tune it for one first"):
+        make_bundle().task("mrpc")
 
 
 # With Hugging Face transformers as the reference.

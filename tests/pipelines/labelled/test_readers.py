@@ -36,7 +36,6 @@ def test_tables_of_three_formats_say_the_same(tmp_path):
         ("a.csv", 'text,label\none,1\n"two,2\nthree,3\n', "line 3: unexpected end .* quotes"),
         ("a.jsonl", "\n", r"a\.jsonl: has no rows"),
         ("a.tsv", "text\tlabel\tlabel\na\tb\tc\n", "line 1: has two columns 'label'; rename"),
-        ("a.csv", "text,label\na,b\n\nc,d\n", "line 3: has too few columns: 1, not 2"),
     ],
 )
 def test_a_damaged_row_is_named(tmp_path, name, text, message):
@@ -55,6 +54,16 @@ def test_a_row_of_empty_cells_is_kept(tmp_path):
     path = write(tmp_path / "a.tsv", "text_a\ttext_b\na\tb\n\t\nc\td\n")
     found = user_files.read_texts(path, Columns({}), pair=True, labelled=False)
     assert [e.text_a for e in found] == ["a", "", "c"]
+
+
+def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
+    for name, cell in (("a.csv", ","), ("a.tsv", "\t")):
+        text = f"text{cell}label\r\r\na{cell}b\r\r\n\r\r\nc{cell}d\r\r\n"
+        rows = tables.read_rows(write(tmp_path / name, text))
+        assert [row.text("text") for row in rows] == ["a", "c"]
+        assert [row.text("label") for row in rows] == ["b", "d"]
+    path = write(tmp_path / "arc.csv", "Who?,a,b,A\n\nWhat?,c,d,B\n")
+    assert [example.label for example in choices.read_keyed(path, [])] == [0, 1]
 
 
 def test_columns_without_names_may_be_several(tmp_path):
@@ -296,6 +305,7 @@ def spans_of(path, **fields):
         ({"answers": ["Ann"], "answer_start": 0}, (Answer("Ann", 0),)),
         ({"answers": ["Ann", "ran"], "answer_start": [0, 4]}, (Answer("Ann", 0), Answer("ran", 4))),
         ({"answers": {"text": ["Ann"], "answer_start": [0]}}, (Answer("Ann", 0),)),
+        ({"answers": [{"text": "Ann", "answer_start": 0}]}, (Answer("Ann", 0),)),
         ({"answers": {"text": "Ann", "answer_start": "0"}}, (Answer("Ann", 0),)),
         ({"answers": {"text": [], "answer_start": []}}, ()),
         ({"answers": [""], "answer_start": [""]}, ()),
