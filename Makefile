@@ -41,7 +41,8 @@ PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 PYTHON ?= python3
 VENV := .venv
-RUN := TF_CPP_MIN_LOG_LEVEL=2 $(VENV)/bin/python
+# `exec`, so that a signal that make passes on arrives.
+RUN := exec env TF_CPP_MIN_LOG_LEVEL=2 $(VENV)/bin/python
 READY := $(VENV)/.ready
 BUILTIN := $(TFRECORDS)/builtin_corpus.txt
 TEXT := $(if $(CORPUS),$(CORPUS),$(BUILTIN))

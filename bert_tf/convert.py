@@ -39,7 +39,7 @@ def main() -> None:
         )
     model = weights.read(_INPUT.value)
     if _VOCAB.value:
-        model = dataclasses.replace(model, vocabulary=tuple(vocabulary.load(_VOCAB.value)))
+        model = dataclasses.replace(model, vocabulary=_vocabulary(model))
     if _TASK.value:
         model = model.only(_TASK.value)
     if _KIND.value:
@@ -48,6 +48,21 @@ def main() -> None:
     weights.write(model, _OUTPUT.value, formats.Format(_FORMAT.value))
     names = ", ".join(task["name"] for task in model.tasks) or "none"
     print(f"{_OUTPUT.value}: written as {_FORMAT.value}; heads of tasks: {names}")
+
+
+def _vocabulary(model: weights.Bundle) -> tuple[str, ...]:
+    """The vocabulary to take in place of the model's.
+
+    Raises:
+      InputError: it is not as long as that one.
+    """
+    tokens = tuple(vocabulary.load(_VOCAB.value))
+    if model.vocabulary and len(tokens) != len(model.vocabulary):
+        raise InputError(
+            f"{_VOCAB.value}: has {len(tokens)} tokens, the model's own vocabulary "
+            f"{len(model.vocabulary)}; another one may rename tokens, but not renumber them."
+        )
+    return tokens
 
 
 def _tokenizer_settings(model: weights.Bundle) -> dict[str, bool] | None:

@@ -53,6 +53,7 @@ _DEV_SHARE = flags.DEFINE_float("dev_share", 0.1, "Of the training data, without
 _EVALUATIONS = flags.DEFINE_integer("evaluations", 1, "On dev, in each epoch.")
 _PATIENCE = flags.DEFINE_integer("patience", 0, "Evaluations without gain to stop after; 0: never.")
 _SELECT = flags.DEFINE_enum_class("select", Selection.BEST, Selection, "Which weights to keep.")
+_KEEP_RUNS = flags.DEFINE_bool("keep_runs", False, "Keep the weights of the other runs too.")
 _TENSORBOARD = flags.DEFINE_bool("tensorboard", True, "Write TensorBoard summaries.")
 
 
@@ -60,9 +61,10 @@ def _requests() -> tuple[TaskRequest, ...]:
     if not any(_TASK.value):
         raise InputError(f"no task was named; use TASK= (--task), one of {', '.join(KINDS)}.")
     entries = [entry.rpartition("=") for entry in _TASK.value]
-    if _DATA.value and len(_DATA.value) != len(entries):
+    places = _DATA.value if len(entries) > 1 else [",".join(_DATA.value)]  # a comma in a path
+    if len(places) not in (0, len(entries)):
         raise InputError(
-            f"--task names {len(entries)} tasks, --data {len(_DATA.value)} places; give as many."
+            f"--task names {len(entries)} tasks, --data {len(places)} places; give as many."
         )
     named = ((flag.name, flag.value) for flag in (_TRAIN, _DEV, _TEST))
     files = tuple((name, value) for name, value in named if value)
@@ -76,7 +78,7 @@ def _requests() -> tuple[TaskRequest, ...]:
                 f"--task: {name!r} is no name of a task; use letters, digits, '.', '_' and '-'."
             )
     columns = tuple(commands.pairs(_COLUMNS.value, "--columns").items())
-    places = _DATA.value or [None] * len(entries)
+    places = [place or None for place in places] or [None] * len(entries)
     return tuple(
         TaskRequest(kind, name or kind, place, files, columns)
         for (name, _, kind), place in zip(entries, places, strict=True)
@@ -116,6 +118,7 @@ def main() -> None:
         evaluations=_EVALUATIONS.value,
         patience=_PATIENCE.value,
         selection=_SELECT.value,
+        keep_runs=_KEEP_RUNS.value,
         **device_flags.values(),
     )
     name = JOINT.join(request.name for request in requests)
@@ -127,7 +130,7 @@ def main() -> None:
         sys.exit(128 + stop.signal_number)
     if report:
         print(task_report.summary(report))
-        print(f"\n{output}: checkpoint, tasks.json, predictions, mistakes, picture, report.json")
+        print(f"\n{output}: the model, report.json, and what it says of dev and test files")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from bert_tf.finetuning_run import Run, Setup
 from bert_tf.finetuning_settings import FineTuningSettings
 from bert_tf.task_data import TaskData, load
 from bert_tf.weights import Bundle, own
+from pipelines import files
 from pipelines.errors import InputError
 from pipelines.tokenizer import BertTokenizer
 
@@ -53,28 +54,37 @@ def finetune(
     settings = dataclasses.replace(
         settings, precision=run_folder.resolve_precision(settings.precision, output)
     )
-    identity = _identity(settings, config, bundle, tokenizer, data)
-    finished = run_folder.open_run(output, identity, write=distribution.is_chief(strategy))
-    if finished is not None:
-        logging.info("%s is complete; nothing to do.", output)
-        return finished
     setup = Setup(settings, config, bundle, data, strategy, output, tensorboard)
-    results = []
+    chief = distribution.is_chief(strategy)
+    with run_folder.held(output, write=chief):
+        finished = run_folder.open_run(output, _identity(setup, tokenizer), write=chief)
+        if finished is not None:
+            logging.info("%s is complete; nothing to do.", output)
+            return finished
+        return _train(setup, start_time)
+
+
+def _train(setup: Setup, start_time: float) -> dict[str, Any]:
+    """Trains all runs and keeps the best one; returns the report."""
+    settings, results = setup.settings, []
     run_time = -time.perf_counter()
     for rate in settings.learning_rates:
         run = Run(setup, rate)
         results += [run.go(seed) for seed in settings.seeds]
     run_time += time.perf_counter()
-    if not distribution.is_chief(strategy):
+    if not distribution.is_chief(setup.strategy):
         return {}
     chosen = _choose(results)
     test_metrics = _keep(setup, chosen, run)
-    report = _report(settings, results, chosen, data) | {"test_metrics": test_metrics}
+    report = _report(settings, results, chosen, setup.data) | {"test_metrics": test_metrics}
     # Runs count with what earlier processes gave to them, all else with this one's time.
     around = time.perf_counter() - start_time - run_time
     report["seconds"] = around + sum(result["seconds"] for result in results)
     report = run_folder.as_json(report)
-    run_folder.write_report(output, report)
+    run_folder.write_report(setup.output, report)
+    if not settings.keep_runs:
+        for result in results:
+            files.remove_tree(setup.kept_folder(result["learning_rate"], result["seed"]))
     return report
 
 
@@ -106,22 +116,16 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
     )
 
 
-def _identity(
-    settings: FineTuningSettings,
-    config: BertConfig,
-    bundle: Bundle,
-    tokenizer: BertTokenizer,
-    data: list[TaskData],
-) -> dict[str, Any]:
+def _identity(setup: Setup, tokenizer: BertTokenizer) -> dict[str, Any]:
     """What must be the same for a run to be gone on with: all that decides the weights."""
-    values = dataclasses.asdict(settings)
-    for name in ("tasks", "init", "strategy", "compilation"):
+    values = dataclasses.asdict(setup.settings)
+    for name in ("tasks", "init", "strategy", "compilation", "keep_runs"):
         del values[name]
     values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
     return {
         "settings": values,
-        "config": config.to_dict(),
-        "init_sha256": bundle.sha256(),
+        "config": setup.config.to_dict(),
+        "init_sha256": setup.bundle.sha256(),
         "vocabulary_sha256": tokenizer.sha256,
         "tokenizer": tokenizer.settings,
         "tasks": [
@@ -131,7 +135,7 @@ def _identity(
                 "columns": dict(request.columns),
                 "inputs": item.inputs,
             }
-            for request, item in zip(settings.tasks, data, strict=True)
+            for request, item in zip(setup.settings.tasks, setup.data, strict=True)
         ],
     }
 
@@ -171,19 +175,23 @@ def _keep(setup: Setup, chosen: dict[str, Any], run: Run) -> dict[str, dict[str,
     Returns:
       The metrics of test data that has labels, by task.
     """
-    folder = setup.run_folder(chosen["learning_rate"], chosen["seed"])
-    arrays = checkpoints.read_arrays(f"{folder}/kept", checkpoints.MODEL_PREFIX)
+    folder = setup.kept_folder(chosen["learning_rate"], chosen["seed"])
+    arrays = checkpoints.read_arrays(folder, checkpoints.MODEL_PREFIX)
     found = {k.removeprefix(checkpoints.MODEL_PREFIX): v for k, v in arrays.items()}
     tasks, scores = [], {}
-    for item, predictor in zip(setup.data, run.predictors_of(found), strict=True):
+    requests = setup.settings.tasks
+    predictors = run.predictors_of(found)
+    for item, predictor, request in zip(setup.data, predictors, requests, strict=True):
         place = setup.output if len(setup.data) == 1 else f"{setup.output}/{item.task.name}"
         task, scores[item.task.name] = task_report.write_task(item, predictor, place)
-        tasks.append(task)
+        # Files to predict for have columns of the same names.
+        named = {"columns": dict(request.columns)} if request.columns else {}
+        tasks.append(task.describe() | named)
     model = dataclasses.replace(
         setup.bundle,
         config=setup.config,
         weights=found,
-        tasks=tuple(task.describe() for task in tasks),
+        tasks=tuple(tasks),
     )
     own.write(model, setup.output)
     return scores

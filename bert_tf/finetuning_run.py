@@ -31,7 +31,6 @@ from bert_tf.weights.bundle import HEADS, POOLER
 from pipelines import files
 from pipelines.errors import InputError
 
-_KEPT = "kept"  # the weights that a run is about
 _RESULT = "result.json"
 _LOG_EVERY = 20  # steps
 _SAVE_EVERY = 1000  # steps; every evaluation saves besides
@@ -52,6 +51,10 @@ class Setup:
     def run_folder(self, rate: float, seed: int) -> str:
         """The folder of a run."""
         return f"{self.output}/runs/lr-{rate:g}-seed-{seed}"
+
+    def kept_folder(self, rate: float, seed: int) -> str:
+        """The folder of the weights that a run is about."""
+        return f"{self.run_folder(rate, seed)}/kept"
 
 
 class Run:
@@ -155,7 +158,7 @@ class Run:
         finally:
             course.display.close()
         if not diverged and (not scored or self.setup.settings.selection is Selection.LAST):
-            self.keep(folder)
+            self.keep(seed)
         result = {
             "learning_rate": self.rate,
             "seed": seed,
@@ -250,12 +253,12 @@ class Run:
                 metrics |= {f"{prefix}{name}": value for name, value in found.items()}
         return sum(mains) / len(mains), metrics
 
-    def keep(self, folder: str) -> None:
+    def keep(self, seed: int) -> None:
         """Writes the weights of this moment as those that the run is about."""
         if distribution.is_chief(self.setup.strategy):
             prefix = checkpoints.MODEL_PREFIX
             arrays = {f"{prefix}{v.path}": v.numpy() for v in self.model.variables}
-            checkpoints.write_arrays(f"{folder}/{_KEPT}", arrays)
+            checkpoints.write_arrays(self.setup.kept_folder(self.rate, seed), arrays)
 
 
 class _Course:
@@ -271,7 +274,7 @@ class _Course:
 
     def __init__(self, run: Run, folder: str, seed: int, start: int, begin: float):
         chief = distribution.is_chief(run.setup.strategy)
-        self._run, self._folder = run, folder
+        self._run, self._seed = run, seed
         kind = progress.FineTuningPoint
         self._history = progress.History(f"{folder}/history.jsonl", kind, start, chief)
         self._begin = begin - self._history.seconds
@@ -305,7 +308,7 @@ class _Course:
         score, metrics = self._run.evaluate()
         self.display.scalars(done, {f"dev/{name}": value for name, value in metrics.items()})
         if self.scores.add(done, score, metrics):
-            self._run.keep(self._folder)
+            self._run.keep(self._seed)
         self._lap = time.perf_counter()  # what was done here is not training
         return self.scores.enough
 

@@ -53,6 +53,7 @@ class FineTuningSettings:
     evaluations: int = 1  # on dev, in each epoch
     patience: int = 0  # evaluations without a better score after which a run ends; 0: never
     selection: Selection = Selection.BEST
+    keep_runs: bool = False  # keep the weights of all runs, not of the best one only
     accumulation: int = 1  # parts of a batch whose gradients are summed
     precision: str = "auto"  # float32, mixed_bfloat16, or auto
     strategy: StrategyName = StrategyName.AUTO

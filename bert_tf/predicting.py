@@ -20,7 +20,8 @@ from pipelines.errors import InputError
 from pipelines.labelled.examples import TextExample
 from pipelines.labelled.user_files import Columns
 
-_Predict = Callable[[Sequence[Any]], list[Any]]
+# A task, names of columns that its files had, and what predicts with it.
+_Opened = tuple[Task, Mapping[str, str], Callable[[Sequence[Any]], list[Any]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,14 +63,12 @@ def predict_file(
       InputError: the model has no such task, or the file is bad.
     """
     exported = _is_export(model)
-    task, predict = (
+    task, usual, predict = (
         _open_export(model, task_name) if exported else _open(model, task_name, request.kind)
     )
     reading = _reading(task, request.kind)
     split = request.split or _split_of(request.path, reading)
-    columns = Columns(dict(request.columns))
-    examples = task_data.read(reading, request.path, split, columns, {}, request.labelled)
-    reading.check(examples)
+    examples = _read(reading, request, split, usual)
     _check_pairs(task, examples)
     predictions = predict(examples)
     output = output or f"{'' if exported else f'{model}/'}predictions/{task.name}"
@@ -78,6 +77,27 @@ def predict_file(
         files.write_text(f"{output}/{name}", text)
         written.append(f"{output}/{name}")
     return written, reading.metrics(examples, predictions) if request.labelled else {}
+
+
+def _read(task: Task, request: Request, split: str, usual: Mapping[str, str]) -> Sequence[Any]:
+    """The examples of the file; what is wrong with some of them is logged.
+
+    Raises:
+      InputError: it is bad, or of another layout than the task's files.
+    """
+    try:
+        columns = Columns(request.columns, usual)
+        examples = task_data.read(task, request.path, split, columns, {}, request.labelled)
+    except InputError as error:
+        if task.source.named_columns or request.kind:
+            raise
+        raise InputError(
+            f"{error} If the file is not laid out as those of {task.kind}, name what it is with "
+            f"KIND={task.shape} (--kind)."
+        ) from error
+    task.check(examples)
+    task_data.count_problems(task, examples, split, {})
+    return examples
 
 
 def _check_pairs(task: Task, examples: Sequence[Any]) -> None:
@@ -99,15 +119,15 @@ def _is_export(path: str) -> bool:
     return bool(saved_model.versions(path)) or files.gfile.exists(f"{path}/{saved_model.MANIFEST}")
 
 
-def _open_export(path: str, task_name: str | None) -> tuple[Task, _Predict]:
-    """A task of an export, and what predicts with it."""
+def _open_export(path: str, task_name: str | None) -> _Opened:
+    """A task of an export."""
     predictor = Predictor(path)
     task = predictor.task(task_name)
-    return task, lambda examples: predictor.predict(task, examples, _progress)
+    return task, {}, lambda examples: predictor.predict(task, examples, _progress)
 
 
-def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _Predict]:
-    """A task of a fine-tuned model, and what predicts with it."""
+def _open(folder: str, task_name: str | None, kind: str | None) -> _Opened:
+    """A task of a fine-tuned model."""
     bundle = weights.read(folder)
     description = bundle.task(task_name)
     if kind and "kind" not in description:
@@ -126,7 +146,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
         features = task.features(examples, bundle.tokenizer())
         return task.predict(examples, features, predictor(features))
 
-    return task, predict
+    return task, description.get("columns", {}), predict
 
 
 def _progress(items: Iterable[Any]) -> Any:

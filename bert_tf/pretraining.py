@@ -68,18 +68,17 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     settings = dataclasses.replace(
         settings, precision=run_folder.resolve_precision(settings.precision, output)
     )
-    finished = run_folder.open_run(
-        output,
-        pretraining_data.run_identity(settings, data, config),
-        write=distribution.is_chief(strategy),
-    )
-    if finished is not None:
-        logging.info("%s is complete; nothing to do.", output)
-        return finished
+    identity = pretraining_data.run_identity(settings, data, config)
+    chief = distribution.is_chief(strategy)
     try:
-        run = _Run(settings, output, options, data, config, strategy)
-        run.train()
-        return run.finish(start_time)
+        with run_folder.held(output, write=chief):
+            finished = run_folder.open_run(output, identity, write=chief)
+            if finished is not None:
+                logging.info("%s is complete; nothing to do.", output)
+                return finished
+            run = _Run(settings, output, options, data, config, strategy)
+            run.train()
+            return run.finish(start_time)
     except tf.errors.DataLossError as error:
         paths = [
             path

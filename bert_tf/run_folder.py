@@ -1,7 +1,11 @@
 """The folder of a run: which run it is of, whether that is finished, and how its report is kept."""
 
+import contextlib
+import fcntl
 import io
 import math
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import matplotlib.figure
@@ -12,6 +16,42 @@ from pipelines.errors import InputError
 
 _IDENTITY = "run.json"
 _REPORT = "report.json"
+
+
+@contextlib.contextmanager
+def held(output: str, write: bool) -> Iterator[None]:
+    """Keeps other processes from training in a folder, which is made if it is not there.
+
+    It works where files can be locked: on local disks, not on buckets.
+
+    Args:
+      output: the folder.
+      write: whether this process writes there.
+
+    Raises:
+      InputError: the folder is a file, or another process trains there.
+    """
+    if not write or "://" in output:
+        yield
+        return
+    if os.path.exists(output) and not os.path.isdir(output):
+        raise InputError(f"{output}: is a file; name a folder to write to (OUT=).")
+    files.gfile.makedirs(output)
+    folder = os.open(output, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(folder)
+        raise InputError(
+            f"{output}: another process is training there; wait for it, or name another folder "
+            "(OUT=)."
+        ) from error
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(folder)
 
 
 def open_run(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def load(
     for name, examples in parts.items():
         task.check(examples)
         if name != "train":  # scored all the same, as the official scripts do
-            _count(notes, f"{name} examples with a problem", _problems(task, examples))
+            count_problems(task, examples, name, notes)
     inputs = {split: files.sha256(path) for split, path in paths.items()}
     made = {
         name: Split(name, examples, make_features(task, name, examples, tokenizer, inputs, cache))
@@ -158,6 +159,11 @@ def _read_test(
         except InputError as error:
             logging.warning("%s is predicted, but not scored: %s", path, error)
     return read(task, path, split, columns, notes, labelled=False)
+
+
+def count_problems(task: Task, examples: Sequence[Any], split: str, notes: dict[str, int]) -> None:
+    """Counts in `notes` the examples that could not be learned from, and logs the first ones."""
+    _count(notes, f"{split} examples with a problem", _problems(task, examples))
 
 
 def _label(example: Any) -> Any:
@@ -251,7 +257,7 @@ def _learnable(task: Task, examples: list[Any], notes: dict[str, int]) -> list[A
     return kept
 
 
-def _problems(task: Task, examples: list[Any]) -> list[str]:
+def _problems(task: Task, examples: Sequence[Any]) -> list[str]:
     """What makes examples unfit to learn from, with their places."""
     found = ((example.place, task.problem(example)) for example in examples)
     return [f"{place}: {problem}" for place, problem in found if problem]

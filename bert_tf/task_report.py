@@ -46,7 +46,9 @@ def write_task(data: TaskData, predictor: Predictor, folder: str) -> tuple[Task,
 def summary(report: dict[str, Any]) -> str:
     """The report as a few lines of text."""
     seeds = report["metrics"]["by_seed"]
-    lines = [f"{'metric':32} {'median':>8}" + "".join(f"{f'seed {s}':>10}" for s in seeds)]
+    lines = ["There was no dev data to score with."]
+    if report["metrics"]["median"]:
+        lines = [f"{'metric':32} {'median':>8}" + "".join(f"{f'seed {s}':>10}" for s in seeds)]
     for name, median in report["metrics"]["median"].items():
         each = "".join(f"{metrics[name]:10.4f}" for metrics in seeds.values())
         lines.append(f"{name:32} {median:8.4f}{each}")

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from absl import app, logging
+from absl import app, flags, logging
 
 from pipelines.errors import InputError
 
@@ -16,9 +16,9 @@ def run(main: Callable[[], None]) -> None:
     """Parses flags, runs `main` and turns an InputError into one line and exit status 2."""
 
     def guarded(argv: list[str]) -> None:
-        if len(argv) > 1:
-            raise app.UsageError(f"unexpected argument: {argv[1]}")
         try:
+            if len(argv) > 1:
+                raise InputError(f"unexpected argument: {argv[1]} (--help lists the flags)")
             main()
         except InputError as error:
             print(f"error: {error}", file=sys.stderr)
@@ -30,7 +30,16 @@ def run(main: Callable[[], None]) -> None:
     logging.set_verbosity(logging.INFO)
     # TensorFlow reports how long each checkpoint took, in the midst of progress bars.
     logging.get_absl_logger().addFilter(lambda record: record.module != "functional_saver")
-    app.run(guarded)
+    app.run(guarded, flags_parser=_parse)
+
+
+def _parse(argv: list[str]) -> list[str]:
+    """Parses flags; a bad one is one line and exit status 2, as other bad input."""
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        print(f"error: {error} (--help lists the flags)", file=sys.stderr)
+        sys.exit(BAD_INPUT)
 
 
 def pairs(entries: list[str], flag: str) -> dict[str, str]:

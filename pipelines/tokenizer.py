@@ -60,7 +60,9 @@ class BertTokenizer(tf.Module):
         self.vocabulary = tuple(tokens)
         if strip_accents is None:
             strip_accents = lower_case
-        self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(tokens))
+        # White space is no piece of a text, even where it is a token; control characters never are.
+        pieces = [token if token.strip() else f"\x01{index}" for index, token in enumerate(tokens)]
+        self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(pieces))
         self._max_characters = max_characters_per_word
         ids = {token: index for index, token in enumerate(tokens)}
         self.pad_id = ids["[PAD]"]
@@ -70,7 +72,7 @@ class BertTokenizer(tf.Module):
         self.mask_id = ids["[MASK]"]
         self.is_suffix = tuple(token.startswith("##") for token in tokens)
         self._wordpiece = tf_text.FastBertTokenizer(
-            list(tokens),
+            pieces,
             token_out_type=tf.int32,
             max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
             lower_case_nfd_strip_accents=False,

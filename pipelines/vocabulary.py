@@ -26,7 +26,8 @@ def load(path: str) -> list[str]:
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    tokens = [line.strip() for line in lines]
+    # Google's Chinese vocabulary has a line separator (U+2028) for a token, which no text gives.
+    tokens = [line.strip() or line.strip(" \t\r") for line in lines]
     check(tokens, path)
     return tokens
 

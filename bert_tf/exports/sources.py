@@ -123,6 +123,8 @@ def _all_there() -> list[str]:
 
 def _parse(entry: str) -> tuple[str, str]:
     name, separator, folder = entry.partition("=")
+    if separator and not (name and folder):
+        raise InputError(f"{entry!r} names no {'folder' if name else 'task'}; write task=folder.")
     if separator:
         return name, folder.rstrip("/")
     known = f"{_FINETUNED}/{name}"

@@ -16,6 +16,7 @@ import matplotlib.figure
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import fonts
 from bert_tf.signatures import Serving
 from pipelines.labelled import batches
 from pipelines.labelled.features import Features, pad
@@ -260,17 +261,28 @@ def table(rows: Iterable[Sequence[str]], separator: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Names with commas between them, the first ones of many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if names[most:] else "")
+
+
 def shorten(text: str, limit: int = 300) -> str:
     """A text, cut if it is long, for reports."""
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def draw_matrix(axes: Any, matrix: np.ndarray, labels: Sequence[str]) -> None:
-    """Draws a confusion matrix [true, predicted]; cells show counts where there are few labels."""
+    """Draws a confusion matrix [true, predicted]; cells show counts where there are few labels.
+
+    Labels in a script that no installed font has are shown by their numbers.
+    """
     share = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(labels)), labels, rotation=90 if len(labels) > 4 else 0)
-    axes.set_yticks(range(len(labels)), labels)
+    families = fonts.covering("".join(labels))
+    names = list(labels) if families else list(map(str, range(len(labels))))
+    style = {"fontfamily": families} if families else {}
+    axes.set_xticks(range(len(names)), names, rotation=90 if len(names) > 4 else 0, **style)
+    axes.set_yticks(range(len(names)), names, **style)
     axes.set_xlabel("predicted")
     axes.set_ylabel("true")
     if len(labels) <= 20:

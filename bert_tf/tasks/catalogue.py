@@ -10,7 +10,7 @@ from bert_tf.tasks.classification import Classification, Regression
 from bert_tf.tasks.spans import Spans
 from bert_tf.tasks.tagging import Tagging
 from pipelines.errors import InputError
-from pipelines.labelled import choices, columns, glue, squad, user_files
+from pipelines.labelled import choices, columns, glue, squad, tables, user_files
 from pipelines.labelled.user_files import Columns
 
 _TABLES = (".jsonl", ".csv", ".tsv", ".json", ".txt")
@@ -199,13 +199,13 @@ def _texts_or_pairs(path: str, names: Columns, labelled: bool) -> list[Any]:
 
 
 def _words(path: str, names: Columns, labelled: bool) -> list[Any]:
-    if path.endswith((".jsonl", ".json", ".tsv", ".csv")):
+    if tables.ending(path) in (".jsonl", ".json", ".tsv", ".csv"):
         return user_files.read_words(path, names, labelled)
     return columns.read(path, labelled)
 
 
 def _spans(path: str, names: Columns, labelled: bool) -> list[Any]:
-    if path.endswith(".json"):
+    if squad.is_squad(path):
         return squad.read(path)
     return user_files.read_spans(path, names, labelled)
 
@@ -227,9 +227,9 @@ def _squad(version: int, allow_null: bool) -> Callable[[str, str], Task]:
 def _read_choices(
     path: str, split: str, labelled: bool, names: Columns, skipped: list[str]
 ) -> list[Any]:
-    if path.endswith(".csv") and choices.is_swag(path):
+    if tables.ending(path) == ".csv" and choices.is_swag(path):
         return choices.read_swag(path)
-    if path.endswith(".csv") and not names.chosen and choices.is_keyed(path):
+    if tables.ending(path) == ".csv" and not names.chosen and choices.is_keyed(path):
         return choices.read_keyed(path, skipped)
     return user_files.read_choices(path, names, labelled)
 
@@ -258,7 +258,7 @@ KINDS: dict[str, Callable[[str, str], Task]] = {
     "squad1": _squad(1, allow_null=False),
     "squad2": _squad(2, allow_null=True),
     "ner": lambda name, kind: Tagging(name, kind, _NER),
-    "pos": lambda name, kind: Tagging(name, kind, _NER),
+    "pos": lambda name, kind: Tagging(name, kind, _NER, tag_set=columns.UPOS),
     "swag": lambda name, kind: Choice(name, kind, _CHOICES),
     "classification": lambda name, kind: Classification(name, kind, _table_source(_texts_or_pairs)),
     "pair": lambda name, kind: Classification(name, kind, _table_source(_pairs), pair=True),

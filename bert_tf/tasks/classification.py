@@ -121,8 +121,8 @@ class Classification(_TextTask[ClassPrediction]):
             if example.label is not None and self.labels and example.label not in self.labels:
                 raise InputError(
                     f"{example.place}: the label {example.label!r} does not occur in the training "
-                    f"data, which has {', '.join(map(repr, self.labels[:10]))}. Mend the file, or "
-                    "add such examples to the training data."
+                    f"data, which has {base.listed(list(map(repr, self.labels)))}. Mend the file, "
+                    "or add such examples to the training data."
                 )
 
     def features(self, examples: Sequence[TextExample], tokenizer: BertTokenizer) -> Features:

@@ -42,9 +42,12 @@ class Tagging(Task[WordsExample, TagsPrediction]):
     Attributes:
       document_context: whether the sentences round a sentence fill up its
         sequence, as far as its document reaches.
+      tag_set: all tags that there are, if training has none besides; they are
+        labels then, though training may lack some.
     """
 
     document_context: bool = False
+    tag_set: tuple[str, ...] = ()
     shape: str = dataclasses.field(default="tagging", init=False)
     per_token: bool = dataclasses.field(default=True, init=False)
 
@@ -65,26 +68,30 @@ class Tagging(Task[WordsExample, TagsPrediction]):
 
     def fit(self, examples: Sequence[WordsExample]) -> Self:
         """Finds the tags, sorted."""
-        tags = tuple(sorted({tag for example in examples for tag in example.tags}))
+        tags = {tag for example in examples for tag in example.tags}
         if len(tags) < 2:
             raise InputError(
-                f"{base.file_of(examples[0].place)}: all words have the tag {tags[0]!r}; there is "
-                "nothing to learn from one class."
+                f"{base.file_of(examples[0].place)}: all words have the tag {min(tags)!r}; there "
+                "is nothing to learn from one class."
             )
-        return dataclasses.replace(self, labels=tags)
+        if tags <= set(self.tag_set):
+            tags = set(self.tag_set)
+        return dataclasses.replace(self, labels=tuple(sorted(tags)))
+
+    def problem(self, example: WordsExample) -> str | None:
+        """A sentence without words."""
+        return None if example.words else "the sentence has no words"
 
     def check(self, examples: Sequence[WordsExample]) -> None:
-        """Checks for empty sentences, and for unknown tags."""
+        """Checks for unknown tags."""
         known = set(self.labels)
         for example in examples:
-            if not example.words:
-                raise InputError(f"{example.place}: the sentence has no words.")
             for word, tag in zip(example.words, example.tags or (), strict=False):
                 if known and tag not in known:
                     raise InputError(
                         f"{example.place}: the tag {tag!r} of {word!r} does not occur in the "
-                        f"training data, which has {', '.join(self.labels[:10])}. Mend the file, "
-                        "or add such examples to the training data."
+                        f"training data, which has {base.listed(self.labels)}. Mend the file, or "
+                        "add such examples to the training data."
                     )
 
     def describe(self) -> dict:
@@ -125,13 +132,16 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             columns["labels"] = _ragged(
                 [np.array([index[examples[r.example].tags[w]] for w in r.words]) for r in rows]
             )
-        return Features(columns, {"sentences longer than the window": len(rows) - len(examples)})
+        longer = len(rows) - sum(bool(example.words) for example in examples)
+        return Features(columns, {"sentences longer than the window": longer})
 
     def _rows(self, examples: Sequence[WordsExample], tokens: list[np.ndarray]) -> list[_Row]:
         limit = self.max_length - 2
         rows, first_word = [], 0
         for index, example in enumerate(examples):
             own = tokens[first_word : first_word + len(example.words)]
+            if not own:
+                continue
             for words in _cut([len(token) for token in own], limit):
                 joined = np.concatenate([own[word] for word in words])[:limit]
                 starts = np.cumsum([0, *(len(own[word]) for word in words[:-1])])
@@ -208,8 +218,9 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             index = int(features["example"].values[row])
             parts[index].append(base.softmax(scores[features["firsts"].row(row)]))
         found = []
+        nothing = np.zeros((0, len(self.labels)), np.float32)
         for rows in parts:
-            shares = np.concatenate(rows)
+            shares = np.concatenate([nothing, *rows])
             best = shares.argmax(-1)
             tags = tuple(self.labels[tag] for tag in best)
             found.append(TagsPrediction(tags, shares.max(-1)))

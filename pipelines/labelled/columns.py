@@ -7,8 +7,12 @@ from pipelines.errors import InputError
 from pipelines.labelled import tables
 from pipelines.labelled.examples import WordsExample
 
+# The tags of Universal Dependencies.
+UPOS = tuple(
+    "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
+)
 _DOCUMENT = "-DOCSTART-"
-_UPOS = 3  # column of CoNLL-U
+_TAG = 3  # column of CoNLL-U
 _FORM = 1
 _CONLLU_COLUMNS = 10
 
@@ -27,7 +31,7 @@ def read(path: str, labelled: bool = True) -> list[WordsExample]:
     Raises:
       InputError: a line has too few columns; it is named.
     """
-    lines = _conllu_lines if path.endswith(".conllu") else _plain_lines
+    lines = _conllu_lines if tables.ending(path) == ".conllu" else _plain_lines
     found: list[WordsExample] = []
     words: list[str] = []
     tags: list[str] = []
@@ -92,4 +96,4 @@ def _conllu_lines(path: str, labelled: bool) -> Iterator[tuple[int, tuple[str, s
                 )
             # Tokens of several words (1-2) and empty ones (1.1) carry no tag of their own.
             if cells[0].isdigit():
-                yield number, (cells[_FORM], cells[_UPOS])
+                yield number, (cells[_FORM], cells[_TAG])

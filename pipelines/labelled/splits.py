@@ -13,7 +13,8 @@ def find(
 
     Args:
       data: a folder, or one file, which becomes the split "all".
-      patterns: patterns of names by split; the first that matches a file counts.
+      patterns: patterns of names by split; the first that matches a file counts,
+        be it plain or gzipped (.gz).
       folder: a folder within `data` that is looked in too.
 
     Returns:
@@ -32,7 +33,8 @@ def find(
     found = {}
     for split, names in patterns.items():
         for name in names:
-            matches = sorted(files.gfile.glob(f"{data}/{name}"))
+            path = f"{data}/{name}"
+            matches = sorted(files.gfile.glob(path) or files.gfile.glob(f"{path}.gz"))
             if len(matches) > 1:
                 raise InputError(
                     f"{data}: {' and '.join(matches[:2])} could both be the {split} file; leave "

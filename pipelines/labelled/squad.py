@@ -1,11 +1,20 @@
 """SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018) in their JSON files."""
 
 import json
+import re
 from typing import Any
 
 from pipelines.errors import InputError
 from pipelines.labelled import tables
 from pipelines.labelled.examples import Answer, SpanExample
+
+# Where a file of SQuAD begins: an object whose first list is that of the articles.
+_OBJECT = re.compile(r'\s*\{[^{[]*"data"\s*:\s*\[')
+
+
+def is_squad(path: str) -> bool:
+    """Whether a file is one JSON object with articles, as SQuAD's are, and no table or lines."""
+    return tables.ending(path) == ".json" and bool(_OBJECT.match(tables.read_text(path)))
 
 
 def read(path: str) -> list[SpanExample]:

@@ -1,14 +1,19 @@
 """Rows of TSV, CSV and JSON Lines files, each with its place."""
 
 import csv
+import gzip
 import io
 import json
+import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines import files
 from pipelines.errors import InputError
+
+_GZIP = ".gz"
 
 
 class Row(NamedTuple):
@@ -68,14 +73,24 @@ def without_empty_end(cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(cells[: max((end for end, cell in enumerate(cells, 1) if cell), default=0)])
 
 
+def ending(path: str) -> str:
+    """What the name of a file ends with, such as ".csv", also of "A.CSV" and "a.csv.gz"."""
+    return os.path.splitext(path.lower().removesuffix(_GZIP))[1]
+
+
 def read_text(path: str) -> str:
-    """Reads a UTF-8 file, without a byte order mark.
+    """Reads a UTF-8 file, plain or gzipped, without a byte order mark.
 
     Raises:
-      InputError: it is missing, or not UTF-8; the line is named.
+      InputError: it is missing, damaged, or not UTF-8; the line is named.
     """
     with files.open_binary(path) as file:
         data = file.read()
+    try:
+        if path.lower().endswith(_GZIP):
+            data = gzip.decompress(data)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path}: the gzip data is cut off or damaged ({error}).") from error
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -89,12 +104,13 @@ def read_rows(
     """Reads all rows of a file.
 
     Tab-separated files are read as they are, without quoting (GLUE's way);
-    comma-separated ones with quoting; JSON Lines one object a line. A blank
+    comma-separated ones with quoting; JSON Lines one object a line, or one list
+    of objects. A blank
     line is a row where a table has one column, but for those before the header
     and at the end; of others it is left out.
 
     Args:
-      path: a .tsv, .txt (both tab-separated), .csv or .jsonl (.json) file.
+      path: a .tsv, .txt (both tab-separated), .csv or .jsonl (.json) file, also gzipped.
       columns: names of the columns of a file without a header.
       skipped: gets a line for each row of another number of columns, which is
         left out; None: such a row is an error.
@@ -104,10 +120,10 @@ def read_rows(
         not JSON, or two columns have one name.
     """
     text = read_text(path)
-    if path.endswith((".jsonl", ".json")):
+    if ending(path) in (".jsonl", ".json"):
         rows = list(_json_rows(text, path))
     else:
-        cells = _csv_cells(text, path) if path.endswith(".csv") else _tsv_cells(text)
+        cells = _csv_cells(text, path) if ending(path) == ".csv" else _tsv_cells(text)
         rows = list(_table_rows(_without_blank_end(cells), path, columns, skipped))
     if not rows:
         raise InputError(f"{path}: has no rows.")
@@ -202,22 +218,37 @@ def _as_text(value: Any, place: str, name: str) -> str:
     """A value of a table or of JSON as a text.
 
     Raises:
-      InputError: it is neither a text nor a number.
+      InputError: it is neither a text, nor a number, nor true or false.
     """
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
+    if not isinstance(value, str | int | float):
         raise InputError(f"{place}: {name} is {value!r}, not a text; write a text or a number.")
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _json_rows(text: str, path: str) -> Iterator[Row]:
+    for place, value in _json_list(text, path) or _json_lines(text, path):
+        if not isinstance(value, dict):
+            raise InputError(f"{place}: is not a JSON object.")
+        yield Row(value, place)
+
+
+def _json_list(text: str, path: str) -> list[tuple[str, Any]] | None:
+    """The items of a file that is one list, with their places; None if it is none."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        items = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: line {error.lineno}: is not JSON ({error.msg}).") from error
+    return [(f"{path}: item {number}", item) for number, item in enumerate(items, 1)]
+
+
+def _json_lines(text: str, path: str) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         place = f"{path}: line {number}"
         try:
-            value = json.loads(line)
+            yield place, json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{place}: is not JSON ({error.msg}).") from error
-        if not isinstance(value, dict):
-            raise InputError(f"{place}: is not a JSON object.")
-        yield Row(value, place)

@@ -50,15 +50,17 @@ class Columns:
 
     Args:
       chosen: names of columns by role, where the user gave them.
+      usual: names to look for first where the user gave none.
     """
 
-    def __init__(self, chosen: Mapping[str, str]):
+    def __init__(self, chosen: Mapping[str, str], usual: Mapping[str, str] | None = None):
         unknown = sorted(chosen.keys() - set(ROLES))
         if unknown:
             raise InputError(
                 f"--columns: {unknown[0]!r} is no role of a column; roles are {', '.join(ROLES)}."
             )
         self.chosen = chosen
+        self._usual = usual or {}
 
     def find(self, role: str, row: tables.Row) -> str | None:
         """The column of a role in a row; None if there is none.
@@ -69,7 +71,13 @@ class Columns:
         if role in self.chosen:
             row.get(self.chosen[role])
             return self.chosen[role]
-        return next((name for name in _USUAL[role] if name in row.values), None)
+        if self._usual.get(role) in row.values:
+            return self._usual[role]
+        found = next((name for name in _USUAL[role] if name in row.values), None)
+        if found is None:  # written with capitals
+            folded = {name.lower(): name for name in row.values}
+            found = next((folded[name] for name in _USUAL[role] if name in folded), None)
+        return found
 
     def need(self, role: str, row: tables.Row) -> str:
         """As `find`; an error where there is none."""
@@ -77,16 +85,17 @@ class Columns:
         if found is None:
             raise InputError(
                 f"{row.place}: has no column for {role}; it has {', '.join(row.values)}. Name it "
-                f"with --columns={role}=NAME."
+                f"with --columns={role}=NAME (with make: TUNE_FLAGS=--columns={role}=NAME)."
             )
         return found
 
     def is_pair(self, row: tables.Row) -> bool:
         """Whether a row has two texts, and not besides them one of the role "text"."""
         both = self.find("text_a", row), self.find("text_b", row)
-        if "text" in self.chosen or None in both or both[0] == both[1]:
+        named = {*self.chosen, *(role for role, name in self._usual.items() if name in row.values)}
+        if "text" in named or None in both or both[0] == both[1]:
             return False
-        return self.find("text", row) in (None, *both) or not self.chosen.keys().isdisjoint(_TEXTS)
+        return self.find("text", row) in (None, *both) or not named.isdisjoint(_TEXTS)
 
     def key(self, row: tables.Row, index: int) -> str:
         """The value that names an example: that of an id column, or its number."""

@@ -13,7 +13,16 @@ import time
 import numpy as np
 import pytest
 
-from bert_tf import finetuning, finetuning_run, task_data, tasks, training, weights
+from bert_tf import (
+    finetuning,
+    finetuning_run,
+    run_folder,
+    task_data,
+    task_report,
+    tasks,
+    training,
+    weights,
+)
 from bert_tf.finetuning_run import Run
 from bert_tf.finetuning_settings import FineTuningSettings, Selection, TaskRequest
 from bert_tf.task_model import HeadShape, TaskModel
@@ -341,3 +350,30 @@ def test_options_of_joint_training_go_to_the_tasks_that_have_them(init):
     settings = FineTuningSettings(requests[:1], init, document_context=True)
     with pytest.raises(InputError, match="--document_context does not apply"):
         task_data.load(requests[0], settings, None, "")
+
+
+def test_one_process_at_a_time_trains_in_a_folder(tmp_path, init):
+    output = f"{tmp_path}/out"
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0, seeds=(1, 2))
+    with (
+        run_folder.held(output, write=True),
+        pytest.raises(InputError, match="out: another process is training there"),
+    ):
+        finetuning.finetune(settings, output, f"{tmp_path}/cache")
+    settings = dataclasses.replace(settings, keep_runs=True)
+    finetuning.finetune(settings, output, f"{tmp_path}/cache")
+    assert os.path.isdir(f"{output}/runs/lr-0.002-seed-1/kept")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file: is a file; name a folder"):
+        finetuning.finetune(settings, f"{tmp_path}/file", f"{tmp_path}/cache")
+
+
+def test_without_dev_data_the_last_weights_are_kept(tmp_path, init):
+    path = tmp_path / "few.csv"
+    path.write_text("text,label\ngood film,pos\nbad film,neg\n")
+    settings = settings_of(init, "classification", str(path), epochs=1.0, batch_size=2)
+    report = finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert task_report.summary(report).startswith("There was no dev data to score with.")
+    assert weights.read(f"{tmp_path}/out").has("heads/")
+    assert not os.path.exists(f"{tmp_path}/out/runs/lr-0.002-seed-1/kept")

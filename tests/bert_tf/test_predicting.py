@@ -115,3 +115,28 @@ def test_settings_of_a_task_come_back_from_every_format(vocab_path, tmp_path):
     for target in weights.formats.WRITABLE:
         weights.write(model, f"{tmp_path}/{target}", target)
         assert tasks.load(weights.read(f"{tmp_path}/{target}").task()) == task
+
+
+def test_a_file_of_another_layout_gets_a_hint(vocab_path, tmp_path):
+    task = dataclasses.replace(tasks.make("mrpc"), max_length=exported.MAX_LENGTH)
+    model = f"{tmp_path}/mrpc"
+    weights.write(exported.make_bundle(vocab_path, [task], 0), model, Format.BERT_TF)
+    path = tmp_path / "mine.csv"
+    path.write_text("sentence1,sentence2\nthe layer,\n")
+    with pytest.raises(InputError, match=r"name what it is with KIND=classification \(--kind\)"):
+        _predict(model, path)
+    assert len(_predict(model, path, kind="classification")[0]) == 2
+
+
+def test_what_is_odd_is_said(vocab_path, tmp_path, caplog):
+    task = dataclasses.replace(
+        tasks.make("classification"), labels=("a", "b"), max_length=exported.MAX_LENGTH
+    )
+    model = f"{tmp_path}/ours"
+    description = task.describe() | {"columns": {"text": "opinion"}}  # as fine-tuning keeps them
+    bundle = exported.make_bundle(vocab_path, [task], 0)
+    weights.write(dataclasses.replace(bundle, tasks=(description,)), model, Format.BERT_TF)
+    path = tmp_path / "mine.csv"
+    path.write_text("opinion,comment\nthe layer,x\n,y\n")
+    assert len(_predict(model, path)[0]) == 3
+    assert "mine examples with a problem" in caplog.text and "line 3: the text_a" in caplog.text

@@ -1,6 +1,7 @@
 """Files to examples to features: what is cached, split, and refused."""
 
 import dataclasses
+import json
 import re
 
 import numpy as np
@@ -10,7 +11,7 @@ from bert_tf import task_data, tasks
 from bert_tf.finetuning_settings import FineTuningSettings, TaskRequest
 from pipelines import tokenizer, vocabulary
 from pipelines.errors import InputError
-from pipelines.labelled.examples import SpanExample, TextExample
+from pipelines.labelled.examples import SpanExample, TextExample, WordsExample
 from pipelines.labelled.user_files import Columns
 
 
@@ -136,3 +137,28 @@ def test_dev_is_as_large_as_was_asked_for(tmp_path, tokens, sizes):
     rows = [f"{first}\tthe token of {i}\t{i % 2}" for i, first in enumerate(firsts)]
     found = _load(tmp_path, tokens, "pair", "\n".join(["text_a\ttext_b\tlabel", *rows]))
     assert 50 <= len(found.dev[0].examples) <= 100
+
+
+def test_parts_of_speech_that_training_lacks_are_known_all_the_same(tmp_path, tokens):
+    found = _load(tmp_path, tokens, "pos", "the DET\nlayer NOUN\n\n" * 20, name="data.conll")
+    assert len(found.task.labels) == 17 and "X" in found.task.labels
+    found = _load(tmp_path, tokens, "pos", "the DT\nlayer NN\n\n" * 20, name="other.conll")
+    assert found.task.labels == ("DT", "NN")
+
+
+def test_sentences_without_words_have_no_tags(tmp_path, tokens):
+    rows = [["the", "layer"], [], ["deep"]]
+    text = "".join(
+        json.dumps({"words": words, "tags": ["O", "X"][: len(words)]}) + "\n" for words in rows * 10
+    )
+    found = _load(tmp_path, tokens, "tagging", text, name="data.jsonl")
+    in_dev = found.notes.get("dev examples with a problem", 0)
+    assert found.notes["training examples skipped"] + in_dev == 10
+    examples = [WordsExample("0", "here", (), None), WordsExample("1", "here", ("deep",), None)]
+    features = found.task.features(examples, tokens)
+    (one,) = found.task.predict(
+        examples[1:], found.task.features(examples[1:], tokens), [np.eye(3)]
+    )
+    empty, same = found.task.predict(examples, features, [np.eye(3)])
+    assert empty.tags == () and same.tags == one.tags
+    assert found.task.files(examples, [empty, same], "test")["predictions.test.txt"][0] == "\n"

@@ -233,6 +233,13 @@ def test_another_vocabulary_must_suit_the_case(tmp_path):
     command += [f"--output={tmp_path}/out", f"--vocab={tmp_path}/cased.txt"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "--lower_case=false" in done.stderr
+    (tmp_path / "short.txt").write_text("\n".join(TOKENS[:-1]) + "\n")
+    shorter = subprocess.run(
+        [*command, f"--vocab={tmp_path}/short.txt"], capture_output=True, text=True
+    )
+    assert (
+        shorter.returncode == 2 and "has 52 tokens, the model's own vocabulary 53" in shorter.stderr
+    )
     command.append("--lower_case=false")
     subprocess.run(command, check=True)
     assert not weights.read(f"{tmp_path}/out").resolved_settings()["lower_case"]

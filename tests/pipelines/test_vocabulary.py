@@ -98,3 +98,17 @@ def test_a_vocabulary_learned_otherwise_is_not_taken(tmp_path):
     assert "vocab_size (40 there, 50 asked for)" in other.stderr
     (tmp_path / "text.txt").write_text("other words of a corpus\n" * 10)
     assert "was learned with other inputs: " in run("--vocab_size=40").stderr
+
+
+def test_white_space_may_be_a_token_that_no_text_gives(tmp_path):
+    # Google's Chinese vocabulary has a line separator at number 343.
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*vocabulary.SPECIAL_TOKENS, "\u2028", "a"]) + "\n")
+    tokens = vocabulary.load(str(path))
+    assert tokens[5] == "\u2028"
+    assert tokenizer.make(tokens).tokenize(["a \u2028 a\u2028a"]).to_list() == [[6, 6, 6]]
+    vocabulary.save(tokens, str(tmp_path / "again.txt"))
+    assert vocabulary.load(str(tmp_path / "again.txt")) == tokens
+    path.write_text("\n".join([*vocabulary.SPECIAL_TOKENS, " ", "a"]) + "\n")
+    with pytest.raises(InputError, match="line 6 is empty"):
+        vocabulary.load(str(path))

@@ -1,5 +1,6 @@
 """Readers of labelled files: layouts, and errors that name file and line."""
 
+import gzip
 import json
 
 import pytest
@@ -54,6 +55,42 @@ def test_a_row_of_empty_cells_is_kept(tmp_path):
     path = write(tmp_path / "a.tsv", "text_a\ttext_b\na\tb\n\t\nc\td\n")
     found = user_files.read_texts(path, Columns({}), pair=True, labelled=False)
     assert [e.text_a for e in found] == ["a", "", "c"]
+
+
+def test_names_of_files_may_be_written_in_other_ways(tmp_path):
+    text = "Text,Label\na,b\n"
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+    write(tmp_path / "B.CSV", text)
+    for name in ("a.csv.gz", "B.CSV"):
+        (example,) = user_files.read_texts(str(tmp_path / name), Columns({}), None, labelled=True)
+        assert (example.text_a, example.label) == ("a", "b")
+    assert splits.find(str(tmp_path), {"train": ("a.csv",)}) == {"train": f"{tmp_path}/a.csv.gz"}
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-9])
+    with pytest.raises(InputError, match="cut.csv.gz: the gzip data is cut off or damaged"):
+        tables.read_rows(str(tmp_path / "cut.csv.gz"))
+
+
+def test_json_may_be_one_list(tmp_path):
+    path = write(tmp_path / "a.json", '[\n {"text": "a", "label": true},\n {"text": "b"}]')
+    rows = tables.read_rows(path)
+    assert [row.place for row in rows] == [f"{path}: item 1", f"{path}: item 2"]
+    assert rows[0].text("label") == "true"
+    path = write(tmp_path / "b.json", '[{"text": "a"},\n {"text"]')
+    with pytest.raises(InputError, match="b.json: line 2: is not JSON"):
+        tables.read_rows(path)
+    span = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
+    path = write(tmp_path / "c.json", json.dumps([span]))
+    assert make("span").source.read(path, "all", True, Columns({}), [])[0].key == "0"
+
+
+def test_names_of_columns_that_a_model_was_trained_with_come_first(tmp_path):
+    path = write(tmp_path / "a.tsv", "sentence1\tsentence2\ttext\nx\ty\tz\n")
+    (row,) = tables.read_rows(path)
+    assert Columns({}, {"text": "sentence1"}).find("text", row) == "sentence1"
+    assert Columns({"text": "sentence2"}, {"text": "sentence1"}).find("text", row) == "sentence2"
+    assert Columns({}, {"text": "gone"}).find("text", row) == "text"
+    assert not Columns({}, {"text": "sentence1"}).is_pair(row)
+    assert Columns({}, {"text_a": "sentence1"}).is_pair(row)
 
 
 def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
@@ -283,7 +320,7 @@ def test_choices_of_users_keep_their_labels(tmp_path):
     [
         (user_files.read_choices, {"context": "Q", "choices": ["a", None], "label": 0}, "an item of choices is None"),
         (user_files.read_words, {"words": ["a", None], "tags": ["O", "O"]}, "an item of words is None"),
-        (user_files.read_words, {"words": ["a"], "tags": [True]}, "an item of tags is True"),
+        (user_files.read_words, {"words": ["a"], "tags": [None]}, "an item of tags is None"),
         (user_files.read_spans, {"question": "q", "context": None, "answer": ""}, "context is None"),
     ],
 )  # fmt: skip
