@@ -157,8 +157,8 @@ def test_sentences_without_words_have_no_tags(tmp_path, tokens):
     examples = [WordsExample("0", "here", (), None), WordsExample("1", "here", ("deep",), None)]
     features = found.task.features(examples, tokens)
     (one,) = found.task.predict(
-        examples[1:], found.task.features(examples[1:], tokens), [np.eye(3)]
+        examples[1:], found.task.features(examples[1:], tokens), [np.eye(3, 2)]
     )
-    empty, same = found.task.predict(examples, features, [np.eye(3)])
+    empty, same = found.task.predict(examples, features, [np.eye(3, 2)])
     assert empty.tags == () and same.tags == one.tags
     assert found.task.files(examples, [empty, same], "test")["predictions.test.txt"][0] == "\n"
