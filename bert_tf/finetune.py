@@ -16,7 +16,7 @@ from absl import flags
 from bert_tf import device_flags, finetuning, task_report, training
 from bert_tf.finetuning_settings import FineTuningSettings, Selection, TaskRequest
 from bert_tf.tasks import JOINT, KINDS
-from pipelines import commands
+from pipelines import commands, files
 from pipelines.errors import InputError
 
 # What may be part of the names of variables, signatures and files.
@@ -67,10 +67,10 @@ def _requests() -> tuple[TaskRequest, ...]:
             f"--task names {len(entries)} tasks, --data {len(places)} places; give as many."
         )
     named = ((flag.name, flag.value) for flag in (_TRAIN, _DEV, _TEST))
-    files = tuple((name, value) for name, value in named if value)
-    if files and len(entries) > 1:
+    splits = tuple((name, value) for name, value in named if value)
+    if splits and len(entries) > 1:
         raise InputError("--train, --dev and --test are for one task; use --data for several.")
-    if not files and not _DATA.value:
+    if not splits and not _DATA.value:
         raise InputError("no data was named; use DATA= (--data), or --train and --dev.")
     for name, *_ in entries:
         if name and not _NAME.fullmatch(name):
@@ -80,7 +80,7 @@ def _requests() -> tuple[TaskRequest, ...]:
     columns = tuple(commands.pairs(_COLUMNS.value, "--columns").items())
     places = [place or None for place in places] or [None] * len(entries)
     return tuple(
-        TaskRequest(kind, name or kind, place, files, columns)
+        TaskRequest(kind, name or kind, place, splits, columns)
         for (name, _, kind), place in zip(entries, places, strict=True)
     )
 
@@ -130,7 +130,7 @@ def main() -> None:
         sys.exit(128 + stop.signal_number)
     if report:
         print(task_report.summary(report))
-        print(f"\n{output}: the model, report.json, and what it says of dev and test files")
+        print(f"\n{output}: {', '.join(sorted(files.gfile.listdir(output)))}")
 
 
 if __name__ == "__main__":
