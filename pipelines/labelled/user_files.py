@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from pipelines.errors import InputError
 from pipelines.labelled import tables
+from pipelines.labelled.choices import key_index
 from pipelines.labelled.examples import (
     Answer,
     ChoiceExample,
@@ -219,7 +220,7 @@ def _answers_at(row: tables.Row, column: str, start_column: str) -> tuple[Answer
 def read_choices(path: str, columns: Columns, labelled: bool) -> list[ChoiceExample]:
     """Reads choices: a list in JSON Lines, or columns choice0, choice1, ... in tables.
 
-    The label is the number of the right one, counted from 0.
+    The label is the number of the right one, counted from 0, or its letter.
 
     Raises:
       InputError: a column is missing, a choice is no text or is empty while a later
@@ -228,22 +229,29 @@ def read_choices(path: str, columns: Columns, labelled: bool) -> list[ChoiceExam
     found = []
     for index, row in enumerate(tables.read_rows(path)):
         choices = _choices(row, columns)
-        label = row.text(columns.need("label", row)) if labelled else None
-        if label is not None and not (label.isdecimal() and int(label) < len(choices)):
-            raise InputError(
-                f"{row.place}: the label {label!r} names none of {len(choices)} choices; they "
-                "count from 0."
-            )
+        label = _right(row, columns, len(choices)) if labelled else None
         found.append(
             ChoiceExample(
                 columns.key(row, index),
                 row.place,
                 row.text(columns.need("context", row)),
                 choices,
-                None if label is None else int(label),
+                label,
             )
         )
     return found
+
+
+def _right(row: tables.Row, columns: Columns, count: int) -> int:
+    """The index of the right one of so many choices."""
+    label = row.text(columns.need("label", row))
+    index = int(label) if label.isdecimal() else key_index(label, count)
+    if index is None or index >= count:
+        raise InputError(
+            f"{row.place}: the label {label!r} names none of {count} choices; numbers count from "
+            "0, letters from A."
+        )
+    return index
 
 
 def _choices(row: tables.Row, columns: Columns) -> tuple[str, ...]:

@@ -294,9 +294,13 @@ def test_words_spans_and_choices_of_users(tmp_path):
     listed = write(
         tmp_path / "c.jsonl", '{"context": "Q", "choices": ["a", "b", "c"], "label": 2}\n'
     )
-    table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\n")
+    table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\nQ\ta\tb\tB\n")
     assert user_files.read_choices(listed, Columns({}), True)[0].label == 2
     assert user_files.read_choices(table, Columns({}), True)[0].choices == ("a", "b")
+    assert [e.label for e in user_files.read_choices(table, Columns({}), True)] == [1, 1]
+    bad = write(tmp_path / "d.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\tC\n")
+    with pytest.raises(InputError, match="line 2: the label 'C' names none of 2 choices; numbers"):
+        user_files.read_choices(bad, Columns({}), True)
 
 
 def test_choices_of_users_keep_their_labels(tmp_path):
