@@ -261,6 +261,11 @@ def table(rows: Iterable[Sequence[str]], separator: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def balancing_weights(counts: np.ndarray) -> tuple[float, ...]:
+    """The weight of each label in the loss: the inverse of its frequency, 1 if all are alike."""
+    return tuple((counts.sum() / (np.maximum(counts, 1) * len(counts))).tolist())
+
+
 def listed(names: Sequence[str], most: int = 20) -> str:
     """Names with commas between them, the first ones of many."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if names[most:] else "")

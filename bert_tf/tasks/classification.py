@@ -107,12 +107,11 @@ class Classification(_TextTask[ClassPrediction]):
                 f"{base.file_of(examples[0].place)}: all {len(examples)} examples have the label "
                 f"{labels[int(counts.argmax())]!r}; there is nothing to learn from one class."
             )
-        weights = len(examples) / (np.maximum(counts, 1) * len(labels))
         return dataclasses.replace(
             self,
             pair=examples[0].text_b is not None,
             labels=labels,
-            label_weights=tuple(weights.tolist()) if self.balanced else (),
+            label_weights=base.balancing_weights(counts) if self.balanced else (),
         )
 
     def check(self, examples: Sequence[TextExample]) -> None:

@@ -1,5 +1,6 @@
 """Tagging of words: the first sub-token of a word carries its tag (paper, section 5.3)."""
 
+import collections
 import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -44,10 +45,14 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         sequence, as far as its document reaches.
       tag_set: all tags that there are, if training has none besides; they are
         labels then, though training may lack some.
+      balanced: whether the loss weighs tags by the inverse of their frequency.
+      label_weights: those weights, found in the training data.
     """
 
     document_context: bool = False
     tag_set: tuple[str, ...] = ()
+    balanced: bool = False
+    label_weights: tuple[float, ...] = ()
     shape: str = dataclasses.field(default="tagging", init=False)
     per_token: bool = dataclasses.field(default=True, init=False)
 
@@ -67,16 +72,18 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         return "f1" if self.entities else "accuracy"
 
     def fit(self, examples: Sequence[WordsExample]) -> Self:
-        """Finds the tags, sorted."""
-        tags = {tag for example in examples for tag in example.tags}
-        if len(tags) < 2:
+        """Finds the tags, sorted, and their weights."""
+        counts = collections.Counter(tag for example in examples for tag in example.tags)
+        if len(counts) < 2:
             raise InputError(
-                f"{base.file_of(examples[0].place)}: all words have the tag {min(tags)!r}; there "
+                f"{base.file_of(examples[0].place)}: all words have the tag {min(counts)!r}; there "
                 "is nothing to learn from one class."
             )
-        if tags <= set(self.tag_set):
-            tags = set(self.tag_set)
-        return dataclasses.replace(self, labels=tuple(sorted(tags)))
+        labels = sorted(self.tag_set if counts.keys() <= set(self.tag_set) else counts)
+        weights = base.balancing_weights(np.array([counts[label] for label in labels]))
+        return dataclasses.replace(
+            self, labels=tuple(labels), label_weights=weights if self.balanced else ()
+        )
 
     def problem(self, example: WordsExample) -> str | None:
         """A sentence without words."""
@@ -202,8 +209,11 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 
     def loss_weights(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """1 where there is a label."""
-        return tf.cast(batch["labels"] != _IGNORED, tf.float32)
+        """1, or the weight of the label, where there is one."""
+        there = tf.cast(batch["labels"] != _IGNORED, tf.float32)
+        if not self.label_weights:
+            return there
+        return there * tf.gather(tf.constant(self.label_weights), tf.maximum(batch["labels"], 0))
 
     def serving(self) -> TaggingServing:
         """See `signatures.tagging`; each text is on its own, without document context."""

@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import (
     finetuning,
@@ -324,7 +325,16 @@ def test_balance_weighs_rare_labels_more():
     ]
     task = task.fit(examples)
     assert task.labels == ("a", "b")
-    np.testing.assert_allclose(task.label_weights[1] / task.label_weights[0], 3)
+    np.testing.assert_allclose(task.label_weights, [8 / 12, 2])
+
+
+def test_balance_weighs_rare_tags_more():
+    task = tasks.make("tagging", "t", tasks.Options(balanced=True))
+    task = task.fit([WordsExample("0", "f: line 1", ("w",) * 4, ("O", "O", "O", "B-X"))])
+    batch = {"labels": tf.constant([[-1, 1, 0, -1], [1, 1, -1, -1]])}
+    np.testing.assert_allclose(
+        task.loss_weights(batch), [[0, 4 / 6, 2, 0], [4 / 6, 4 / 6, 0, 0]], rtol=1e-6
+    )
 
 
 def test_dev_shares_no_context_and_no_document_with_training():
@@ -346,7 +356,7 @@ def test_options_of_joint_training_go_to_the_tasks_that_have_them(init):
     settings = FineTuningSettings(requests, init, balanced=True, document_context=True)
     mood, names = (task_data._options(request, settings) for request in requests)
     assert (mood.balanced, mood.document_context) == (True, False)
-    assert (names.balanced, names.document_context) == (False, True)
+    assert (names.balanced, names.document_context) == (True, True)
     settings = FineTuningSettings(requests[:1], init, document_context=True)
     with pytest.raises(InputError, match="--document_context does not apply"):
         task_data.load(requests[0], settings, None, "")
