@@ -137,7 +137,8 @@ def test_a_killed_writer_goes_on_without_redoing_shards(corpus_path, vocab_path,
     process = subprocess.Popen(
         command(many, vocab_path, killed, *extra), stderr=subprocess.DEVNULL, start_new_session=True
     )
-    while not glob.glob(f"{killed}/train-*.tfrecord"):
+    # A shard is finished when its summary is there, a moment after its records.
+    while not glob.glob(f"{killed}/{examples.UNFINISHED}/train-*.json"):
         assert process.poll() is None, "finished before it could be killed"
         time.sleep(0.005)
     os.killpg(process.pid, signal.SIGKILL)
