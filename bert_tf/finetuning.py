@@ -179,14 +179,10 @@ def _keep(setup: Setup, chosen: dict[str, Any], run: Run) -> dict[str, dict[str,
     arrays = checkpoints.read_arrays(folder, checkpoints.MODEL_PREFIX)
     found = {k.removeprefix(checkpoints.MODEL_PREFIX): v for k, v in arrays.items()}
     tasks, scores = [], {}
-    requests = setup.settings.tasks
-    predictors = run.predictors_of(found)
-    for item, predictor, request in zip(setup.data, predictors, requests, strict=True):
+    for item, predictor in zip(setup.data, run.predictors_of(found), strict=True):
         place = setup.output if len(setup.data) == 1 else f"{setup.output}/{item.task.name}"
         task, scores[item.task.name] = task_report.write_task(item, predictor, place)
-        # Files to predict for have columns of the same names.
-        named = {"columns": dict(request.columns)} if request.columns else {}
-        tasks.append(task.describe() | named)
+        tasks.append(task.describe())
     model = dataclasses.replace(
         setup.bundle,
         config=setup.config,

@@ -27,5 +27,8 @@ def covering(text: str) -> list[str] | None:
 
 @functools.cache
 def _has(path: str) -> frozenset[int]:
-    """The code points that a font file has glyphs for."""
-    return frozenset(font_manager.get_font(path).get_charmap())
+    """The code points that a font file has glyphs for; none if it cannot be read any more."""
+    try:
+        return frozenset(font_manager.get_font(path).get_charmap())
+    except (OSError, RuntimeError):
+        return frozenset()

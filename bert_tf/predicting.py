@@ -14,14 +14,13 @@ from bert_tf.exports import saved_model
 from bert_tf.predictor import Predictor
 from bert_tf.task_model import TaskModel, TaskObjective
 from bert_tf.tasks import Task
+from bert_tf.weights import formats
 from bert_tf.weights.bundle import POOLER
 from pipelines import files
 from pipelines.errors import InputError
-from pipelines.labelled.examples import TextExample
 from pipelines.labelled.user_files import Columns
 
-# A task, names of columns that its files had, and what predicts with it.
-_Opened = tuple[Task, Mapping[str, str], Callable[[Sequence[Any]], list[Any]]]
+_Predict = Callable[[Sequence[Any]], list[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,15 +62,16 @@ def predict_file(
       InputError: the model has no such task, or the file is bad.
     """
     exported = _is_export(model)
-    task, usual, predict = (
+    task, predict = (
         _open_export(model, task_name) if exported else _open(model, task_name, request.kind)
     )
     reading = _reading(task, request.kind)
     split = request.split or _split_of(request.path, reading)
-    examples = _read(reading, request, split, usual)
-    _check_pairs(task, examples)
+    examples = _read(reading, request, split)
+    task.check(examples)
     predictions = predict(examples)
-    output = output or f"{'' if exported else f'{model}/'}predictions/{task.name}"
+    if not output:
+        output = f"{'.' if exported else formats.folder_of(model)}/predictions/{task.name}"
     written = []
     for name, text in reading.files(examples, predictions, split).items():
         files.write_text(f"{output}/{name}", text)
@@ -79,14 +79,14 @@ def predict_file(
     return written, reading.metrics(examples, predictions) if request.labelled else {}
 
 
-def _read(task: Task, request: Request, split: str, usual: Mapping[str, str]) -> Sequence[Any]:
+def _read(task: Task, request: Request, split: str) -> Sequence[Any]:
     """The examples of the file; what is wrong with some of them is logged.
 
     Raises:
       InputError: it is bad, or of another layout than the task's files.
     """
     try:
-        columns = Columns(request.columns, usual)
+        columns = Columns(request.columns, dict(task.columns))
         examples = task_data.read(task, request.path, split, columns, {}, request.labelled)
     except InputError as error:
         if task.source.named_columns or request.kind:
@@ -95,39 +95,23 @@ def _read(task: Task, request: Request, split: str, usual: Mapping[str, str]) ->
             f"{error} If the file is not laid out as those of {task.kind}, name what it is with "
             f"KIND={task.shape} (--kind)."
         ) from error
-    task.check(examples)
     task_data.count_problems(task, examples, split, {})
     return examples
-
-
-def _check_pairs(task: Task, examples: Sequence[Any]) -> None:
-    """Raises InputError where the model takes pairs and the file has single texts, or the reverse.
-
-    A model of another program does not say which it takes.
-    """
-    example = examples[0]
-    if not isinstance(example, TextExample) or task.pair in (None, example.text_b is not None):
-        return
-    has, takes = ("single texts", "pairs") if task.pair else ("pairs", "single texts")
-    raise InputError(
-        f"{example.place}: the file has {has}, the task {task.name} takes {takes}; name the "
-        "columns with --columns=, or the layout with --kind=."
-    )
 
 
 def _is_export(path: str) -> bool:
     return bool(saved_model.versions(path)) or files.gfile.exists(f"{path}/{saved_model.MANIFEST}")
 
 
-def _open_export(path: str, task_name: str | None) -> _Opened:
-    """A task of an export."""
+def _open_export(path: str, task_name: str | None) -> tuple[Task, _Predict]:
+    """A task of an export, and what predicts with it."""
     predictor = Predictor(path)
     task = predictor.task(task_name)
-    return task, {}, lambda examples: predictor.predict(task, examples, _progress)
+    return task, lambda examples: predictor.predict(task, examples, _progress)
 
 
-def _open(folder: str, task_name: str | None, kind: str | None) -> _Opened:
-    """A task of a fine-tuned model."""
+def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _Predict]:
+    """A task of a fine-tuned model, and what predicts with it."""
     bundle = weights.read(folder)
     description = bundle.task(task_name)
     if kind and "kind" not in description:
@@ -146,7 +130,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> _Opened:
         features = task.features(examples, bundle.tokenizer())
         return task.predict(examples, features, predictor(features))
 
-    return task, description.get("columns", {}), predict
+    return task, predict
 
 
 def _progress(items: Iterable[Any]) -> Any:
@@ -162,12 +146,12 @@ def _reading(task: Task, kind: str | None) -> Task:
     if kind is None:
         return task
     other = tasks.alike(kind, task.describe())
-    return other.restore(task.describe() | {"pair": getattr(other, "pair", False)})
+    return other.restore(task.describe() | {"pair": None})  # the task says what it takes
 
 
 def _split_of(path: str, task: Task) -> str:
     """The split that a file has by its name, or its name."""
-    name = os.path.basename(path)
+    name = os.path.basename(path).removesuffix(".gz")
     for split, patterns in task.source.splits.items():
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
             return split

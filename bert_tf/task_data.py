@@ -64,6 +64,7 @@ def load(
       InputError: a file is missing or bad, or has labels unknown to training.
     """
     task = make(request.kind, request.name, _options(request, settings))
+    task = dataclasses.replace(task, columns=request.columns)
     paths = _paths(request, task)
     # One set of names serves all tasks; those that have columns of their own do without.
     alone = len(settings.tasks) == 1

@@ -183,9 +183,10 @@ def _with_task(source: Source, head: str, name: str) -> Source:
     if getattr(task, "pair", False) is None:
         logging.warning(
             "%s does not say whether %s is of pairs; single texts are exported. For pairs convert "
-            "it first, with --kind=pair.",
+            "it first, with --kind=%s.",
             source.folder,
             name,
+            "stsb" if task.shape == "regression" else "pair",
         )
         task = dataclasses.replace(task, pair=False)
     return dataclasses.replace(source, tasks=(task,), heads=(head,))

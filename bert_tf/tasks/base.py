@@ -68,6 +68,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
       labels: names of the labels, in the order of ids.
       fixed_length: pad every batch to `max_length`, for devices that compile
         each shape at length (TPUs); otherwise to the longest of the batch.
+      columns: names of columns by role, as the user named them for training.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     max_length: int = 128
     labels: tuple[str, ...] = ()
     fixed_length: bool = False
+    columns: tuple[tuple[str, str], ...] = ()
 
     # The shape of the task: "classification", "regression", "tagging", "span" or "choice".
     shape: str = dataclasses.field(default="", init=False)
@@ -110,18 +112,23 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
 
     def describe(self) -> dict[str, Any]:
         """What, beside the weights, a trained task is; JSON values for `catalogue.load`."""
+        columns = {"columns": dict(self.columns)} if self.columns else {}
         return {
             "name": self.name,
             "kind": self.kind,
             "shape": self.shape,
             "max_length": self.max_length,
             "labels": list(self.labels),
+            **columns,
         }
 
     def restore(self, description: Mapping[str, Any]) -> Self:
         """The task that `describe` described."""
         return dataclasses.replace(
-            self, max_length=description["max_length"], labels=tuple(description["labels"])
+            self,
+            max_length=description["max_length"],
+            labels=tuple(description["labels"]),
+            columns=tuple(description.get("columns", {}).items()),
         )
 
     def feature_settings(self) -> dict[str, Any]:

@@ -120,16 +120,18 @@ def alike(kind: str, description: Mapping[str, Any]) -> Task:
 def _with_kind(description: Mapping[str, Any], task: Task) -> dict[str, Any]:
     """A description with the kind of a task, if it has none.
 
-    Where the labels of one side are numbers, these are the ids of the other's:
-    both are in the order of google-research/bert. Tasks of the user's own may be
-    of single texts or of pairs; only files tell.
+    Labels without names, numbers or transformers' LABEL_0, ..., get those of the
+    kind: numbers are in the order of google-research/bert, as ours are; LABEL_0
+    too, but for MNLI, where programs differ. Tasks of the user's own may be of
+    single texts or of pairs; only files tell.
     """
     if "kind" in description:
         return dict(description)
-    numbers = [str(index) for index in range(len(task.labels))]
-    labels = list(description["labels"])
-    if len(labels) == len(task.labels) and numbers in (labels, list(task.labels)):
-        labels = list(task.labels)
+    labels, known = list(description["labels"]), list(task.labels)
+    numbers = [str(index) for index in range(len(known))]
+    unnamed = [f"LABEL_{number}" for number in numbers]
+    if labels == numbers or (labels == unnamed and len(known) == 2):
+        labels = known
     open_pair = {"pair": None} if task.kind == task.shape else {}
     return {"kind": task.kind, **open_pair, **description, "labels": labels}
 

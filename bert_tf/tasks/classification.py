@@ -60,6 +60,16 @@ class _TextTask(Task[TextExample, PredictionT]):
         """An empty text."""
         return base.empty_text(example, "text_a", "text_b")
 
+    def check(self, examples: Sequence[TextExample]) -> None:
+        """Checks that texts are single, or pairs, as the task has them."""
+        for example in examples:
+            if self.pair not in (None, example.text_b is not None):
+                has, takes = ("single texts", "pairs") if self.pair else ("pairs", "single texts")
+                raise InputError(
+                    f"{example.place}: the file has {has}, the task {self.name} takes {takes}; "
+                    "name its columns with --columns=, or when predicting, its layout with --kind=."
+                )
+
     def describe(self) -> dict[str, Any]:
         """As usual, and whether there are pairs."""
         return super().describe() | {"pair": self.pair}
@@ -115,7 +125,8 @@ class Classification(_TextTask[ClassPrediction]):
         )
 
     def check(self, examples: Sequence[TextExample]) -> None:
-        """Checks for unknown labels."""
+        """As usual, and for unknown labels."""
+        super().check(examples)
         for example in examples:
             if example.label is not None and self.labels and example.label not in self.labels:
                 raise InputError(
@@ -266,16 +277,18 @@ class Regression(_TextTask[float]):
 
     def fit(self, examples: Sequence[TextExample]) -> Self:
         """Checks that scores differ."""
-        self.check(examples)
+        fitted = dataclasses.replace(self, pair=examples[0].text_b is not None)
+        fitted.check(examples)
         if len({float(example.label) for example in examples}) < 2:
             raise InputError(
                 f"{base.file_of(examples[0].place)}: all {len(examples)} scores are the same; give "
                 "examples of different scores."
             )
-        return dataclasses.replace(self, pair=examples[0].text_b is not None)
+        return fitted
 
     def check(self, examples: Sequence[TextExample]) -> None:
-        """Checks for scores that are no numbers."""
+        """As usual, and for scores that are no numbers."""
+        super().check(examples)
         for example in examples:
             if example.label is not None and not _is_number(example.label):
                 raise InputError(

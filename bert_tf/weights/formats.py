@@ -63,6 +63,13 @@ def read(path: str) -> Bundle:
     return _READERS[detect(path)](path)
 
 
+def folder_of(path: str) -> str:
+    """The folder of a model that a path names as `read` takes it."""
+    if not files.gfile.isdir(path):
+        path = _model_of(path)
+    return own.home(path) or (path if files.gfile.isdir(path) else os.path.dirname(path) or ".")
+
+
 def _model_of(path: str) -> str:
     """The folder of a model, or the prefix of a checkpoint, by one of its files."""
     folder, name = os.path.split(path)

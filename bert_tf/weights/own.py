@@ -30,7 +30,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 def is_own(path: str) -> bool:
     """Whether a path is a folder of ours, or one of the checkpoints in it."""
-    return _home(path) is not None
+    return home(path) is not None
 
 
 def has_checkpoint(path: str) -> bool:
@@ -38,7 +38,7 @@ def has_checkpoint(path: str) -> bool:
     return any(files.gfile.isdir(f"{path}/{name}") for name in (CHECKPOINT, _RUN_CHECKPOINTS))
 
 
-def _home(path: str) -> str | None:
+def home(path: str) -> str | None:
     """The folder of ours that a path is, or that a checkpoint is in; None for others."""
     folders = [path] if has_checkpoint(path) else []
     if checkpoints.is_checkpoint(path):
@@ -53,9 +53,9 @@ def read(path: str) -> Bundle:
     Raises:
       InputError: a file is missing or damaged, or weights do not fit the configuration.
     """
-    home = _home(path) or path
-    config = BertConfig.load(f"{home}/{CONFIG}")
-    folder = _whole(path) if home != path else _checkpoint_folder(path)
+    place = home(path) or path
+    config = BertConfig.load(f"{place}/{CONFIG}")
+    folder = _whole(path) if place != path else _checkpoint_folder(path)
     prefix = checkpoints.MODEL_PREFIX
     weights = {
         name.removeprefix(prefix): value
@@ -63,8 +63,8 @@ def read(path: str) -> Bundle:
     }
     heads = {name.split("/")[1]: weights[name].size for name in weights if _is_head_bias(name)}
     check(weights, parameter_shapes(config, list(heads.items())), folder)
-    tokens, settings = read_vocabulary(home), read_tokenizer(home)
-    return Bundle(config, weights, tokens, settings, read_tasks(home), path)
+    tokens, settings = read_vocabulary(place), read_tokenizer(place)
+    return Bundle(config, weights, tokens, settings, read_tasks(place), path)
 
 
 def read_vocabulary(path: str) -> tuple[str, ...] | None:

@@ -44,6 +44,7 @@ _USUAL = {
 }
 ROLES = tuple(_USUAL)
 _TEXTS = ("text_a", "text_b")
+_QUESTIONS = ("question", "query")
 
 
 class Columns:
@@ -91,12 +92,17 @@ class Columns:
         return found
 
     def is_pair(self, row: tables.Row) -> bool:
-        """Whether a row has two texts, and not besides them one of the role "text"."""
-        both = self.find("text_a", row), self.find("text_b", row)
+        """Whether a row has two texts.
+
+        A question with a sentence or an answer is none if there is a text besides.
+        """
+        first, second = self.find("text_a", row), self.find("text_b", row)
         named = {*self.chosen, *(role for role, name in self._usual.items() if name in row.values)}
-        if "text" in named or None in both or both[0] == both[1]:
+        if "text" in named or None in (first, second) or first == second:
             return False
-        return self.find("text", row) in (None, *both) or not named.isdisjoint(_TEXTS)
+        if not named.isdisjoint(_TEXTS) or first.lower() not in _QUESTIONS:
+            return True
+        return self.find("text", row) in (None, first, second)
 
     def key(self, row: tables.Row, index: int) -> str:
         """The value that names an example: that of an id column, or its number."""
@@ -261,7 +267,7 @@ def _choices(row: tables.Row, columns: Columns) -> tuple[str, ...]:
             raise InputError(f"{row.place}: {column} is not a list.")
         cells = [text.strip() for text in row.texts(column)]
     else:
-        names = tables.numbered(row.values, "(?:choice|option|ending)_?")
+        names = tables.numbered(row.values, "(?i:choice|option|ending)_?")
         # Tables made JSON Lines have null where a row has fewer choices than others.
         cells = ["" if row.values[name] is None else row.text(name) for name in names]
     choices = tables.without_empty_end(cells)

@@ -31,6 +31,12 @@ def test_boxes_are_no_letters(monkeypatch):
     assert fonts.covering("\u77ed") is None
 
 
+def test_fonts_that_are_gone_are_passed_over(monkeypatch):
+    entry = font_manager.FontEntry(fname="/nowhere/gone.ttf", name="Gone")
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", [entry])
+    assert fonts.covering("\u77ed") is None
+
+
 def test_labels_that_no_font_has_are_numbers(monkeypatch):
     monkeypatch.setattr(fonts, "_has", lambda _: frozenset(range(128)))
     axes = matplotlib.figure.Figure().subplots()

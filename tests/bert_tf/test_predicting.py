@@ -23,6 +23,7 @@ from tests.bert_tf import exported
         ("choice", "arc_easy_test.csv", "test"),
         ("mnli", "dev_matched.tsv", "dev_matched"),
         ("classification", "reviews.tsv", "reviews"),
+        ("classification", "validation.csv.gz", "dev"),
     ],
 )
 def test_files_have_the_splits_of_their_names(kind, name, split):
@@ -133,10 +134,33 @@ def test_what_is_odd_is_said(vocab_path, tmp_path, caplog):
         tasks.make("classification"), labels=("a", "b"), max_length=exported.MAX_LENGTH
     )
     model = f"{tmp_path}/ours"
-    description = task.describe() | {"columns": {"text": "opinion"}}  # as fine-tuning keeps them
-    bundle = exported.make_bundle(vocab_path, [task], 0)
-    weights.write(dataclasses.replace(bundle, tasks=(description,)), model, Format.BERT_TF)
+    task = dataclasses.replace(task, columns=(("text", "opinion"),))
+    weights.write(exported.make_bundle(vocab_path, [task], 0), model, Format.BERT_TF)
     path = tmp_path / "mine.csv"
     path.write_text("opinion,comment\nthe layer,x\n,y\n")
     assert len(_predict(model, path)[0]) == 3
+    (written,), _ = predicting.predict_file(f"{model}/checkpoint", predicting.Request(str(path)))
+    assert written == f"{model}/predictions/classification/predictions.mine.tsv"
     assert "mine examples with a problem" in caplog.text and "line 3: the text_a" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "expected"),
+    [
+        ("mrpc", ["LABEL_0", "LABEL_1"], ["0", "1"]),
+        ("mrpc", ["1", "0"], ["1", "0"]),
+        ("mrpc", ["equivalent", "not_equivalent"], None),
+        ("rte", ["LABEL_0", "LABEL_1"], ["entailment", "not_entailment"]),
+        ("mnli", ["0", "1", "2"], ["contradiction", "entailment", "neutral"]),
+        ("mnli", ["LABEL_0", "LABEL_1", "LABEL_2"], None),  # in which order?
+    ],
+)
+def test_labels_are_never_swapped(kind, labels, expected):
+    described = {"name": "topics", "shape": "classification", "labels": labels}
+    if expected:
+        assert tasks.of_kind(described, kind)["labels"] == expected
+    else:
+        with pytest.raises(InputError, match=f"labels {', '.join(labels)}; {kind} is"):
+            tasks.of_kind(described, kind)
+    by_name = tasks.load(described | {"name": kind})
+    assert list(by_name.labels) == (expected or labels)

@@ -162,3 +162,14 @@ def test_sentences_without_words_have_no_tags(tmp_path, tokens):
     empty, same = found.task.predict(examples, features, [np.eye(3, 2)])
     assert empty.tags == () and same.tags == one.tags
     assert found.task.files(examples, [empty, same], "test")["predictions.test.txt"][0] == "\n"
+
+
+def test_pairs_and_single_texts_do_not_mix(tmp_path, tokens):
+    (tmp_path / "train.csv").write_text("text,label\na,1\nb,2\n")
+    (tmp_path / "dev.csv").write_text("sentence1,sentence2,label\na,b,1\n")
+    request = TaskRequest("classification", "mood", str(tmp_path))
+    settings = FineTuningSettings((request,), "none")
+    with pytest.raises(
+        InputError, match="dev.csv: line 2: the file has pairs, the task mood takes"
+    ):
+        task_data.load(request, settings, tokens, str(tmp_path / "cache"))

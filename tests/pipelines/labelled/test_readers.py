@@ -93,6 +93,30 @@ def test_names_of_columns_that_a_model_was_trained_with_come_first(tmp_path):
     assert Columns({}, {"text_a": "sentence1"}).is_pair(row)
 
 
+@pytest.mark.parametrize(
+    ("header", "chosen", "pair"),
+    [
+        ("sentence1,sentence2,comment", {}, True),
+        ("Premise,Hypothesis,Text", {}, True),
+        ("question,sentence", {}, True),
+        ("question,answer,text", {}, False),
+        ("question,answer,text", {"text_b": "answer"}, True),
+        ("sentence1,sentence2", {"text": "sentence1"}, False),
+        ("text,answer", {}, False),
+        ("sentence", {}, False),
+    ],
+)
+def test_two_texts_are_a_pair(tmp_path, header, chosen, pair):
+    text = f"{header}\n{','.join('abc'[: header.count(',') + 1])}\n"
+    (row,) = tables.read_rows(write(tmp_path / "a.csv", text))
+    assert Columns(chosen).is_pair(row) == pair
+
+
+def test_columns_of_choices_may_have_capitals(tmp_path):
+    path = write(tmp_path / "a.csv", "Context,Choice0,Choice1,Label\nQ,a,b,1\n")
+    assert user_files.read_choices(path, Columns({}), True)[0].choices == ("a", "b")
+
+
 def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
     for name, cell in (("a.csv", ","), ("a.tsv", "\t")):
         text = f"text{cell}label\r\r\na{cell}b\r\r\n\r\r\nc{cell}d\r\r\n"
