@@ -61,8 +61,10 @@ def _requests() -> tuple[TaskRequest, ...]:
     if not any(_TASK.value):
         raise InputError(f"no task was named; use TASK= (--task), one of {', '.join(KINDS)}.")
     entries = [entry.rpartition("=") for entry in _TASK.value]
-    places = _DATA.value if len(entries) > 1 else [",".join(_DATA.value)]  # a comma in a path
-    if len(places) not in (0, len(entries)):
+    places = _DATA.value
+    if places and len(entries) == 1:
+        places = [",".join(places)]  # a comma in the path
+    if places and len(places) != len(entries):
         raise InputError(
             f"--task names {len(entries)} tasks, --data {len(places)} places; give as many."
         )
@@ -78,7 +80,7 @@ def _requests() -> tuple[TaskRequest, ...]:
                 f"--task: {name!r} is no name of a task; use letters, digits, '.', '_' and '-'."
             )
     columns = tuple(commands.pairs(_COLUMNS.value, "--columns").items())
-    places = [place or None for place in places] or [None] * len(entries)
+    places = places or [None] * len(entries)
     return tuple(
         TaskRequest(kind, name or kind, place, splits, columns)
         for (name, _, kind), place in zip(entries, places, strict=True)

@@ -7,8 +7,6 @@ import statistics
 import time
 from typing import Any
 
-from absl import logging
-
 from bert_tf import checkpoints, distribution, run_folder, task_report, weights
 from bert_tf.config import BertConfig
 from bert_tf.finetuning_run import Run, Setup
@@ -56,10 +54,8 @@ def finetune(
     )
     setup = Setup(settings, config, bundle, data, strategy, output, tensorboard)
     chief = distribution.is_chief(strategy)
-    with run_folder.held(output, write=chief):
-        finished = run_folder.open_run(output, _identity(setup, tokenizer), write=chief)
+    with run_folder.open_run(output, _identity(setup, tokenizer), write=chief) as finished:
         if finished is not None:
-            logging.info("%s is complete; nothing to do.", output)
             return finished
         return _train(setup, start_time)
 

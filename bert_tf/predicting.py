@@ -151,7 +151,7 @@ def _reading(task: Task, kind: str | None) -> Task:
 
 def _split_of(path: str, task: Task) -> str:
     """The split that a file has by its name, or its name."""
-    name = os.path.basename(path).removesuffix(".gz")
+    name = os.path.basename(path).removesuffix(files.GZIP)
     for split, patterns in task.source.splits.items():
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
             return split

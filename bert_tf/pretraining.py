@@ -71,10 +71,8 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     identity = pretraining_data.run_identity(settings, data, config)
     chief = distribution.is_chief(strategy)
     try:
-        with run_folder.held(output, write=chief):
-            finished = run_folder.open_run(output, identity, write=chief)
+        with run_folder.open_run(output, identity, write=chief) as finished:
             if finished is not None:
-                logging.info("%s is complete; nothing to do.", output)
                 return finished
             run = _Run(settings, output, options, data, config, strategy)
             run.train()

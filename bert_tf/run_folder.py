@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import matplotlib.figure
+from absl import logging
 
 from bert_tf import precision
 from pipelines import files, manifest
@@ -54,17 +55,26 @@ def held(output: str, write: bool) -> Iterator[None]:
         os.close(folder)
 
 
-def open_run(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
-    """The report of a finished run; None for a new or half-finished one.
+@contextlib.contextmanager
+def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dict[str, Any] | None]:
+    """Holds a folder; yields the report of a finished run, None for a new or half-finished one.
 
     Args:
       output: the folder.
       identity: all that decides the outcome, as JSON values.
-      write: whether this process notes the identity of a new run.
+      write: whether this process writes there, and notes the identity of a new run.
 
     Raises:
-      InputError: the folder is of a run with another identity.
+      InputError: the folder is of a run with another identity, or as `held`.
     """
+    with held(output, write):
+        finished = _finished(output, identity, write)
+        if finished is not None:
+            logging.info("%s is complete; nothing to do.", output)
+        yield finished
+
+
+def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
     path = f"{output}/{_IDENTITY}"
     if files.gfile.exists(path):
         other = manifest.difference(files.read_json(path), identity)

@@ -13,6 +13,7 @@ from bert_tf.tasks import SPECIAL_OPTIONS, Options, Task, make, suits
 from pipelines import files
 from pipelines.errors import InputError
 from pipelines.labelled import features, splits
+from pipelines.labelled.examples import have_labels, label_of
 from pipelines.labelled.features import Features
 from pipelines.labelled.user_files import Columns
 from pipelines.tokenizer import BertTokenizer
@@ -34,7 +35,7 @@ class Split:
     @property
     def labelled(self) -> bool:
         """Whether all examples have their labels, so that predictions can be scored."""
-        return all(_label(example) is not None for example in self.examples)
+        return have_labels(self.examples)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +143,7 @@ def read(
     if not examples:
         raise InputError(f"{path}: has no examples.")
     for example in examples if labelled else ():
-        if _label(example) is None:
+        if label_of(example) is None:
             raise InputError(f"{example.place}: has no label.")
     _count(notes, "rows skipped", skipped)
     return examples
@@ -165,13 +166,6 @@ def _read_test(
 def count_problems(task: Task, examples: Sequence[Any], split: str, notes: dict[str, int]) -> None:
     """Counts in `notes` the examples that could not be learned from, and logs the first ones."""
     _count(notes, f"{split} examples with a problem", _problems(task, examples))
-
-
-def _label(example: Any) -> Any:
-    """What an example is labelled with, whatever its shape; None where it is not."""
-    return next(
-        getattr(example, name) for name in ("label", "tags", "answers") if hasattr(example, name)
-    )
 
 
 def _count(notes: dict[str, int], what: str, messages: list[str]) -> None:
@@ -245,7 +239,7 @@ def _group(example: Any) -> Any:
 
 
 def _label_names(example: Any) -> set[str]:
-    label = _label(example)
+    label = label_of(example)
     return {label} if isinstance(label, str) else set(label)
 
 

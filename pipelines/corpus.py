@@ -11,13 +11,10 @@ A corpus is cut into splits, each read on its own, so that workers can share it.
 """
 
 import codecs
-import contextlib
 import dataclasses
-import gzip
 import itertools
 import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -99,7 +96,7 @@ def identity(file: CorpusFile) -> dict[str, str | int]:
 
 def detect_format(path: str) -> str:
     """Tells the format of a file from its first 256 KiB."""
-    with _open(path) as file:
+    with files.open_unpacked(path) as file:
         head = file.read(_SAMPLE_BYTES)
     lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
     if len(head) == _SAMPLE_BYTES and len(lines) > 1:
@@ -135,7 +132,7 @@ def plan_splits(corpus: list[CorpusFile], split_bytes: int) -> list[Split]:
     """Cuts the files into splits of about `split_bytes`; gzip and prose files stay whole."""
     splits = []
     for index, file in enumerate(corpus):
-        if file.format == "prose" or file.path.endswith(".gz"):
+        if file.format == "prose" or files.is_gzip(file.path):
             splits.append(Split(file.path, file.format, index, 0, -1))
             continue
         for start in range(0, file.size, split_bytes):
@@ -254,7 +251,7 @@ class _Lines:
 
     def __iter__(self) -> Iterator[str]:
         split = self.split
-        with _open(split.path) as file:
+        with files.open_unpacked(split.path) as file:
             position = split.start
             if position > 0:
                 file.seek(position - 1)
@@ -327,7 +324,7 @@ class _Lines:
 
     def _number(self, position: int) -> int:
         """The number, from 1, of the line that starts at a byte; counted only for messages."""
-        with _open(self.split.path) as file:
+        with files.open_unpacked(self.split.path) as file:
             count = 1
             while position > 0 and (block := file.read(min(position, _BLOCK_BYTES))):
                 count += block.count(b"\n")
@@ -346,18 +343,3 @@ class _Lines:
         if len(line) > MAX_LINE_BYTES:
             self._raise_long_line(position)
         return line
-
-
-@contextlib.contextmanager
-def _open(path: str) -> Iterator[BinaryIO]:
-    with files.open_binary(path) as file:
-        if not path.endswith(".gz"):
-            yield file
-            return
-        try:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield unpacked
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(
-                f"{path}: the gzip data is cut off or damaged ({error}); fetch the file again."
-            ) from error

@@ -1,11 +1,13 @@
 """Files through tf.io.gfile, so that local paths and gs:// paths work alike."""
 
 import contextlib
+import gzip
 import hashlib
 import json
 import os
 import re
 import uuid
+import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -16,6 +18,7 @@ from pipelines.errors import InputError
 gfile = tf.io.gfile
 _BLOCK = 1 << 22
 _PARTIAL = ".partial"
+GZIP = ".gz"
 
 
 def expand_globs(patterns: str) -> list[str]:
@@ -176,6 +179,31 @@ def open_binary(path: str) -> BinaryIO:
     if "://" in path:
         return gfile.GFile(path, "rb")
     return open(path, "rb")
+
+
+def is_gzip(path: str) -> bool:
+    """Whether a file is gzipped, by its name."""
+    return path.lower().endswith(GZIP)
+
+
+@contextlib.contextmanager
+def open_unpacked(path: str) -> Iterator[BinaryIO]:
+    """Opens a plain or gzipped file for reading its bytes.
+
+    Raises:
+      InputError: there is no such file, or its gzip data is damaged.
+    """
+    with open_binary(path) as file:
+        if not is_gzip(path):
+            yield file
+            return
+        try:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield unpacked
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(
+                f"{path}: the gzip data is cut off or damaged ({error}); fetch the file again."
+            ) from error
 
 
 def remove_tree(path: str) -> None:

@@ -241,11 +241,6 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         """Draws the task's own picture, such as a confusion matrix."""
 
 
-def have_labels(examples: Sequence[Any], field: str) -> bool:
-    """Whether all examples have their label, which is in this field; else it serves for none."""
-    return all(getattr(example, field) is not None for example in examples)
-
-
 def file_of(place: str) -> str:
     """The path in the place of an example: that before the line, or the article, of the file."""
     return re.split(r": (?=line |article )", place)[0]

@@ -14,7 +14,7 @@ from bert_tf.signatures.choice import ChoiceServing
 from bert_tf.tasks import base
 from bert_tf.tasks.base import Task
 from pipelines.labelled import packing
-from pipelines.labelled.examples import ChoiceExample
+from pipelines.labelled.examples import ChoiceExample, have_labels
 from pipelines.labelled.features import Column, Features, pad
 from pipelines.tokenizer import BertTokenizer
 
@@ -60,7 +60,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
             "input_type_ids": Column(packed.type_ids.flat_values.numpy().astype(np.int64), tokens),
             "choice_lengths": Column(lengths, splits),
         }
-        if base.have_labels(examples, "label"):
+        if have_labels(examples):
             columns["labels"] = Column.of(np.array([example.label for example in examples]))
         number = int(tf.reduce_sum(tf.cast(cut, tf.int32)))
         return Features(columns, {"choices longer than the window, cut": number})

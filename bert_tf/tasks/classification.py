@@ -17,7 +17,7 @@ from bert_tf.tasks import base
 from bert_tf.tasks.base import Task
 from pipelines.errors import InputError
 from pipelines.labelled import packing
-from pipelines.labelled.examples import TextExample
+from pipelines.labelled.examples import TextExample, have_labels
 from pipelines.labelled.features import Column, Features
 from pipelines.tokenizer import BertTokenizer
 
@@ -138,7 +138,7 @@ class Classification(_TextTask[ClassPrediction]):
     def features(self, examples: Sequence[TextExample], tokenizer: BertTokenizer) -> Features:
         """Packed sequences, and labels where known."""
         columns, counts = text_features(examples, tokenizer, self.max_length)
-        if base.have_labels(examples, "label"):
+        if have_labels(examples):
             index = {label: number for number, label in enumerate(self.labels)}
             columns["labels"] = Column.of(np.array([index[e.label] for e in examples]))
         return Features(columns, counts)
@@ -299,7 +299,7 @@ class Regression(_TextTask[float]):
     def features(self, examples: Sequence[TextExample], tokenizer: BertTokenizer) -> Features:
         """Packed sequences, and scores where known."""
         columns, counts = text_features(examples, tokenizer, self.max_length)
-        if base.have_labels(examples, "label"):
+        if have_labels(examples):
             columns["labels"] = Column.of(np.array([float(e.label) for e in examples], np.float32))
         return Features(columns, counts)
 

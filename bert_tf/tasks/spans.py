@@ -15,7 +15,7 @@ from bert_tf.tasks import base, squad_metrics
 from bert_tf.tasks.base import Task
 from pipelines.errors import InputError
 from pipelines.labelled import packing
-from pipelines.labelled.examples import SpanExample
+from pipelines.labelled.examples import SpanExample, have_labels
 from pipelines.labelled.features import Column, Features, pad
 from pipelines.tokenizer import BertTokenizer
 
@@ -115,7 +115,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
     def features(self, examples: Sequence[SpanExample], tokenizer: BertTokenizer) -> Features:
         """Windows, the bytes of their tokens, and start and end where known."""
         parts: dict[str, list[Any]] = {}
-        labelled = base.have_labels(examples, "answers")
+        labelled = have_labels(examples)
         for first in range(0, len(examples), _CHUNK):
             chunk = examples[first : first + _CHUNK]
             for name, value in self._chunk_features(chunk, first, tokenizer, labelled).items():

@@ -16,7 +16,7 @@ from bert_tf.signatures.tagging import TaggingServing
 from bert_tf.tasks import base
 from bert_tf.tasks.base import Task
 from pipelines.errors import InputError
-from pipelines.labelled.examples import WordsExample
+from pipelines.labelled.examples import WordsExample, have_labels
 from pipelines.labelled.features import Column, Features
 from pipelines.tokenizer import BertTokenizer
 
@@ -134,7 +134,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             "firsts": _ragged([row.firsts for row in rows]),
             "example": Column.of(np.array([row.example for row in rows])),
         }
-        if base.have_labels(examples, "tags"):
+        if have_labels(examples):
             index = {tag: number for number, tag in enumerate(self.labels)}
             columns["labels"] = _ragged(
                 [np.array([index[examples[r.example].tags[w]] for w in r.words]) for r in rows]

@@ -2,8 +2,7 @@
 
 import dataclasses
 import hashlib
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -21,7 +20,6 @@ MASKED_LM = "masked_lm/"
 NEXT_SENTENCE = "next_sentence/"
 HEADS = "heads/"
 _OPTIONAL_GROUPS = (POOLER, MASKED_LM, NEXT_SENTENCE, HEADS)
-_HEAD_BIAS = re.compile(rf"{HEADS}[^/]+/bias")
 # Of heads by the shape of the task; others have one for each label.
 _UNITS = {"regression": 1, "choice": 1, "span": 2}
 
@@ -49,6 +47,10 @@ class Bundle:
     place: str = "the model"
 
     def __post_init__(self):
+        self._check_vocabulary()
+        self._check_tasks()
+
+    def _check_vocabulary(self) -> None:
         tokens = len(self.vocabulary or ())
         if tokens > self.config.vocab_size:
             raise InputError(
@@ -56,18 +58,20 @@ class Bundle:
                 f"{self.config.vocab_size}. They do not belong together; put the vocabulary that "
                 "the model was trained with in its place."
             )
+
+    def _check_tasks(self) -> None:
         described = {task["name"]: task for task in self.tasks}
-        biases = {k.split("/")[1]: v for k, v in self.weights.items() if _HEAD_BIAS.fullmatch(k)}
-        if described.keys() != biases.keys():
+        heads = head_units(self.weights)
+        if described.keys() != heads.keys():
             raise InputError(
                 f"{self.place}: the tasks that are described ({', '.join(described) or 'none'}) "
-                f"are not those that have heads ({', '.join(biases) or 'none'})."
+                f"are not those that have heads ({', '.join(heads) or 'none'})."
             )
         for name, task in described.items():
             units = _UNITS.get(task["shape"], len(task["labels"]))
-            if len(biases[name]) != units:
+            if heads[name] != units:
                 raise InputError(
-                    f"{self.place}: the head of {name} has {len(biases[name])} units, but its "
+                    f"{self.place}: the head of {name} has {heads[name]} units, but its "
                     f"description, {task['shape']} of {len(task['labels'])} labels, {units}; it is "
                     "of another model."
                 )
@@ -196,6 +200,15 @@ def parameter_shapes(
     for name, units in heads:
         dense(f"heads/{name}", hidden, units)
     return shapes
+
+
+def head_units(weights: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """The units of each task's head, by the name of the task."""
+    return {
+        name.split("/")[1]: value.size
+        for name, value in weights.items()
+        if name.startswith(HEADS) and name.endswith("/bias")
+    }
 
 
 def absent_groups(names: Iterable[str]) -> tuple[str, ...]:

@@ -105,18 +105,12 @@ def read_settings(path: str) -> dict[str, bool] | None:
     """
     stated, fast = _optional(f"{path}/{_CONFIG}"), _optional(f"{path}/{_FAST}")
     if stated.get("tokenizer_class") in _OTHER_WORDS:
-        raise InputError(
-            f"{path}/{_CONFIG}: the tokenizer is a {stated['tokenizer_class']}; texts are split "
-            "into words as BERT does it only."
-        )
+        raise _other_words(f"{path}/{_CONFIG}: the tokenizer is a {stated['tokenizer_class']}")
     for key, only in _STEPS.items():
         step = fast.get(key)
         kind = step.get("type") if isinstance(step, dict) else step
         if kind not in (only, None):
-            raise InputError(
-                f"{path}/{_FAST}: the {key} is {kind!r}; BERT's is {only}, and texts are split "
-                "into words as BERT does it only."
-            )
+            raise _other_words(f"{path}/{_FAST}: the {key} is {kind!r}, not {only}")
     normalizer = fast.get("normalizer") or {}
     for values, name, key in (
         (stated, _CONFIG, "do_basic_tokenize"),
@@ -124,13 +118,15 @@ def read_settings(path: str) -> dict[str, bool] | None:
         (normalizer, _FAST, "handle_chinese_chars"),
     ):
         if values.get(key) is False:
-            raise InputError(
-                f"{path}/{name}: {key} is false; texts are split into words as BERT does it only."
-            )
+            raise _other_words(f"{path}/{name}: {key} is false")
     lower_case = stated.get("do_lower_case", normalizer.get("lowercase"))
     strip_accents = stated.get("strip_accents", normalizer.get("strip_accents"))
     found = {"lower_case": lower_case, "strip_accents": strip_accents}
     return {name: bool(value) for name, value in found.items() if value is not None} or None
+
+
+def _other_words(what: str) -> InputError:
+    return InputError(f"{what}; texts are split into words as BERT does it only.")
 
 
 def write(model: Bundle, folder: str) -> None:

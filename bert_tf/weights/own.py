@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig
-from bert_tf.weights.bundle import HEADS, Bundle, absent_groups, parameter_shapes
+from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_shapes
 from pipelines import files, vocabulary
 from pipelines.errors import InputError
 
@@ -61,8 +61,7 @@ def read(path: str) -> Bundle:
         name.removeprefix(prefix): value
         for name, value in checkpoints.read_arrays(folder, prefix).items()
     }
-    heads = {name.split("/")[1]: weights[name].size for name in weights if _is_head_bias(name)}
-    check(weights, parameter_shapes(config, list(heads.items())), folder)
+    check(weights, parameter_shapes(config, list(head_units(weights).items())), folder)
     tokens, settings = read_vocabulary(place), read_tokenizer(place)
     return Bundle(config, weights, tokens, settings, read_tasks(place), path)
 
@@ -105,10 +104,6 @@ def read_tasks(path: str) -> tuple[dict[str, Any], ...]:
     ):
         raise InputError(f"{name}: is no list of tasks with name, shape and labels.")
     return tuple(tasks)
-
-
-def _is_head_bias(name: str) -> bool:
-    return name.startswith(HEADS) and name.endswith("/bias")
 
 
 def _checkpoint_folder(path: str) -> str:

@@ -4,7 +4,8 @@
 """
 
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,3 +58,15 @@ class ChoiceExample:
     choices: tuple[str, ...]
     label: int | None = None
     stem: str = ""  # begins every choice (SWAG)
+
+
+def label_of(example: Any) -> Any:
+    """What an example is labelled with, whatever its shape; None where it is not."""
+    return next(
+        getattr(example, name) for name in ("label", "tags", "answers") if hasattr(example, name)
+    )
+
+
+def have_labels(examples: Sequence[Any]) -> bool:
+    """Whether all examples have their label; else it serves for none."""
+    return all(label_of(example) is not None for example in examples)

@@ -34,7 +34,7 @@ def find(
     for split, names in patterns.items():
         for name in names:
             path = f"{data}/{name}"
-            matches = sorted(files.gfile.glob(path) or files.gfile.glob(f"{path}.gz"))
+            matches = sorted(files.gfile.glob(path) or files.gfile.glob(f"{path}{files.GZIP}"))
             if len(matches) > 1:
                 raise InputError(
                     f"{data}: {' and '.join(matches[:2])} could both be the {split} file; leave "

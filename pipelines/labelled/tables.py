@@ -1,19 +1,15 @@
 """Rows of TSV, CSV and JSON Lines files, each with its place."""
 
 import csv
-import gzip
 import io
 import json
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines import files
 from pipelines.errors import InputError
-
-_GZIP = ".gz"
 
 
 class Row(NamedTuple):
@@ -75,7 +71,7 @@ def without_empty_end(cells: Sequence[str]) -> tuple[str, ...]:
 
 def ending(path: str) -> str:
     """What the name of a file ends with, such as ".csv", also of "A.CSV" and "a.csv.gz"."""
-    return os.path.splitext(path.lower().removesuffix(_GZIP))[1]
+    return os.path.splitext(path.lower().removesuffix(files.GZIP))[1]
 
 
 def read_text(path: str) -> str:
@@ -84,13 +80,8 @@ def read_text(path: str) -> str:
     Raises:
       InputError: it is missing, damaged, or not UTF-8; the line is named.
     """
-    with files.open_binary(path) as file:
+    with files.open_unpacked(path) as file:
         data = file.read()
-    try:
-        if path.lower().endswith(_GZIP):
-            data = gzip.decompress(data)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path}: the gzip data is cut off or damaged ({error}).") from error
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -105,9 +96,8 @@ def read_rows(
 
     Tab-separated files are read as they are, without quoting (GLUE's way);
     comma-separated ones with quoting; JSON Lines one object a line, or one list
-    of objects. A blank
-    line is a row where a table has one column, but for those before the header
-    and at the end; of others it is left out.
+    of objects. A blank line is a row where a table has one column, but for those
+    before the header and at the end; of others it is left out.
 
     Args:
       path: a .tsv, .txt (both tab-separated), .csv or .jsonl (.json) file, also gzipped.

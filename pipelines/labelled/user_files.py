@@ -5,6 +5,7 @@ What a column means is told by its name, or by `columns`, which maps a role
 answer_start, choices, id) to the name of a column.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 
@@ -73,13 +74,10 @@ class Columns:
         if role in self.chosen:
             row.get(self.chosen[role])
             return self.chosen[role]
-        if self._usual.get(role) in row.values:
-            return self._usual[role]
-        found = next((name for name in _USUAL[role] if name in row.values), None)
-        if found is None:  # written with capitals
-            folded = {name.lower(): name for name in row.values}
-            found = next((folded[name] for name in _USUAL[role] if name in folded), None)
-        return found
+        wanted = _USUAL[role]
+        if role in self._usual:
+            wanted = (self._usual[role], *wanted)
+        return _first(wanted, tuple(row.values))
 
     def need(self, role: str, row: tables.Row) -> str:
         """As `find`; an error where there is none."""
@@ -108,6 +106,14 @@ class Columns:
         """The value that names an example: that of an id column, or its number."""
         found = self.find("id", row)
         return row.text(found) if found else str(index)
+
+
+@functools.lru_cache
+def _first(wanted: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+    """The first of the wanted ones among names as they are, else as they are without capitals."""
+    folded = {name.lower(): name for name in names}
+    as_written = (name for name in wanted if name in names)
+    return next(as_written, None) or next((folded[n] for n in wanted if n in folded), None)
 
 
 def read_texts(path: str, columns: Columns, pair: bool | None, labelled: bool) -> list[TextExample]:
