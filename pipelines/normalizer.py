@@ -5,10 +5,11 @@ tables are newer or older, what is done here corrects for it.
 """
 
 import functools
-import itertools
+import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
@@ -16,6 +17,8 @@ import tensorflow_text as tf_text
 _UNASSIGNED = "\U0010ffff"
 # Text that only lower-casing can change, and where bytes are characters.
 _PLAIN = r"[\t\n\r -~]*"
+# Valid UTF-8. "." would let pass halves of surrogate pairs, and characters written too long.
+_VALID = r"[\x{0}-\x{D7FF}\x{E000}-\x{10FFFF}]*"
 # The ranges that the tokenizer takes for CJK ideographs.
 _CJK = (
     (0x3400, 0x4DBF),
@@ -42,9 +45,9 @@ class Normalizer(tf.Module):
         self.lower_case = lower_case
         self.strip_accents = strip_accents
         # A word with an unassigned character is [UNK] unless the vocabulary has that character.
-        known = "".join({c for c in alphabet if _is_unassigned(c)})
-        self._unassigned = _character_class(_is_unassigned, without=known)
-        self._dropped = _character_class(_is_dropped)
+        known = "".join({c for c in alphabet if unicodedata.category(c) == "Cn"})
+        self._unassigned = _character_class(_unassigned(), without=known)
+        self._dropped = _character_class(_dropped())
 
     def __call__(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
         """Normalizes string [batch] texts; bytes that are not UTF-8 are dropped."""
@@ -57,9 +60,8 @@ class Normalizer(tf.Module):
         return tf.tensor_scatter_nd_update(texts, rows, others)
 
     def _normalize_unicode(self, texts: tf.Tensor) -> tf.Tensor:
-        valid = tf.reduce_all(tf.strings.regex_full_match(texts, "(?s).*"))
         texts = tf.cond(  # bad bytes to U+FFFD, which is dropped next
-            valid,
+            tf.reduce_all(tf.strings.regex_full_match(texts, _VALID)),
             lambda: texts,
             lambda: tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8"),
         )
@@ -69,7 +71,7 @@ class Normalizer(tf.Module):
             texts = _lower(texts)
         if self.strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
-            texts = tf.strings.regex_replace(texts, _character_class(_is_mark), "")
+            texts = tf.strings.regex_replace(texts, _character_class(_marks()), "")
         return texts
 
 
@@ -80,24 +82,41 @@ def is_plain(texts: tf.Tensor) -> tf.Tensor:
 
 def is_mark(characters: tf.Tensor) -> tf.Tensor:
     """Whether each of string [n] characters is a non-spacing mark (Mn); bool [n]."""
-    return tf.strings.regex_full_match(characters, _character_class(_is_mark))
+    return tf.strings.regex_full_match(characters, _character_class(_marks()))
 
 
-def _is_dropped(character: str) -> bool:
-    if character in "\t\n\r":
-        return False
-    return character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf")
+@functools.cache
+def _categories() -> dict[str, np.ndarray]:
+    """All code points by their categories, ascending."""
+    names = np.array([unicodedata.category(chr(c)) for c in range(sys.maxunicode + 1)])
+    return {str(name): np.flatnonzero(names == name) for name in np.unique(names)}
 
 
-def _is_mark(character: str) -> bool:
-    return unicodedata.category(character) == "Mn"
+def _of_categories(*names: str) -> np.ndarray:
+    return np.sort(np.concatenate([_categories()[name] for name in names]))
 
 
-def _is_unassigned(character: str) -> bool:
+def _dropped() -> np.ndarray:
+    controls = [c for c in _of_categories("Cc", "Cf") if chr(c) not in "\t\n\r"]
+    return np.sort([*controls, 0xFFFD])
+
+
+def _marks() -> np.ndarray:
+    return _of_categories("Mn")
+
+
+@functools.cache
+def _unassigned() -> np.ndarray:
+    found = _of_categories("Cn")
     # The CJK blocks are split by range, assigned or not.
-    return unicodedata.category(character) == "Cn" and not any(
-        low <= ord(character) <= high for low, high in _CJK
-    )
+    return found[~np.any([(found >= low) & (found <= high) for low, high in _CJK], axis=0)]
+
+
+@functools.cache
+def _assigned() -> list[str]:
+    """Characters that may have properties; private ones have none."""
+    names = set(_categories()) - {"Cn", "Co", "Cs"}
+    return list(map(chr, _of_categories(*names)))
 
 
 def _lower(texts: tf.Tensor) -> tf.Tensor:
@@ -126,47 +145,45 @@ def _lower_sigma(texts: tf.Tensor) -> tf.Tensor:
     Unicode's Final_Sigma condition, with Python's tables: what it skips is
     case-ignorable, what it takes for a letter is cased.
     """
-    cased, skipped = _character_class(_is_cased), f"{_character_class(_is_case_ignorable)}*"
+    cased, skipped = _character_class(_cased()), f"{_character_class(_case_ignorable())}*"
     for _ in range(2):  # of two sigmas in a row, one match takes both
         texts = tf.strings.regex_replace(texts, f"Σ({skipped}{cased})", r"σ\1")
     texts = tf.strings.regex_replace(texts, f"({cased}{skipped})Σ", r"\1ς")
     return tf.strings.regex_replace(texts, "Σ", "σ")
 
 
-def _is_cased(character: str) -> bool:
-    return f"aΣ{character}".lower()[1] == "σ"
+@functools.cache
+def _cased() -> np.ndarray:
+    return np.array([ord(c) for c in _assigned() if f"aΣ{c}".lower()[1] == "σ"])
 
 
-def _is_case_ignorable(character: str) -> bool:
-    return not _is_cased(character) and f"aΣ{character}b".lower()[1] == "σ"
+@functools.cache
+def _case_ignorable() -> np.ndarray:
+    cased = set(_cased().tolist())
+    ignored = (ord(c) for c in _assigned() if f"aΣ{c}b".lower()[1] == "σ")
+    return np.array([c for c in ignored if c not in cased])
 
 
 @functools.cache
 def _letters_that_tensorflow_does_not_lower() -> list[str]:
-    letters = [c for c in map(chr, range(0x80, 0x110000)) if c.lower() != c]
+    letters = [c for c in _assigned() if c >= "\x80" and c.lower() != c]
     with tf.init_scope():
         lowered = tf.strings.lower(tf.constant(letters), encoding="utf-8").numpy()
     return [c for c, low in zip(letters, lowered, strict=True) if low.decode() != c.lower()]
 
 
-@functools.cache
-def _code_point_ranges(predicate: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """The ranges of code points, surrogates left out, that hold a predicate."""
-    ranges: list[tuple[int, int]] = []
-    for code_point in range(0x110000):
-        if 0xD800 <= code_point < 0xE000 or not predicate(chr(code_point)):
-            continue
-        if ranges and ranges[-1][1] == code_point - 1:
-            ranges[-1] = (ranges[-1][0], code_point)
-        else:
-            ranges.append((code_point, code_point))
-    return ranges
+def _ranges(code_points: np.ndarray) -> list[tuple[int, int]]:
+    """Ascending code points as ranges; none of these goes on across the surrogates."""
+    breaks = np.flatnonzero(np.diff(code_points) != 1)
+    first = code_points[np.concatenate([[0], breaks + 1])]
+    last = code_points[np.concatenate([breaks, [len(code_points) - 1]])]
+    return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
-def _character_class(*predicates: Callable[[str], bool], without: str = "") -> str:
-    """An RE2 character class: what holds any of the predicates, less some characters."""
+def _character_class(code_points: np.ndarray, without: str = "") -> str:
+    """An RE2 character class of code points, less some characters."""
     ranges = []
-    for low, high in itertools.chain.from_iterable(map(_code_point_ranges, predicates)):
+    for low, high in _ranges(code_points):
         for character in sorted(c for c in without if low <= ord(c) <= high):
             ranges.append((low, ord(character) - 1))
             low = ord(character) + 1

@@ -15,7 +15,6 @@ splits into words with these steps, in this order:
 Steps 2, 4 and 5 are one op of tensorflow_text.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -81,7 +80,7 @@ class BertTokenizer(tf.Module):
     @property
     def sha256(self) -> str:
         """A checksum of the vocabulary: that of the vocab.txt it is written as."""
-        return hashlib.sha256("".join(f"{t}\n" for t in self.vocabulary).encode()).hexdigest()
+        return vocabulary.sha256(self.vocabulary)
 
     @property
     def settings(self) -> dict[str, bool]:
@@ -176,11 +175,14 @@ class BertTokenizer(tf.Module):
         flat = characters.flat_values
         normalized = tf.cast(tf.strings.length(self.normalize(flat)), tf.int64)
         is_mark = (normalized == 0) & normalizer.is_mark(flat)
+        # A mark that begins a text belongs to no letter, least of all to one of the text before.
+        text = offsets.value_rowids()
+        is_mark &= text == tf.concat([[-1], text[:-1]], 0)
 
         # Positions run on through the whole batch; rows are taken off again at the end.
         text_end = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64))
         text_start = tf.concat([[0], text_end], 0)[:-1]
-        original = offsets.flat_values + tf.gather(text_start, offsets.value_rowids())
+        original = offsets.flat_values + tf.gather(text_start, text)
         original_end = tf.concat([original, text_end[-1:]], 0)[1:]
         normalized_end = tf.cumsum(normalized)
         normalized_row = tf.gather(tf.concat([[0], normalized_end], 0), characters.row_starts())

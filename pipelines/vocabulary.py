@@ -1,6 +1,7 @@
 """WordPiece vocabularies: learned from a corpus, or brought as a vocab.txt."""
 
 import collections
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import tokenizers
@@ -65,7 +66,16 @@ def is_cased(tokens: Iterable[str]) -> bool:
 
 def save(tokens: Sequence[str], path: str) -> None:
     """Writes a vocab.txt."""
-    files.write_text(path, "".join(f"{token}\n" for token in tokens))
+    files.write_text(path, _as_text(tokens))
+
+
+def sha256(tokens: Sequence[str]) -> str:
+    """The checksum of the vocab.txt that `save` writes, in hexadecimal."""
+    return hashlib.sha256(_as_text(tokens).encode()).hexdigest()
+
+
+def _as_text(tokens: Sequence[str]) -> str:
+    return "".join(f"{token}\n" for token in tokens)
 
 
 def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> list[str]:
