@@ -22,6 +22,10 @@ CONVERT_FLAGS ?=
 # For `make export` and what follows it.
 TASKS ?=
 PRECISION ?= float32
+# Some shells have a HOST of their own: only what is said to make counts.
+ifneq ($(origin HOST),command line)
+override HOST := 127.0.0.1
+endif
 TFRECORDS ?= tfrecords/pretraining
 RECIPE ?= recipes/builtin.flags
 HELD_OUT ?= 0.02
@@ -37,111 +41,123 @@ PEERS ?= .venv-peers
 
 # Test files that run at once; each may take 2 GiB.
 JOBS ?= 2
-PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 PYTHON ?= python3
-VENV := .venv
-# `exec`, so that a signal that make passes on arrives.
-RUN := exec env TF_CPP_MIN_LOG_LEVEL=2 $(VENV)/bin/python
-READY := $(VENV)/.ready
-BUILTIN := $(TFRECORDS)/builtin_corpus.txt
-TEXT := $(if $(CORPUS),$(CORPUS),$(BUILTIN))
-PRETRAINED := $(if $(OUT),$(OUT),savedmodels/pretrained)
-TASK_RECIPES := ner squad1 squad2 swag
-RECIPE_OF_TASK := $(patsubst %,recipes/%.flags,$(filter $(TASK),$(TASK_RECIPES)))
-VOCAB_FILE := $(if $(VOCAB),$(VOCAB),$(TFRECORDS)/learned_vocab.txt)
+VENV ?= .venv
+
+# What the user says reaches the commands through the environment, as it is: make would expand its
+# dollars, the shell its quotes, blanks and semicolons. So recipes write "$$OUT", never $(OUT).
+VARIABLES := CORPUS VOCAB MODEL STEPS SEED OUT TASK DATA INIT SEEDS EPOCHS BATCH LR INPUT FORMAT \
+	KIND TUNE_FLAGS CONVERT_FLAGS TASKS PRECISION HOST TFRECORDS RECIPE HELD_OUT VOCAB_FLAGS \
+	EXAMPLE_FLAGS TRAIN_FLAGS BERT_CLONE BENCH_FLAGS PEERS JOBS PYTHON VENV
+$(foreach name,$(VARIABLES),$(eval override $(name) := $$(value $(name))))
+export $(VARIABLES)
+
+# `set -x` shows what is run; `exec`, so that a signal that make passes on arrives.
+RUN := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 "$$VENV/bin/python"
+PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder
+# A flag for each variable that is set; $(call flag,--output,OUT).
+flag = $${$2:+"$1=$$$2"}
+# The text to train on, the vocabulary, and where the model goes.
+TEXT := $${CORPUS:-$$TFRECORDS/builtin_corpus.txt}
+VOCAB_FILE := $${VOCAB:-$$TFRECORDS/learned_vocab.txt}
+PRETRAINED := $${OUT:-savedmodels/pretrained}
 
 .DEFAULT_GOAL := help
-.PHONY: help setup corpus vocab examples pretrain show finetune predict convert export export-hub export-portable serve test test-all bench lint format clean
+.PHONY: help setup peers corpus vocab examples pretrain show finetune predict convert export \
+	export-hub export-portable serve test test-all bench lint format clean
 
 help: ## List the targets and the variables
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "Variables: CORPUS='globs' (default: the built-in corpus), VOCAB=vocab.txt (default: learned),"
-	@echo "  MODEL=tiny|mini|small|medium|base|large|bert_config.json, STEPS, SEED, OUT=$(PRETRAINED),"
-	@echo "  TFRECORDS=$(TFRECORDS), RECIPE=$(RECIPE), HELD_OUT=$(HELD_OUT),"
+	@echo "  MODEL=tiny|mini|small|medium|base|large|bert_config.json, STEPS, SEED,"
+	@echo "  OUT=savedmodels/pretrained, TFRECORDS=tfrecords/pretraining,"
+	@echo "  RECIPE=recipes/builtin.flags, HELD_OUT=0.02,"
 	@echo "  TASK, DATA, INIT, SEEDS, EPOCHS, BATCH, LR (finetune); MODEL=folder, INPUT, KIND (predict);"
 	@echo "  TASKS, PRECISION=float32|bfloat16 (export); FORMAT=bert_tf|tf1|huggingface, TASK, VOCAB"
-	@echo "  (convert); VOCAB_FLAGS, EXAMPLE_FLAGS, TRAIN_FLAGS, TUNE_FLAGS, CONVERT_FLAGS (see --help"
-	@echo "  of each step); PYTHON=python3.11, JOBS=$(JOBS) (test), BERT_CLONE, BENCH_FLAGS (bench)"
+	@echo "  (convert); HOST=127.0.0.1 (serve); VOCAB_FLAGS, EXAMPLE_FLAGS, TRAIN_FLAGS, TUNE_FLAGS,"
+	@echo "  CONVERT_FLAGS (see --help of each step; blanks within a flag between quotes);"
+	@echo "  PYTHON=python3.11, JOBS=2 (test), BERT_CLONE, BENCH_FLAGS (bench)"
 
-setup: $(READY) ## Make .venv with the pinned requirements
+setup: ## Make .venv with the pinned requirements
+	@if [ ! -e "$$VENV/.ready" ] || [ requirements.txt -nt "$$VENV/.ready" ]; then \
+		"$$PYTHON" -m venv "$$VENV" && \
+		"$$VENV/bin/python" -m pip install --quiet --disable-pip-version-check \
+			-r requirements.txt && touch "$$VENV/.ready"; fi
 
-$(READY): requirements.txt
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	@touch $@
+peers:
+	@if [ ! -e "$$PEERS/.ready" ] || [ benchmarks/requirements.txt -nt "$$PEERS/.ready" ]; then \
+		"$$PYTHON" -m venv "$$PEERS" && \
+		"$$PEERS/bin/python" -m pip install --quiet --disable-pip-version-check \
+			-r benchmarks/requirements.txt && touch "$$PEERS/.ready"; fi
 
-corpus: $(READY) ## Write the built-in corpus (unless CORPUS names one)
-	$(if $(CORPUS),,$(RUN) -m pipelines.make_corpus --output=$(BUILTIN))
+corpus: setup ## Write the built-in corpus (unless CORPUS names one)
+	@if [ -z "$$CORPUS" ]; then \
+		$(RUN) -m pipelines.make_corpus --output="$(TEXT)"; fi
 
 vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one)
-	$(if $(VOCAB),,$(RUN) -m pipelines.learn_vocabulary --input='$(TEXT)' \
-		--output=$(VOCAB_FILE) --seed=$(SEED) \
-		$(if $(CORPUS),,--flagfile=recipes/vocabulary.flags) $(VOCAB_FLAGS))
+	@if [ -z "$$VOCAB" ]; then \
+		$(RUN) -m pipelines.learn_vocabulary --input="$(TEXT)" --output="$(VOCAB_FILE)" \
+			--seed="$$SEED" $$([ -n "$$CORPUS" ] || echo --flagfile=recipes/vocabulary.flags) \
+			$(call flag,--more_flags,VOCAB_FLAGS); fi
 
 examples: vocab ## Write masked sentence pairs as TFRecords
-	$(RUN) -m pipelines.write_examples --input='$(TEXT)' --vocab='$(VOCAB_FILE)' \
-		--output=$(TFRECORDS) --flagfile=recipes/examples.flags --held_out_fraction=$(HELD_OUT) \
-		--seed=$(SEED) $(EXAMPLE_FLAGS)
+	@$(RUN) -m pipelines.write_examples --input="$(TEXT)" --vocab="$(VOCAB_FILE)" \
+		--output="$$TFRECORDS" --flagfile=recipes/examples.flags \
+		--held_out_fraction="$$HELD_OUT" --seed="$$SEED" $(call flag,--more_flags,EXAMPLE_FLAGS)
 
 pretrain: examples ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report
-	$(RUN) -m bert_tf.pretrain --flagfile=$(RECIPE) --tfrecords=$(TFRECORDS) --output=$(PRETRAINED) \
-		--seed=$(SEED) $(if $(MODEL),--model=$(MODEL)) $(if $(STEPS),--steps=$(STEPS)) $(TRAIN_FLAGS)
+	@$(RUN) -m bert_tf.pretrain --flagfile="$$RECIPE" --tfrecords="$$TFRECORDS" \
+		--output="$(PRETRAINED)" --seed="$$SEED" $(call flag,--model,MODEL) \
+		$(call flag,--steps,STEPS) $(call flag,--more_flags,TRAIN_FLAGS)
 
-finetune: $(READY) ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [SEEDS= EPOCHS= BATCH= LR=]
-	$(RUN) -m bert_tf.finetune --task='$(TASK)' $(if $(RECIPE_OF_TASK),--flagfile=$(RECIPE_OF_TASK)) \
-		$(if $(DATA),--data='$(DATA)') --init='$(INIT)' $(if $(OUT),--output='$(OUT)') \
-		$(if $(SEEDS),--seeds=$(SEEDS)) $(if $(EPOCHS),--epochs=$(EPOCHS)) \
-		$(if $(BATCH),--batch_size=$(BATCH)) $(if $(LR),--learning_rate=$(LR)) $(TUNE_FLAGS)
+finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [SEEDS= EPOCHS= BATCH= LR=]
+	@recipe=; for task in ner squad1 squad2 swag; do \
+		[ "$$TASK" != $$task ] || recipe=--flagfile=recipes/$$task.flags; done; \
+	$(RUN) -m bert_tf.finetune --task="$$TASK" $$recipe --init="$$INIT" $(call flag,--data,DATA) \
+		$(call flag,--output,OUT) $(call flag,--seeds,SEEDS) $(call flag,--epochs,EPOCHS) \
+		$(call flag,--batch_size,BATCH) $(call flag,--learning_rate,LR) \
+		$(call flag,--more_flags,TUNE_FLAGS)
 
-predict: $(READY) ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
-	$(RUN) -m bert_tf.predict --model='$(MODEL)' --input='$(INPUT)' \
-		$(if $(TASK),--task='$(TASK)') $(if $(KIND),--kind=$(KIND)) \
-		$(if $(OUT),--output='$(OUT)') $(TUNE_FLAGS)
+predict: setup ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
+	@$(RUN) -m bert_tf.predict --model="$$MODEL" --input="$$INPUT" $(call flag,--task,TASK) \
+		$(call flag,--kind,KIND) $(call flag,--output,OUT) $(call flag,--more_flags,TUNE_FLAGS)
 
-convert: $(READY) ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
-	$(RUN) -m bert_tf.convert --input='$(INPUT)' --output='$(OUT)' --format=$(FORMAT) \
-		$(if $(TASK),--task='$(TASK)') $(if $(VOCAB),--vocab='$(VOCAB)') $(CONVERT_FLAGS)
+convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
+	@$(RUN) -m bert_tf.convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \
+		$(call flag,--task,TASK) $(call flag,--vocab,VOCAB) $(call flag,--more_flags,CONVERT_FLAGS)
 
-comma := ,
-TASK_LIST := $(subst $(eval ) ,$(comma),$(strip $(TASKS)))
+export: setup ## Export a SavedModel: TASKS="mrpc squad2=folder pretrained" [PRECISION=bfloat16]
+	@$(RUN) -m bert_tf.export --tasks="$$TASKS" $(call flag,--output,OUT) --precision="$$PRECISION"
 
-export: $(READY) ## Export a SavedModel: TASKS="mrpc squad2=folder pretrained" [PRECISION=bfloat16]
-	$(RUN) -m bert_tf.export --tasks='$(TASK_LIST)' $(if $(OUT),--output='$(OUT)') \
-		--precision=$(PRECISION)
+export-hub: setup ## Export the TF Hub pair of encoder and preprocessor: MODEL=savedmodels/pretrained
+	@$(RUN) -m bert_tf.export_hub $(call flag,--model,MODEL) $(call flag,--output,OUT)
 
-export-hub: $(READY) ## Export the TF Hub pair of encoder and preprocessor: MODEL=savedmodels/pretrained
-	$(RUN) -m bert_tf.export_hub $(if $(MODEL),--model='$(MODEL)') $(if $(OUT),--output='$(OUT)')
+export-portable: setup ## Export for LiteRT and ONNX: TASKS="mrpc pos"
+	@$(RUN) -m bert_tf.export_portable --tasks="$$TASKS" $(call flag,--output,OUT)
 
-export-portable: $(READY) ## Export for LiteRT and ONNX: TASKS="mrpc pos"
-	$(RUN) -m bert_tf.export_portable --tasks='$(TASK_LIST)' $(if $(OUT),--output='$(OUT)')
+serve: setup ## Serve an export to this machine, with TensorFlow Serving: MODEL=savedmodels/bert [HOST=]
+	@$(RUN) -m bert_tf.serve $(call flag,--model,MODEL) --host="$$HOST"
 
-serve: $(READY) ## Serve an export with TensorFlow Serving: MODEL=savedmodels/bert
-	$(RUN) -m bert_tf.serve $(if $(MODEL),--model='$(MODEL)')
+show: setup ## Print a few examples: tokens, masks and originals, segments, label
+	@$(RUN) -m pipelines.show_examples --tfrecords="$$TFRECORDS"
 
-show: $(READY) ## Print a few examples: tokens, masks and originals, segments, label
-	$(RUN) -m pipelines.show_examples --tfrecords=$(TFRECORDS)
+test: setup ## Run the tests
+	$(PYTEST) -m "not slow"
 
-test: $(READY) ## Run the tests
-	$(VENV)/bin/python -m pytest -m "not slow" $(PARALLEL)
+test-all: setup peers ## Run the tests, slow ones too (with the peers as reference)
+	PEER_PYTHON="$$(cd "$$PEERS/bin" && pwd)/python" $(PYTEST)
 
-test-all: $(READY) $(PEERS)/.ready ## Run the tests, slow ones too (with the peers as reference)
-	PEER_PYTHON=$(abspath $(PEERS)/bin/python) $(VENV)/bin/python -m pytest $(PARALLEL)
+bench: setup peers ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=)
+	@$(RUN) -m benchmarks.run --peer_python="$$PEERS/bin/python" --bert_clone="$$BERT_CLONE" \
+		$(call flag,--more_flags,BENCH_FLAGS)
 
-bench: $(READY) $(PEERS)/.ready ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=)
-	$(RUN) -m benchmarks.run --peer_python=$(PEERS)/bin/python --bert_clone=$(BERT_CLONE) $(BENCH_FLAGS)
+lint: setup ## Check style and format
+	"$$VENV/bin/ruff" check . && "$$VENV/bin/ruff" format --check .
 
-$(PEERS)/.ready: benchmarks/requirements.txt
-	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
-	@touch $@
+format: setup ## Format the code
+	"$$VENV/bin/ruff" format . && "$$VENV/bin/ruff" check --fix .
 
-lint: $(READY) ## Check style and format
-	$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
-
-format: $(READY) ## Format the code
-	$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
-
-clean: ## Remove TFRECORDS, cached examples and the pre-trained model in OUT (nothing else)
-	rm -rf $(TFRECORDS) $(PRETRAINED) tfrecords/finetuning
+clean: setup ## Remove the examples in TFRECORDS, cached ones, and the pre-trained model in OUT
+	@$(RUN) -m bert_tf.clean --tfrecords="$$TFRECORDS" --output="$(PRETRAINED)"

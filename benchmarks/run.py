@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from benchmarks import memory
-from pipelines import builtin_corpus
+from pipelines import builtin_corpus, commands
 
 _PEER_PYTHON = flags.DEFINE_string("peer_python", None, "Python with the peers installed.")
 _CLONE = flags.DEFINE_string("bert_clone", "", "A clone of google-research/bert.")
@@ -328,7 +328,7 @@ def inference(_: Any, __: Any, folder: Path) -> dict[str, Any]:
     return rows
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     """Runs the benchmarks asked for and merges their results into the file."""
     chosen = {
         "tokenizer": tokenizer,
@@ -371,4 +371,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    commands.run(main)

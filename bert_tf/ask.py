@@ -3,6 +3,8 @@ r"""Asks a server, or an export in this process, and prints the answer as JSON.
 python -m bert_tf.ask --server=grpc://localhost:8500 --signature=mrpc \
       --inputs='{"text_a": ["It rained."], "text_b": ["Rain fell."]}'
 python -m bert_tf.ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
+
+With --model the export is run in this process: take exports from people you trust only.
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip
@@ -14,7 +16,7 @@ from absl import flags
 
 from bert_tf import client
 from bert_tf.predictor import Predictor
-from pipelines import commands
+from pipelines import commands, json_files
 from pipelines.errors import InputError
 
 _SERVER = flags.DEFINE_string("server", None, "grpc://host:8500 or http://host:8501.")
@@ -27,10 +29,7 @@ _TIMEOUT = flags.DEFINE_float("timeout", 60, "Seconds to wait for the answer.", 
 
 def main() -> None:
     """Asks with the flags given."""
-    try:
-        inputs = json.loads(_INPUTS.value)
-    except json.JSONDecodeError as error:
-        raise InputError(f"--inputs: not JSON ({error}).") from error
+    inputs = json_files.parse(_INPUTS.value, "--inputs")
     if not isinstance(inputs, dict):
         raise InputError('--inputs: must be an object, such as {"text": ["a text"]}.')
     if (_SERVER.value is None) == (_MODEL.value is None):

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from pipelines import files
+from pipelines import files, json_files
 from pipelines.errors import InputError
 
 _NAME = "checkpoint-{step:08d}"
@@ -126,11 +126,15 @@ def is_checkpoint(path: str) -> bool:
 def find_damage(path: str) -> str | None:
     """Says what is wrong with a checkpoint folder; None if it is whole."""
     try:
-        sums = files.read_json_object(f"{path}/{_CHECKSUMS}")
+        place = f"{path}/{_CHECKSUMS}"
+        sums = json_files.read(place, dict[str, str])
+        paths = {name: files.inside(path, name, place) for name in sums}
     except InputError:
         return f"{path}: is damaged: {_CHECKSUMS} is missing or unreadable"
+    if f"{_DATA}.index" not in sums:
+        return f"{path}: is damaged: {_CHECKSUMS} names no {_DATA}.index"
     for name, expected in sums.items():
-        file = f"{path}/{name}"
+        file = paths[name]
         if not files.gfile.exists(file):
             return f"{path}: is damaged: {name} is missing"
         if files.sha256(file) != expected:
@@ -174,7 +178,7 @@ def _write(checkpoint: tf.train.Checkpoint, path: str) -> None:
         files.gfile.makedirs(partial)
         checkpoint.write(f"{partial}/{_DATA}")
         sums = {name: files.sha256(f"{partial}/{name}") for name in _file_names(partial)}
-        files.write_json(f"{partial}/{_CHECKSUMS}", sums)
+        json_files.write(f"{partial}/{_CHECKSUMS}", sums)
         files.remove_tree(path)
         files.gfile.rename(partial, path)
     except (tf.errors.OpError, OSError) as error:

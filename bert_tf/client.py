@@ -20,6 +20,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from bert_tf import requests
+from pipelines import json_files
 from pipelines.errors import InputError
 
 _MODEL = "bert"
@@ -182,7 +183,7 @@ class RestClient(Client):
         )
         try:
             with urllib.request.urlopen(request, timeout=self._timeout) as response:
-                return json.loads(response.read().decode("utf-8", "replace"))
+                text = response.read().decode("utf-8", "replace")
         except urllib.error.HTTPError as error:
             raise InputError(f"{self._base}: {_http_reason(error)}") from error
         except (OSError, http.client.HTTPException) as error:
@@ -195,8 +196,7 @@ class RestClient(Client):
             else:
                 reason = f"{_UNREACHABLE} ({getattr(error, 'reason', error)})"
             raise InputError(f"{self._base}: {reason}") from error
-        except json.JSONDecodeError as error:
-            raise InputError(f"{self._base}: the answer is not JSON; is it this server?") from error
+        return json_files.parse(text, f"{self._base}: the answer")
 
 
 def _as_json(array: np.ndarray) -> Any:
@@ -225,8 +225,8 @@ def _from_json(value: Any, dtype: str) -> np.ndarray:
 def _http_reason(error: urllib.error.HTTPError) -> str:
     text = error.read().decode("utf-8", "replace")
     try:
-        return _first_line(json.loads(text)["error"])
-    except (json.JSONDecodeError, KeyError, TypeError):
+        return _first_line(json_files.parse(text, "")["error"])
+    except (InputError, KeyError, TypeError, AttributeError):
         return f"HTTP {error.code} {error.reason}"
 
 

@@ -1,11 +1,15 @@
 """The configuration of a BERT model: bert_config.json as a dataclass."""
 
 import dataclasses
+import math
 from typing import Any
 
-from pipelines import files
+from pipelines import json_files
 from pipelines.errors import InputError
 
+# No model is larger; a number beyond these is a mistake that would not end.
+_MOST_LAYERS = 10_000
+_LARGEST_SIZE = (1 << 31) - 1
 ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
 
 
@@ -40,19 +44,25 @@ class BertConfig:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InputError(f"{name} is {value!r}; it must be a whole number of 1 or more.")
+            most = _MOST_LAYERS if name == "num_hidden_layers" else _LARGEST_SIZE
+            if value > most:
+                raise InputError(f"{name} is too large; it must be {most:,} or less.")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < 1:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
                 raise InputError(f"{name} is {value!r}; it must be from 0 to below 1.")
         for name in ("initializer_range", "layer_norm_eps"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not 0 < value < math.inf:
                 raise InputError(f"{name} is {value!r}; it must be a number above 0.")
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
                 f"{self.num_attention_heads}."
             )
+        if not isinstance(self.causal, bool):
+            raise InputError(f"causal is {self.causal!r}; it must be true or false.")
         if self.hidden_act not in ACTIVATIONS:
             raise InputError(
                 f"hidden_act {self.hidden_act!r} is unknown; use one of {', '.join(ACTIVATIONS)}."
@@ -86,10 +96,7 @@ class BertConfig:
         Raises:
           InputError: the file is missing, not JSON, or `from_dict` fails.
         """
-        values = files.read_json(path)
-        if not isinstance(values, dict):
-            raise InputError(f"{path}: not a JSON object.")
-        return cls.from_dict(values, path)
+        return cls.from_dict(json_files.read(path, dict[str, Any]), path)
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> "BertConfig":
@@ -116,7 +123,31 @@ class BertConfig:
 
     def save(self, path: str) -> None:
         """Writes a bert_config.json."""
-        files.write_json(path, self.to_dict())
+        json_files.write(path, self.to_dict())
+
+    def check_segments(self, segments: int, place: str) -> None:
+        """Raises InputError where sequences of so many segments exceed the segment table.
+
+        Args:
+          segments: that the sequences have.
+          place: where they come from.
+        """
+        if segments > self.type_vocab_size:
+            raise InputError(
+                f"{place}: has sequences of {segments} segments, but the model's type_vocab_size "
+                f"is {self.type_vocab_size}. Use a model with {segments}, or examples of single "
+                "texts (in pre-training, --objective=mlm)."
+            )
+
+    @property
+    def parameters(self) -> int:
+        """Weights of the encoder, its pooler included."""
+        hidden, inner = self.hidden_size, self.intermediate_size
+        tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        attention = 4 * (hidden * hidden + hidden)
+        block = attention + 2 * hidden * inner + hidden + inner + 4 * hidden
+        pooler = hidden * hidden + hidden
+        return (tables + 2) * hidden + self.num_hidden_layers * block + pooler
 
 
 # Layers and width of the published sizes (Turc et al. 2019, Devlin et al. 2018).

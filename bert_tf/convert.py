@@ -20,7 +20,7 @@ from pipelines import commands, text_flags, tokenizer, vocabulary
 from pipelines.errors import InputError
 
 _INPUT = flags.DEFINE_string("input", None, "A model's folder or checkpoint.", required=True)
-_OUTPUT = flags.DEFINE_string("output", None, "Folder to write.", required=True)
+_OUTPUT = commands.define_path("output", None, "Folder to write.", required=True)
 _FORMAT = flags.DEFINE_enum(
     "format", formats.Format.BERT_TF, list(formats.WRITABLE), "Format to write."
 )

@@ -1,14 +1,20 @@
 """Devices: which strategy to train with, and what may be compiled where."""
 
 import enum
-import json
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import tensorflow as tf
 
+from pipelines import json_files
 from pipelines.errors import InputError
+
+
+class _TfConfig(TypedDict):
+    """What is asked of TF_CONFIG here; TensorFlow reads the rest."""
+
+    cluster: NotRequired[dict[str, list[str]]]
 
 
 class StrategyName(enum.StrEnum):
@@ -65,10 +71,9 @@ def _by_what_there_is() -> StrategyName:
 
 
 def _worker_count() -> int:
-    try:
-        cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
-    except json.JSONDecodeError as error:
-        raise InputError(f"TF_CONFIG is not JSON ({error}).") from error
+    text = os.environ.get("TF_CONFIG") or "{}"
+    config = json_files.check(json_files.parse(text, "TF_CONFIG"), _TfConfig, "TF_CONFIG")
+    cluster = config.get("cluster", {})
     return len(cluster.get("worker", ())) + len(cluster.get("chief", ()))
 
 
@@ -90,6 +95,11 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 def has_several_workers(strategy: tf.distribute.Strategy) -> bool:
     """Whether other processes train along."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+def worker_count(strategy: tf.distribute.Strategy) -> int:
+    """Machines that train together."""
+    return _worker_count() if has_several_workers(strategy) else 1
 
 
 def run_and_sum(

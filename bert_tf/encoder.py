@@ -7,6 +7,7 @@ from bert_tf.config import BertConfig
 from bert_tf.layers import Dense, Embeddings, TransformerBlock
 from bert_tf.layers.base import Configured
 from bert_tf.layers.rows import TokenRows
+from pipelines import memory
 
 # Added to the attention scores of positions that may not be attended to.
 _MASKED = -1e9
@@ -25,10 +26,14 @@ class BertEncoder(Configured, keras.Model):
 
     Args:
       config: the configuration.
+
+    Raises:
+      InputError: this machine has no memory for it.
     """
 
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(autocast=False, **kwargs)
+        memory.check(4 * config.parameters, f"a model of {config.parameters:,} parameters")
         self.config = config
         policy = self.dtype_policy
         self.embeddings = Embeddings(config, name="embeddings", dtype=policy)

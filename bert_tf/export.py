@@ -13,10 +13,10 @@ from absl import flags
 from bert_tf.exports import saved_model, sources
 from pipelines import commands
 
-_TASKS = flags.DEFINE_list(
-    "tasks", [], "Tasks, in savedmodels/finetuned/ or as task=folder; all that are there."
+_TASKS = flags.DEFINE_string(
+    "tasks", "", "Tasks, in savedmodels/finetuned/ or as task=folder; all that are there."
 )
-_OUTPUT = flags.DEFINE_string("output", "savedmodels/bert", "Folder of the versions.")
+_OUTPUT = commands.define_path("output", "savedmodels/bert", "Folder of the versions.")
 _VERSION = flags.DEFINE_integer(
     "version", None, "Number of the version; the next one.", lower_bound=0
 )
@@ -27,7 +27,7 @@ _PRECISION = flags.DEFINE_enum(
 
 def main() -> None:
     """Exports with the flags given."""
-    found = sources.find(_TASKS.value)
+    found = sources.find(sources.entries_of(_TASKS.value))
     path = saved_model.export(found, _OUTPUT.value, _VERSION.value, _PRECISION.value)
     manifest = saved_model.read_manifest(path)
     print(f"{path}: {manifest['parameters']:,} parameters, {manifest['encoders']} encoder(s)")

@@ -13,14 +13,14 @@ from pipelines import commands
 _MODEL = flags.DEFINE_string(
     "model", "savedmodels/pretrained", "Folder of a pre-trained or fine-tuned model."
 )
-_OUTPUT = flags.DEFINE_string("output", "savedmodels/hub", "Folder to write to.")
+_OUTPUT = commands.define_path("output", "savedmodels/hub", "Folder to write to.")
 
 
 def main() -> None:
     """Exports with the flags given."""
     model = _MODEL.value.rstrip("/")
     source = sources.read(model)
-    encoder, preprocess = hub.export(source, _OUTPUT.value.rstrip("/"))
+    encoder, preprocess = hub.export(source, _OUTPUT.value)
     print(f"{encoder}: the encoder\n{preprocess}: the preprocessor")
 
 

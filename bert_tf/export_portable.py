@@ -10,8 +10,8 @@ from absl import flags
 from bert_tf.exports import portable, sources
 from pipelines import commands
 
-_TASKS = flags.DEFINE_list("tasks", [], "As for bert_tf.export.")
-_OUTPUT = flags.DEFINE_string("output", "savedmodels/portable", "Folder to write to.")
+_TASKS = flags.DEFINE_string("tasks", "", "As for bert_tf.export.")
+_OUTPUT = commands.define_path("output", "savedmodels/portable", "Folder to write to.")
 _FORMATS = flags.DEFINE_multi_enum(
     "format", list(portable.Format), list(portable.Format), "Which formats; all."
 )
@@ -20,7 +20,7 @@ _FORMATS = flags.DEFINE_multi_enum(
 def main() -> None:
     """Exports with the flags given."""
     formats = [portable.Format(name) for name in _FORMATS.value]
-    report = portable.export(sources.find(_TASKS.value), _OUTPUT.value.rstrip("/"), formats)
+    report = portable.export(sources.find(sources.entries_of(_TASKS.value)), _OUTPUT.value, formats)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())
         print(

@@ -8,19 +8,15 @@ python -m bert_tf.finetune --task=mrpc,topics=classification --data=glue/MRPC,to
 
 import pipelines.quiet_start  # noqa: F401  isort: skip
 
-import re
-import sys
-
 from absl import flags
 
-from bert_tf import device_flags, finetuning, task_report, training
+from bert_tf import device_flags, finetuning, task_report
 from bert_tf.finetuning_settings import FineTuningSettings, Selection, TaskRequest
 from bert_tf.tasks import JOINT, KINDS
+from bert_tf.weights import own
 from pipelines import commands, files
 from pipelines.errors import InputError
 
-# What may be part of the names of variables, signatures and files.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TASK = flags.DEFINE_list(
     "task", None, f"A task, or NAME=TASK, or several: {', '.join(KINDS)}.", required=True
 )
@@ -33,8 +29,8 @@ _COLUMNS = flags.DEFINE_list("columns", [], "Columns by role, such as text=revie
 _INIT = flags.DEFINE_string(
     "init", None, "The model: any that bert_tf.convert reads.", required=True
 )
-_OUTPUT = flags.DEFINE_string("output", None, "Folder to write; savedmodels/finetuned/TASK.")
-_CACHE = flags.DEFINE_string("cache", "tfrecords/finetuning", "Folder for converted examples.")
+_OUTPUT = commands.define_path("output", None, "Folder to write; savedmodels/finetuned/TASK.")
+_CACHE = commands.define_path("cache", "tfrecords/finetuning", "Folder for converted examples.")
 _EPOCHS = flags.DEFINE_float("epochs", 3.0, "Passes over the training data.")
 _BATCH = flags.DEFINE_integer("batch_size", 32, "Examples of a step.")
 _RATES = flags.DEFINE_list("learning_rate", ["5e-5"], "Peak learning rate, or a grid of them.")
@@ -75,23 +71,14 @@ def _requests() -> tuple[TaskRequest, ...]:
     if not splits and not _DATA.value:
         raise InputError("no data was named; use DATA= (--data), or --train and --dev.")
     for name, *_ in entries:
-        if name and not _NAME.fullmatch(name):
-            raise InputError(
-                f"--task: {name!r} is no name of a task; use letters, digits, '.', '_' and '-'."
-            )
+        if name:
+            own.check_task_name(name, "--task")
     columns = tuple(commands.pairs(_COLUMNS.value, "--columns").items())
     places = places or [None] * len(entries)
     return tuple(
         TaskRequest(kind, name or kind, place, splits, columns)
         for (name, _, kind), place in zip(entries, places, strict=True)
     )
-
-
-def _numbers(flag: flags.FlagHolder, kind: type) -> tuple:
-    try:
-        return tuple(kind(value) for value in flag.value)
-    except ValueError as error:
-        raise InputError(f"--{flag.name}={','.join(flag.value)}: not a list of numbers.") from error
 
 
 def main() -> None:
@@ -104,8 +91,8 @@ def main() -> None:
         init=_INIT.value.rstrip("/"),
         epochs=_EPOCHS.value,
         batch_size=_BATCH.value,
-        learning_rates=_numbers(_RATES, float),
-        seeds=_numbers(_SEEDS, int),
+        learning_rates=tuple(commands.numbers(_RATES, float)),
+        seeds=tuple(commands.numbers(_SEEDS, int, 0)),
         warmup_share=_WARMUP.value,
         weight_decay=_DECAY.value,
         layer_decay=_LAYER_DECAY.value,
@@ -124,12 +111,8 @@ def main() -> None:
         **device_flags.values(),
     )
     name = JOINT.join(request.name for request in requests)
-    output = (_OUTPUT.value or f"savedmodels/finetuned/{name}").rstrip("/")
-    try:
-        report = finetuning.finetune(settings, output, _CACHE.value.rstrip("/"), _TENSORBOARD.value)
-    except training.Stopped as stop:
-        print(stop, file=sys.stderr)
-        sys.exit(128 + stop.signal_number)
+    output = _OUTPUT.value or f"savedmodels/finetuned/{name}"
+    report = finetuning.finetune(settings, output, _CACHE.value, _TENSORBOARD.value)
     if report:
         print(task_report.summary(report))
         print(f"\n{output}: {', '.join(sorted(files.gfile.listdir(output)))}")

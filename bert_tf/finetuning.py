@@ -7,13 +7,13 @@ import statistics
 import time
 from typing import Any
 
-from bert_tf import checkpoints, distribution, run_folder, task_report, weights
+from bert_tf import checkpoints, distribution, footprint, run_folder, task_report, weights
 from bert_tf.config import BertConfig
 from bert_tf.finetuning_run import Run, Setup
 from bert_tf.finetuning_settings import FineTuningSettings
 from bert_tf.task_data import TaskData, load
 from bert_tf.weights import Bundle, own
-from pipelines import files
+from pipelines import files, json_files
 from pipelines.errors import InputError
 from pipelines.tokenizer import BertTokenizer
 
@@ -39,7 +39,7 @@ def finetune(
     Raises:
       InputError: the model, the data and the settings do not fit, or the
         output folder is of another run.
-      training.Stopped: a signal came.
+      stopping.Stopped: a signal came.
     """
     start_time = time.perf_counter()
     settings.check()
@@ -52,6 +52,10 @@ def finetune(
     settings = dataclasses.replace(
         settings, precision=run_folder.resolve_precision(settings.precision, output)
     )
+    parts = settings.accumulation * distribution.worker_count(strategy)
+    sequences = settings.batch_size // parts
+    longest = max(item.longest for item in data)
+    footprint.check_training(config, sequences, longest, strategy)
     setup = Setup(settings, config, bundle, data, strategy, output, tensorboard)
     chief = distribution.is_chief(strategy)
     with run_folder.open_run(output, _identity(setup, tokenizer), write=chief) as finished:
@@ -76,7 +80,7 @@ def _train(setup: Setup, start_time: float) -> dict[str, Any]:
     # Runs count with what earlier processes gave to them, all else with this one's time.
     around = time.perf_counter() - start_time - run_time
     report["seconds"] = around + sum(result["seconds"] for result in results)
-    report = run_folder.as_json(report)
+    report = json_files.as_json(report)
     run_folder.write_report(setup.output, report)
     if not settings.keep_runs:
         for result in results:
@@ -98,6 +102,7 @@ def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
 def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> BertConfig:
     config = bundle.config
     for item in data:
+        config.check_segments(item.segments, item.task.name)
         if item.task.max_length > config.max_position_embeddings:
             raise InputError(
                 f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "

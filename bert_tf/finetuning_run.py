@@ -4,7 +4,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 import keras
 import numpy as np
@@ -28,12 +28,32 @@ from bert_tf.task_data import TaskData
 from bert_tf.task_model import TaskCounts, TaskModel, TaskObjective
 from bert_tf.weights import Bundle
 from bert_tf.weights.bundle import HEADS, POOLER
-from pipelines import files
+from pipelines import files, json_files
 from pipelines.errors import InputError
 
 _RESULT = "result.json"
 _LOG_EVERY = 20  # steps
 _SAVE_EVERY = 1000  # steps; every evaluation saves besides
+
+
+class Evaluation(TypedDict):
+    """A score on dev, the mean of the main metrics, and all metrics by name."""
+
+    step: int
+    score: float
+    metrics: dict[str, float]
+
+
+class Result(TypedDict):
+    """What came of a run; score None without dev data, diverged None where all went well."""
+
+    learning_rate: float
+    seed: int
+    score: float | None
+    metrics: dict[str, float]
+    evaluations: list[Evaluation]
+    seconds: float
+    diverged: str | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +134,7 @@ class Run:
             prediction.make_predictor(objective, setup.strategy, fused) for objective in objectives
         ]
 
-    def go(self, seed: int) -> dict[str, Any]:
+    def go(self, seed: int) -> Result:
         """Trains with a seed, or goes on where that was stopped.
 
         Returns:
@@ -123,11 +143,11 @@ class Run:
           `evaluations`, `seconds`, and `diverged`: what went wrong, or None.
 
         Raises:
-          training.Stopped: a signal came.
+          stopping.Stopped: a signal came.
         """
         folder = self.setup.run_folder(self.rate, seed)
         if files.gfile.exists(f"{folder}/{_RESULT}"):
-            return files.read_json(f"{folder}/{_RESULT}")
+            return json_files.read(f"{folder}/{_RESULT}", Result, finite=False)
         begin = time.perf_counter()
         self._reset(seed)
         chief = distribution.is_chief(self.setup.strategy)
@@ -168,7 +188,7 @@ class Run:
             "diverged": diverged,
         }
         if chief:
-            files.write_json(f"{folder}/{_RESULT}", result)
+            json_files.write(f"{folder}/{_RESULT}", result)
             files.remove_tree(f"{folder}/checkpoints")
         return result
 
@@ -318,9 +338,10 @@ class _Scores:
 
     def __init__(self, path: str, start: int, settings: FineTuningSettings, write: bool):
         self._path, self._settings, self._write = path, settings, write
-        self.found: list[dict[str, Any]] = []
+        self.found: list[Evaluation] = []
         if files.gfile.exists(path):
-            self.found = [item for item in files.read_json(path) if item["step"] <= start]
+            known = json_files.read(path, list[Evaluation], finite=False)
+            self.found = [item for item in known if item["step"] <= start]
 
     @property
     def last_step(self) -> int:
@@ -340,7 +361,7 @@ class _Scores:
         better = not self.found or score > max(item["score"] for item in self.found)
         self.found.append({"step": step, "score": score, "metrics": metrics})
         if self._write:
-            files.write_json(self._path, self.found)
+            json_files.write(self._path, self.found)
             scores = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             tqdm.write(f"step {step}, dev: {scores}", file=sys.stderr)  # above the progress bar
         return better

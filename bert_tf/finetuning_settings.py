@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import math
 
 from bert_tf.distribution import Compilation, StrategyName
 from pipelines.errors import InputError
@@ -62,14 +63,14 @@ class FineTuningSettings:
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
         for name, good in (
-            ("epochs", self.epochs > 0),
+            ("epochs", 0 < self.epochs < math.inf),
             ("batch_size", self.batch_size >= 1),
-            ("learning_rates", self.learning_rates and min(self.learning_rates) > 0),
+            ("learning_rates", self.learning_rates and all(map(_is_rate, self.learning_rates))),
             ("seeds", self.seeds and all(0 <= seed < 1 << 31 for seed in self.seeds)),
             ("warmup_share", 0 <= self.warmup_share < 1),
-            ("weight_decay", self.weight_decay >= 0),
+            ("weight_decay", 0 <= self.weight_decay < math.inf),
             ("layer_decay", 0 < self.layer_decay <= 1),
-            ("clip_norm", self.clip_norm >= 0),
+            ("clip_norm", 0 <= self.clip_norm < math.inf),
             ("dropout", self.dropout is None or 0 <= self.dropout < 1),
             ("max_length", self.max_length is None or self.max_length >= 8),
             ("dev_share", 0 <= self.dev_share < 1),
@@ -85,3 +86,7 @@ class FineTuningSettings:
             raise InputError(
                 f"a batch of {self.batch_size} cannot be cut into {self.accumulation} equal parts."
             )
+
+
+def _is_rate(value: float) -> bool:
+    return 0 < value < math.inf

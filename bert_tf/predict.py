@@ -3,6 +3,9 @@ r"""Predicts with a fine-tuned or exported model for the examples of a file.
 python -m bert_tf.predict --model=savedmodels/finetuned/mrpc --input=glue/MRPC/test.tsv
 python -m bert_tf.predict --model=savedmodels/finetuned/mnli --input=AX/diagnostic.tsv --kind=ax
 python -m bert_tf.predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
+
+An export is a program, which this runs: take exports from people you trust only. Other models are
+read as data.
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip
@@ -17,7 +20,7 @@ _MODEL = flags.DEFINE_string(
     "model", None, "Folder of a fine-tuned model or of an export.", required=True
 )
 _INPUT = flags.DEFINE_string("input", None, "File of examples.", required=True)
-_OUTPUT = flags.DEFINE_string(
+_OUTPUT = commands.define_path(
     "output", None, "Folder to write to; predictions/<task>, in the model's or the current one."
 )
 _TASK = flags.DEFINE_string("task", None, "Which of several tasks of the model.")
@@ -40,9 +43,8 @@ def main() -> None:
     )
     if not (_MODEL.value and _INPUT.value):
         raise InputError("name the model with MODEL= (--model) and the file with INPUT= (--input).")
-    output = _OUTPUT.value.rstrip("/") if _OUTPUT.value else None
     written, metrics = predicting.predict_file(
-        _MODEL.value.rstrip("/"), request, output, _TASK.value
+        _MODEL.value.rstrip("/"), request, _OUTPUT.value, _TASK.value
     )
     print("\n".join(written))
     for name, value in metrics.items():

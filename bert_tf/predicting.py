@@ -4,7 +4,7 @@ import dataclasses
 import fnmatch
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import tensorflow as tf
 from tqdm import tqdm
@@ -16,11 +16,27 @@ from bert_tf.task_model import TaskModel, TaskObjective
 from bert_tf.tasks import Task
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import POOLER
-from pipelines import files
+from pipelines import files, json_files, locks, outputs
 from pipelines.errors import InputError
+from pipelines.labelled import glue
 from pipelines.labelled.user_files import Columns
 
+_MANIFEST = "manifest.json"
+_MADE_BY = "bert_tf.predict"
+# Predictions of before there was a manifest.
+_UNMARKED = (
+    "predictions*",
+    "nbest_predictions*",
+    "null_odds*",
+    *(f"{name}.tsv" for data in glue.SETS.values() for name in data.submission.values()),
+)
 _Predict = Callable[[Sequence[Any]], list[Any]]
+
+
+class _Manifest(TypedDict):
+    """Which files of a folder are predictions."""
+
+    files: list[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,24 +75,47 @@ def predict_file(
       The paths written, and the metrics (none without labels).
 
     Raises:
-      InputError: the model has no such task, or the file is bad.
+      InputError: the model has no such task, the file is bad, or the output folder holds
+        something else than predictions.
     """
     exported = _is_export(model)
     task, predict = (
         _open_export(model, task_name) if exported else _open(model, task_name, request.kind)
     )
+    if not output:
+        output = f"{'.' if exported else formats.folder_of(model)}/predictions/{task.name}"
+    _check_output(output, request)
     reading = _reading(task, request.kind)
     split = request.split or _split_of(request.path, reading)
     examples = _read(reading, request, split)
     task.check(examples)
     predictions = predict(examples)
-    if not output:
-        output = f"{'.' if exported else formats.folder_of(model)}/predictions/{task.name}"
-    written = []
-    for name, text in reading.files(examples, predictions, split).items():
-        files.write_text(f"{output}/{name}", text)
-        written.append(f"{output}/{name}")
+    texts = reading.files(examples, predictions, split)
+    with locks.held(output):
+        _write(output, texts)
+    written = [f"{output}/{name}" for name in texts]
     return written, reading.metrics(examples, predictions) if request.labelled else {}
+
+
+def _check_output(output: str, request: Request) -> None:
+    """Raises InputError where a folder holds something else than predictions."""
+    path = f"{output}/{_MANIFEST}"
+    marked = files.gfile.exists(path) and (
+        json_files.read(path, dict[str, Any]).get("made_by") == _MADE_BY
+    )
+    if marked:
+        json_files.read(path, _Manifest)
+        return
+    outputs.check_folder(output, "predictions", (), _UNMARKED, [request.path])
+
+
+def _write(output: str, texts: Mapping[str, str]) -> None:
+    """Writes files of predictions, and a manifest that says whose they are."""
+    path = f"{output}/{_MANIFEST}"
+    known = json_files.read(path, _Manifest)["files"] if files.gfile.exists(path) else []
+    json_files.write(path, {"made_by": _MADE_BY, "files": sorted({*known, *texts})})
+    for name, text in texts.items():
+        files.write_text(f"{output}/{name}", text)
 
 
 def _read(task: Task, request: Request, split: str) -> Sequence[Any]:
@@ -100,6 +139,7 @@ def _read(task: Task, request: Request, split: str) -> Sequence[Any]:
 
 
 def _is_export(path: str) -> bool:
+    """Whether a folder is to be run as an export: a Hub encoder, which is not, has no manifest."""
     return bool(saved_model.versions(path)) or files.gfile.exists(f"{path}/{saved_model.MANIFEST}")
 
 
@@ -127,6 +167,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     )
 
     def predict(examples: Sequence[Any]) -> list[Any]:
+        bundle.config.check_segments(task.segments, folder)
         features = task.features(examples, bundle.tokenizer())
         return task.predict(examples, features, predictor(features))
 

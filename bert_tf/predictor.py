@@ -11,9 +11,12 @@ from absl import logging
 from bert_tf import requests, tasks
 from bert_tf.exports import logs, saved_model
 from bert_tf.tasks import Task
+from pipelines import checksums
 from pipelines.errors import InputError
 
 _BATCH = 32
+_LONGEST_REASON = 200  # characters
+_NO_EXAMPLES = "inputs are no serialized tf.Examples with the features that it takes."
 # A request is a chain of small operations: handing them to other threads costs more than it gains.
 _IN_CALLERS_THREAD = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
 Outputs = dict[str, np.ndarray]
@@ -21,6 +24,9 @@ Outputs = dict[str, np.ndarray]
 
 class Predictor:
     """Answers requests with an export, by the engine that TensorFlow Serving has.
+
+    An export is a program: loading one, and asking it, runs what its maker put into it, with the
+    rights of this process. Take exports from people you trust only.
 
     >>> predictor = Predictor("savedmodels/bert")
     >>> predictor("mrpc", text_a=["It rained."], text_b=["Rain fell."])["label"]
@@ -30,21 +36,32 @@ class Predictor:
       path: of a version, or of the folder of versions: then the newest.
 
     Raises:
-      InputError: there is no export.
+      InputError: there is no export, or it is damaged.
     """
 
     def __init__(self, path: str):
         self.path = saved_model.newest(path)
         self.manifest = saved_model.read_manifest(self.path)
+        checksums.check(self.path)
         with tf.Graph().as_default(), logs.quiet():
             self._session = tf.compat.v1.Session(config=_IN_CALLERS_THREAD)
-            loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], self.path)
+            loaded = self._load()
         self._signatures = {
             name: signature
             for name, signature in loaded.signature_def.items()
             if not name.startswith("__")
         }
         self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
+
+    def _load(self) -> Any:
+        try:
+            return tf.compat.v1.saved_model.load(self._session, ["serve"], self.path)
+        except Exception as error:  # of a damaged graph, TensorFlow may say anything
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise InputError(
+                f"{self.path}: cannot be loaded ({reason[:_LONGEST_REASON]}); it is damaged, or no "
+                "SavedModel. Copy it again."
+            ) from error
 
     @property
     def signatures(self) -> dict[str, dict[str, tf.DType]]:
@@ -84,6 +101,8 @@ class Predictor:
             raise InputError(f"{name}: out of memory; send fewer or shorter texts.") from error
         except tf.errors.OpError as error:
             raise InputError(f"{name}: {_reason(error)}") from error
+        except UnicodeDecodeError as error:  # TensorFlow's message has the bytes in it
+            raise InputError(f"{name}: {_NO_EXAMPLES}") from error
         return dict(zip(self._signatures[name].outputs, found, strict=True))
 
     def _call(self, name: str) -> Callable[..., Sequence[np.ndarray]]:
@@ -176,4 +195,7 @@ def _reason(error: tf.errors.OpError) -> str:
     text = error.message
     if "assertion failed: [" in text:
         return text.split("assertion failed: [", 1)[1].split("]", 1)[0]
-    return text.removeprefix("Graph execution error:").strip().splitlines()[0]
+    if "Could not parse example" in text or "is required but could not be found" in text:
+        return _NO_EXAMPLES
+    lines = text.removeprefix("Graph execution error:").strip().splitlines()
+    return (lines or [type(error).__name__])[0][:_LONGEST_REASON]

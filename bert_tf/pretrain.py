@@ -11,13 +11,11 @@ comma-separated lists:
 
 import pipelines.quiet_start  # noqa: F401  isort: skip
 
-import sys
-
 from absl import flags
 
-from bert_tf import device_flags, pretraining, report, training
+from bert_tf import device_flags, pretraining, report
 from bert_tf.settings import Phase, PretrainingSettings, RunOptions
-from pipelines import commands
+from pipelines import commands, files
 from pipelines.errors import InputError
 
 _TFRECORDS = flags.DEFINE_list(
@@ -25,7 +23,7 @@ _TFRECORDS = flags.DEFINE_list(
 )
 _STEPS = flags.DEFINE_list("steps", ["1000000"], "Steps of each phase.")
 _BATCH_SIZE = flags.DEFINE_list("batch_size", ["256"], "Global batch of each phase, or of all.")
-_OUTPUT = flags.DEFINE_string("output", "savedmodels/pretrained", "Folder to write to.")
+_OUTPUT = commands.define_path("output", "savedmodels/pretrained", "Folder to write to.")
 _MODEL = flags.DEFINE_string("model", "base", "tiny, mini, small, medium, base, large, or a .json.")
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 1e-4, "Peak learning rate.")
 _WARMUP = flags.DEFINE_integer("warmup_steps", 10_000, "Steps of linear warm-up.")
@@ -44,8 +42,8 @@ _TENSORBOARD = flags.DEFINE_bool("tensorboard", True, "Write TensorBoard summari
 
 
 def _phases() -> tuple[Phase, ...]:
-    folders = [folder.rstrip("/") for folder in _TFRECORDS.value]
-    steps, batches = (_numbers(flag) for flag in (_STEPS, _BATCH_SIZE))
+    folders = files.named_folders(_TFRECORDS.value)
+    steps, batches = (commands.numbers(flag, int, 1) for flag in (_STEPS, _BATCH_SIZE))
     if len(batches) == 1:
         batches *= len(folders)
     if not len(folders) == len(steps) == len(batches):
@@ -54,13 +52,6 @@ def _phases() -> tuple[Phase, ...]:
             f"{len(batches)}; give each as many."
         )
     return tuple(map(Phase, folders, steps, batches))
-
-
-def _numbers(flag: flags.FlagHolder) -> list[int]:
-    values = [int(value) if value.isdigit() else 0 for value in flag.value]
-    if not values or min(values) < 1:
-        raise InputError(f"--{flag.name}={','.join(flag.value)}: not a list of whole numbers.")
-    return values
 
 
 def main() -> None:
@@ -84,12 +75,8 @@ def main() -> None:
         evaluate_every=_EVALUATE_EVERY.value,
         tensorboard=_TENSORBOARD.value,
     )
-    output = _OUTPUT.value.rstrip("/")
-    try:
-        result = pretraining.pretrain(settings, output, options)
-    except training.Stopped as stop:
-        print(stop, file=sys.stderr)
-        sys.exit(128 + stop.signal_number)
+    output = _OUTPUT.value
+    result = pretraining.pretrain(settings, output, options)
     print(report.summary(result))
     print(f"\n{output}: checkpoints, saved_model, vocab.txt, report.json, curves.png")
 

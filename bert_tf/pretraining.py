@@ -17,6 +17,7 @@ from bert_tf import (
     checkpoints,
     distribution,
     evaluation,
+    footprint,
     optimization,
     pretraining_data,
     progress,
@@ -31,7 +32,8 @@ from bert_tf.config import BertConfig
 from bert_tf.exports import saved_model, sources
 from bert_tf.objectives import Counts, Metrics, PretrainingModel
 from bert_tf.settings import Phase, PretrainingSettings, RunOptions
-from pipelines import files, reader, vocabulary
+from bert_tf.weights import own
+from pipelines import json_files, reader
 from pipelines.errors import InputError
 from pipelines.examples import Objective
 
@@ -57,7 +59,7 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     Raises:
       InputError: the examples, the vocabulary and the model do not fit, the
         output folder is of another run, or the loss is no number any more.
-      training.Stopped: a signal came.
+      stopping.Stopped: a signal came.
     """
     start_time = time.perf_counter()
     settings.check()
@@ -68,6 +70,10 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     settings = dataclasses.replace(
         settings, precision=run_folder.resolve_precision(settings.precision, output)
     )
+    for phase, examples in zip(settings.phases, data.training, strict=True):
+        parts = settings.accumulation * distribution.worker_count(strategy)
+        sequences = phase.batch_size // parts
+        footprint.check_training(config, sequences, examples.max_seq_length, strategy)
     identity = pretraining_data.run_identity(settings, data, config)
     chief = distribution.is_chief(strategy)
     try:
@@ -270,13 +276,11 @@ class _Run:
                 training.state_variables(self.model, self.optimizer)
             ),
         }
-        result = run_folder.as_json(result)
+        result = json_files.as_json(result)
         if not self.is_chief:
             return result
-        self.model.config.save(f"{self.output}/bert_config.json")
-        vocabulary.save(self.data.tokenizer.vocabulary, f"{self.output}/vocab.txt")
-        files.write_json(f"{self.output}/tokenizer_config.json", self.data.tokenizer.settings)
         source = sources.of_model(self.model, self.data.tokenizer, self.output)
+        own.write_sealed_description(source.bundle, self.output)
         saved_model.write([source], f"{self.output}/saved_model", replace=True)
         if self.data.held_out is not None and self.data.objective is not Objective.LEFT_TO_RIGHT:
             batch = next(iter(reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)))

@@ -14,7 +14,7 @@ from pipelines.examples import Objective
 class PretrainingData:
     """The examples of all phases, and the vocabulary they were made with."""
 
-    manifests: tuple[dict[str, Any], ...]
+    manifests: tuple[example_writer.Manifest, ...]
     training: tuple[reader.ExampleFiles, ...]
     held_out: reader.ExampleFiles | None  # of the last phase that has any
     held_out_random_share: float | None  # of its pairs, those whose B is random
@@ -87,6 +87,9 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
                 f"model's max_position_embeddings of {config.max_position_embeddings}. Write them "
                 "shorter (--max_seq_length), or enlarge the position table."
             )
+    for phase, found in zip(settings.phases, data.manifests, strict=True):
+        ours = 2 if found["settings"]["objective"] == Objective.MLM_NSP else 1
+        config.check_segments(found.get("segments", ours), phase.tfrecords)
     return config
 
 

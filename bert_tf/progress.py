@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tqdm import tqdm
 
-from pipelines import files
+from pipelines import files, json_files
+from pipelines.errors import InputError
 
 
 class PretrainingPoint(NamedTuple):
@@ -103,10 +104,10 @@ def _values(point: Point) -> dict[str, Any]:
 
 def _parse(line: str, kind: type[Point]) -> Point | None:
     try:
-        values = json.loads(line)
-    except json.JSONDecodeError:
+        values = json_files.check(json_files.parse(line, ""), dict[str, float | None], "")
+        return kind(**{key: math.nan if value is None else value for key, value in values.items()})
+    except (InputError, TypeError):
         return None  # the line that a killed run was writing
-    return kind(**{key: math.nan if value is None else value for key, value in values.items()})
 
 
 class Display:

@@ -8,6 +8,7 @@ import tensorflow as tf
 from pipelines.errors import InputError
 
 _INT32 = np.iinfo(np.int32)
+_DEEPEST = 8  # no input has so many axes
 
 
 def as_array(name: str, value: Any) -> np.ndarray:
@@ -27,6 +28,8 @@ def as_array(name: str, value: Any) -> np.ndarray:
         raise InputError(f"{name}: is one text; give a batch, a list of texts.")
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size:
         return _int32(name, value)
+    if _depth(value) > _DEEPEST:
+        raise InputError(f"{name}: is nested too deeply.")
     flat = _flatten(value)
     if not flat:
         return np.asarray(value if isinstance(value, np.ndarray) else np.array(value, object))
@@ -46,6 +49,14 @@ def _int32(name: str, array: np.ndarray) -> np.ndarray:
     if low < _INT32.min or high > _INT32.max:
         raise InputError(f"{name}: {max(low, high, key=abs)} is beyond int32.")
     return array.astype(np.int32)
+
+
+def _depth(value: Any) -> int:
+    """How deep lists are nested; no more than one deeper than any input is."""
+    depth, level = 0, [value]
+    while depth <= _DEEPEST and (lists := [v for v in level if isinstance(v, list | tuple)]):
+        depth, level = depth + 1, [item for part in lists for item in part]
+    return depth
 
 
 def _flatten(value: Any) -> list[Any]:

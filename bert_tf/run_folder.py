@@ -1,58 +1,43 @@
 """The folder of a run: which run it is of, whether that is finished, and how its report is kept."""
 
 import contextlib
-import fcntl
 import io
-import math
-import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 import matplotlib.figure
 from absl import logging
 
 from bert_tf import precision
-from pipelines import files, manifest
+from pipelines import cleaning, files, json_files, locks, manifest, outputs
 from pipelines.errors import InputError
 
 _IDENTITY = "run.json"
 _REPORT = "report.json"
+_OF_PRETRAINING = (
+    _IDENTITY,
+    _REPORT,
+    "bert_config.json",
+    "checkpoints",
+    "checksums.json",
+    "curves.png",
+    "history.jsonl",
+    "saved_model",
+    "tensorboard",
+    "tokenizer_config.json",
+    "vocab.txt",
+    *files.LEFT_BEHIND,
+)
 
 
-@contextlib.contextmanager
-def held(output: str, write: bool) -> Iterator[None]:
-    """Keeps other processes from training in a folder, which is made if it is not there.
+class _TrainedWith(TypedDict):
+    precision: str
 
-    It works where files can be locked: on local disks, not on buckets.
 
-    Args:
-      output: the folder.
-      write: whether this process writes there.
+class _Identity(TypedDict):
+    """What is asked of a run.json; all of it is compared."""
 
-    Raises:
-      InputError: the folder is a file, or another process trains there.
-    """
-    if not write or "://" in output:
-        yield
-        return
-    if os.path.exists(output) and not os.path.isdir(output):
-        raise InputError(f"{output}: is a file; name a folder to write to (OUT=).")
-    files.gfile.makedirs(output)
-    folder = os.open(output, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(folder)
-        raise InputError(
-            f"{output}: another process is training there; wait for it, or name another folder "
-            "(OUT=)."
-        ) from error
-    except OSError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        os.close(folder)
+    settings: _TrainedWith
 
 
 @contextlib.contextmanager
@@ -65,9 +50,12 @@ def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dic
       write: whether this process writes there, and notes the identity of a new run.
 
     Raises:
-      InputError: the folder is of a run with another identity, or as `held`.
+      InputError: the folder is of a run with another identity, holds something else, or is
+        another process's at the moment.
     """
-    with held(output, write):
+    if write:
+        outputs.check_folder(output, "a training run", [_IDENTITY])
+    with locks.held(output, write):
         finished = _finished(output, identity, write)
         if finished is not None:
             logging.info("%s is complete; nothing to do.", output)
@@ -77,16 +65,16 @@ def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dic
 def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
     path = f"{output}/{_IDENTITY}"
     if files.gfile.exists(path):
-        other = manifest.difference(files.read_json(path), identity)
+        other = manifest.difference(json_files.read(path, dict[str, Any]), identity)
         if other:
             raise InputError(
                 f"{output}: is of a run with other {other}. Name another output folder (OUT=), or "
                 "remove this one."
             )
         if files.gfile.exists(f"{output}/{_REPORT}"):
-            return files.read_json(f"{output}/{_REPORT}")
+            return json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
     elif write:
-        files.write_json(path, identity)
+        json_files.write(path, identity)
     return None
 
 
@@ -94,22 +82,23 @@ def resolve_precision(choice: str, output: str) -> str:
     """The precision to train in: the one that a run began with, where the choice is left open."""
     path = f"{output}/{_IDENTITY}"
     if choice == "auto" and files.gfile.exists(path):
-        return files.read_json(path).get("settings", {}).get("precision", "float32")
+        return json_files.read(path, _Identity)["settings"]["precision"]
     return precision.resolve_precision(choice)
 
 
 def write_report(output: str, report: dict[str, Any]) -> None:
     """Writes the report; last of all, because it marks a run as finished."""
-    files.write_json(f"{output}/{_REPORT}", report)
+    json_files.write(f"{output}/{_REPORT}", report)
 
 
-def as_json(value: Any) -> Any:
-    """A value as JSON has it: NaN becomes null."""
-    if isinstance(value, dict):
-        return {key: as_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+def remove_pretraining(output: str) -> None:
+    """Removes a pre-training run, as its run.json says that the folder is of one; nothing else."""
+    path = f"{output}/{_IDENTITY}"
+    if not files.gfile.exists(path) or "phases" not in json_files.read(path, dict[str, Any]):
+        print(f"{output}: is no pre-training run (by its {_IDENTITY}); left alone.")
+        return
+    with locks.held(output):
+        cleaning.remove(output, _OF_PRETRAINING)
 
 
 def save_figure(figure: matplotlib.figure.Figure, path: str) -> None:

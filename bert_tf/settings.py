@@ -1,9 +1,12 @@
 """What a pre-training run is asked to do."""
 
 import dataclasses
+import math
 
 from bert_tf.distribution import Compilation, StrategyName
 from pipelines.errors import InputError
+
+_MOST_STEPS = 1 << 31  # they are numbered by int32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,17 +40,19 @@ class PretrainingSettings:
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
         for name, good in (
-            ("learning_rate", self.learning_rate > 0),
-            ("warmup_steps", self.warmup_steps >= 0),
-            ("weight_decay", self.weight_decay >= 0),
+            ("learning_rate", 0 < self.learning_rate < math.inf),
+            ("warmup_steps", 0 <= self.warmup_steps < _MOST_STEPS),
+            ("weight_decay", 0 <= self.weight_decay < math.inf),
             ("beta_2", 0 <= self.beta_2 < 1),
-            ("clip_norm", self.clip_norm >= 0),
+            ("clip_norm", 0 <= self.clip_norm < math.inf),
             ("dropout", self.dropout is None or 0 <= self.dropout < 1),
             ("accumulation", self.accumulation >= 1),
             ("seed", 0 <= self.seed < 1 << 31),
         ):
             if not good:
                 raise InputError(f"--{name}={getattr(self, name)} is out of range; see --help.")
+        if self.total_steps >= _MOST_STEPS:
+            raise InputError(f"--steps={self.total_steps}: it must be below {_MOST_STEPS:,}.")
 
     @property
     def total_steps(self) -> int:

@@ -21,6 +21,7 @@ from absl import logging
 from bert_tf import ops
 from bert_tf.checkpoints import MODEL_PREFIX, Checkpoints
 from bert_tf.distribution import Compilation, run_and_sum
+from pipelines import stopping
 from pipelines.errors import InputError
 
 Batch = dict[str, tf.Tensor]
@@ -39,14 +40,6 @@ class Trainable(Protocol):
         self, batch: Batch, totals: tuple[tf.Tensor, ...], training: bool, dropout_seed: tf.Tensor
     ) -> tuple[tf.Tensor, Any]:
         """The loss of a part of a batch, and a named tuple of counts."""
-
-
-class Stopped(Exception):  # noqa: N818 (an orderly stop is no error)
-    """Training was stopped by a signal, after a checkpoint."""
-
-    def __init__(self, step: int, signal_number: int):
-        super().__init__(f"stopped at step {step}; run the same command again to go on.")
-        self.signal_number = signal_number
 
 
 class DivergenceError(InputError):
@@ -179,7 +172,7 @@ def train(
         the number of the steps done; True ends training.
 
     Raises:
-      Stopped: SIGINT or SIGTERM came; a checkpoint was saved.
+      stopping.Stopped: SIGINT or SIGTERM came; a checkpoint was saved.
       DivergenceError: the loss is no number any more.
     """
     pending: list[Any] = []
@@ -193,25 +186,26 @@ def train(
             due = last or scored or done % settings.save_every == 0
             log = due or done % settings.log_every == 0
             # Workers stop together, where all of them ask; one alone need not wait for that.
-            stopping = (bool(stop) and agree is bool) or (log and agree(bool(stop)))
-            if log or stopping:
+            ending = (bool(stop) and agree is bool) or (log and agree(bool(stop)))
+            if log or ending:
                 counts = [type(value)(*map(float, value)) for value in pending]
                 pending = []
                 for offset, values in enumerate(counts):
                     if not all(map(math.isfinite, values)):
                         raise DivergenceError("loss", done - len(counts) + offset + 1, checkpoints)
                 report(done, counts)
-            if due or stopping:
+            if due or ending:
                 # A finite loss can still have had a gradient that was not.
                 if not checkpoints.all_finite():
                     raise DivergenceError("update", done, checkpoints)
                 enough = evaluate(done) if evaluate and scored else False
                 checkpoints.save(done)
-                stopping = stopping or (bool(stop) and agree is bool)  # a signal came meanwhile
-                if enough and not stopping:
+                ending = ending or (bool(stop) and agree is bool)  # a signal came meanwhile
+                if enough and not ending:
                     return
-            if stopping:
-                raise Stopped(done, stop[0] if stop else signal.SIGTERM)
+            if ending:
+                number = stop[0] if stop else signal.SIGTERM
+                raise stopping.Stopped(number, f" at step {done}")
 
 
 @contextlib.contextmanager
@@ -221,13 +215,13 @@ def _stop_signals() -> Iterator[list[int]]:
 
     def handle(number: int, _: Any) -> None:
         if received:
-            signal.default_int_handler(number, None)
+            raise stopping.Stopped(number)
         received.append(number)
         logging.info("stopping after this step; a checkpoint is saved.")
 
     previous = {}
     with contextlib.suppress(ValueError):  # not in the main thread: signals are others' business
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in stopping.SIGNALS:
             previous[number] = signal.signal(number, handle)
     try:
         yield received

@@ -17,6 +17,8 @@ from pipelines import (
     example_writer,
     examples,
     files,
+    json_files,
+    locks,
     reader,
     text_flags,
     tokenizer,
@@ -39,18 +41,34 @@ def adopt(folder: str, pattern: str, tokens: tokenizer.BertTokenizer) -> dict[st
 
     Raises:
       InputError: a file is damaged, foreign, or has ids beyond the vocabulary; or the folder has
-        a manifest.
+        a manifest, or another vocab.txt.
     """
+    if not files.gfile.isdir(folder):
+        raise InputError(f"{folder}: no such folder; name that of the files (--tfrecords).")
+    with locks.held(folder):
+        return _adopt(folder, pattern, tokens)
+
+
+def _adopt(folder: str, pattern: str, tokens: tokenizer.BertTokenizer) -> dict[str, Any]:
     if files.gfile.exists(f"{folder}/{example_writer.MANIFEST}"):
         raise InputError(f"{folder}: has a {example_writer.MANIFEST} already.")
-    found = reader.open_foreign(f"{folder}/{pattern}", len(tokens.vocabulary))
+    vocab_path = f"{folder}/{example_writer.VOCABULARY}"
+    if files.gfile.exists(vocab_path) and vocabulary.load(vocab_path) != list(tokens.vocabulary):
+        raise InputError(
+            f"{vocab_path}: is another vocabulary than that named (--vocab); move it away if it is "
+            "not that of the files."
+        )
+    paths = files.matching(folder, pattern)
+    if not paths:
+        raise InputError(f"{folder}: has no file like {pattern}; name them with --pattern.")
+    found, segments = reader.open_foreign(paths, len(tokens.vocabulary))
     sizes = {name: size for name, size, _ in found.features}
     settings = examples.ExampleSettings(
         objective=_objective(found.names, folder),
         max_seq_length=found.max_seq_length,
         max_predictions_per_seq=sizes.get("masked_lm_positions", 1),
     )
-    vocabulary.save(tokens.vocabulary, f"{folder}/{example_writer.VOCABULARY}")
+    vocabulary.save(tokens.vocabulary, vocab_path)
     shards = [
         {
             "file": path.rsplit("/", 1)[-1],
@@ -65,13 +83,14 @@ def adopt(folder: str, pattern: str, tokens: tokenizer.BertTokenizer) -> dict[st
             "max_seq_length": settings.max_seq_length,
             "max_predictions_per_seq": settings.max_predictions_per_seq,
         },
+        "segments": segments,
         "tokenizer": tokens.settings,
-        "vocabulary_sha256": files.sha256(f"{folder}/{example_writer.VOCABULARY}"),
+        "vocabulary_sha256": tokens.sha256,
         "inputs": [{"path": path, "sha256": files.sha256(path)} for path in found.paths],
         "train": {"records": found.total, "shards": shards},
         "held_out": {"shards": []},
     }
-    files.write_json(f"{folder}/{example_writer.MANIFEST}", manifest)
+    json_files.write(f"{folder}/{example_writer.MANIFEST}", manifest)
     return manifest
 
 

@@ -13,12 +13,10 @@ A corpus is cut into splits, each read on its own, so that workers can share it.
 import codecs
 import dataclasses
 import itertools
-import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from pipelines import files, sentences
+from pipelines import files, json_files, sentences
 from pipelines.errors import InputError
 
 FORMATS = ("sentences", "prose", "jsonl")
@@ -28,7 +26,6 @@ SECTION_CHARACTERS = 1_000_000
 _BLOCK_BYTES = 1 << 22
 _SAMPLE_BYTES = 1 << 18
 _PARAGRAPH_CHARACTERS = 150
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Section(NamedTuple):
@@ -74,7 +71,8 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
       file_format: one of FORMATS, or "auto" to detect it.
 
     Raises:
-      InputError: a pattern matches nothing, every file is empty, or the format is unknown.
+      InputError: a pattern matches nothing, every file is empty, the format is unknown, or lines
+        have no end that is read.
     """
     if file_format not in (*FORMATS, "auto"):
         raise InputError(f"format {file_format!r} is unknown; use auto, {', '.join(FORMATS)}.")
@@ -82,6 +80,7 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     for path in files.expand_globs(patterns):
         size = files.gfile.stat(path).length
         if size:
+            _check_line_ends(path)
             kind = detect_format(path) if file_format == "auto" else file_format
             found.append(CorpusFile(path, kind, size))
     if not found:
@@ -94,10 +93,24 @@ def identity(file: CorpusFile) -> dict[str, str | int]:
     return {**dataclasses.asdict(file), "sha256": files.sha256(file.path)}
 
 
+def _head(path: str) -> bytes:
+    with files.open_unpacked(path) as file:
+        return file.read(_SAMPLE_BYTES)
+
+
+def _check_line_ends(path: str) -> None:
+    """Raises InputError where lines end as they did on old Macs; splits are cut at newlines."""
+    head = _head(path)
+    if b"\r" in head and b"\n" not in head:
+        raise InputError(
+            f"{path}: its lines end with a carriage return alone; make them newlines: "
+            "tr '\\r' '\\n' < old.txt > new.txt"
+        )
+
+
 def detect_format(path: str) -> str:
     """Tells the format of a file from its first 256 KiB."""
-    with files.open_unpacked(path) as file:
-        head = file.read(_SAMPLE_BYTES)
+    head = _head(path)
     lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
     if len(head) == _SAMPLE_BYTES and len(lines) > 1:
         lines.pop()
@@ -123,8 +136,8 @@ def _looks_like_prose(stripped: list[str], filled: list[str]) -> bool:
 
 def _is_json_object(line: str) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
-    except json.JSONDecodeError:
+        return isinstance(json_files.parse(line, "", finite=False), dict)
+    except InputError:
         return False
 
 
@@ -218,18 +231,17 @@ def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-            text = record[text_field]
-        except json.JSONDecodeError as error:
-            raise InputError(f"{lines.place()}: not a JSON object ({error.msg}).") from error
-        except (KeyError, TypeError) as error:
+            record = json_files.parse(line, "", finite=False)
+        except InputError:
+            json_files.parse(line, lines.place(), finite=False)  # the place is costly to tell
+            raise
+        if not isinstance(record, dict) or text_field not in record:
             raise InputError(
                 f"{lines.place()}: no field {text_field!r}; name it with --text_field."
-            ) from error
-        if not isinstance(text, str):
+            )
+        if not isinstance(record[text_field], str):
             raise InputError(f"{lines.place()}: field {text_field!r} is not a string.")
-        # JSON can spell half a surrogate pair, which UTF-8 cannot.
-        yield sentences.prose_sentences(_SURROGATE.sub("\ufffd", text))
+        yield sentences.prose_sentences(record[text_field])
 
 
 class _Lines:

@@ -3,19 +3,87 @@
 import dataclasses
 import functools
 import platform
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
+import msgspec
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 from absl import logging
 from tqdm import tqdm
 
-from pipelines import corpus, examples, files, manifest, token_store, vocabulary, workers
+from pipelines import (
+    corpus,
+    examples,
+    files,
+    json_files,
+    locks,
+    manifest,
+    outputs,
+    token_store,
+    vocabulary,
+    workers,
+)
 from pipelines.errors import InputError
+from pipelines.tokenizer import BertTokenizer
 
 MANIFEST = "manifest.json"
 VOCABULARY = "vocab.txt"
+# What other steps put into the same folder (see the Makefile).
+_NEIGHBOURS = ("builtin_corpus.txt*", "learned_vocab.txt*")
+_BEGUN = f"{examples.UNFINISHED}/identity.json"
+_SUMMED = (
+    "characters",
+    "documents",
+    "sentences",
+    "tokens",
+    "unknown_tokens",
+    "one_sentence_documents",
+)
+_Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class ShardEntry(TypedDict):
+    """A file of examples."""
+
+    file: str
+    records: _Count
+    bytes: _Count
+
+
+class Part(TypedDict):
+    """The training or the held-out examples; statistics besides."""
+
+    shards: list[ShardEntry]
+    records: NotRequired[_Count]
+    random_next_share: NotRequired[float]
+
+
+class SettingsEntry(TypedDict):
+    """The settings that readers need; others besides."""
+
+    objective: examples.Objective
+    max_seq_length: Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+    max_predictions_per_seq: Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+
+
+class InputEntry(TypedDict):
+    """A file that examples were made of."""
+
+    path: str
+    sha256: str
+
+
+class Manifest(TypedDict):
+    """What a folder of examples says of itself; statistics besides."""
+
+    settings: SettingsEntry
+    segments: NotRequired[_Count]  # of adopted examples; of ours, what the objective has
+    tokenizer: dict[str, bool]
+    vocabulary_sha256: str
+    inputs: list[InputEntry]
+    train: Part
+    held_out: Part
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,13 +118,29 @@ def write(request: Request, worker_count: int | None = None) -> dict[str, Any]:
       The manifest.
 
     Raises:
-      InputError: bad input, or an output folder made with other settings.
+      InputError: bad input, or an output folder that is made with other settings, holds something
+        else, or is being written.
     """
     request.settings.check()
+    worker_count = workers.check_count(worker_count)
     tokens = examples.load_tokenizer(request.vocab, request.lower_case, request.strip_accents)
     examples.check_vocabulary_ids(tokens)
     corpus_files = corpus.open_corpus(request.input, request.file_format)
-    identity = _identity(request, corpus_files, tokens.settings)
+    identity = _identity(request, corpus_files, tokens)
+    paths = [request.vocab, *(file.path for file in corpus_files)]
+    inputs = [*paths, *(f"{path}.json" for path in paths)]  # with what says how they were made
+    outputs.check_folder(request.output, "examples", (MANIFEST, _BEGUN), _NEIGHBOURS, inputs)
+    with locks.held(request.output):
+        return _write(request, corpus_files, tokens, identity, worker_count)
+
+
+def _write(
+    request: Request,
+    corpus_files: list[corpus.CorpusFile],
+    tokens: BertTokenizer,
+    identity: dict[str, Any],
+    worker_count: int,
+) -> dict[str, Any]:
     finished = _manifest_of(request.output, identity)
     if finished is not None:
         files.remove_tree(f"{request.output}/{examples.UNFINISHED}")  # a kill may have left it
@@ -64,41 +148,44 @@ def write(request: Request, worker_count: int | None = None) -> dict[str, Any]:
         return finished
     files.gfile.makedirs(f"{request.output}/{examples.UNFINISHED}")
     vocabulary.save(tokens.vocabulary, f"{request.output}/{VOCABULARY}")
-    with workers.pool(worker_count or workers.default_workers(), __name__) as run:
+    with workers.pool(worker_count, __name__) as run:
         summaries = _tokenize(run, request, corpus_files)
         chunks = [summary["chunks"] for summary in summaries]
         store = _store(request, chunks, len(tokens.vocabulary))
         plan = examples.plan_shards(store.index(), request.settings)
         shards = _write_shards(run, request, chunks, plan)
     result = _manifest(identity, summaries, plan, shards)
-    files.write_json(f"{request.output}/{MANIFEST}", result)
+    json_files.write(f"{request.output}/{MANIFEST}", result)
     files.remove_tree(f"{request.output}/{examples.UNFINISHED}")
     return result
 
 
-def read_manifest(folder: str) -> dict[str, Any]:
+def read_manifest(folder: str) -> Manifest:
     """Reads the manifest of a finished output folder.
 
     Raises:
-      InputError: there is none.
+      InputError: there is none, it is damaged, or names files elsewhere.
     """
     path = f"{folder}/{MANIFEST}"
     if not files.gfile.exists(path):
         raise InputError(
             f"{path}: no such file; write the examples first (python -m pipelines.write_examples)."
         )
-    return files.read_json(path)
+    found = json_files.read(path, Manifest)
+    for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
+        files.inside(folder, shard["file"], path)
+    return found
 
 
 def _identity(
-    request: Request, corpus_files: list[corpus.CorpusFile], tokenizer_settings: dict[str, bool]
+    request: Request, corpus_files: list[corpus.CorpusFile], tokens: BertTokenizer
 ) -> dict[str, Any]:
     """All that decides the bytes written, as JSON values."""
     bar = tqdm(corpus_files, desc="checksums", unit="file", leave=False)
     return {
         "settings": {**dataclasses.asdict(request.settings), **dataclasses.asdict(request.read)},
-        "tokenizer": tokenizer_settings,
-        "vocabulary_sha256": files.sha256(request.vocab),
+        "tokenizer": tokens.settings,
+        "vocabulary_sha256": tokens.sha256,
         "inputs": list(map(corpus.identity, bar)),
     }
 
@@ -106,10 +193,10 @@ def _identity(
 def _manifest_of(output: str, identity: dict[str, Any]) -> dict[str, Any] | None:
     """The manifest, if the output is complete; checks that it, or what is begun, is the same."""
     complete = f"{output}/{MANIFEST}"
-    begun = f"{output}/{examples.UNFINISHED}/identity.json"
+    begun = f"{output}/{_BEGUN}"
     for path in (complete, begun):
         if files.gfile.exists(path):
-            found = files.read_json(path)
+            found = json_files.read(path, dict[str, Any])
             other = manifest.difference(found, identity)
             if other:
                 raise InputError(
@@ -117,7 +204,7 @@ def _manifest_of(output: str, identity: dict[str, Any]) -> dict[str, Any] | None
                     "remove this one."
                 )
             return found if path == complete else None
-    files.write_json(begun, identity)
+    json_files.write(begun, identity)
     return None
 
 
@@ -168,9 +255,9 @@ def _write_shards(
 def _write_shard(
     request: Request, chunks: list[int], held_out_keys: tuple[int, ...], shard: examples.Shard
 ) -> dict[str, Any]:
-    finished = examples.shard_summary_path(request.output, shard)
-    if files.gfile.exists(finished):
-        return files.read_json(finished)
+    finished = examples.finished_summary(request.output, shard)
+    if finished is not None:
+        return finished
     tokens = examples.load_tokenizer(request.vocab, request.lower_case, request.strip_accents)
     store = _store(request, chunks, len(tokens.vocabulary))
     return examples.write_shard(
@@ -184,7 +271,7 @@ def _manifest(
     plan: examples.Plan,
     shards: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    text = {key: sum(summary[key] for summary in splits) for key in splits[0] if key != "chunks"}
+    text = {key: sum(summary[key] for summary in splits) for key in _SUMMED}
     text["held_out_documents"] = len(plan.held_out_keys)
     text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
     return {

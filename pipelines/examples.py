@@ -4,17 +4,29 @@ import dataclasses
 import enum
 import functools
 import itertools
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import tensorflow as tf
 
-from pipelines import corpus, encoding, files, masking, pairs, token_store, tokenizer, vocabulary
+from pipelines import (
+    corpus,
+    encoding,
+    files,
+    json_files,
+    masking,
+    memory,
+    pairs,
+    token_store,
+    tokenizer,
+    vocabulary,
+)
 from pipelines.errors import InputError
 
 # Where an output folder keeps what is needed until all of it is written.
 UNFINISHED = ".unfinished"
 _BLOCK = 4096
+_BYTES_A_TOKEN = 32  # of a block: ids, masks, segments and what they are written as
 _MIN_SECTIONS_PER_SHARD = 64
 _SHARD_TOKENS = 500_000
 _MAX_SHARDS = 2048  # of the largest corpora; their shards are larger
@@ -56,6 +68,10 @@ class ExampleSettings:
         ):
             if not good:
                 raise InputError(f"--{name}={value} is out of range; see --help.")
+        memory.check(
+            _BLOCK * self.max_seq_length * _BYTES_A_TOKEN,
+            f"a block of {_BLOCK} sequences of --max_seq_length={self.max_seq_length}",
+        )
 
     def _predictions_fit(self) -> bool:
         return 1 <= self.max_predictions_per_seq < self.max_seq_length
@@ -80,6 +96,22 @@ class Shard:
     low: int
     high: int
     held_out: bool
+
+
+class ShardSummary(TypedDict):
+    """What a finished shard says of itself."""
+
+    file: str
+    held_out: bool
+    bytes: int
+    records: int
+    random_next: int
+    tokens: int
+    full_length: int
+    predictions: int
+    masked: int
+    random_token: int
+    kept: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +221,7 @@ def write_shard(
     store: token_store.TokenStore,
     settings: ExampleSettings,
     tokens: tokenizer.BertTokenizer,
-) -> dict[str, Any]:
+) -> ShardSummary:
     """Writes one TFRecord file and returns its statistics.
 
     A pure function of the shard's documents and the seed. Held-out documents
@@ -227,8 +259,22 @@ def write_shard(
                 writer.write(record)
     size = files.gfile.stat(path).length
     summary = {"file": shard.file, "held_out": shard.held_out, "bytes": size, **statistics}
-    files.write_json(shard_summary_path(output, shard), summary)
+    json_files.write(shard_summary_path(output, shard), summary)
     return summary
+
+
+def finished_summary(output: str, shard: Shard) -> ShardSummary | None:
+    """The summary of a shard that is written; None if it is not, or not whole."""
+    path = shard_summary_path(output, shard)
+    if not files.gfile.exists(path):
+        return None
+    try:
+        summary = json_files.read(path, ShardSummary)
+    except InputError:  # damaged: the shard is written again
+        return None
+    written = f"{output}/{shard.file}"
+    whole = files.gfile.exists(written) and files.gfile.stat(written).length == summary["bytes"]
+    return summary if whole and summary["file"] == shard.file else None
 
 
 def shard_summary_path(output: str, shard: Shard) -> str:

@@ -1,46 +1,119 @@
 """Files through tf.io.gfile, so that local paths and gs:// paths work alike."""
 
 import contextlib
+import fnmatch
 import gzip
 import hashlib
-import json
 import os
 import re
 import uuid
 import zlib
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, NamedTuple
 
 import tensorflow as tf
 
+from pipelines import locks
 from pipelines.errors import InputError
 
 gfile = tf.io.gfile
 _BLOCK = 1 << 22
 _PARTIAL = ".partial"
 GZIP = ".gz"
+# What a killed command leaves behind, by name.
+LEFT_BEHIND = ("*.partial", f"*.partial-{'[0-9a-f]' * 8}")
+_WORD = re.compile(r"""(?:[^\s,"'=]*=)?(?:"[^"]*"|'[^']*')(?=[\s,]|$)|[^\s,]+""")
 
 
 def expand_globs(patterns: str) -> list[str]:
     """Returns the sorted files that comma- or space-separated glob patterns name.
 
-    A path that holds a space or a comma itself is taken whole if it matches.
+    What is the path of a file stands for that file, whatever characters it holds; so does what
+    is between quotes, as a pattern.
 
     Raises:
       InputError: a pattern matches no file.
     """
-    paths: set[str] = set()
     whole = patterns.strip()
-    for pattern in [whole] if whole and gfile.glob(whole) else re.split(r"[,\s]+", whole):
-        if not pattern:
-            continue
-        found = [path for path in gfile.glob(pattern) if not gfile.isdir(path)]
+    paths: set[str] = set()
+    words = [word.text for word in quoted_words(whole)]
+    for pattern in [whole] if _matches(whole) else words:
+        found = _matches(pattern)
         if not found:
             raise InputError(f"{pattern}: no such file; check the path or the glob pattern.")
         paths.update(found)
     if not paths:
         raise InputError("no input was named; give one or more files or glob patterns.")
     return sorted(paths)
+
+
+def _matches(pattern: str) -> list[str]:
+    if not pattern:
+        return []
+    if gfile.exists(pattern) and not gfile.isdir(pattern):
+        return [pattern]
+    return [path for path in gfile.glob(pattern) if not gfile.isdir(path)]
+
+
+class Word(NamedTuple):
+    """A word of a text without its quotes, and where it stands with them."""
+
+    text: str
+    start: int
+    end: int
+
+
+def quoted_words(text: str) -> list[Word]:
+    """The words of a text, which commas and white space separate that are not between quotes.
+
+    Quotes count where they are round a whole word, or round all of it that follows "=".
+    """
+    return [
+        Word(re.sub(r"""(^|=)(["'])(.*)\2$""", r"\1\3", match[0]), *match.span())
+        for match in _WORD.finditer(text)
+    ]
+
+
+def named_folders(names: Sequence[str]) -> list[str]:
+    """The folders of a flag that is a list, without slashes at their ends.
+
+    Commas separate them, unless they are part of the path of one that is there.
+    """
+    whole = ",".join(names)
+    return [name.rstrip("/") for name in ([whole] if gfile.isdir(whole) else names)]
+
+
+def matching(folder: str, pattern: str) -> list[str]:
+    """The sorted paths of what is in a folder under names that a pattern matches.
+
+    Unlike a glob, it takes the folder's own path as it is.
+    """
+    if not gfile.isdir(folder):
+        return []
+    names = (name.rstrip("/") for name in gfile.listdir(folder))
+    return sorted(f"{folder}/{name}" for name in names if fnmatch.fnmatchcase(name, pattern))
+
+
+def inside(folder: str, name: object, place: str) -> str:
+    """The path of what a file of others names in a folder.
+
+    Args:
+      folder: where it must be.
+      name: a path relative to the folder.
+      place: the file that says so, for errors.
+
+    Raises:
+      InputError: it is no such path, or leads out of the folder.
+    """
+    parts = name.split("/") if isinstance(name, str) else [".."]
+    if not all(parts) or not {".", ".."}.isdisjoint(parts) or "\0" in name:
+        raise InputError(f"{place}: {name!r} names no file in its folder.")
+    return f"{folder}/{name}"
+
+
+def partial_of(path: str) -> str:
+    """The name that a file with one writer has until it is whole."""
+    return f"{path}{_PARTIAL}"
 
 
 @contextlib.contextmanager
@@ -58,52 +131,113 @@ def write_aside(path: str, shared: bool = False) -> Iterator[str]:
     Raises:
       InputError: the disk is full.
     """
-    partial = _partial_of_its_own(path) if shared else f"{path}{_PARTIAL}"
     gfile.makedirs(os.path.dirname(path) or ".")
-    try:
+    with _own_partial(path, folder=False) if shared else _one_partial(path) as partial:
         yield partial
         gfile.rename(partial, path, overwrite=True)
-    except BaseException as error:
-        with contextlib.suppress(tf.errors.OpError, OSError):
-            gfile.remove(partial)
-        if is_disk_full(error):
-            raise disk_full_error(path) from error
-        raise
 
 
 @contextlib.contextmanager
 def folder_aside(path: str, replace: bool = False) -> Iterator[str]:
     """Yields a new folder to fill; renames it to `path` when the block ends well.
 
-    The folder has a name of its own, so that two writers do not meet. After an
-    error it is removed.
+    After an error it is removed.
 
     Args:
       path: the final name.
-      replace: whether a folder of that name makes room.
+      replace: whether a folder of that name makes room, which an empty one does always.
 
     Raises:
-      InputError: `path` is there already, or the disk is full.
+      InputError: `path` is there already, another process writes it, or the disk is full.
     """
-    partial = _partial_of_its_own(path)
-    gfile.makedirs(partial)
-    try:
+    if not replace:
+        _check_absent(path)
+    with _own_partial(path, folder=True) as partial:
         yield partial
-        if replace:
-            remove_tree(path)
-        if gfile.exists(path):
-            raise InputError(f"{path}: is there already; name another folder, or remove it.")
+        if not replace:
+            _check_absent(path)
+        remove_tree(path)
         gfile.rename(partial, path)
+
+
+def _check_absent(path: str) -> None:
+    empty = gfile.isdir(path) and not gfile.listdir(path)
+    if gfile.exists(path) and not empty:
+        raise InputError(f"{path}: is there already; name another folder, or remove it.")
+
+
+@contextlib.contextmanager
+def _one_partial(path: str) -> Iterator[str]:
+    partial = partial_of(path)
+    with _removed_after_error(partial, path):
+        yield partial
+
+
+@contextlib.contextmanager
+def _own_partial(path: str, folder: bool) -> Iterator[str]:
+    """Yields a temporary path that no other process has; those that killed ones left are removed.
+
+    Raises:
+      InputError: another process writes the same folder.
+    """
+    living = _remove_left_behind(path)
+    if living and folder:
+        raise locks.busy(path)
+    with contextlib.ExitStack() as stack:
+        partial = _make_partial(path, folder, stack)
+        with _removed_after_error(partial, path):
+            yield partial
+
+
+def _make_partial(path: str, folder: bool, stack: contextlib.ExitStack) -> str:
+    """Makes a temporary file or folder, and holds a lock on it until the stack ends."""
+    while True:
+        partial = f"{path}{_PARTIAL}-{uuid.uuid4().hex[:8]}"
+        if folder:
+            gfile.makedirs(partial)
+        if "://" in path:
+            return partial
+        lock = None
+        with contextlib.suppress(FileNotFoundError):
+            lock = locks.take(partial, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT)
+        if lock is not None:  # else another process took it for left behind, a moment ago
+            stack.callback(os.close, lock.descriptor)
+            return partial
+
+
+def _remove_left_behind(path: str) -> bool:
+    """Removes temporary files of a path that no living process has; says whether some are had.
+
+    On file systems without locks nobody can tell, and nothing is removed.
+    """
+    if "://" in path:
+        return False
+    living = False
+    ours = re.compile(re.escape(os.path.basename(path) + _PARTIAL) + "-[0-9a-f]{8}")
+    for partial in matching(os.path.dirname(path) or ".", "*"):
+        if not ours.fullmatch(os.path.basename(partial)):
+            continue
+        with contextlib.suppress(FileNotFoundError):  # another process removes it, too
+            lock = locks.take(partial)
+            if lock is None:
+                living = True
+                continue
+            if lock.certain:
+                remove_tree(partial) if os.path.isdir(partial) else os.remove(partial)
+            os.close(lock.descriptor)
+    return living
+
+
+@contextlib.contextmanager
+def _removed_after_error(partial: str, path: str) -> Iterator[None]:
+    try:
+        yield
     except BaseException as error:
         with contextlib.suppress(tf.errors.OpError, OSError):
-            remove_tree(partial)
+            remove_tree(partial) if gfile.isdir(partial) else gfile.remove(partial)
         if is_disk_full(error):
             raise disk_full_error(path) from error
         raise
-
-
-def _partial_of_its_own(path: str) -> str:
-    return f"{path}{_PARTIAL}-{uuid.uuid4().hex[:8]}"
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -118,39 +252,6 @@ def disk_full_error(path: str) -> InputError:
         f"{path}: no space left on the device. What was finished is kept: "
         "free some space and run the same command again."
     )
-
-
-def write_json(path: str, value: Any, shared: bool = False) -> None:
-    """Writes `value` as JSON, indented, in one piece; `shared` as for `write_aside`."""
-    with write_aside(path, shared) as partial, gfile.GFile(partial, "w") as file:
-        file.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
-def read_json(path: str) -> Any:
-    """Reads a JSON file.
-
-    Raises:
-      InputError: the file is missing or is not JSON.
-    """
-    try:
-        with gfile.GFile(path, "r") as file:
-            return json.loads(file.read())
-    except tf.errors.NotFoundError as error:
-        raise InputError(f"{path}: no such file.") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a JSON file ({error}).") from error
-
-
-def read_json_object(path: str) -> dict[str, Any]:
-    """Reads a JSON file that holds an object.
-
-    Raises:
-      InputError: the file is missing, is not JSON, or holds something else.
-    """
-    values = read_json(path)
-    if not isinstance(values, dict):
-        raise InputError(f"{path}: not a JSON object.")
-    return values
 
 
 def write_text(path: str, text: str) -> None:

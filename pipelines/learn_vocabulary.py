@@ -6,6 +6,7 @@ python -m pipelines.learn_vocabulary --input='corpus/*.txt' --output=vocab.txt -
 import pipelines.quiet_start  # noqa: F401  isort: skip
 
 import dataclasses
+from typing import Any, NotRequired, TypedDict
 
 from absl import flags
 
@@ -14,6 +15,8 @@ from pipelines import (
     corpus,
     corpus_flags,
     files,
+    json_files,
+    locks,
     manifest,
     text_flags,
     vocabulary,
@@ -21,20 +24,36 @@ from pipelines import (
 )
 from pipelines.errors import InputError
 
-_OUTPUT = flags.DEFINE_string("output", None, "The vocab.txt to write.", required=True)
-_SIZE = flags.DEFINE_integer("vocab_size", 30_000, "Tokens, special ones included.")
-_COVERAGE = flags.DEFINE_float(
-    "character_coverage", 1.0, "Share of the running characters that get a token."
+_OUTPUT = commands.define_path("output", None, "The vocab.txt to write.", required=True)
+_SIZE = flags.DEFINE_integer(
+    "vocab_size", 30_000, "Tokens, special ones included.", lower_bound=1, upper_bound=1 << 24
 )
-_SAMPLE = flags.DEFINE_integer("sample_megabytes", 200, "About how much text to learn from.")
+_COVERAGE = flags.DEFINE_float(
+    "character_coverage",
+    1.0,
+    "Share of the running characters that get a token.",
+    lower_bound=0.0,
+    upper_bound=1.0,
+)
+_SAMPLE = flags.DEFINE_integer(
+    "sample_megabytes", 200, "About how much text to learn from.", lower_bound=1
+)
 _SEED = flags.DEFINE_integer("seed", 12345, "Seed of the sample.")
+
+
+class _Manifest(TypedDict):
+    """What a vocabulary was learned from."""
+
+    settings: dict[str, Any]
+    inputs: list[dict[str, Any]]
+    sha256: NotRequired[str]  # of the vocabulary
 
 
 def main() -> None:
     """Learns the vocabulary unless it is there.
 
     Raises:
-      InputError: one is there that was learned otherwise.
+      InputError: one is there that was learned otherwise, or was not learned here.
     """
     path = _OUTPUT.value
     corpus_files = corpus.open_corpus(corpus_flags.INPUT.value, corpus_flags.FORMAT.value)
@@ -49,25 +68,54 @@ def main() -> None:
         **dataclasses.asdict(options),
     }
     identity = {"settings": settings, "inputs": list(map(corpus.identity, corpus_files))}
-    manifest_path = f"{path}.json"
-    if files.gfile.exists(path) and files.gfile.exists(manifest_path):
-        other = manifest.difference(files.read_json(manifest_path), identity)
-        if other:
-            raise InputError(f"{path}: was learned with other {other}. Remove it to learn anew.")
-        print(f"{path}: is there; nothing to do.")
-        return
-    words = word_counts.count_words(
-        corpus_files,
-        options,
-        lower_case=settings["lower_case"],
-        strip_accents=settings["strip_accents"],
-        sample_bytes=_SAMPLE.value * 1_000_000,
-        seed=_SEED.value,
-    )
-    tokens = vocabulary.learn(words, _SIZE.value, _COVERAGE.value)
-    vocabulary.save(tokens, path)
-    files.write_json(manifest_path, identity)
+    with locks.held_file(files.partial_of(path), path):
+        if _is_finished(path, identity):
+            print(f"{path}: is there; nothing to do.")
+            return
+        words = word_counts.count_words(
+            corpus_files,
+            options,
+            lower_case=settings["lower_case"],
+            strip_accents=settings["strip_accents"],
+            sample_bytes=_SAMPLE.value * 1_000_000,
+            seed=_SEED.value,
+        )
+        tokens = vocabulary.learn(words, _SIZE.value, _COVERAGE.value)
+        # The manifest first: a kill between the two leaves no vocabulary of unknown origin.
+        json_files.write(_manifest_path(path), {**identity, "sha256": vocabulary.sha256(tokens)})
+        vocabulary.save(tokens, path)
     print(f"{path}: {len(tokens):,} tokens from {words.total():,} words")
+
+
+def _manifest_path(path: str) -> str:
+    return f"{path}.json"
+
+
+def _is_finished(path: str, identity: dict[str, Any]) -> bool:
+    """Whether the vocabulary is there as it would be learned.
+
+    Raises:
+      InputError: another file is there, or one that was learned otherwise.
+    """
+    manifest_path = _manifest_path(path)
+    known = files.gfile.exists(manifest_path)
+    found = json_files.read(manifest_path, _Manifest) if known else None
+    if not files.gfile.exists(path):
+        return False
+    if found is None:
+        raise InputError(
+            f"{path}: is there, and was not learned here (it has no {manifest_path}). Name another "
+            "--output, or use it as it is (VOCAB=)."
+        )
+    if found.get("sha256") not in (None, files.sha256(path)):
+        raise InputError(
+            f"{path}: was changed since it was learned. Move it away to learn it anew, or use it "
+            "as it is (VOCAB=)."
+        )
+    other = manifest.difference(found, identity)
+    if other:
+        raise InputError(f"{path}: was learned with other {other}. Remove it to learn anew.")
+    return True
 
 
 if __name__ == "__main__":

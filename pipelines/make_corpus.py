@@ -5,11 +5,24 @@ python -m pipelines.make_corpus --output=corpus/builtin.txt
 
 import pipelines.quiet_start  # noqa: F401  isort: skip
 
-from absl import flags
+from typing import Any
 
-from pipelines import builtin_corpus, commands, files
+from pipelines import builtin_corpus, commands, files, json_files, locks
+from pipelines.errors import InputError
 
-_OUTPUT = flags.DEFINE_string("output", None, "File to write.", required=True)
+_MARK = {"made_by": "pipelines.make_corpus"}
+_OUTPUT = commands.define_path("output", None, "File to write.", required=True)
+
+
+def _mark(path: str) -> None:
+    """Writes the file that says whose work the corpus is.
+
+    Raises:
+      InputError: a file of another is there.
+    """
+    if files.gfile.exists(path) and json_files.read(path, Any) != _MARK:
+        raise InputError(f"{path}: is there, and is not of a corpus; name another --output.")
+    json_files.write(path, _MARK)
 
 
 def main() -> None:
@@ -18,7 +31,9 @@ def main() -> None:
     if files.gfile.exists(path):
         print(f"{path}: is there; nothing to do.")
         return
-    counts = builtin_corpus.write(path)
+    with locks.held_file(files.partial_of(path), path):
+        _mark(f"{path}.json")
+        counts = builtin_corpus.write(path)
     print(
         f"{path}: {counts['documents']:,} documents, {counts['sentences']:,} sentences, "
         f"{counts['bytes'] / 1e6:.1f} MB"

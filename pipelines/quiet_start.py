@@ -2,12 +2,17 @@
 
 Its C++ parts say that there is no GPU, and which instructions they would like,
 before any setting of log levels can reach them. If the import fails, all that
-they said is shown.
+they said is shown. A signal that comes meanwhile ends the command with its usual
+message.
 """
 
-import os
-import sys
-import tempfile
+from pipelines import stopping
+
+stopping.end_at_once()  # from the first moment on
+
+import os  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -15,6 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 def _import_tensorflow() -> None:
     sys.stderr.flush()
     stderr = os.dup(2)
+    stopping.end_at_once(stderr)
     with tempfile.TemporaryFile() as said:
         os.dup2(said.fileno(), 2)
         try:
@@ -28,6 +34,7 @@ def _import_tensorflow() -> None:
             raise
         finally:
             os.dup2(stderr, 2)
+            stopping.end_at_once()
             os.close(stderr)
 
 

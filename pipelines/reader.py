@@ -8,7 +8,7 @@ needed, and a run resumes at the exact batch by skipping within one group.
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -18,6 +18,7 @@ from pipelines import example_writer, files
 from pipelines.errors import InputError
 
 _GROUP = 16
+_MOST_SEGMENTS = 1 << 16
 _FRAME_BYTES = 16  # of a TFRecord: a length and two checksums
 # Reference names (google-research/bert) and newer ones (Model Garden), to ours.
 _NAMES = {
@@ -76,22 +77,23 @@ def open_examples(folder: str, held_out: bool = False) -> ExampleFiles:
     return ExampleFiles(tuple(paths), tuple(records), _features_of(paths[0]))
 
 
-def open_foreign(pattern: str, vocab_size: int) -> ExampleFiles:
+def open_foreign(paths: Sequence[str], vocab_size: int) -> tuple[ExampleFiles, int]:
     """Opens TFRecord files that another program wrote; every record is read once to check it.
 
     Args:
-      pattern: globs of files in the format of google-research/bert or Model Garden.
+      paths: files in the format of google-research/bert or Model Garden.
       vocab_size: ids must be below it.
 
+    Returns:
+      The files, and the number of segments that their sequences have.
+
     Raises:
-      InputError: a file is truncated or foreign, or has an id beyond the vocabulary.
+      InputError: a file is truncated or foreign, or has a value that no model takes, such as an id
+        beyond the vocabulary.
     """
-    paths = files.expand_globs(pattern)
     records = [count_records(path) for path in paths]
     examples = ExampleFiles(tuple(paths), tuple(records), _features_of(paths[0]))
-    for path in paths:
-        _check_ids(path, examples, vocab_size)
-    return examples
+    return examples, max(_check_values(path, examples, vocab_size) for path in paths)
 
 
 def _check_size(path: str, size: int) -> None:
@@ -150,8 +152,16 @@ def find_damage(paths: Iterable[str]) -> InputError:
     return InputError("the examples could not be read, though every record is whole; try again.")
 
 
-def _check_ids(path: str, examples: ExampleFiles, vocab_size: int) -> None:
-    first = 0
+def _check_values(path: str, examples: ExampleFiles, vocab_size: int) -> int:
+    """Checks the values of all records; returns the number of segments."""
+    tokens = f"the vocabulary has {vocab_size} tokens. Use the one that the file was made with."
+    limits = {
+        **dict.fromkeys(("input_word_ids", "masked_lm_ids"), (vocab_size, tokens)),
+        "masked_lm_positions": (examples.max_seq_length, "sequences are shorter."),
+        "input_type_ids": (_MOST_SEGMENTS, f"{_MOST_SEGMENTS} segments are the most."),
+        **dict.fromkeys(("input_mask", "next_sentence_labels"), (2, "it is 0 or 1.")),
+    }
+    first, segments = 0, 1
     for batch in tf.data.TFRecordDataset(path).batch(1024):
         try:
             parsed = parse(batch, examples)
@@ -159,19 +169,20 @@ def _check_ids(path: str, examples: ExampleFiles, vocab_size: int) -> None:
             raise InputError(
                 f"{path}: a record from {first} on is not like the first one ({error.message})."
             ) from error
-        for name in ("input_word_ids", "masked_lm_ids"):
+        for name, (limit, reason) in limits.items():
             if name not in parsed:
                 continue
-            ids = parsed[name].numpy()
-            bad = (ids < 0) | (ids >= vocab_size)
+            values = parsed[name].numpy().reshape(len(batch), -1)
+            bad = (values < 0) | (values >= limit)
             if bad.any():
                 row = int(bad.any(axis=1).argmax())
                 raise InputError(
-                    f"{path}: record {first + row}: {name} has id {ids[row][bad[row]][0]}, but the "
-                    f"vocabulary has {vocab_size} tokens. Use the vocabulary that the file was "
-                    "made with."
+                    f"{path}: record {first + row}: {name} has {values[row][bad[row]][0]}, but "
+                    f"{reason}"
                 )
+        segments = max(segments, 1 + int(parsed["input_type_ids"].numpy().max()))
         first += len(parsed["input_mask"])
+    return segments
 
 
 def _features_of(path: str) -> tuple[tuple[str, int, str], ...]:

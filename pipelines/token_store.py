@@ -12,11 +12,12 @@ token counts) and `.ids` (uint16 or uint32). A split is finished when its
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
-from pipelines import corpus, files, tokenizer
+from pipelines import corpus, files, json_files, tokenizer
+from pipelines.errors import InputError
 
 _CHUNK_CHARACTERS = 8_000_000
 _BATCH_CHARACTERS = 1_000_000
@@ -33,6 +34,19 @@ class TokenizedSection(NamedTuple):
     key: int
     ids: np.ndarray
     sentence_lengths: np.ndarray
+
+
+class SplitSummary(TypedDict):
+    """What a finished split says of itself; `checksums` are of its files."""
+
+    chunks: int
+    characters: int
+    documents: int
+    sentences: int
+    tokens: int
+    unknown_tokens: int
+    one_sentence_documents: int
+    checksums: NotRequired[dict[str, str]]
 
 
 def stable_hash(*parts: object) -> int:
@@ -58,19 +72,21 @@ def tokenize_split(
     options: corpus.ReadOptions,
     tokens: tokenizer.BertTokenizer,
     seed: int,
-) -> dict[str, Any]:
+) -> SplitSummary:
     """Tokenizes one split into the store and returns its summary.
 
     A pure function of the split's text and the seed; a finished split is not
-    done again.
+    done again, unless it was damaged.
 
     Raises:
       InputError: from reading the corpus.
     """
     path = summary_path(folder, split_index)
-    if files.gfile.exists(path):
-        return files.read_json(path)
-    summary = dict.fromkeys(
+    finished = _finished(folder, path)
+    if finished is not None:
+        return finished
+    checksums: dict[str, str] = {}
+    summary: dict[str, Any] = dict.fromkeys(
         ("chunks", "characters", "documents", "sentences", "tokens", "unknown_tokens"), 0
     )
     summary["one_sentence_documents"] = 0
@@ -79,7 +95,8 @@ def tokenize_split(
     last_key = None
 
     def flush() -> None:
-        _write_chunk(folder, split_index, summary["chunks"], sections, len(tokens.vocabulary))
+        chunk = f"{split_index:05d}-{summary['chunks']:04d}"
+        checksums.update(_write_chunk(folder, chunk, sections, len(tokens.vocabulary)))
         summary["chunks"] += 1
         sections.clear()
 
@@ -103,7 +120,22 @@ def tokenize_split(
             size = 0
     if sections:
         flush()
-    files.write_json(path, summary)
+    summary["checksums"] = checksums
+    json_files.write(path, summary)
+    return summary
+
+
+def _finished(folder: str, path: str) -> SplitSummary | None:
+    """The summary of a split that is finished and whole."""
+    if not files.gfile.exists(path):
+        return None
+    try:
+        summary = json_files.read(path, SplitSummary)
+        for name, expected in summary.get("checksums", {}).items():
+            if files.sha256(files.inside(folder, name, path)) != expected:
+                return None
+    except InputError:  # tokenized again
+        return None
     return summary
 
 
@@ -138,23 +170,28 @@ def _tokenize_batch(
 
 
 def _write_chunk(
-    folder: str, split: int, chunk: int, sections: list[TokenizedSection], vocab_size: int
-) -> None:
+    folder: str, name: str, sections: list[TokenizedSection], vocab_size: int
+) -> dict[str, str]:
+    """Writes the files of a chunk; returns their checksums."""
     sections = sorted(sections, key=lambda section: section.hash)
     index = np.array([(s.hash, s.key, len(s.sentence_lengths), len(s.ids)) for s in sections], _ROW)
-    base = f"{folder}/{split:05d}-{chunk:04d}"
+    checksums = {}
     for suffix, arrays, dtype in (
         ("sentences", [s.sentence_lengths for s in sections], np.dtype(np.uint32)),
         ("ids", [s.ids for s in sections], id_dtype(vocab_size)),
+        ("index", [index], _ROW),
     ):
+        digest = hashlib.sha256()
         with (
-            files.write_aside(f"{base}.{suffix}") as partial,
+            files.write_aside(f"{folder}/{name}.{suffix}") as partial,
             files.gfile.GFile(partial, "wb") as file,
         ):
             for array in arrays:
-                file.write(array.astype(dtype).tobytes())
-    with files.write_aside(f"{base}.index") as partial, files.gfile.GFile(partial, "wb") as file:
-        file.write(index.tobytes())
+                data = array.astype(dtype).tobytes()
+                file.write(data)
+                digest.update(data)
+        checksums[f"{name}.{suffix}"] = digest.hexdigest()
+    return checksums
 
 
 class TokenStore:

@@ -8,15 +8,32 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection
+from multiprocessing import connection, forkserver
 from typing import Any
 
+from pipelines import memory
 from pipelines.errors import InputError
+
+_BYTES_A_WORKER = 100_000_000  # at the least
 
 
 def default_workers() -> int:
     """One worker for each core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_count(workers: int | None) -> int:
+    """The number of workers asked for, or by default.
+
+    Raises:
+      InputError: it is none that this machine can have.
+    """
+    if workers is None:
+        return default_workers()
+    if workers < 1:
+        raise InputError(f"--workers={workers}: it must be 1 or more.")
+    memory.check(workers * _BYTES_A_WORKER, f"--workers={workers}")
+    return workers
 
 
 @contextlib.contextmanager
@@ -35,6 +52,8 @@ def pool(workers: int, preload: str) -> Iterator[Callable[..., Iterator[Any]]]:
         return
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preload])
+    with _ctrl_c_ignored():  # by the server, and while it imports, too
+        forkserver.ensure_running()
     executor = concurrent.futures.ProcessPoolExecutor(workers, context, initializer=_start_worker)
 
     def run(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
@@ -51,6 +70,20 @@ def pool(workers: int, preload: str) -> Iterator[Callable[..., Iterator[Any]]]:
         ) from error
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    """Processes that are started meanwhile leave Ctrl-C to their parent."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not in the main thread: signals are others' business
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _start_worker() -> None:

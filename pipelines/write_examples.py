@@ -14,7 +14,7 @@ from pipelines import commands, corpus, corpus_flags, example_writer, examples, 
 
 _DEFAULTS = examples.ExampleSettings()
 _VOCAB = flags.DEFINE_string("vocab", None, "The vocab.txt.", required=True)
-_OUTPUT = flags.DEFINE_string("output", None, "Folder to write to.", required=True)
+_OUTPUT = commands.define_path("output", None, "Folder to write to.", required=True)
 _OBJECTIVE = flags.DEFINE_enum_class(
     "objective",
     _DEFAULTS.objective,
@@ -51,7 +51,7 @@ def main() -> None:
     request = example_writer.Request(
         input=corpus_flags.INPUT.value,
         vocab=_VOCAB.value,
-        output=_OUTPUT.value.rstrip("/"),
+        output=_OUTPUT.value,
         settings=examples.ExampleSettings(
             objective=_OBJECTIVE.value,
             max_seq_length=_MAX_SEQ_LENGTH.value,

@@ -16,8 +16,7 @@ from bert_tf.exports.sources import Source
 from bert_tf.objectives import PretrainingModel
 from bert_tf.signatures.base import ENCODER_INPUTS, Tensors
 from bert_tf.weights.bundle import MASKED_LM, POOLER
-from pipelines import files, vocabulary
-from pipelines.errors import InputError
+from pipelines import checksums, files, vocabulary
 from pipelines.examples import Objective
 from pipelines.labelled import packing
 from pipelines.tokenizer import BertTokenizer
@@ -40,8 +39,6 @@ def export(source: Source, folder: str) -> tuple[str, str]:
     Raises:
       InputError: the folder is there already, or the disk is full.
     """
-    if files.gfile.exists(folder):
-        raise InputError(f"{folder}: is there already; name another folder, or remove it.")
     length = min(_USUAL_LENGTH, source.bundle.config.max_position_embeddings)
     with files.folder_aside(folder) as partial:
         vocab_path = f"{partial}/vocab.txt"
@@ -58,6 +55,7 @@ def export(source: Source, folder: str) -> tuple[str, str]:
 def _save(root: Any, path: str) -> None:
     with logs.quiet():
         tf.saved_model.save(root, path)
+    checksums.write(path, ("saved_model.pb", "assets", "variables"))
 
 
 def encoder_module(source: Source, vocab_path: str, config_path: str) -> Any:

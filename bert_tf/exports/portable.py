@@ -18,7 +18,7 @@ from bert_tf.exports.module import Exported, trace
 from bert_tf.exports.sources import Source
 from bert_tf.signatures import Signature
 from bert_tf.signatures.base import ENCODER_INPUTS, Tensors
-from pipelines import files
+from pipelines import checksums, files, json_files
 from pipelines.errors import InputError
 
 _OPSET = 17
@@ -49,7 +49,7 @@ def export(sources: Sequence[Source], folder: str, formats: Sequence[Format]) ->
 
     Args:
       sources: the models.
-      folder: where to; its report.json has the report.
+      folder: where to; it appears when it is whole, and its report.json has the report.
       formats: which to write.
 
     Returns:
@@ -57,8 +57,17 @@ def export(sources: Sequence[Source], folder: str, formats: Sequence[Format]) ->
       original and the `cosine` of both, over random sequences.
 
     Raises:
-      InputError: a model cannot be converted, or differs from the original.
+      InputError: the folder is there already, or a model cannot be converted, or differs from the
+        original.
     """
+    with files.folder_aside(folder) as partial:
+        report = _write_all(sources, partial, formats)
+        json_files.write(f"{partial}/{_REPORT}", report)
+        checksums.write(partial, report)
+    return report
+
+
+def _write_all(sources: Sequence[Source], folder: str, formats: Sequence[Format]) -> dict[str, Any]:
     module = Exported(sources, portable=True)
     report: dict[str, Any] = {}
     for signature in module.signatures:
@@ -74,7 +83,6 @@ def export(sources: Sequence[Source], folder: str, formats: Sequence[Format]) ->
             found = _RUNNERS[target](content)(inputs)
             report[name] = {"bytes": len(content)} | _compare(name, wanted, found, target)
             _write(f"{folder}/{name}", content)
-    files.write_json(f"{folder}/{_REPORT}", report)
     return report
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, TypedDict
 
 import tensorflow as tf
 
@@ -10,14 +10,33 @@ from bert_tf.exports import logs, model_card, warmup
 from bert_tf.exports.module import Exported
 from bert_tf.exports.sources import Source
 from bert_tf.signatures import Method
-from pipelines import files
+from bert_tf.weights import own
+from pipelines import checksums, files, json_files, locks, outputs
 from pipelines.errors import InputError
 
 # Its op set is what the tests hold exports against.
 OLDEST_SERVING = "2.14"
 MANIFEST = "manifest.json"
 EXTRA = "assets.extra"
+# What a folder of versions has besides them, and `make serve` writes.
+BATCHING = "batching.config"
+_VERSIONS = ("[0-9]*", BATCHING)
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
+
+
+class _Model(TypedDict):
+    """A model of an export: what is asked of it here; more besides."""
+
+    tasks: list[own.TaskEntry]
+
+
+class Manifest(TypedDict):
+    """What an export says of itself: what is asked of it here; more besides."""
+
+    models: list[_Model]
+    parameters: int
+    encoders: int
+    signatures: dict[str, dict[str, Any]]
 
 
 def export(
@@ -35,9 +54,17 @@ def export(
       The version's folder.
 
     Raises:
-      InputError: the version is there already, or names collide.
+      InputError: the version is there already, names collide, or the folder holds something else
+        than versions, or is another process's at the moment.
     """
     folder = folder.rstrip("/")
+    ours = [f"{number}/{MANIFEST}" for number in versions(folder)]
+    outputs.check_folder(folder, "exported versions", ours, _VERSIONS)
+    with locks.held(folder):
+        return _export(sources, folder, version, dtype)
+
+
+def _export(sources: Sequence[Source], folder: str, version: int | None, dtype: str) -> str:
     if version is None:
         version = 1 + max(versions(folder), default=0)
     path = f"{folder}/{version}"
@@ -90,7 +117,7 @@ def _set_methods(module: Exported, path: str) -> None:
 
 def _write_extras(sources: Sequence[Source], module: Exported, path: str, dtype: str) -> None:
     labels = {t.name: list(t.labels) for source in sources for t in source.tasks if t.labels}
-    files.write_json(f"{path}/{EXTRA}/labels.json", labels)
+    json_files.write(f"{path}/{EXTRA}/labels.json", labels)
     vocabularies: dict[tuple[str, ...], str] = {}
     for source in sources:
         tokens = source.bundle.vocabulary
@@ -100,8 +127,9 @@ def _write_extras(sources: Sequence[Source], module: Exported, path: str, dtype:
             files.write_text(f"{path}/{EXTRA}/{name}", "".join(f"{t}\n" for t in tokens))
     names = [vocabularies[source.bundle.vocabulary] for source in sources]
     manifest = _manifest(sources, names, module, dtype)
-    files.write_json(f"{path}/{MANIFEST}", manifest)
+    json_files.write(f"{path}/{MANIFEST}", manifest)
     files.write_text(f"{path}/README.md", model_card.render(manifest))
+    checksums.write(path, ("saved_model.pb", "assets", "variables", MANIFEST))
 
 
 def _manifest(
@@ -139,15 +167,19 @@ def _manifest(
     }
 
 
-def read_manifest(path: str) -> dict[str, Any]:
+def read_manifest(path: str) -> Manifest:
     """The manifest of an export.
 
     Raises:
-      InputError: the folder is no export.
+      InputError: the folder is no export, or its manifest is damaged.
     """
     if not files.gfile.exists(f"{path}/{MANIFEST}"):
         raise InputError(f"{path}: is no export (it has no {MANIFEST}); make one with make export.")
-    return files.read_json(f"{path}/{MANIFEST}")
+    found = json_files.read(f"{path}/{MANIFEST}", Manifest)
+    for model in found["models"]:
+        for task in model["tasks"]:
+            own.check_task(task, f"{path}/{MANIFEST}")
+    return found
 
 
 def newest(path: str) -> str:

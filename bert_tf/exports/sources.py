@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import keras
 from absl import logging
@@ -12,13 +12,19 @@ from absl import logging
 from bert_tf import tasks, weights
 from bert_tf.tasks import JOINT, Task
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, Bundle
-from pipelines import files
+from pipelines import files, json_files
 from pipelines.errors import InputError
 from pipelines.tokenizer import BertTokenizer
 
 _FINETUNED = "savedmodels/finetuned"
 _PRETRAINED = "savedmodels/pretrained"
 _REPORT = "report.json"
+
+
+class _Report(TypedDict):
+    """What a model card shows of a report."""
+
+    metrics: NotRequired[dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +86,27 @@ def of_model(model: keras.Model, tokenizer: BertTokenizer, folder: str) -> Sourc
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True).encode()
+
+
+def entries_of(text: str) -> list[str]:
+    """The entries for `find` of a text, which commas or white space separate.
+
+    Paths may hold either, between quotes, or where the folder is there.
+    """
+    words = files.quoted_words(text)
+    found = []
+    while words:
+        first = words[0].start
+        spans = ((n, text[first : words[n - 1].end]) for n in range(len(words), 0, -1))
+        count, entry = next((s for s in spans if _names_folder(s[1])), (1, words[0].text))
+        found.append(entry)
+        words = words[count:]
+    return found
+
+
+def _names_folder(entry: str) -> bool:
+    _, separator, folder = entry.partition("=")
+    return bool(separator) and files.gfile.isdir(folder)
 
 
 def find(entries: Sequence[str]) -> list[Source]:
@@ -147,7 +174,8 @@ def read(folder: str) -> Source:
     bundle = weights.read(folder)
     bundle.resolved_settings()  # names what is missing
     report = f"{folder}/{_REPORT}"
-    scores = files.read_json(report).get("metrics") if files.gfile.exists(report) else None
+    there = files.gfile.exists(report)
+    scores = json_files.read(report, _Report, finite=False).get("metrics") if there else None
     return Source(folder, bundle, (), (), scores)
 
 
@@ -189,4 +217,5 @@ def _with_task(source: Source, head: str, name: str) -> Source:
             "stsb" if task.shape == "regression" else "pair",
         )
         task = dataclasses.replace(task, pair=False)
+    source.bundle.config.check_segments(task.segments, f"{source.folder}, task {name}")
     return dataclasses.replace(source, tasks=(task,), heads=(head,))

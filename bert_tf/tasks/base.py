@@ -91,6 +91,11 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     def units(self) -> int:
         """Logits of the head."""
 
+    @property
+    def segments(self) -> int:
+        """Segments of a sequence, at the most."""
+        return 1
+
     def fit(self, examples: Sequence[ExampleT]) -> Self:
         """Learns the labels from training examples.
 

@@ -33,6 +33,11 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
     main_metric: str = dataclasses.field(default="accuracy", init=False)
 
     @property
+    def segments(self) -> int:
+        """Two: the first text and a choice."""
+        return 2
+
+    @property
     def units(self) -> int:
         """One: the score of a choice."""
         return 1

@@ -70,6 +70,11 @@ class _TextTask(Task[TextExample, PredictionT]):
                     "name its columns with --columns=, or when predicting, its layout with --kind=."
                 )
 
+    @property
+    def segments(self) -> int:
+        """One for each text."""
+        return 2 if self.pair else 1
+
     def describe(self) -> dict[str, Any]:
         """As usual, and whether there are pairs."""
         return super().describe() | {"pair": self.pair}
@@ -228,12 +233,12 @@ class Classification(_TextTask[ClassPrediction]):
 
 def _order(label: str) -> tuple[int, int, str]:
     """Numbers by their value, before words."""
-    return (0, int(label), label) if re.fullmatch(r"-?\d+", label) else (1, 0, label)
+    return (0, int(label), label) if re.fullmatch(r"-?[0-9]{1,18}", label) else (1, 0, label)
 
 
 def _is_number(text: str) -> bool:
     try:
-        return bool(np.isfinite(float(text)))
+        return abs(float(text)) <= np.finfo(np.float32).max
     except ValueError:
         return False
 
@@ -324,8 +329,11 @@ class Regression(_TextTask[float]):
         truth = [float(example.label) for example in examples]
         pearson = spearman = 0.0
         if len(set(truth)) > 1 and len(set(predictions)) > 1:
-            pearson = float(scipy.stats.pearsonr(truth, predictions).statistic)
-            spearman = float(scipy.stats.spearmanr(truth, predictions).statistic)
+            found = (scipy.stats.pearsonr, scipy.stats.spearmanr)
+            # Scores that are the same but for rounding have no correlation either.
+            pearson, spearman = (
+                float(np.nan_to_num(f(truth, predictions).statistic)) for f in found
+            )
         return {
             "pearson_spearman": (pearson + spearman) / 2,
             "pearson": pearson,

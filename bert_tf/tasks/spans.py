@@ -48,6 +48,11 @@ class Spans(Task[SpanExample, SpanPrediction]):
     main_metric: str = dataclasses.field(default="f1", init=False)
 
     @property
+    def segments(self) -> int:
+        """Two: the question and a part of the context."""
+        return 2
+
+    @property
     def units(self) -> int:
         """Two: start and end."""
         return 2

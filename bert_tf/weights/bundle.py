@@ -35,8 +35,8 @@ class Bundle:
     `place` is where it was read from, for errors.
 
     Raises:
-      InputError: the vocabulary has more tokens than the embeddings, or the
-        tasks are not those that there are heads for.
+      InputError: the vocabulary has more tokens than the embeddings, the
+        tasks are not those that there are heads for, or a weight is not finite.
     """
 
     config: BertConfig
@@ -49,6 +49,7 @@ class Bundle:
     def __post_init__(self):
         self._check_vocabulary()
         self._check_tasks()
+        self._check_finite()
 
     def _check_vocabulary(self) -> None:
         tokens = len(self.vocabulary or ())
@@ -74,6 +75,14 @@ class Bundle:
                     f"{self.place}: the head of {name} has {heads[name]} units, but its "
                     f"description, {task['shape']} of {len(task['labels'])} labels, {units}; it is "
                     "of another model."
+                )
+
+    def _check_finite(self) -> None:
+        for name, value in self.weights.items():
+            if not np.isfinite(value).all():
+                raise InputError(
+                    f"{self.place}: {name} has values that are no finite numbers; the file is "
+                    "damaged, or the training diverged. Take another checkpoint."
                 )
 
     def has(self, group: str) -> bool:

@@ -2,6 +2,7 @@
 
 import enum
 import os
+from typing import Any
 
 from bert_tf.weights import (
     huggingface,
@@ -13,7 +14,7 @@ from bert_tf.weights import (
     tfhub,
 )
 from bert_tf.weights.bundle import Bundle
-from pipelines import files
+from pipelines import files, json_files
 from pipelines.errors import InputError
 
 
@@ -93,7 +94,8 @@ def detect(path: str) -> Format:
     if has(_SAVED_MODEL):
         return Format.TF_HUB
     if has(huggingface.CONFIG):
-        preset = "registered_name" in files.read_json_object(f"{path}/{huggingface.CONFIG}")
+        config = json_files.read(f"{path}/{huggingface.CONFIG}", dict[str, Any])
+        preset = "registered_name" in config
         return Format.KERAS_HUB if preset else Format.HUGGINGFACE
     prefix = tf1.find_checkpoint(path)
     if prefix is None and not files.gfile.exists(path):
@@ -117,15 +119,12 @@ def write(model: Bundle, folder: str, target: Format) -> None:
 
     Args:
       model: what to write.
-      folder: where; it must not exist.
+      folder: where; it must not exist, or be empty.
       target: one of WRITABLE.
 
     Raises:
       InputError: the folder is there, or the format cannot express the model; but for ours, they
         have one task at most.
     """
-    folder = folder.rstrip("/")
-    if files.gfile.exists(folder):
-        raise InputError(f"{folder}: is there already; name another folder or remove it.")
-    with files.folder_aside(folder) as partial:
+    with files.folder_aside(folder.rstrip("/")) as partial:
         _WRITERS[target](model, partial)

@@ -1,6 +1,6 @@
 """Folders of Hugging Face transformers: config.json, model.safetensors, and a tokenizer."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 import ml_dtypes
 import numpy as np
@@ -11,12 +11,20 @@ from bert_tf.weights import huggingface_config, huggingface_tokenizer, own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
 from bert_tf.weights.huggingface_config import CONFIG
 from bert_tf.weights.table import Table
-from pipelines import files
+from pipelines import files, json_files
 from pipelines.errors import InputError
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 _PREFIX = "bert."
+
+
+class _Index(TypedDict):
+    """Which file has which weight."""
+
+    weight_map: dict[str, str]
+
+
 _LAYER = "encoder.layer.{i}"
 _ENCODER = {
     "encoder/embeddings/word_embeddings": "embeddings.word_embeddings.weight",
@@ -81,7 +89,7 @@ def read(path: str) -> Bundle:
       InputError: a file or a weight is missing, does not fit, or is pickled.
     """
     name = f"{path}/{CONFIG}"
-    values = files.read_json_object(name)
+    values = json_files.read(name, dict[str, Any])
     config = huggingface_config.read_config(values, name)
     weights = _drop_tied(_modernize(_load_weights(path)), path)
     prefix = _PREFIX if any(name.startswith(_PREFIX) for name in weights) else ""
@@ -116,28 +124,27 @@ def _described(task: dict[str, Any], path: str) -> dict[str, Any]:
 def _load_weights(path: str) -> dict[str, np.ndarray]:
     names = [WEIGHTS]
     if files.gfile.exists(f"{path}/{INDEX}"):
-        listed = files.read_json_object(f"{path}/{INDEX}").get("weight_map")
-        if not isinstance(listed, dict):
-            raise InputError(f"{path}/{INDEX}: has no weight_map.")
-        names = sorted(set(listed.values()))
+        index = json_files.read(f"{path}/{INDEX}", _Index)
+        names = sorted(set(index["weight_map"].values()))
     weights: dict[str, np.ndarray] = {}
     for name in names:
-        if not files.gfile.exists(f"{path}/{name}"):
+        place = files.inside(path, name, f"{path}/{INDEX}")
+        if not files.gfile.exists(place):
             raise InputError(f"{path}: has no {name}{_remedy(path)}.")
-        with files.open_binary(f"{path}/{name}") as file:
+        with files.open_binary(place) as file:
             data = file.read()
         try:
             found = safetensors.deserialize(data)
         except safetensors.SafetensorError as error:
-            raise InputError(f"{path}/{name}: is damaged ({error}).") from error
-        weights |= {key: _array(key, value, f"{path}/{name}") for key, value in found}
+            raise InputError(f"{place}: is damaged ({error}).") from error
+        weights |= {key: _array(key, value, place) for key, value in found}
     return weights
 
 
 def _remedy(path: str) -> str:
     """What to do where weights are in a file that is not read."""
     again = "in transformers, save the model with save_pretrained(..., safe_serialization=True)"
-    if files.gfile.glob(f"{path}/pytorch_model*.bin"):
+    if files.matching(path, "pytorch_model*.bin"):
         return (
             f"; pytorch_model.bin is a pickle, which can run code of others and is never loaded: "
             f"{again}"
@@ -194,7 +201,7 @@ def write(model: Bundle, folder: str) -> None:
     if description:  # their models of tasks have no heads besides
         kept = {k: v for k, v in kept.items() if not k.startswith((MASKED_LM, NEXT_SENTENCE))}
     weights = _table(layer, prefix).write(kept, model.config, names)
-    files.write_json(f"{folder}/{CONFIG}", config)
+    json_files.write(f"{folder}/{CONFIG}", config)
     own.write_tasks(model, folder)
     if model.vocabulary:
         huggingface_tokenizer.write(model, folder)

@@ -1,11 +1,11 @@
 """The config.json of Hugging Face transformers: sizes, labels, and what a model is for."""
 
-import re
 from typing import Any
 
 import numpy as np
 
 from bert_tf.config import BertConfig
+from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
 from pipelines.errors import InputError
 
@@ -99,7 +99,7 @@ def read_task(
         )
     labels = _labels(values, units, path) if shape in ("classification", "tagging") else []
     name = str(values.get("finetuning_task") or shape)
-    name = name if re.fullmatch(r"[\w.-]+", name) else shape
+    name = name if own.TASK_NAME.fullmatch(name) else shape
     return {"name": name, "shape": shape, "labels": labels}, units, layer
 
 

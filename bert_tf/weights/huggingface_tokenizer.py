@@ -9,7 +9,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf.weights.bundle import Bundle
-from pipelines import files, vocabulary
+from pipelines import files, json_files, vocabulary
 from pipelines.errors import InputError
 
 _VOCABULARY = "vocab.txt"
@@ -54,7 +54,7 @@ def read_vocabulary(path: str, vocab_size: int) -> tuple[str, ...] | None:
 
 
 def _optional(path: str) -> dict[str, Any]:
-    return files.read_json_object(path) if files.gfile.exists(path) else {}
+    return json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
 
 
 def _added(path: str, fast: dict[str, Any]) -> dict[str, int]:
@@ -133,7 +133,7 @@ def write(model: Bundle, folder: str) -> None:
     """Writes vocab.txt and tokenizer_config.json of a model that has a vocabulary."""
     vocabulary.save(model.vocabulary, f"{folder}/{_VOCABULARY}")
     settings = model.resolved_settings()
-    files.write_json(
+    json_files.write(
         f"{folder}/{_CONFIG}",
         {
             "tokenizer_class": "BertTokenizer",

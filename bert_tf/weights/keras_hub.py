@@ -1,15 +1,17 @@
-"""Presets of KerasHub (formerly KerasNLP) on disk, read by keras_nlp itself."""
+"""Presets of KerasHub (formerly KerasNLP) on disk; keras_nlp reads their weights."""
 
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
 from bert_tf.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
-from pipelines import files, vocabulary
+from pipelines import files, json_files, memory, vocabulary
 from pipelines.errors import InputError
 
+_WEIGHTS = "model.weights.h5"
+_INDEX = "model.weights.json"
 _LAYER = "transformer_layer_{i}"
 _NAMES = {
     "encoder/embeddings/word_embeddings": "token_embedding/embeddings",
@@ -44,8 +46,43 @@ _NAMES = {
 _TABLE = Table(_NAMES, reshaped=True)
 
 
+class _BackboneConfig(TypedDict):
+    """The sizes of a BertBackbone, by its arguments; what it is called and computed in besides."""
+
+    vocabulary_size: int
+    num_layers: int
+    num_heads: int
+    hidden_dim: int
+    intermediate_dim: int
+    max_sequence_length: int
+    num_segments: int
+    dropout: float
+
+
+class _Preset(TypedDict):
+    registered_name: str | None
+    config: dict[str, Any]
+
+
+class _TokenizerConfig(TypedDict):
+    lowercase: NotRequired[bool | None]
+
+
+class _Tokenizer(TypedDict):
+    config: _TokenizerConfig
+
+
+class _WeightsIndex(TypedDict):
+    """Which files have the weights of a preset that is cut into several."""
+
+    weight_map: dict[str, str | list[str]]
+
+
 def read(path: str) -> Bundle:
     """Reads the encoder of a preset.
+
+    The backbone is made here, of the sizes in the preset: its own description
+    can name any class of any module, with any arguments.
 
     Heads stay behind: their masked LM head computes with another gelu and another
     epsilon than the encoder, which a BERT configuration cannot say.
@@ -53,46 +90,83 @@ def read(path: str) -> Bundle:
     Raises:
       InputError: it is not of BERT, or a weight does not fit.
     """
-    # Heavy, and wanted here only.
-    import keras_nlp
-
-    described = files.read_json_object(f"{path}/config.json")
-    name = str(described.get("registered_name", ""))
+    place = f"{path}/config.json"
+    described = json_files.read(place, _Preset)
+    name = str(described["registered_name"])
     if not name.endswith(">BertBackbone"):
         raise InputError(f"{path}: is a preset of {name}, not of a BertBackbone.")
-    # Without a slash at the front keras_nlp would look for the preset on the net.
-    local = path if "://" in path or path.startswith("/") else f"./{path}"
-    try:
-        backbone = keras_nlp.models.BertBackbone.from_preset(local)
-    except (ValueError, OSError, KeyError) as error:
-        raise InputError(f"{path}: keras_nlp cannot read it ({error}).") from error
-    config = _config(backbone.get_config())
-    found = {variable.path: np.asarray(variable) for variable in backbone.weights}
+    sizes = json_files.check(described["config"], _BackboneConfig, place)
+    config = _config(sizes, place)
+    memory.check(4 * config.parameters, f"{path}: a model of {config.parameters:,} parameters")
+    found = _weights(path, sizes)
     tokens, settings = _tokenizer(path)
     return Bundle(config, _TABLE.read(found, config, path), tokens, settings, place=path)
 
 
-def _config(theirs: dict[str, Any]) -> BertConfig:
-    return BertConfig(
-        vocab_size=theirs["vocabulary_size"],
-        hidden_size=theirs["hidden_dim"],
-        num_hidden_layers=theirs["num_layers"],
-        num_attention_heads=theirs["num_heads"],
-        intermediate_size=theirs["intermediate_dim"],
-        max_position_embeddings=theirs["max_sequence_length"],
-        type_vocab_size=theirs["num_segments"],
-        hidden_dropout_prob=theirs["dropout"],
-        attention_probs_dropout_prob=theirs["dropout"],
-        hidden_act="gelu",  # with tanh, always
+def _weights(path: str, sizes: _BackboneConfig) -> dict[str, np.ndarray]:
+    """The weights by their names in the backbone, read by keras_nlp."""
+    # Heavy, and wanted here only.
+    import keras_nlp
+
+    file = f"{path}/{_WEIGHTS}"
+    if files.gfile.exists(f"{path}/{_INDEX}"):
+        file = f"{path}/{_INDEX}"
+        for names in json_files.read(file, _WeightsIndex)["weight_map"].values():
+            for name in [names] if isinstance(names, str) else names:
+                files.inside(path, name, file)
+    if not files.gfile.exists(file):
+        raise InputError(f"{path}: has no {_WEIGHTS}.")
+    backbone = keras_nlp.models.BertBackbone(
+        **{name: sizes[name] for name in _BackboneConfig.__annotations__}
     )
+    try:
+        backbone.load_weights(file)
+    except Exception as error:  # whatever h5py and Keras find wrong
+        reason = (str(error).strip().splitlines() or ["damaged"])[0]
+        raise InputError(f"{file}: cannot be read ({reason}).") from error
+    if file.endswith(".h5"):
+        _check_count(file, len(backbone.weights))
+    return {variable.path: np.asarray(variable) for variable in backbone.weights}
+
+
+def _check_count(file: str, wanted: int) -> None:
+    """Raises InputError where a file has other weights than the model: Keras lets some be."""
+    import h5py
+
+    found: list[str] = []
+
+    def note(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            found.append(name)
+
+    with h5py.File(file) as stored:
+        stored.visititems(note)
+    if len(found) != wanted:
+        raise InputError(
+            f"{file}: has {len(found)} weights, the model that its config.json describes {wanted}."
+        )
+
+
+def _config(theirs: _BackboneConfig, place: str) -> BertConfig:
+    values = {
+        "vocab_size": theirs["vocabulary_size"],
+        "hidden_size": theirs["hidden_dim"],
+        "num_hidden_layers": theirs["num_layers"],
+        "num_attention_heads": theirs["num_heads"],
+        "intermediate_size": theirs["intermediate_dim"],
+        "max_position_embeddings": theirs["max_sequence_length"],
+        "type_vocab_size": theirs["num_segments"],
+        "hidden_dropout_prob": theirs["dropout"],
+        "attention_probs_dropout_prob": theirs["dropout"],
+        "hidden_act": "gelu",  # with tanh, always
+    }
+    return BertConfig.from_dict(values, place)
 
 
 def _tokenizer(path: str) -> tuple[tuple[str, ...] | None, dict[str, bool] | None]:
     if not files.gfile.exists(f"{path}/tokenizer.json"):
         return None, None
-    stated = files.read_json_object(f"{path}/tokenizer.json").get("config")
-    if not isinstance(stated, dict):
-        raise InputError(f"{path}/tokenizer.json: has no config; it is not KerasHub's.")
+    stated = json_files.read(f"{path}/tokenizer.json", _Tokenizer)["config"]
     lower_case = bool(stated.get("lowercase"))
     tokens = vocabulary.load(f"{path}/assets/tokenizer/vocabulary.txt")
     # Vocabularies of uncased models know no accents, whatever the preset says.

@@ -5,6 +5,7 @@ newer one are brought to the names of the newer one before they are looked up.
 """
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from bert_tf.config import BertConfig
 from bert_tf.weights import own, tf1, tf_checkpoint
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
-from pipelines import files
+from pipelines import json_files
 from pipelines.errors import InputError
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -100,7 +101,7 @@ def read(path: str) -> Bundle:
 
 def _config(path: str) -> BertConfig:
     """The configuration, by the names of google-research or of Model Garden's encoder."""
-    values = files.read_json_object(path)
+    values = json_files.read(path, dict[str, Any])
     if values.pop("norm_first", False):
         raise InputError(f"{path}: norm_first is not BERT's.")
     values = {_KEYS.get(key, key): value for key, value in values.items()}

@@ -1,19 +1,23 @@
 """Our own folders: bert_config.json, vocab.txt, tokenizer_config.json, tasks.json, checkpoint/.
 
 Pre-training leaves such a folder with several checkpoints; the newest whole one counts.
+checksums.json covers all that decides the answers besides the weights, which have theirs in the
+checkpoint.
 """
 
 import os
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+import msgspec
 import numpy as np
 from absl import logging
 
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig
 from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_shapes
-from pipelines import files, vocabulary
+from pipelines import checksums, files, json_files, vocabulary
 from pipelines.errors import InputError
 
 CONFIG = "bert_config.json"
@@ -21,11 +25,36 @@ VOCABULARY = "vocab.txt"
 TOKENIZER = "tokenizer_config.json"
 TASKS = "tasks.json"
 CHECKPOINT = "checkpoint"
+_CHECKED = (CONFIG, VOCABULARY, TOKENIZER, TASKS)
+# What may be part of the names of variables, signatures and files.
+TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RUN_CHECKPOINTS = "checkpoints"
 _DEPTH = 3  # of checkpoints in a folder: runs/<run>/kept
 _SETTINGS = frozenset(["lower_case", "strip_accents"])
 
 Shapes = Mapping[str, tuple[int, ...]]
+
+
+_Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+
+
+class TaskEntry(TypedDict):
+    """The description of a task; other programs say less, and each shape has some keys only."""
+
+    name: str
+    shape: Literal["classification", "regression", "tagging", "span", "choice"]
+    labels: list[str]
+    kind: NotRequired[str]
+    max_length: NotRequired[_Size]
+    columns: NotRequired[dict[str, str]]
+    pair: NotRequired[bool | None]
+    document_context: NotRequired[bool]
+    allow_null: NotRequired[bool | None]
+    null_threshold: NotRequired[float | None]
+    stride: NotRequired[_Size]
+    max_question: NotRequired[_Size]
+    max_answer: NotRequired[_Size]
+    n_best: NotRequired[_Size]
 
 
 def is_own(path: str) -> bool:
@@ -54,6 +83,7 @@ def read(path: str) -> Bundle:
       InputError: a file is missing or damaged, or weights do not fit the configuration.
     """
     place = home(path) or path
+    checksums.check(place)
     config = BertConfig.load(f"{place}/{CONFIG}")
     folder = _whole(path) if place != path else _checkpoint_folder(path)
     prefix = checkpoints.MODEL_PREFIX
@@ -85,7 +115,7 @@ def read_tokenizer(path: str) -> dict[str, bool] | None:
     name = f"{path}/{TOKENIZER}"
     if not files.gfile.exists(name):
         return None
-    values = files.read_json_object(name)
+    values = json_files.read(name, dict[str, Any])
     if values.keys() - _SETTINGS or not all(isinstance(v, bool) for v in values.values()):
         raise InputError(f"{name}: has {', '.join(sorted(_SETTINGS))} as true or false only.")
     return values
@@ -98,12 +128,25 @@ def read_tasks(path: str) -> tuple[dict[str, Any], ...]:
       InputError: they are not what we wrote.
     """
     name = f"{path}/{TASKS}"
-    tasks = files.read_json(name) if files.gfile.exists(name) else []
-    if not isinstance(tasks, list) or not all(
-        isinstance(task, dict) and {"name", "shape", "labels"} <= task.keys() for task in tasks
-    ):
-        raise InputError(f"{name}: is no list of tasks with name, shape and labels.")
+    tasks = json_files.read(name, list[TaskEntry]) if files.gfile.exists(name) else []
+    for task in tasks:
+        check_task(task, name)
     return tuple(tasks)
+
+
+def check_task(task: TaskEntry, place: str) -> None:
+    """Raises InputError where a task has a name that cannot be a file's, or two labels are one."""
+    check_task_name(task["name"], place)
+    if len(set(task["labels"])) < len(task["labels"]):
+        raise InputError(f"{place}: two labels of {task['name']} have one name.")
+
+
+def check_task_name(name: str, place: str) -> None:
+    """Raises InputError where a task has a name that cannot be a file's."""
+    if not TASK_NAME.fullmatch(name):
+        raise InputError(
+            f"{place}: {name!r} is no name of a task; use letters, digits, '.', '_' and '-'."
+        )
 
 
 def _checkpoint_folder(path: str) -> str:
@@ -154,11 +197,18 @@ def check(weights: Mapping[str, np.ndarray], shapes: Shapes, place: str) -> None
 
 def write(model: Bundle, folder: str) -> None:
     """Writes a folder."""
-    write_description(model, folder)
+    write_sealed_description(model, folder)
     prefix = checkpoints.MODEL_PREFIX
     checkpoints.write_arrays(
         f"{folder}/{CHECKPOINT}", {f"{prefix}{k}": value for k, value in model.weights.items()}
     )
+
+
+def write_sealed_description(model: Bundle, folder: str) -> None:
+    """Writes all but the weights, and the checksums of it."""
+    checksums.remove(folder)
+    write_description(model, folder)
+    checksums.write(folder, _CHECKED)
 
 
 def write_description(model: Bundle, folder: str) -> None:
@@ -166,11 +216,11 @@ def write_description(model: Bundle, folder: str) -> None:
     model.config.save(f"{folder}/{CONFIG}")
     if model.vocabulary:
         vocabulary.save(model.vocabulary, f"{folder}/{VOCABULARY}")
-        files.write_json(f"{folder}/{TOKENIZER}", model.resolved_settings())
+        json_files.write(f"{folder}/{TOKENIZER}", model.resolved_settings())
     write_tasks(model, folder)
 
 
 def write_tasks(model: Bundle, folder: str) -> None:
     """Writes the descriptions of tasks, if there are any."""
     if model.tasks:
-        files.write_json(f"{folder}/{TASKS}", list(model.tasks))
+        json_files.write(f"{folder}/{TASKS}", list(model.tasks))

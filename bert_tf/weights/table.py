@@ -114,7 +114,12 @@ class Table:
                 f"{place}: {name} has the shape {list(value.shape)}; the configuration says "
                 f"{list(theirs)}."
             )
-        if not np.issubdtype(value.dtype, np.floating) and value.dtype.name != "bfloat16":
+        if not is_float(value):
             raise InputError(f"{place}: {name} has the type {value.dtype}, not one of floats.")
         value = value.T if self.transposed(ours) else value
         return np.ascontiguousarray(value, np.float32)
+
+
+def is_float(value: np.ndarray) -> bool:
+    """Whether an array is of floating-point numbers, bfloat16 included."""
+    return np.issubdtype(value.dtype, np.floating) or value.dtype.name == "bfloat16"

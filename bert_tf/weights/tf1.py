@@ -135,15 +135,16 @@ def _check(config: BertConfig) -> None:
     if config.hidden_act == "gelu_erf":
         raise InputError(
             "google-research/bert computes gelu with tanh only; this model was trained with the "
-            "exact one (gelu_erf). To write it all the same, convert it to bert_tf first and set "
-            "hidden_act to gelu in the bert_config.json there; outputs then differ by about 1e-3."
+            "exact one (gelu_erf). To write it all the same, convert it to bert_tf first, set "
+            "hidden_act to gelu in the bert_config.json there and remove checksums.json; outputs "
+            "then differ by about 1e-3."
         )
     if config.layer_norm_eps != _EPSILON:
         raise InputError(
             f"google-research/bert adds {_EPSILON} to the variance of LayerNorm, this model "
             f"{config.layer_norm_eps}. To write it all the same, convert it to bert_tf first and "
-            f"set layer_norm_eps to {_EPSILON} in the bert_config.json there; outputs then differ "
-            "a little."
+            f"set layer_norm_eps to {_EPSILON} in the bert_config.json there and remove "
+            "checksums.json; outputs then differ a little."
         )
 
 

@@ -31,7 +31,7 @@ def find(path: str, preferred: str) -> str | None:
     """
     if files.gfile.exists(f"{path}.index"):
         return path
-    found = [name.removesuffix(".index") for name in files.gfile.glob(f"{path}/*.index")]
+    found = [name.removesuffix(".index") for name in files.matching(path, "*.index")]
     if not found:
         return None
     if f"{path}/{preferred}" in found:

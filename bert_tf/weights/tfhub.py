@@ -1,16 +1,15 @@
 """Encoders of TF Hub: reusable SavedModels as Model Garden exports them, and ours."""
 
 import re
-from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.weights import own
 from bert_tf.weights.bundle import Bundle, parameter_shapes
-from bert_tf.weights.table import Table
-from pipelines import files, vocabulary
+from bert_tf.weights.saved_objects import SavedModel
+from bert_tf.weights.table import Table, is_float
+from pipelines import checksums, files, vocabulary
 from pipelines.errors import InputError
 
 _LAYER = "transformer/layer_{i}"
@@ -45,68 +44,83 @@ _TABLE = Table(_NAMES, reshaped=True)
 # Names may have a prefix of the module's own.
 _NAME = re.compile(
     r"(?:.*/)?((?:word_embeddings|position_embedding|type_embeddings|embeddings/layer_norm"
-    r"|transformer/layer_\d+|pooler_transform|cls/predictions)/.*):0"
+    r"|transformer/layer_\d+|pooler_transform|cls/predictions)/.*)"
 )
 
 
 def read(path: str) -> Bundle:
     """Reads a SavedModel: the encoder, its masked LM head if it has one, and its vocabulary.
 
-    Ours bring their configuration. For others it follows from the shapes; gelu
-    with tanh and the epsilon of LayerNorm are what every published encoder of
-    BERT has.
+    It is read as data; nothing of it is run. Ours bring their configuration. For
+    others it follows from the shapes; gelu with tanh and the epsilon of LayerNorm
+    are what every published encoder of BERT has.
 
     Raises:
-      InputError: it cannot be loaded, or is no encoder of BERT.
+      InputError: it is damaged, or is no encoder of BERT.
     """
+    checksums.check(path)
     try:
-        module = tf.saved_model.load(path)
-    except (OSError, ValueError, tf.errors.OpError) as error:
-        raise InputError(f"{path}: cannot be loaded ({str(error).splitlines()[0]}).") from error
-    parts = (module, getattr(module, "mlm", None))
-    # The parts share the encoder's variables.
-    variables = list({id(v): v for part in parts for v in getattr(part, "variables", ())}.values())
-    if getattr(module, "config_file", None) is not None:
-        return _read_ours(module, variables, path)
+        model = SavedModel(path)
+        return _read(model, path)
+    except IndexError as error:  # a number of an object that there is not
+        raise InputError(f"{path}: is damaged; copy it again.") from error
+
+
+def _read(model: SavedModel, path: str) -> Bundle:
+    variables = _variables(model)
+    settings = _tokenizer_settings(model)
+    config_file = _asset(model, "config_file")
+    if config_file:
+        return _read_ours(config_file, variables, _vocabulary(model), settings, path)
     found = _weights(variables, path)
     return Bundle(
         config := _config(found, path),
         _TABLE.read(found, config, path),
-        _vocabulary(module),
-        _tokenizer_settings(module),
+        _vocabulary(model),
+        settings,
         place=path,
     )
 
 
-def _weights(variables: list[tf.Variable], path: str) -> dict[str, np.ndarray]:
-    """All variables of floats, by their names without the prefix of the module.
+def _variables(model: SavedModel) -> list[tuple[str, np.ndarray]]:
+    """The names and values of all variables of floats, of the encoder and of its masked LM head."""
+    parts = (model.root, model.root.part("mlm"))
+    lists = [part.part("variables") for part in parts if part]
+    # The parts share the encoder's variables.
+    names = {item.key: item.variable_name for each in lists if each for item in each.items()}
+    values = model.values({key for key in names if key})
+    return [(names[key], value) for key, value in values.items() if is_float(value)]
+
+
+def _weights(variables: list[tuple[str, np.ndarray]], path: str) -> dict[str, np.ndarray]:
+    """Values by their names without the prefix of the module.
 
     Raises:
       InputError: two have one name.
     """
     found: dict[str, np.ndarray] = {}
-    for variable in variables:
-        if not variable.dtype.is_floating:
-            continue
-        match = _NAME.fullmatch(variable.name)
-        name = match.group(1) if match else variable.name
+    for full_name, value in variables:
+        match = _NAME.fullmatch(full_name)
+        name = match.group(1) if match else full_name
         if name in found:
             raise InputError(f"{path}: has {name} twice; it is no single encoder.")
-        found[name] = variable.numpy()
+        found[name] = value
     return found
 
 
-def _read_ours(module: Any, variables: list[tf.Variable], path: str) -> Bundle:
+def _read_ours(
+    config_file: str,
+    variables: list[tuple[str, np.ndarray]],
+    tokens: tuple[str, ...] | None,
+    settings: dict[str, bool] | None,
+    path: str,
+) -> Bundle:
     """What `bert_tf.exports.hub` wrote: variables have our names."""
-    config = BertConfig.load(_asset(module.config_file))
+    config = BertConfig.load(config_file)
     shapes = parameter_shapes(config)
-    found = {
-        name: variable.numpy()
-        for variable in variables
-        if (name := variable.name.removesuffix(":0")) in shapes
-    }
+    found = {name: value for name, value in variables if name in shapes}
     own.check(found, shapes, path)
-    return Bundle(config, found, _vocabulary(module), _tokenizer_settings(module), place=path)
+    return Bundle(config, found, tokens, settings, place=path)
 
 
 def _config(found: dict[str, np.ndarray], path: str) -> BertConfig:
@@ -127,23 +141,30 @@ def _config(found: dict[str, np.ndarray], path: str) -> BertConfig:
         raise InputError(
             f"{path}: is no encoder of BERT: it lacks the variable {error}."
         ) from error
+    except (ValueError, IndexError, TypeError) as error:
+        # An InputError is a ValueError, too: sizes that make no model.
+        raise InputError(
+            f"{path}: is no encoder of BERT: the shapes are of another ({error})."
+        ) from error
 
 
-def _vocabulary(module: tf.Module) -> tuple[str, ...] | None:
-    asset = getattr(module, "vocab_file", None)
-    if asset is None:
+def _vocabulary(model: SavedModel) -> tuple[str, ...] | None:
+    path = _asset(model, "vocab_file")
+    return tuple(vocabulary.load(path)) if path and files.gfile.exists(path) else None
+
+
+def _asset(model: SavedModel, name: str) -> str | None:
+    part = model.root.part(name)
+    return part.asset if part else None
+
+
+def _tokenizer_settings(model: SavedModel) -> dict[str, bool] | None:
+    parts = {name: model.root.part(name) for name in ("do_lower_case", "strip_accents")}
+    keys = {name: part.key for name, part in parts.items() if part and part.key}
+    values = model.values(set(keys.values()))
+    there = {name: values[key] for name, key in keys.items() if key in values}
+    found = {name: bool(v.item()) for name, v in there.items() if v.size == 1 and v.dtype == bool}
+    if "do_lower_case" not in found:
         return None
-    path = _asset(asset)
-    return tuple(vocabulary.load(path)) if files.gfile.exists(path) else None
-
-
-def _tokenizer_settings(module: tf.Module) -> dict[str, bool] | None:
-    flag = getattr(module, "do_lower_case", None)
-    if flag is None:
-        return None
-    strip_accents = getattr(module, "strip_accents", flag)
-    return {"lower_case": bool(flag.numpy()), "strip_accents": bool(strip_accents.numpy())}
-
-
-def _asset(asset: tf.saved_model.Asset) -> str:
-    return asset.asset_path.numpy().decode()
+    lower_case = found["do_lower_case"]
+    return {"lower_case": lower_case, "strip_accents": found.get("strip_accents", lower_case)}

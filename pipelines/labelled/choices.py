@@ -6,7 +6,7 @@ from pipelines.errors import InputError
 from pipelines.labelled import tables
 from pipelines.labelled.examples import ChoiceExample
 
-_KEY = re.compile(r"[A-Za-z]|\d+")
+_KEY = re.compile(r"[A-Za-z]|[0-9]{1,18}")
 
 
 def read_swag(path: str) -> list[ChoiceExample]:
@@ -15,7 +15,8 @@ def read_swag(path: str) -> list[ChoiceExample]:
     for index, row in enumerate(tables.read_rows(path)):
         endings = tables.numbered(row.values, "ending")
         label = row.text("label") if row.values.get("label") else None
-        if label is not None and not (label.isdecimal() and int(label) < len(endings)):
+        number = None if label is None else tables.whole_number(label)
+        if label is not None and (number is None or number >= len(endings)):
             raise InputError(
                 f"{row.place}: the label {label!r} is not a number below {len(endings)}."
             )
@@ -25,7 +26,7 @@ def read_swag(path: str) -> list[ChoiceExample]:
                 row.place,
                 row.text("sent1"),
                 tuple(row.text(name) for name in endings),
-                None if label is None else int(label),
+                number,
                 row.text("sent2"),
             )
         )

@@ -4,19 +4,33 @@ Rows differ in length; nothing is padded before batches are formed.
 """
 
 import dataclasses
+import glob
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from pipelines import files, manifest
+from pipelines import cleaning, files, json_files, manifest
 from pipelines.errors import InputError
 
 _BATCH = 1024
+# Of a cache: the length of its name, and what its files end with.
+_DIGITS = 16
+_RECORDS, _MANIFEST = ".tfrecord", ".manifest.json"
+
+
+class _Described(TypedDict):
+    """What a cache says of itself, besides what it was made of."""
+
+    columns: dict[str, Literal["int64", "float32"]]
+    records: int
+    counts: dict[str, int]
+    bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,20 +97,17 @@ def cached(
       make: makes them.
     """
     text = json.dumps(identity, sort_keys=True, ensure_ascii=False)
-    place = f"{folder}/{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    record, described = f"{place}/{split}.tfrecord", f"{place}/{split}.manifest.json"
+    place = f"{folder}/{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
+    record, described = f"{place}/{split}{_RECORDS}", f"{place}/{split}{_MANIFEST}"
     if files.gfile.exists(described):
-        found = files.read_json(described)
-        whole = files.gfile.exists(record) and files.gfile.stat(record).length == found["bytes"]
-        if whole and manifest.difference(found, identity) is None:
-            try:
-                return _read(record, found)
-            except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
-                logging.warning("%s is damaged; made anew.", record)
+        found = _whole(record, described, identity)
+        if found is not None:
+            return found
+        logging.warning("%s is damaged; made anew.", record)
     features = make()
     _write(features, record)
     kinds = {name: column.values.dtype.name for name, column in features.columns.items()}
-    files.write_json(
+    json_files.write(
         described,
         {
             **identity,
@@ -108,6 +119,49 @@ def cached(
         shared=True,
     )
     return features
+
+
+def remove_caches(folder: str) -> None:
+    """Removes the caches of all tasks in a folder: those that have a manifest."""
+    manifests = [
+        path
+        for task in files.matching(folder, "*")
+        for cache in files.matching(task, "?" * _DIGITS)
+        for path in files.matching(cache, f"*{_MANIFEST}")
+        if _is_ours(path)
+    ]
+    if not manifests:
+        cleaning.nothing_to_do(folder, "cache")
+        return
+    for cache in sorted({os.path.dirname(path) for path in manifests}):
+        splits = [os.path.basename(p) for p in manifests if os.path.dirname(p) == cache]
+        records = [name.removesuffix(_MANIFEST) + _RECORDS for name in splits]
+        names = [glob.escape(name) for name in (*splits, *records)]
+        cleaning.remove(cache, [*names, *files.LEFT_BEHIND])
+    for place in (*files.matching(folder, "*"), folder):
+        if files.gfile.isdir(place) and not files.gfile.listdir(place):
+            files.remove_tree(place)
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        json_files.read(path, _Described)
+    except InputError:
+        return False
+    return True
+
+
+def _whole(record: str, described: str, identity: dict[str, Any]) -> Features | None:
+    """The features of a cache; None if it is damaged, or of other features by a chance of 2^-64."""
+    try:
+        found = json_files.read(described, _Described)
+        whole = files.gfile.exists(record) and files.gfile.stat(record).length == found["bytes"]
+        if not whole or manifest.difference(found, identity) is not None:
+            return None
+        features = _read(record, found)
+    except (InputError, tf.errors.DataLossError, tf.errors.InvalidArgumentError):
+        return None
+    return features if len(features) == found["records"] else None
 
 
 def _write(features: Features, path: str) -> None:
@@ -125,7 +179,7 @@ def _write(features: Features, path: str) -> None:
             writer.write(example.SerializeToString(deterministic=True))
 
 
-def _read(path: str, described: dict[str, Any]) -> Features:
+def _read(path: str, described: "_Described") -> Features:
     spec = {
         name: tf.io.RaggedFeature(tf.as_dtype(kind), row_splits_dtype=tf.int64)
         for name, kind in described["columns"].items()

@@ -14,7 +14,7 @@ def find(
     Args:
       data: a folder, or one file, which becomes the split "all".
       patterns: patterns of names by split; the first that matches a file counts,
-        be it plain or gzipped (.gz).
+        be it plain or gzipped (.gz). Names without a pattern are equal: there may be one.
       folder: a folder within `data` that is looked in too.
 
     Returns:
@@ -32,18 +32,26 @@ def find(
         data = f"{data}/{folder}"
     found = {}
     for split, names in patterns.items():
-        for name in names:
-            path = f"{data}/{name}"
-            matches = sorted(files.gfile.glob(path) or files.gfile.glob(f"{path}{files.GZIP}"))
-            if len(matches) > 1:
-                raise InputError(
-                    f"{data}: {' and '.join(matches[:2])} could both be the {split} file; leave "
-                    "one there, or name the files (--train, --dev, --test)."
-                )
-            if matches:
-                found[split] = matches[0]
-                break
+        matches = _matches(data, names)
+        if len(matches) > 1:
+            raise InputError(
+                f"{data}: {' and '.join(matches[:2])} could both be the {split} file; leave "
+                "one there, or name the files (--train, --dev, --test)."
+            )
+        if matches:
+            found[split] = matches[0]
     if not found:
         wanted = ", ".join(name for names in patterns.values() for name in names)
         raise InputError(f"{data}: has none of the files {wanted}.")
     return found
+
+
+def _matches(folder: str, patterns: tuple[str, ...]) -> list[str]:
+    """The files of the first pattern that matches any, and all that have a whole name wanted."""
+    first: list[str] = []
+    whole: list[str] = []
+    for pattern in patterns:
+        matches = files.matching(folder, pattern) or files.matching(folder, pattern + files.GZIP)
+        first = first or matches
+        whole += matches if not any(mark in pattern for mark in "*?[") else []
+    return sorted({*first, *whole})

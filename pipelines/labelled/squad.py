@@ -1,15 +1,45 @@
 """SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018) in their JSON files."""
 
-import json
 import re
-from typing import Any
+from typing import NotRequired, TypedDict
 
+from pipelines import json_files
 from pipelines.errors import InputError
 from pipelines.labelled import tables
 from pipelines.labelled.examples import Answer, SpanExample
 
 # Where a file of SQuAD begins: an object whose first list is that of the articles.
 _OBJECT = re.compile(r'\s*\{[^{[]*"data"\s*:\s*\[')
+
+
+# Files of others have it as a text, too, or as 3.0.
+_Start = int | float | str
+
+
+class _Answer(TypedDict):
+    text: str
+    answer_start: _Start
+
+
+class _Question(TypedDict):
+    id: str | int
+    question: str
+    answers: NotRequired[list[_Answer] | None]
+    is_impossible: NotRequired[bool | int | None]
+
+
+class _Paragraph(TypedDict):
+    context: str
+    qas: list[_Question]
+
+
+class _Article(TypedDict):
+    title: NotRequired[str | None]
+    paragraphs: NotRequired[list[_Paragraph]]
+
+
+class _File(TypedDict):
+    data: list[_Article]
 
 
 def is_squad(path: str) -> bool:
@@ -21,36 +51,42 @@ def read(path: str) -> list[SpanExample]:
     """Reads all questions of a file, in its order.
 
     Raises:
-      InputError: it is not JSON, or a field is missing; the article and paragraph are named.
+      InputError: it is not JSON, or a field is missing or wrong; its place is named.
     """
-    try:
-        content = json.loads(tables.read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}: line {error.lineno}: is not JSON ({error.msg}).") from error
+    content = json_files.parse(tables.read_text(path), path, finite=False)
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise InputError(f'{path}: has no list "data"; this is not a SQuAD file.')
     found = []
-    for article_index, article in enumerate(content["data"]):
+    for article_index, article in enumerate(json_files.check(content, _File, path)["data"]):
         for index, paragraph in enumerate(article.get("paragraphs", ())):
             title = article.get("title", article_index)
             place = f"{path}: article {title!r}, paragraph {index}"
-            try:
-                for entry in paragraph["qas"]:
-                    found.append(_example(entry, paragraph["context"], place))
-            except (KeyError, TypeError, ValueError) as error:
-                raise InputError(f"{place}: the field {error} is missing or wrong.") from error
+            found += [_example(entry, paragraph["context"], place) for entry in paragraph["qas"]]
     if not found:
         raise InputError(f"{path}: has no questions.")
     return found
 
 
-def _example(entry: dict[str, Any], context: str, place: str) -> SpanExample:
+def _example(entry: _Question, context: str, place: str) -> SpanExample:
     answers = None
     if entry.get("is_impossible"):
         answers = ()
-    elif "answers" in entry:
+    elif entry.get("answers") is not None:
         answers = tuple(
-            Answer(answer["text"], int(answer["answer_start"])) for answer in entry["answers"]
+            Answer(each["text"], _whole_number(each["answer_start"], place))
+            for each in entry["answers"]
         )
     key = str(entry["id"])
     return SpanExample(key, f"{place}, question {key}", entry["question"], context, answers)
+
+
+def _whole_number(value: _Start, place: str) -> int:
+    """The number of an answer's first character; where there is none, training says so.
+
+    Raises:
+      InputError: it is no whole number, or is beyond 64 bits.
+    """
+    text = str(value).removesuffix(".0")
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise InputError(f"{place}: answer_start is {text[:20]!r}, not a whole number.")
+    return int(text)

@@ -2,13 +2,13 @@
 
 import csv
 import io
-import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipelines import files
+from pipelines import files, json_files
 from pipelines.errors import InputError
 
 
@@ -58,9 +58,14 @@ class Row(NamedTuple):
         return tuple(_as_text(item, self.place, f"an item of {column}") for item in value)
 
 
+def whole_number(text: str) -> int | None:
+    """The number that a text of decimal digits is; None for others, and for more than 18 digits."""
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
 def numbered(names: Iterable[str], stem: str) -> list[str]:
     """Those names that are a stem (a pattern without groups) and a number, by the number."""
-    found = [match for name in names if (match := re.fullmatch(rf"{stem}(\d+)", name))]
+    found = [match for name in names if (match := re.fullmatch(rf"{stem}([0-9]{{1,18}})", name))]
     return [match[0] for match in sorted(found, key=lambda match: int(match[1]))]
 
 
@@ -83,10 +88,12 @@ def read_text(path: str) -> str:
     with files.open_unpacked(path) as file:
         data = file.read()
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path}: line {line}: byte {error.start} is not UTF-8.") from error
+    # Where no line ends as elsewhere, lines end as they did on old Macs.
+    return text if "\n" in text else text.replace("\r", "\n")
 
 
 def read_rows(
@@ -160,6 +167,7 @@ def _tsv_cells(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv_cells(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(max(len(text), 1))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     end = 0
     try:
@@ -210,7 +218,8 @@ def _as_text(value: Any, place: str, name: str) -> str:
     Raises:
       InputError: it is neither a text, nor a number, nor true or false.
     """
-    if not isinstance(value, str | int | float):
+    number = isinstance(value, float)
+    if not isinstance(value, str | int | float) or (number and not math.isfinite(value)):
         raise InputError(f"{place}: {name} is {value!r}, not a text; write a text or a number.")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -226,10 +235,7 @@ def _json_list(text: str, path: str) -> list[tuple[str, Any]] | None:
     """The items of a file that is one list, with their places; None if it is none."""
     if not text.lstrip().startswith("["):
         return None
-    try:
-        items = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}: line {error.lineno}: is not JSON ({error.msg}).") from error
+    items = json_files.check(json_files.parse(text, path, finite=False), list[Any], path)
     return [(f"{path}: item {number}", item) for number, item in enumerate(items, 1)]
 
 
@@ -238,7 +244,4 @@ def _json_lines(text: str, path: str) -> Iterator[tuple[str, Any]]:
         if not line.strip():
             continue
         place = f"{path}: line {number}"
-        try:
-            yield place, json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{place}: is not JSON ({error.msg}).") from error
+        yield place, json_files.parse(line, place, finite=False)

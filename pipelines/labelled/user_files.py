@@ -219,13 +219,14 @@ def _answers_at(row: tables.Row, column: str, start_column: str) -> tuple[Answer
         )
     found = []
     for text, start in zip(texts, starts, strict=True):
-        if text and not start.isdecimal():
+        number = tables.whole_number(start)
+        if text and number is None:
             raise InputError(
                 f"{row.place}: the answer {text!r} starts at {start!r}; give the number of its "
                 "first character, counted from 0."
             )
         if text:
-            found.append(Answer(text, int(start)))
+            found.append(Answer(text, number))
     return tuple(found)
 
 
@@ -257,7 +258,8 @@ def read_choices(path: str, columns: Columns, labelled: bool) -> list[ChoiceExam
 def _right(row: tables.Row, columns: Columns, count: int) -> int:
     """The index of the right one of so many choices."""
     label = row.text(columns.need("label", row))
-    index = int(label) if label.isdecimal() else key_index(label, count)
+    number = tables.whole_number(label)
+    index = key_index(label, count) if number is None else number
     if index is None or index >= count:
         raise InputError(
             f"{row.place}: the label {label!r} names none of {count} choices; numbers count from "
