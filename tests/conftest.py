@@ -1,5 +1,6 @@
 """Small data that the tests make themselves."""
 
+import fcntl
 import os
 import random
 
@@ -27,6 +28,22 @@ VERBS = ["reads", "writes", "trains", "masks", "shuffles", "encodes", "predicts"
 ADJECTIVES = ["small", "large", "random", "hidden", "whole", "short", "deep"]
 
 
+# The files that take longest come first, so that no process is left with one of them at the end.
+_LONGEST = (
+    "test_pretrain",
+    "test_finetuning_runs",
+    "test_signatures",
+    "test_tokenizer",
+    "test_export",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Sorts the tests by how long their files take."""
+    order = {f"{name}.py": index for index, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
 def make_documents(count: int, seed: int = 0) -> list[list[str]]:
     """Documents of sentences of a small grammar; each keeps to a few nouns of its own."""
     rng = random.Random(seed)
@@ -47,6 +64,21 @@ def write_documents(path, documents: list[list[str]]) -> str:
     """Writes documents in the reference format."""
     path.write_text("\n\n".join("\n".join(document) for document in documents) + "\n", "utf-8")
     return str(path)
+
+
+def made_once(tmp_path_factory, name: str, make) -> str:
+    """A folder that all processes of a test run share: the first one that wants it makes it."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    folder, finished = root / f"shared-{name}", root / f"shared-{name}.finished"
+    with open(root / f"shared-{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not finished.exists():
+            folder.mkdir()
+            make(str(folder))
+            finished.touch()
+    return str(folder)
 
 
 @pytest.fixture(scope="session")

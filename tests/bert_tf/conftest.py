@@ -1,10 +1,12 @@
 """Models and exports that several test files use."""
 
 import pytest
+import tensorflow as tf
 
 from bert_tf.exports import saved_model, sources
 from bert_tf.predictor import Predictor
 from tests.bert_tf import exported, labelled_data
+from tests.conftest import made_once
 
 
 @pytest.fixture(scope="session")
@@ -16,17 +18,34 @@ def init(tmp_path_factory) -> str:
 @pytest.fixture(scope="session")
 def folders(vocab_path, tmp_path_factory) -> dict[str, str]:
     """Folders of small models by the names of their tasks."""
-    return exported.write_folders(vocab_path, tmp_path_factory.mktemp("models"))
+    place = made_once(
+        tmp_path_factory, "models", lambda folder: exported.write_folders(vocab_path, folder)
+    )
+    return exported.folders_in(place)
 
 
 @pytest.fixture(scope="session")
 def export(folders, tmp_path_factory) -> str:
     """All of them in one export."""
-    entries = [f"{name}={folder}" for name, folder in folders.items()]
-    return saved_model.export(sources.find(entries), str(tmp_path_factory.mktemp("e") / "bert"))
+
+    def make(folder):
+        entries = [f"{name}={place}" for name, place in folders.items()]
+        saved_model.export(sources.find(entries), f"{folder}/bert")
+
+    return f"{made_once(tmp_path_factory, 'export', make)}/bert/1"
 
 
 @pytest.fixture(scope="session")
 def predictor(export) -> Predictor:
     """The export, loaded."""
     return Predictor(export)
+
+
+@pytest.fixture(scope="session")
+def quick_predictor(export) -> Predictor:
+    """The export, run as it was written: optimizing its graph takes seconds a signature."""
+    config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bert_tf.predictor._IN_CALLERS_THREAD", config)
+        return Predictor(export)

@@ -70,23 +70,26 @@ def make_bundle(vocab_path: str, found: list[tasks.Task], seed: int, pretrained=
     return Bundle(config, arrays, tokens, tokenizer.resolve_settings(tokens), descriptions)
 
 
-def write_folders(vocab_path: str, folder) -> dict[str, str]:
-    """Writes one folder for tags and mood together, one for each other task, one pre-trained.
+# The folder of each task: two share an encoder.
+GROUPS = {"joint": ("tags", "mood")} | {
+    name: (name,) for name in ("same", "score", "qa", "qa1", "pick")
+}
 
-    Returns:
-      Folders by the names of tasks.
-    """
+
+def folders_in(folder: str) -> dict[str, str]:
+    """The folders that `write_folders` writes, by the names of tasks."""
+    found = {name: f"{folder}/{group}" for group, names in GROUPS.items() for name in names}
+    return found | {"pretrained": f"{folder}/pretrained"}
+
+
+def write_folders(vocab_path: str, folder: str) -> None:
+    """Writes one folder for tags and mood together, one for each other task, one pre-trained."""
     made = make_tasks()
-    groups = {"joint": ["tags", "mood"]}
-    groups |= {name: [name] for name in made if name not in groups["joint"]}
-    folders = {}
-    for seed, (group, names) in enumerate(groups.items()):
+    for seed, (group, names) in enumerate(GROUPS.items()):
         bundle = make_bundle(vocab_path, [made[name] for name in names], seed)
         weights.write(bundle, f"{folder}/{group}", formats.Format.BERT_TF)
-        folders |= dict.fromkeys(names, f"{folder}/{group}")
     bundle = make_bundle(vocab_path, [], 99, pretrained=True)
     weights.write(bundle, f"{folder}/pretrained", formats.Format.BERT_TF)
-    return folders | {"pretrained": f"{folder}/pretrained"}
 
 
 def make_examples(name: str) -> list:

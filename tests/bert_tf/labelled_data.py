@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import sys
 
 import numpy as np
 
@@ -161,7 +160,7 @@ def files_of(folder):
 
 def command(init, data, output, *extra):
     return [
-        sys.executable, "-m", "bert_tf.finetune", "--task=classification", f"--data={data}",
+        "bert_tf.finetune", "--task=classification", f"--data={data}",
         f"--init={init}", f"--output={output}", f"--cache={data}/cache", "--epochs=8",
         "--batch_size=16", "--learning_rate=1e-3", "--max_length=40", "--precision=float32", *extra,
     ]  # fmt: skip

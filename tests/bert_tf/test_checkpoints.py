@@ -61,7 +61,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(state, damage,
 def test_a_half_written_checkpoint_is_not_seen(state, monkeypatch):
     variable, checkpoints = state
     checkpoints.save(1)
-    monkeypatch.setattr("pipelines.files.write_json", lambda *_: 1 / 0)
+    monkeypatch.setattr("pipelines.json_files.write", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         checkpoints.save(2)
     assert checkpoints.steps() == [1]
@@ -73,7 +73,7 @@ def test_a_full_disk_is_named(state, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pipelines.files.write_json", full)
+    monkeypatch.setattr("pipelines.json_files.write", full)
     with pytest.raises(InputError, match="checkpoint-00000001: no space left"):
         state[1].save(1)
     assert not [name for name in os.listdir(state[1].folder) if "partial" in name]

@@ -1,8 +1,6 @@
 """The clients against endpoints that run an export."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -10,12 +8,13 @@ import tensorflow as tf
 
 from bert_tf import client, serve
 from pipelines.errors import InputError
+from tests import commands
 from tests.bert_tf import endpoint
 
 
 @pytest.fixture(scope="module")
-def addresses(predictor):
-    with endpoint.serve(predictor) as found:
+def addresses(quick_predictor):
+    with endpoint.serve(quick_predictor) as found:
         yield found
 
 
@@ -24,7 +23,7 @@ def address(request, addresses):
     return addresses[request.param]
 
 
-def test_answers_are_those_of_the_export(address, predictor):
+def test_answers_are_those_of_the_export(address, quick_predictor):
     connected = client.connect(address)
     requests = {
         "mood": {"text": ["the layer", "naïve ☃", ""]},
@@ -38,14 +37,14 @@ def test_answers_are_those_of_the_export(address, predictor):
         },
     }
     for name, inputs in requests.items():
-        wanted, found = predictor(name, **inputs), connected.predict(name, **inputs)
+        wanted, found = quick_predictor(name, **inputs), connected.predict(name, **inputs)
         assert found.keys() == wanted.keys()
         for key, value in wanted.items():
             if value.dtype == object:
                 assert found[key].tolist() == value.tolist()
             else:
                 np.testing.assert_allclose(found[key], value, atol=1e-6)
-    assert set(connected.predict(text=[b"\xff bytes"])) == set(predictor(text=["a"]))
+    assert set(connected.predict(text=[b"\xff bytes"])) == set(quick_predictor(text=["a"]))
 
 
 def test_signatures_of_a_later_version_are_found(addresses):
@@ -82,34 +81,21 @@ def test_a_server_that_is_not_there_is_said():
 
 def test_the_command_asks_and_prints_json(addresses, export):
     for where in (f"--server={addresses[0]}", f"--model={export}"):
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "bert_tf.ask", where, "--signature=mood"),
-                '--inputs={"text": ["the layer"]}',
-            ],
-            capture_output=True,
-            text=True,
-            timeout=300,
+        done = commands.done(
+            "bert_tf.ask", where, "--signature=mood", '--inputs={"text": ["the layer"]}'
         )
-        assert done.returncode == 0, done.stderr[-2000:]
         assert len(json.loads(done.stdout)["probabilities"][0]) == 3
 
 
 def test_serving_mounts_the_versions_and_its_batching(export):
     folder = export.rsplit("/", 1)[0]
-    arguments = serve.command(folder, "tensorflow/serving:x", "bert", 1, 2)
-    assert f"{folder}:/models/bert:ro" in arguments
+    arguments = serve.command(folder, "tensorflow/serving:x", "bert", "127.0.0.1", 1, 2)
+    assert f'type=bind,"source={folder}","target=/models/bert",readonly' in arguments
     assert "--batching_parameters_file=/models/bert/batching.config" in arguments
-    assert arguments[3:7] == ["-p", "1:8500", "-p", "2:8501"]
+    assert arguments[3:7] == ["-p", "127.0.0.1:1:8500", "-p", "127.0.0.1:2:8501"]
 
 
 def test_without_docker_it_says_what_to_install(export):
-    done = subprocess.run(
-        [sys.executable, "-m", "bert_tf.serve", f"--model={export.rsplit('/', 1)[0]}"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={"PATH": ""},
-    )
+    done = commands.run("bert_tf.serve", f"--model={export.rsplit('/', 1)[0]}", env={"PATH": ""})
     assert done.returncode == 2
     assert "tensorflow_model_server --model_name=bert" in done.stderr.replace("\n", " ")

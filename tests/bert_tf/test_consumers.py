@@ -4,7 +4,6 @@ import glob
 import os
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import tensorflow as tf
 import tensorflow_text
 from tensorflow.core.framework import tensor_pb2
 
+from tests import commands
 from tests.bert_tf import exported
 
 # Op libraries of tensorflow-text that TensorFlow Serving before 2.20 does not have.
@@ -84,9 +84,13 @@ def _read(path):
         return tf.make_ndarray(tensor_pb2.TensorProto.FromString(file.read()))
 
 
-def test_cpp_runs_every_signature_with_the_ops_of_old_servers(program, export, predictor, tmp_path):
+def test_cpp_runs_every_signature_with_the_ops_of_old_servers(
+    program, export, quick_predictor, tmp_path
+):
     requests = _requests()
-    assert {name for name in predictor.signatures if name != "serving_default"} - set(requests) == {
+    assert {name for name in quick_predictor.signatures if name != "serving_default"} - set(
+        requests
+    ) == {
         "mood_classify",
         "same_classify",
         "score_regress",
@@ -109,7 +113,7 @@ def test_cpp_runs_every_signature_with_the_ops_of_old_servers(program, export, p
     assert done.returncode == 0, done.stderr[-3000:]
     assert f"{len(requests)} signatures ran" in done.stdout
     for name, inputs in requests.items():
-        for key, value in predictor(name, **inputs).items():
+        for key, value in quick_predictor(name, **inputs).items():
             found = _read(f"{tmp_path}/{name}/{key}.out.pb")
             if value.dtype == object:
                 assert found.tolist() == value.tolist(), (name, key)
@@ -118,24 +122,19 @@ def test_cpp_runs_every_signature_with_the_ops_of_old_servers(program, export, p
 
 
 def test_saved_model_cli_shows_and_runs_it(export):
-    code = (
-        "import sys, tensorflow_text\n"
-        "from tensorflow.python.tools import saved_model_cli\n"
-        "saved_model_cli.main()"
+    shown = commands.done(
+        "tests.saved_model_cli",
+        "show",
+        "--dir",
+        export,
+        "--tag_set",
+        "serve",
+        "--signature_def",
+        "mood",
     )
-
-    def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
-        )
-
-    shown = run("show", "--dir", export, "--tag_set", "serve", "--signature_def", "mood")
     assert "inputs['text'] tensor_info" in shown.stdout, shown.stderr[-2000:]
-    ran = run(
+    ran = commands.done(
+        "tests.saved_model_cli",
         *("run", "--dir", export, "--tag_set", "serve", "--signature_def", "mood"),
         *("--input_exprs", "text=['a layer', 'a mask']"),
     )

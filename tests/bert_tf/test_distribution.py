@@ -1,29 +1,23 @@
 """Strategies: the same curve on one device, two devices and two workers."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from bert_tf.distribution import StrategyName, make_strategy
 from pipelines.errors import InputError
+from tests import commands
 from tests.bert_tf.helpers import cluster_of
 
 
 def _start(*arguments, **environment):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.bert_tf.replicas", *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | environment,
-    )  # fmt: skip
+    return commands.Running("tests.bert_tf.replicas", *arguments, env=environment)
 
 
 def _result(process):
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err[-3000:]
-    return json.loads(out.strip().splitlines()[-1])
+    done = process.wait()
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -54,5 +48,5 @@ def test_what_is_not_there_is_named(monkeypatch):
     with pytest.raises(InputError, match="multi_worker needs TF_CONFIG"):
         make_strategy(StrategyName.MULTI_WORKER)
     monkeypatch.setenv("TF_CONFIG", "{")
-    with pytest.raises(InputError, match="TF_CONFIG is not JSON"):
+    with pytest.raises(InputError, match="TF_CONFIG: is not JSON"):
         make_strategy(StrategyName.AUTO)

@@ -6,9 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -17,19 +14,19 @@ import tensorflow as tf
 from bert_tf import (
     finetuning,
     finetuning_run,
-    run_folder,
     task_data,
     task_report,
     tasks,
-    training,
     weights,
 )
 from bert_tf.finetuning_run import Run
 from bert_tf.finetuning_settings import FineTuningSettings, Selection, TaskRequest
 from bert_tf.task_model import HeadShape, TaskModel
 from bert_tf.weights.formats import Format
+from pipelines import locks, stopping
 from pipelines.errors import InputError
 from pipelines.labelled.examples import SpanExample, TextExample, WordsExample
+from tests import commands
 from tests.bert_tf.helpers import cluster_of
 from tests.bert_tf.labelled_data import (
     CONFIG,
@@ -71,19 +68,12 @@ def kept(output):
 
 def test_a_killed_run_ends_with_the_same_bits(tmp_path, init):
     data = make_texts(tmp_path)
-    whole = subprocess.run(command(init, data, tmp_path / "whole"), capture_output=True, text=True)
-    assert whole.returncode == 0, whole.stderr[-3000:]
-    process = subprocess.Popen(command(init, data, tmp_path / "killed"), stderr=subprocess.DEVNULL)
+    commands.done(*command(init, data, tmp_path / "whole"))
+    process = commands.Running(*command(init, data, tmp_path / "killed"))
     place = tmp_path / "killed/runs/lr-0.001-seed-1/checkpoints"
-    deadline = time.time() + 120
-    while process.poll() is None and not list(place.glob("checkpoint-*[0-9]")):
-        assert time.time() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    assert process.kill_when(lambda: list(place.glob("checkpoint-*[0-9]")))
     assert not (tmp_path / "killed/report.json").exists()
-    done = subprocess.run(command(init, data, tmp_path / "killed"), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    commands.done(*command(init, data, tmp_path / "killed"))
     assert kept(tmp_path / "killed") == kept(tmp_path / "whole")
 
 
@@ -133,11 +123,7 @@ def test_bad_requests_are_named(tmp_path, init):
         ([f"--init={tmp_path}"], "no model of a known format"),
         (["--document_context"], "--document_context does not apply to the task classification"),
     ):
-        done = subprocess.run(
-            command(init, data, tmp_path / "out", *arguments), capture_output=True, text=True
-        )
-        assert done.returncode == 2
-        assert message in done.stderr.splitlines()[-1]
+        assert message in commands.error(*command(init, data, tmp_path / "out", *arguments))
 
 
 def test_weights_of_another_vocabulary_are_refused(tmp_path, init):
@@ -145,6 +131,7 @@ def test_weights_of_another_vocabulary_are_refused(tmp_path, init):
     weights.write(weights.read(init), str(other), Format.BERT_TF)
     with open(other / "vocab.txt", "a") as file:
         file.write("more\n")
+    (other / "checksums.json").unlink()
     with pytest.raises(
         InputError, match="the vocabulary has 27 tokens, but the model's vocab_size is 26"
     ):
@@ -158,22 +145,10 @@ def test_weights_of_another_vocabulary_are_refused(tmp_path, init):
 def test_a_batch_is_shared_by_devices(tmp_path, init):
     """Two mirrored devices learn what one does."""
     make_texts(tmp_path)
-    code = (
-        "import tensorflow as tf, sys\n"
-        "cpu = tf.config.list_physical_devices('CPU')[0]\n"
-        "tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)\n"
-        "from bert_tf import finetune\nfrom pipelines import commands\n"
-        "commands.run(finetune.main)\n"
-    )
     scores = []
     for name, extra in (("one", []), ("two", ["--strategy=mirrored"])):
-        arguments = command(init, tmp_path, tmp_path / name, "--dropout=0", "--epochs=2", *extra)[
-            3:
-        ]
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
+        _, *flags = command(init, tmp_path, tmp_path / name, "--dropout=0", "--epochs=2", *extra)
+        commands.done("tests.bert_tf.two_devices", *flags)
         folder = tmp_path / name / "runs/lr-0.001-seed-1/history.jsonl"
         scores.append([json.loads(line)["loss"] for line in folder.read_text().splitlines()])
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-4)
@@ -181,24 +156,16 @@ def test_a_batch_is_shared_by_devices(tmp_path, init):
 
 def test_two_workers_finish_together(tmp_path, init):
     data = make_texts(tmp_path, train=64, dev=16)
+    short = ("--epochs=1", "--dropout=0")
     processes = [
-        subprocess.Popen(
-            command(init, data, tmp_path / "out", "--epochs=1", "--dropout=0"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"TF_CONFIG": worker},
-        )
+        commands.Running(*command(init, data, tmp_path / "out", *short), env={"TF_CONFIG": worker})
         for worker in cluster_of(2)
     ]
     for process in processes:
-        _, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors[-3000:]
+        done = process.wait()
+        assert done.returncode == 0, done.stderr[-3000:]
     _, metrics = kept(tmp_path / "out")
-    alone = subprocess.run(
-        command(init, data, tmp_path / "alone", "--epochs=1", "--dropout=0"), capture_output=True
-    )
-    assert alone.returncode == 0
+    commands.done(*command(init, data, tmp_path / "alone", *short))
     assert metrics == kept(tmp_path / "alone")[1]
     assert os.path.exists(tmp_path / "out/predictions.dev.tsv")
 
@@ -243,7 +210,7 @@ def test_a_signal_in_the_last_step_stops_before_the_next_run(tmp_path, init, mon
         return evaluate(run)
 
     monkeypatch.setattr(Run, "evaluate", interrupt)
-    with pytest.raises(training.Stopped):
+    with pytest.raises(stopping.Stopped):
         finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
     assert not os.path.exists(f"{tmp_path}/out/runs/lr-0.002-seed-2")
     monkeypatch.setattr(Run, "evaluate", evaluate)
@@ -367,8 +334,8 @@ def test_one_process_at_a_time_trains_in_a_folder(tmp_path, init):
     data = make_texts(tmp_path, train=32, dev=16)
     settings = settings_of(init, "classification", data, epochs=1.0, seeds=(1, 2))
     with (
-        run_folder.held(output, write=True),
-        pytest.raises(InputError, match="out: another process is training there"),
+        locks.held(output),
+        pytest.raises(InputError, match="out: another process is writing there"),
     ):
         finetuning.finetune(settings, output, f"{tmp_path}/cache")
     settings = dataclasses.replace(settings, keep_runs=True)
@@ -387,3 +354,81 @@ def test_without_dev_data_the_last_weights_are_kept(tmp_path, init):
     assert task_report.summary(report).startswith("There was no dev data to score with.")
     assert weights.read(f"{tmp_path}/out").has("heads/")
     assert not os.path.exists(f"{tmp_path}/out/runs/lr-0.002-seed-1/kept")
+
+
+def test_a_folder_of_others_is_left_as_it_is(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "picture.png").write_text("mine")
+    with pytest.raises(InputError, match="is not of a training run: it has picture.png"):
+        finetuning.finetune(settings, str(mine), f"{tmp_path}/cache")
+    assert os.listdir(mine) == ["picture.png"]
+
+
+def test_a_damaged_cache_is_made_anew(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0)
+    whole = finetuning.finetune(settings, f"{tmp_path}/whole", f"{tmp_path}/cache")
+    cache = tmp_path / "cache"
+    for number, (pattern, spoil) in enumerate(
+        (
+            ("*.manifest.json", lambda data: data.replace(b'"bytes"', b'"by"')),
+            ("*.manifest.json", lambda data: data.replace(b'"int64"', b'"what"')),
+            ("*.manifest.json", lambda data: data[:-20]),
+            ("*.tfrecord", lambda data: data[:40] + b"xx" + data[42:]),
+        )
+    ):
+        for path in cache.rglob(pattern):
+            assert spoil(path.read_bytes()) != path.read_bytes()
+            path.write_bytes(spoil(path.read_bytes()))
+        again = finetuning.finetune(settings, f"{tmp_path}/{number}", str(cache))
+        assert again["metrics"] == whole["metrics"]
+
+
+def test_pairs_for_a_model_of_one_segment_are_refused(tmp_path, init):
+    model = weights.read(init)
+    name = "encoder/embeddings/token_type_embeddings"
+    narrow = dataclasses.replace(
+        model,
+        config=dataclasses.replace(model.config, type_vocab_size=1),
+        weights=model.weights | {name: model.weights[name][:1]},
+    )
+    weights.write(narrow, f"{tmp_path}/narrow", Format.BERT_TF)
+    (tmp_path / "data").mkdir()
+    for split in ("train", "dev"):
+        rows = "".join(f"a{i % 3}\tb\t{i % 2}\n" for i in range(24))
+        (tmp_path / f"data/{split}.tsv").write_text(f"text_a\ttext_b\tlabel\n{rows}")
+    settings = settings_of(f"{tmp_path}/narrow", "pair", f"{tmp_path}/data", epochs=1.0)
+    with pytest.raises(InputError, match="pair: has sequences of 2 segments"):
+        finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert not os.path.exists(f"{tmp_path}/out")
+
+
+def test_half_of_a_surrogate_pair_in_a_text_is_replaced_when_it_is_read(tmp_path, init):
+    rows = [
+        json.dumps({"text": f"a\ud800 b{i % 2} \udfff", "label": f"l{i % 2}"}) for i in range(24)
+    ]
+    assert "ud800" in rows[0]
+    (tmp_path / "data").mkdir()
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"data/{split}.jsonl").write_text("\n".join(rows))
+    settings = settings_of(init, "classification", f"{tmp_path}/data", epochs=1.0)
+    report = finetuning.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["examples"]["classification"]["train"] == 24
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"learning_rates": (float("inf"),)}, {"learning_rates": (float("nan"),)},
+        {"weight_decay": float("inf")}, {"epochs": float("nan")}, {"clip_norm": float("nan")},
+        {"dropout": float("nan")}, {"warmup_share": float("nan")}, {"layer_decay": float("nan")},
+        {"dev_share": float("nan")}, {"epochs": float("inf")},
+    ],
+)  # fmt: skip
+def test_settings_that_are_no_numbers_are_refused(init, changes):
+    settings = settings_of(init, "classification", "data", **changes)
+    with pytest.raises(InputError, match=f"{next(iter(changes))} is .*(nan|inf).*, out of range"):
+        settings.check()

@@ -1,9 +1,14 @@
 """Weights of KerasHub, Model Garden and TF Hub: names as their programs write them."""
 
+import json
+import shutil
+import sys
+
 import keras_nlp
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf import weights
 from bert_tf.weights import formats
@@ -137,8 +142,8 @@ class Named(tf.__internal__.tracking.AutoTrackable):
         self.vocab_file = tf.saved_model.Asset(vocab)
 
 
-@pytest.mark.parametrize("prefix", ["", "bert_encoder_v2_1/"])
-def test_encoders_of_tf_hub(tmp_path, model, prefix):
+def hub_arrays(model):
+    """The variables of an encoder, by the names that TF Hub's have."""
     w = model.weights
     arrays = {
         "word_embeddings/embeddings": w["encoder/embeddings/word_embeddings"],
@@ -160,6 +165,12 @@ def test_encoders_of_tf_hub(tmp_path, model, prefix):
                 if "attention_output" in theirs:
                     value = by_heads(theirs, value)
                 arrays[f"{block}/{theirs}/{part}"] = value
+    return arrays
+
+
+@pytest.mark.parametrize("prefix", ["", "bert_encoder_v2_1/"])
+def test_encoders_of_tf_hub(tmp_path, model, prefix):
+    w, arrays = model.weights, hub_arrays(model)
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("".join(f"{token}\n" for token in TOKENS))
     module = Named({f"{prefix}{name}": value for name, value in arrays.items()}, str(vocab))
@@ -182,8 +193,15 @@ def test_a_saved_model_that_is_no_encoder_is_named(tmp_path):
         weights.read(f"{tmp_path}/hub")
 
 
-def test_presets_of_keras_hub(tmp_path):
-    """Written by KerasHub itself, which also gives the outputs to compare with."""
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory):
+    """A preset that KerasHub itself writes."""
+    folder = tmp_path_factory.mktemp("keras_hub")
+    _backbone(np.random.default_rng(0)).save_to_preset(f"{folder}/preset")
+    return folder / "preset"
+
+
+def _backbone(rng):
     backbone = keras_nlp.models.BertBackbone(
         vocabulary_size=CONFIG.vocab_size,
         num_layers=CONFIG.num_hidden_layers,
@@ -192,10 +210,16 @@ def test_presets_of_keras_hub(tmp_path):
         intermediate_dim=CONFIG.intermediate_size,
         max_sequence_length=CONFIG.max_position_embeddings,
     )
-    rng = np.random.default_rng(0)
     for variable in backbone.weights:
         centre = 1.0 if variable.path.endswith("gamma") else 0.0
         variable.assign(centre + 0.2 * rng.standard_normal(variable.shape))
+    return backbone
+
+
+def test_presets_of_keras_hub(tmp_path):
+    """Written by KerasHub itself, which also gives the outputs to compare with."""
+    rng = np.random.default_rng(0)
+    backbone = _backbone(rng)
     backbone.save_to_preset(f"{tmp_path}/preset")
     tokens = keras_nlp.models.BertTokenizer(vocabulary=list(TOKENS), lowercase=True)
     tokens.save_to_preset(f"{tmp_path}/preset")
@@ -218,3 +242,115 @@ def test_presets_of_keras_hub(tmp_path):
     assert np.abs(difference[seen]).max() < 1e-5
     difference = ours["pooled_output"].numpy() - np.asarray(theirs["pooled_output"])
     assert np.abs(difference).max() < 1e-5
+
+
+class Writing(Named):
+    """An encoder whose initializer writes a file when it is loaded."""
+
+    def __init__(self, arrays, vocab, path):
+        super().__init__(arrays, vocab)
+        text = tf.constant(str(path))
+
+        class Table(tf.saved_model.experimental.TrackableResource):
+            def _create_resource(self):
+                return tf.raw_ops.MutableHashTableV2(key_dtype=tf.string, value_dtype=tf.int64)
+
+            def _initialize(self):
+                tf.io.write_file(text, "written")
+
+        self.table = Table()
+        self.table.resource_handle  # noqa: B018 (made now, so that it is traced)
+
+
+def test_a_saved_model_is_read_and_never_run(tmp_path, model):
+    vocab, written = tmp_path / "vocab.txt", tmp_path / "written"
+    vocab.write_text("".join(f"{token}\n" for token in TOKENS))
+    module = Writing({"word_embeddings/embeddings": np.ones((9, 4), "f4")}, str(vocab), written)
+    tf.saved_model.save(module, f"{tmp_path}/hub")
+    written.unlink(missing_ok=True)
+    tf.saved_model.load(f"{tmp_path}/hub")
+    assert written.exists(), "the trap does not work"
+    written.unlink()
+    with pytest.raises(InputError, match="is no encoder of BERT: it lacks the variable"):
+        weights.read(f"{tmp_path}/hub")
+    assert not written.exists()
+
+
+def test_damaged_saved_models_are_named(tmp_path, model):
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("".join(f"{token}\n" for token in TOKENS))
+    tf.saved_model.save(Named(hub_arrays(model), str(vocab)), f"{tmp_path}/hub")
+    for name in ("saved_model.pb", "variables/variables.index"):
+        path = tmp_path / "hub" / name
+        data = path.read_bytes()
+        for spoilt in (b"", data[: len(data) // 2], b"\xff" * len(data)):
+            path.write_bytes(spoilt)
+            with pytest.raises(InputError, match=r"damaged|no SavedModel of TensorFlow 2|lacks"):
+                weights.read(f"{tmp_path}/hub")
+        path.write_bytes(data)
+    proto = saved_model_pb2.SavedModel.FromString((tmp_path / "hub/saved_model.pb").read_bytes())
+    proto.meta_graphs[0].asset_file_def[0].filename = "../../vocab.txt"
+    (tmp_path / "hub/saved_model.pb").write_bytes(proto.SerializeToString())
+    with pytest.raises(InputError, match=r"'../../vocab.txt' names no file in its folder"):
+        weights.read(f"{tmp_path}/hub")
+    proto.meta_graphs[0].object_graph_def.nodes[0].children[0].node_id = 999
+    (tmp_path / "hub/saved_model.pb").write_bytes(proto.SerializeToString())
+    with pytest.raises(InputError, match="is damaged|lacks the variable"):
+        weights.read(f"{tmp_path}/hub")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"config": {"vocabulary_size": "x"}}, "at vocabulary_size: expected a whole number"),
+        ({"config": {"hidden_dim": 10**12}}, "hidden_size is too large"),
+        ({"config": {"num_layers": 10**30}}, "num_hidden_layers is too large"),
+        ({"registered_name": None}, "is a preset of None, not of a BertBackbone"),
+        ({"config": {"hidden_dim": 2 * CONFIG.hidden_size}}, "cannot be read|has the shape"),
+        (
+            {"config": {"num_layers": CONFIG.num_hidden_layers - 1}},
+            r"has \d+ weights, the model that its config.json describes",
+        ),
+        (
+            {"config": {"num_layers": CONFIG.num_hidden_layers + 1}},
+            r"cannot be read|has \d+ weights",
+        ),
+    ],
+)
+def test_presets_are_numbers_and_no_classes(preset, tmp_path, changes, message):
+    copy = shutil.copytree(preset, tmp_path / "preset")
+    described = json.loads((copy / "config.json").read_text())
+    described["module"] = "antigravity"  # which would be imported, if its name counted
+    (copy / "config.json").write_text(json.dumps(described))
+    weights.read(str(copy))
+    assert "antigravity" not in sys.modules
+    changed = described | changes | {"config": described["config"] | changes.get("config", {})}
+    (copy / "config.json").write_text(json.dumps(changed))
+    with pytest.raises(InputError, match=message):
+        weights.read(str(copy))
+    (copy / "config.json").write_text(json.dumps(described))
+    (copy / "model.weights.h5").write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"model\.weights\.h5: cannot be read"):
+        weights.read(str(copy))
+    (copy / "model.weights.json").write_text('{"weight_map": {"/a": "../../x.h5"}}')
+    with pytest.raises(InputError, match="names no file in its folder"):
+        weights.read(str(copy))
+
+
+def test_damaged_checkpoints_of_model_garden_are_named(tmp_path, model):
+    save(tmp_path / "garden", {"encoder/_embedding_layer/embeddings": np.ones((3, 2), "f4")})
+    for path in (tmp_path / "garden").glob("bert_model*"):
+        data = path.read_bytes()
+        for spoilt in (b"", data[: len(data) // 2]):
+            path.write_bytes(spoilt)
+            with pytest.raises(InputError):
+                weights.read(f"{tmp_path}/garden")
+        path.write_bytes(data)
+    for text, message in (
+        ("[1]", "expected object, got array"),
+        ('{"hidden_size": NaN}', "NaN is no number"),
+        ('{"layer_norm_eps": 1e999}', "1e999 is too large"),
+    ):
+        (tmp_path / "garden/bert_config.json").write_text(text)
+        with pytest.raises(InputError, match=message):
+            weights.read(f"{tmp_path}/garden")

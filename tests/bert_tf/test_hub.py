@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -110,3 +112,14 @@ def test_nothing_is_overwritten(pair, folders, bundle):
     source = sources.Source(folders["pretrained"], bundle, (), (), None)
     with pytest.raises(InputError, match="hub: is there already"):
         hub.export(source, os.path.dirname(pair[0]))
+
+
+def test_a_damaged_pair_is_named(pair, tmp_path):
+    copy = Path(shutil.copytree(pair[0], tmp_path / "encoder"))
+    for name in ("saved_model.pb", "assets/vocab.txt", "assets/bert_config.json"):
+        data = (copy / name).read_bytes()
+        (copy / name).write_bytes(data[:50] + b"x" + data[51:])
+        with pytest.raises(InputError, match=f"{name}: is not as it was written"):
+            weights.read(str(copy))
+        (copy / name).write_bytes(data)
+    assert weights.read(str(copy)).vocabulary

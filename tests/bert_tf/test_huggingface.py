@@ -50,7 +50,21 @@ def test_several_files_are_one_model(folder):
     index = f"{folder}/model.safetensors.index.json"
     assert_same_weights(weights.read(index).weights, make_bundle().weights)
     Path(index).write_text("{}")
-    with pytest.raises(InputError, match="has no weight_map"):
+    with pytest.raises(InputError, match="lacks the field weight_map"):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("../../x.safetensors", r"'../../x.safetensors' names no file in its folder"),
+        ("/etc/passwd", "names no file in its folder"),
+        (7, "at weight_map.*: expected text, got a whole number"),
+    ],
+)
+def test_files_of_weights_stay_in_their_folder(folder, place, message):
+    change(folder / "model.safetensors.index.json", weight_map={"bert.pooler.dense.bias": place})
+    with pytest.raises(InputError, match=message):
         weights.read(str(folder))
 
 
@@ -233,7 +247,7 @@ def test_more_tokens_than_embeddings_are_refused(folder):
 )
 def test_json_of_another_shape_is_named(folder, name):
     (folder / name).write_text("[]")
-    with pytest.raises(InputError, match=f"{name}: not a JSON object"):
+    with pytest.raises(InputError, match=f"{name}: expected object, got array"):
         weights.read(str(folder))
 
 

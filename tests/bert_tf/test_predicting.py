@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf import predicting, tasks, weights
 from bert_tf.weights.formats import Format
+from pipelines import locks
 from pipelines.errors import InputError
 from tests.bert_tf import exported
 
@@ -164,3 +165,28 @@ def test_labels_are_never_swapped(kind, labels, expected):
             tasks.of_kind(described, kind)
     by_name = tasks.load(described | {"name": kind})
     assert list(by_name.labels) == (expected or labels)
+
+
+def test_predictions_are_written_where_nothing_else_is(folders, tmp_path):
+    path = tmp_path / "texts.tsv"
+    path.write_text("text\na layer\nthe mask\n")
+    request = predicting.Request(str(path))
+    for name in ("thesis.tsv", "manifest.json"):
+        mine = tmp_path / f"mine {name}"
+        mine.mkdir()
+        (mine / name).write_text('{"mine": 1}')
+        with pytest.raises(InputError, match=f"is not of predictions: it has {name}"):
+            predicting.predict_file(folders["mood"], request, str(mine), "mood")
+        assert os.listdir(mine) == [name]
+    before = tmp_path / "before"  # those that have no manifest yet
+    before.mkdir()
+    (before / "predictions.dev.tsv").write_text("old")
+    predicting.predict_file(folders["mood"], request, str(before), "mood")
+    output = f"{tmp_path}/out"
+    written, _ = predicting.predict_file(folders["mood"], request, output, "mood")
+    other = dataclasses.replace(request, split="again")
+    more, _ = predicting.predict_file(folders["mood"], other, output, "mood")
+    known = json.load(open(f"{output}/manifest.json"))["files"]
+    assert [f"{output}/{name}" for name in sorted(known)] == sorted([*written, *more])
+    with locks.held(output), pytest.raises(InputError, match="another process is writing there"):
+        predicting.predict_file(folders["mood"], request, output, "mood")

@@ -7,8 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -18,6 +16,8 @@ import tensorflow_text  # noqa: F401 (registers the ops of the SavedModel)
 from bert_tf import weights
 from bert_tf.config import BertConfig
 from pipelines import example_writer
+from pipelines.errors import InputError
+from tests import commands
 
 MODEL = BertConfig(
     vocab_size=120,
@@ -39,14 +39,21 @@ def model_path(tmp_path_factory):
 
 def command(tfrecords, model, output, *extra):
     return [
-        sys.executable, "-m", "bert_tf.pretrain", f"--tfrecords={tfrecords}", f"--model={model}",
+        "bert_tf.pretrain", f"--tfrecords={tfrecords}", f"--model={model}",
         f"--output={output}", "--steps=60", "--batch_size=32", "--learning_rate=2e-3",
         "--warmup_steps=10", "--save_every=10", "--log_every=5", "--precision=float32", *extra,
     ]  # fmt: skip
 
 
 def run(*arguments):
-    return subprocess.run(command(*arguments), capture_output=True, text=True)
+    return commands.run(*command(*arguments))
+
+
+def write_examples(corpus, vocab, output, *extra):
+    commands.done(
+        "pipelines.write_examples", f"--input={corpus}", f"--vocab={vocab}", f"--output={output}",
+        "--dupe_factor=1", "--workers=1", *extra,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -103,15 +110,10 @@ def test_the_saved_model_holds_each_variable_once(finished):
 
 def test_the_saved_model_runs_outside_python_objects(finished):
     """saved_model_cli takes the loader that fails on what only Python can restore."""
-    code = (
-        "import tensorflow_text; from tensorflow.python.tools import saved_model_cli as c; c.main()"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", code, "run", f"--dir={finished}/saved_model", "--tag_set=serve",
-         "--signature_def=embed", "--input_exprs=text=['The model.', 'A token.']"],
-        capture_output=True, text=True,
+    process = commands.done(
+        "tests.saved_model_cli", "run", f"--dir={finished}/saved_model", "--tag_set=serve",
+        "--signature_def=embed", "--input_exprs=text=['The model.', 'A token.']",
     )  # fmt: skip
-    assert process.returncode == 0, process.stderr[-2000:]
     assert "Result for output key pooled_output" in process.stdout
 
 
@@ -127,17 +129,13 @@ def test_a_run_killed_at_any_time_ends_with_the_same_bits(
     output = tmp_path / "killed"
     killed = 0
     for points in (3, 7):  # killed twice, at no step in particular
-        process = subprocess.Popen(
-            command(tfrecords, model_path, output), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )  # fmt: skip
         history = output / "history.jsonl"
-        while process.poll() is None:
-            if history.exists() and history.read_text().count("\n") >= points:
-                process.kill()
-                killed += 1
-                break
-            time.sleep(0.002)
-        process.wait()
+        process = commands.Running(*command(tfrecords, model_path, output))
+        killed += process.kill_when(
+            lambda history=history, points=points: (
+                history.exists() and history.read_text().count("\n") >= points
+            )
+        )
     assert killed == 2
     assert not (output / "report.json").exists()
     process = run(tfrecords, model_path, output)
@@ -149,27 +147,23 @@ def test_a_run_killed_at_any_time_ends_with_the_same_bits(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_leaves_within_seconds(tfrecords, model_path, tmp_path, number):
-    process = subprocess.Popen(
-        command(tfrecords, model_path, tmp_path / "o", "--save_every=1000", "--steps=100000"),
-        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+def test_a_signal_saves_and_leaves(tfrecords, model_path, tmp_path, number):
+    process = commands.Running(
+        *command(tfrecords, model_path, tmp_path / "o", "--save_every=1000", "--steps=100000")
+    )
     history = tmp_path / "o" / "history.jsonl"
     while not (history.exists() and history.read_text()):
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(number)
-    start = time.monotonic()
-    _, err = process.communicate(timeout=60)
-    assert time.monotonic() - start < 10
-    assert process.returncode == 128 + number
-    step = int(re.search(r"stopped at step (\d+); run the same command", err).group(1))
+    stopped = process.wait()
+    assert stopped.returncode == 128 + number
+    step = int(re.search(r"stopped at step (\d+); run the same", stopped.stderr).group(1))
+    assert step < 100_000
     assert (tmp_path / "o" / "checkpoints" / f"checkpoint-{step:08d}").exists()
 
 
-def _error(process):
-    assert process.returncode == 2, process.stderr[-2000:]
-    return process.stderr.strip().splitlines()[-1]
+_error = commands.error_of
 
 
 def test_other_settings_in_the_same_folder_are_refused(finished, tfrecords, model_path):
@@ -208,12 +202,9 @@ def test_damaged_examples_are_named(tfrecords, model_path, tmp_path):
 
 @pytest.mark.parametrize("objective", ["mlm", "left_to_right"])
 def test_other_objectives_train(corpus_path, vocab_path, model_path, tmp_path, objective):
-    subprocess.run(
-        [sys.executable, "-m", "pipelines.write_examples", f"--input={corpus_path}",
-         f"--vocab={vocab_path}", f"--output={tmp_path}/t", f"--objective={objective}",
-         "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
-         "--dupe_factor=1", "--workers=1"],
-        check=True, capture_output=True,
+    write_examples(
+        corpus_path, vocab_path, tmp_path / "t", f"--objective={objective}",
+        "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
     )  # fmt: skip
     process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")
     assert process.returncode == 0, process.stderr[-3000:]
@@ -223,12 +214,9 @@ def test_other_objectives_train(corpus_path, vocab_path, model_path, tmp_path, o
 
 
 def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_path, tmp_path):
-    subprocess.run(
-        [sys.executable, "-m", "pipelines.write_examples", f"--input={corpus_path}",
-         f"--vocab={vocab_path}", f"--output={tmp_path}/long", "--max_seq_length=64",
-         "--max_predictions_per_seq=10", "--held_out_fraction=0.1", "--dupe_factor=1",
-         "--workers=1"],
-        check=True, capture_output=True,
+    write_examples(
+        corpus_path, vocab_path, tmp_path / "long", "--max_seq_length=64",
+        "--max_predictions_per_seq=10", "--held_out_fraction=0.1",
     )  # fmt: skip
     both = f"{tfrecords},{tmp_path}/long"
     process = run(both, model_path, tmp_path / "o", "--steps=12,8", "--batch_size=32,16")
@@ -252,9 +240,7 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
     ],
 )
 def test_flags_out_of_range_are_named(tfrecords, model_path, tmp_path, flag, message):
-    arguments = [*command(tfrecords, model_path, tmp_path / "o"), flag]
-    process = subprocess.run(arguments, capture_output=True, text=True)
-    assert message in _error(process)
+    assert message in _error(run(tfrecords, model_path, tmp_path / "o", flag))
 
 
 def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_path, tmp_path):
@@ -292,11 +278,9 @@ def test_first_weights_must_be_of_the_same_computation(finished, tfrecords, mode
 def test_without_held_out_examples_there_is_a_model_but_no_score(
     corpus_path, vocab_path, model_path, tmp_path
 ):
-    subprocess.run(
-        [sys.executable, "-m", "pipelines.write_examples", f"--input={corpus_path}",
-         f"--vocab={vocab_path}", f"--output={tmp_path}/t", "--max_seq_length=32",
-         "--max_predictions_per_seq=5", "--dupe_factor=1", "--workers=1"],
-        check=True, capture_output=True,
+    write_examples(
+        corpus_path, vocab_path, tmp_path / "t", "--max_seq_length=32",
+        "--max_predictions_per_seq=5",
     )  # fmt: skip
     process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")
     assert process.returncode == 0, process.stderr[-3000:]
@@ -304,3 +288,79 @@ def test_without_held_out_examples_there_is_a_model_but_no_score(
     report = json.loads((tmp_path / "o" / "report.json").read_text())
     assert report["masked_lm_accuracy"] is None
     assert (tmp_path / "o" / "saved_model" / "saved_model.pb").exists()
+
+
+def test_a_folder_of_another_model_is_left_as_it_is(finished, tfrecords, model_path, tmp_path):
+    other = tmp_path / "mine"
+    weights.write(weights.read(str(finished)), str(other), weights.formats.Format.BERT_TF)
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    message = _error(run(tfrecords, model_path, other))
+    assert "mine: is not empty and is not of a training run: it has bert_config.json" in message
+    assert before == {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+
+
+def test_segments_beyond_the_table_are_refused_before_the_first_step(
+    tfrecords, corpus_path, vocab_path, tmp_path
+):
+    path = str(tmp_path / "bert_config.json")
+    BertConfig.from_dict(MODEL.to_dict() | {"type_vocab_size": 1}).save(path)
+    message = _error(run(tfrecords, path, tmp_path / "o"))
+    assert "has sequences of 2 segments, but the model's type_vocab_size is 1" in message
+    assert not (tmp_path / "o").exists()
+    write_examples(corpus_path, vocab_path, tmp_path / "t", "--objective=mlm")
+    assert run(tmp_path / "t", path, tmp_path / "o", "--steps=0").returncode == 2
+    longer = f"{tmp_path}/longer.json"
+    changes = {"type_vocab_size": 1, "max_position_embeddings": 128}
+    BertConfig.from_dict(MODEL.to_dict() | changes).save(longer)
+    commands.done(*command(tmp_path / "t", longer, tmp_path / "o", "--steps=2"))
+
+
+def test_every_file_that_decides_the_answers_has_its_checksum(finished, tmp_path):
+    weights.read(str(finished))
+    for name in ("vocab.txt", "bert_config.json", "tokenizer_config.json"):
+        copy = shutil.copytree(finished, tmp_path / name, ignore=shutil.ignore_patterns("saved*"))
+        data = bytearray((copy / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (copy / name).write_bytes(data)
+        with pytest.raises(InputError, match=f"{name}: is not as it was written"):
+            weights.read(str(copy))
+        (copy / "checksums.json").unlink()  # as older runs are, and those that the user changes
+        (copy / name).write_bytes((finished / name).read_bytes())
+        weights.read(str(copy))
+
+
+def test_a_model_of_a_diverged_run_is_named(finished, tmp_path):
+    model = weights.read(str(finished))
+    name = "encoder/block_0/attention/qkv/kernel"
+    for value in (math.nan, math.inf):
+        array = model.weights[name].copy()
+        array[1, 2] = value
+        with pytest.raises(InputError, match=f"{name} has values that are no finite numbers"):
+            dataclasses.replace(model, weights=model.weights | {name: array})
+
+
+def test_cleaning_removes_what_was_made_and_nothing_else(corpus_path, vocab_path, tmp_path):
+    mine = tmp_path / "notes.txt"
+    mine.write_text("mine")
+    examples, output, cache = tmp_path / "an example", tmp_path / "a model", tmp_path / "cache"
+    write_examples(corpus_path, vocab_path, examples)
+    for folder in (output, cache):
+        folder.mkdir()
+        (folder / "vocab.txt").write_text("mine")
+    flags = (f"--tfrecords={examples}", f"--output={output}", f"--cache={cache}")
+    said = commands.done("bert_tf.clean", *flags).stdout
+    assert f"{examples}: removed.\n" in said and not examples.exists()
+    assert f"{output}: is no pre-training run (by its run.json); left alone." in said
+    (output / "run.json").write_text('{"phases": []}')
+    (output / "checkpoints").mkdir()
+    (output / "report.json").write_text("{}")
+    (output / "notes.txt").write_text("mine")
+    write_examples(corpus_path, vocab_path, examples)
+    (examples / "manifest.json").write_text(
+        (examples / "manifest.json").read_text().replace('"text"', '"adopted_text"')
+    )
+    said = commands.done("bert_tf.clean", *flags).stdout
+    assert f"{output}: removed 4 of ours; left notes.txt." in said
+    assert os.listdir(output) == ["notes.txt"]
+    assert f"{examples}: removed 1 of ours; left train-00000-of-00001.tfrecord, vocab.txt" in said
+    assert (cache / "vocab.txt").exists() and mine.exists()

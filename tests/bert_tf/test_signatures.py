@@ -1,5 +1,6 @@
 """The answers of an export's signatures, and bad requests."""
 
+import functools
 import json
 import os
 
@@ -14,6 +15,7 @@ from pipelines.errors import InputError
 from tests.bert_tf import exported
 
 NAMES = ("mood", "tags", "same", "score", "qa", "qa1", "pick")
+DEEP = functools.reduce(lambda value, _: [value], range(5000), "a")
 IDS = {"input_word_ids": [[2, 9, 3]], "input_mask": [[1, 1, 1]], "input_type_ids": [[0, 0, 0]]}
 
 
@@ -171,6 +173,8 @@ def test_classify_and_regress_take_examples(export):
 STRANGE = [
     "",
     b"\xff\xfe broken \xc3",
+    b"a \xed\xa0\x80 b",  # half of a surrogate pair
+    b"\xf4\x90\x80\x80 x \xe0\x80\x80\xf8\x88",  # beyond Unicode, and written too long
     "☃ 👩‍👩‍👧 \U0001f600",
     " \t\n ",
     "a" * 5000,
@@ -200,10 +204,18 @@ def test_strange_texts_are_answered(predictor):
         outputs = predictor(name, **inputs)
         assert _finite(outputs), name
         assert all(len(value) == count for value in outputs.values()), name
+        for key, value in outputs.items():  # offsets are within the text
+            if key in ("end", "ends"):
+                sizes = [len(t.encode() if isinstance(t, str) else t) for t in _texts(inputs)]
+                assert (value.reshape(count, -1).max(1) <= sizes).all(), name
         alone = predictor(name, **{key: value[:1] for key, value in inputs.items()})
         for key, value in alone.items():
             if value.dtype != object and value.ndim == 1:
                 np.testing.assert_allclose(value[0], outputs[key][0], atol=1e-4)
+
+
+def _texts(inputs):
+    return inputs.get("context", inputs.get("text"))
 
 
 def test_a_text_of_a_megabyte_is_answered(predictor):
@@ -285,6 +297,13 @@ def test_sequences_beyond_the_positions_are_refused(predictor):
         ("mood", {"text": ["a", None]}, "all strings or all integers"),
         ("mood", {"text": ["\ud800"]}, "half of a surrogate pair"),
         ("same", {"text_a": ["a"], "text_b": ["b", "c"]}, "same batch size"),
+        ("mood", {"text": DEEP}, "text: is nested too deeply"),
+        ("pick", {"context": ["a"], "choices": [[]]}, "every row must have a choice"),
+        ("pick", {"context": ["a"] * 2, "choices": [["b"], [""]]}, "every row must have a choice"),
+        ("pick_ids", {key: [[[0, 0]]] for key in IDS}, "every row must have a choice"),
+        ("mood_classify", {"inputs": [b"\xff\xfe"]}, "inputs are no serialized tf.Examples"),
+        ("mood_classify", {"inputs": [b""]}, "inputs are no serialized tf.Examples"),
+        ("score_regress", {"inputs": ["text"]}, "inputs are no serialized tf.Examples"),
     ],
 )
 def test_bad_requests_are_refused(name, inputs, message, predictor):

@@ -13,7 +13,7 @@ from bert_tf.checkpoints import Checkpoints
 from bert_tf.distribution import Compilation
 from bert_tf.objectives import Metrics, PretrainingModel
 from bert_tf.optimization import AdamW, WarmupLinearDecay
-from pipelines import reader
+from pipelines import reader, stopping
 from pipelines.errors import InputError
 from tests.bert_tf.helpers import CONFIG, make_batch
 
@@ -76,7 +76,7 @@ def test_a_signal_saves_and_stops(tmp_path, tfrecords, number):
     run = Run(tmp_path / "run", tfrecords)
     run.on_report = lambda step: step == 4 and os.kill(os.getpid(), number)
     before = signal.getsignal(number)
-    with pytest.raises(training.Stopped, match="stopped at step 5") as stop:
+    with pytest.raises(stopping.Stopped, match="stopped at step 5") as stop:
         run.go()
     assert stop.value.signal_number == number
     assert run.checkpoints.steps() == [3, 5]

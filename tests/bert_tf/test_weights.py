@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from bert_tf.weights import Bundle, bundle, formats, own
 from bert_tf.weights.formats import Format
 from pipelines.errors import InputError
 from pipelines.examples import Objective
+from tests import commands
 
 CONFIG = BertConfig(
     vocab_size=53,
@@ -30,6 +30,7 @@ CONFIG = BertConfig(
     intermediate_size=40,
     max_position_embeddings=20,
 )
+
 TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{i}" for i in range(48)))
 SCRIPT = Path(__file__).parents[2] / "benchmarks/peers/hugging_face_outputs.py"
 
@@ -216,32 +217,23 @@ def test_optimizer_slots_of_tf1_are_left_out(tmp_path):
 
 def test_the_command_converts(tmp_path):
     weights.write(make_bundle(), f"{tmp_path}/tf1", Format.TF1)
-    command = [sys.executable, "-m", "bert_tf.convert", f"--input={tmp_path}/tf1"]
-    done = subprocess.run([*command, f"--output={tmp_path}/ours"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    command = ["bert_tf.convert", f"--input={tmp_path}/tf1", f"--output={tmp_path}/ours"]
+    commands.done(*command)
     assert own.is_own(f"{tmp_path}/ours")
     assert_same_weights(weights.read(f"{tmp_path}/ours").weights, make_bundle().weights)
-    done = subprocess.run([*command, f"--output={tmp_path}/ours"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert "ours: is there already" in commands.error(*command)
 
 
 def test_another_vocabulary_must_suit_the_case(tmp_path):
     weights.write(make_bundle(), f"{tmp_path}/ours", Format.BERT_TF)
     (tmp_path / "cased.txt").write_text("\n".join([*TOKENS[:-1], "Zoo"]) + "\n")
-    command = [sys.executable, "-m", "bert_tf.convert", f"--input={tmp_path}/ours"]
+    command = ["bert_tf.convert", f"--input={tmp_path}/ours"]
     command += [f"--output={tmp_path}/out", f"--vocab={tmp_path}/cased.txt"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2 and "--lower_case=false" in done.stderr
+    assert "--lower_case=false" in commands.error(*command)
     (tmp_path / "short.txt").write_text("\n".join(TOKENS[:-1]) + "\n")
-    shorter = subprocess.run(
-        [*command, f"--vocab={tmp_path}/short.txt"], capture_output=True, text=True
-    )
-    assert (
-        shorter.returncode == 2 and "has 52 tokens, the model's own vocabulary 53" in shorter.stderr
-    )
-    command.append("--lower_case=false")
-    subprocess.run(command, check=True)
+    shorter = commands.error(*command, f"--vocab={tmp_path}/short.txt")
+    assert "has 52 tokens, the model's own vocabulary 53" in shorter
+    commands.done(*command, "--lower_case=false")
     assert not weights.read(f"{tmp_path}/out").resolved_settings()["lower_case"]
 
 
@@ -266,6 +258,10 @@ def test_descriptions_of_other_heads_are_named(tmp_path, target):
     path = tmp_path / "out/tasks.json"
     (task,) = json.loads(path.read_text())
     path.write_text(json.dumps([task | {"labels": ["a", "b"]}]))
+    if target is Format.BERT_TF:
+        with pytest.raises(InputError, match=r"tasks\.json: is not as it was written"):
+            weights.read(f"{tmp_path}/out")
+        (tmp_path / "out/checksums.json").unlink()
     with pytest.raises(InputError, match=r"has 3 units, but its description, .* 2 labels, 2"):
         weights.read(f"{tmp_path}/out")
     path.write_text(json.dumps([task | {"shape": "span", "labels": []}]))

@@ -64,8 +64,13 @@ int main(int argc, char** argv) {
     if (!Check(env->LoadDynamicLibrary(argv[i], &handle), argv[i])) return 1;
   }
   tensorflow::SavedModelBundle model;
-  if (!Check(tensorflow::LoadSavedModel(tensorflow::SessionOptions(), tensorflow::RunOptions(),
-                                        argv[1], {"serve"}, &model),
+  // The graph is run as it was written: seconds a signature are saved, and the optimizer is that
+  // of the Python tests, which leave it on.
+  tensorflow::SessionOptions options;
+  options.config.mutable_graph_options()->mutable_rewrite_options()->set_disable_meta_optimizer(
+      true);
+  if (!Check(tensorflow::LoadSavedModel(options, tensorflow::RunOptions(), argv[1], {"serve"},
+                                        &model),
              argv[1]))
     return 1;
   int failures = 0, done = 0;

@@ -4,6 +4,7 @@ import os
 import shutil
 
 import pytest
+import tensorflow as tf
 
 from pipelines import adopt_examples, example_writer, reader, tokenizer
 from pipelines.errors import InputError
@@ -36,6 +37,43 @@ def test_an_adopted_folder_reads_like_ours(foreign, tfrecords, vocab_path):
 
 def test_a_vocabulary_too_small_is_refused(foreign, vocab_path):
     tokens = tokenizer.BertTokenizer(tokenizer.load(vocab_path).vocabulary[:30])
-    with pytest.raises(InputError, match=r"train-.*record \d+: \w+ has id \d+, but the vocabulary"):
+    with pytest.raises(InputError, match=r"train-.*record \d+: \w+ has \d+, but the vocabulary"):
         adopt_examples.adopt(str(foreign), "train-*", tokens)
     assert not (foreign / "manifest.json").exists()
+
+
+def test_a_vocabulary_of_another_in_the_folder_is_kept(foreign, vocab_path):
+    tokens = tokenizer.load(vocab_path)
+    (foreign / "vocab.txt").write_text("\n".join([*tokens.vocabulary, "mine"]))
+    with pytest.raises(InputError, match=r"vocab\.txt: is another vocabulary than that named"):
+        adopt_examples.adopt(str(foreign), "train-*", tokens)
+    assert (foreign / "vocab.txt").read_text().endswith("mine")
+    with pytest.raises(InputError, match="has no file like none-"):
+        (foreign / "vocab.txt").unlink()
+        adopt_examples.adopt(str(foreign), "none-*", tokens)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("segment_ids", [0, 3, -1, 0], "record 1: input_type_ids has -1"),
+        ("input_mask", [1, 2, 1, 0], "record 1: input_mask has 2"),
+        ("masked_lm_positions", [4], "record 1: masked_lm_positions has 4, but sequences are"),
+        ("next_sentence_labels", [2], "record 1: next_sentence_labels has 2"),
+    ],
+)
+def test_values_that_no_model_takes_are_named(tmp_path, vocab_path, name, values, message):
+    good = {
+        "input_ids": [2, 5, 3, 0], "input_mask": [1, 1, 1, 0], "segment_ids": [0, 1, 0, 0],
+        "masked_lm_positions": [1], "masked_lm_ids": [6], "next_sentence_labels": [1],
+    }  # fmt: skip
+    with tf.io.TFRecordWriter(f"{tmp_path}/a.tfrecord") as writer:
+        for features in (good, good | {name: values}):
+            example = tf.train.Example()
+            for key, numbers in features.items():
+                example.features.feature[key].int64_list.value.extend(numbers)
+            example.features.feature["masked_lm_weights"].float_list.value.append(1)
+            writer.write(example.SerializeToString())
+    with pytest.raises(InputError, match=message):
+        adopt_examples.adopt(str(tmp_path), "*.tfrecord", tokenizer.load(vocab_path))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.tfrecord"]

@@ -4,16 +4,13 @@ import dataclasses
 import glob
 import hashlib
 import os
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import tensorflow as tf
 
-from pipelines import corpus, example_writer, examples, reader
+from pipelines import corpus, example_writer, examples, files, locks, reader
 from pipelines.errors import InputError
+from tests import commands
 from tests.conftest import make_documents, write_documents
 
 SETTINGS = examples.ExampleSettings(
@@ -45,7 +42,7 @@ def digests(folder):
 
 def command(corpus_path, vocab_path, output, *extra):
     return [
-        sys.executable, "-m", "pipelines.write_examples", f"--input={corpus_path}",
+        "pipelines.write_examples", f"--input={corpus_path}",
         f"--vocab={vocab_path}", f"--output={output}", "--max_seq_length=32",
         "--max_predictions_per_seq=5", *extra,
     ]  # fmt: skip
@@ -53,11 +50,8 @@ def command(corpus_path, vocab_path, output, *extra):
 
 def test_the_same_bytes_with_one_worker_and_with_three(corpus_path, vocab_path, tmp_path):
     for workers in (1, 3):
-        process = subprocess.run(
-            command(corpus_path, vocab_path, tmp_path / str(workers), f"--workers={workers}"),
-            capture_output=True, text=True,
-        )  # fmt: skip
-        assert process.returncode == 0, process.stderr
+        output = tmp_path / str(workers)
+        commands.done(*command(corpus_path, vocab_path, output, f"--workers={workers}"))
     assert digests(tmp_path / "1") == digests(tmp_path / "3")
 
 
@@ -133,22 +127,13 @@ def test_a_killed_writer_goes_on_without_redoing_shards(corpus_path, vocab_path,
     many = write_documents(tmp_path / "many.txt", make_documents(9000))
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     extra = ("--dupe_factor=20", "--workers=2")
-    subprocess.run(command(many, vocab_path, whole, *extra), check=True, capture_output=True)
-    process = subprocess.Popen(
-        command(many, vocab_path, killed, *extra), stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    commands.done(*command(many, vocab_path, whole, *extra))
+    process = commands.Running(*command(many, vocab_path, killed, *extra))
     # A shard is finished when its summary is there, a moment after its records.
-    while not glob.glob(f"{killed}/{examples.UNFINISHED}/train-*.json"):
-        assert process.poll() is None, "finished before it could be killed"
-        time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    assert process.kill_when(lambda: glob.glob(f"{killed}/{examples.UNFINISHED}/train-*.json"))
     assert not (killed / "manifest.json").exists()
     finished = {path: os.stat(path).st_mtime_ns for path in glob.glob(f"{killed}/*.tfrecord")}
-    again = subprocess.run(
-        command(many, vocab_path, killed, *extra), capture_output=True, text=True
-    )
-    assert again.returncode == 0, again.stderr
+    commands.done(*command(many, vocab_path, killed, *extra))
     assert digests(whole) == digests(killed)
     kept = [path for path, when in finished.items() if os.stat(path).st_mtime_ns == when]
     assert kept
@@ -206,12 +191,7 @@ def test_text_without_a_token_is_an_error(tmp_path, vocab_path):
 
 def test_bad_input_in_a_worker_reaches_the_user_as_one_line(tmp_path, vocab_path):
     (tmp_path / "c.txt").write_bytes(b"Good.\nBad \xff.\n")
-    process = subprocess.run(
-        command(tmp_path / "c.txt", vocab_path, tmp_path / "o", "--workers=2"),
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert process.returncode == 2
-    last = process.stderr.strip().splitlines()[-1]
+    last = commands.error(*command(tmp_path / "c.txt", vocab_path, tmp_path / "o", "--workers=2"))
     assert last.startswith("error: ") and "line 2, byte 10: byte 0xff" in last
     assert not glob.glob(f"{tmp_path}/o/*.tfrecord")
 
@@ -263,3 +243,83 @@ def test_holding_out_all_but_one_document_is_refused(tmp_path, vocab_path):
     path = write_documents(tmp_path / "c.txt", make_documents(20))
     with pytest.raises(InputError, match="leaves 1 documents to train on"):
         example_writer.write(request(path, vocab_path, tmp_path / "o", held_out_fraction=0.97), 1)
+
+
+def test_a_folder_with_files_of_others_is_refused(corpus_path, vocab_path, tmp_path):
+    output = tmp_path / "o"
+    output.mkdir()
+    (output / "vocab.txt").write_text("mine")
+    with pytest.raises(InputError, match="not empty and is not of examples: it has vocab.txt"):
+        example_writer.write(request(corpus_path, vocab_path, output), 1)
+    assert os.listdir(output) == ["vocab.txt"]
+    # Its own inputs may lie there, and what `make` puts there.
+    (output / "vocab.txt").write_text(open(vocab_path).read())
+    (output / "builtin_corpus.txt").write_text(open(corpus_path).read())
+    here = request(f"{output}/builtin_corpus.txt", f"{output}/vocab.txt", output)
+    assert example_writer.write(here, 1)["train"]["records"]
+
+
+def test_one_writer_at_a_time(corpus_path, vocab_path, tmp_path):
+    wanted = request(corpus_path, vocab_path, tmp_path / "o")
+    with (
+        locks.held(str(tmp_path / "o")),
+        pytest.raises(InputError, match="o: another process is writing there"),
+    ):
+        example_writer.write(wanted, 1)
+    assert example_writer.write(wanted, 1)
+
+
+def test_damage_to_what_was_finished_is_mended(
+    corpus_path, vocab_path, tmp_path, small_shards, monkeypatch
+):
+    """Between two starts: tokenized text, summaries, shards."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    example_writer.write(request(corpus_path, vocab_path, whole), 1)
+
+    def stop(*_):
+        raise KeyError("stopped")
+
+    for pattern, spoil in (
+        (f"{examples.UNFINISHED}/*.ids", lambda data: data[:9] + bytes(4) + data[13:]),
+        (f"{examples.UNFINISHED}/0000[01].json", lambda data: data[:-9]),
+        (f"{examples.UNFINISHED}/train*.json", lambda data: data.replace(b'"records"', b'"no"')),
+        ("train-*", lambda data: data[:-5]),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(KeyError, match="stopped"):
+            patch.setattr(example_writer, "_manifest", stop)
+            example_writer.write(request(corpus_path, vocab_path, broken), 1)
+        paths = glob.glob(f"{broken}/{pattern}")
+        assert paths, pattern
+        for path in paths:
+            data = open(path, "rb").read()
+            assert spoil(data) != data
+            open(path, "wb").write(spoil(data))
+    example_writer.write(request(corpus_path, vocab_path, broken), 1)
+    assert digests(whole) == digests(broken)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"bytes"', '"byte5"', "lacks the field bytes"),
+        ('"file": "train', '"file": "../train', "names no file in its folder"),
+        ('"mlm_nsp"', '"mlm"x', "is not JSON"),
+        ('"mlm_nsp"', '"nothing"', "at settings.objective"),
+        ('"max_seq_length": 32', '"max_seq_length": "32"', "expected a whole number, got text"),
+    ],
+)
+def test_a_damaged_manifest_is_named(tfrecords, tmp_path, old, new, message):
+    text = open(f"{tfrecords}/manifest.json").read()
+    assert old in text
+    (tmp_path / "manifest.json").write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError, match=message):
+        example_writer.read_manifest(str(tmp_path))
+
+
+@pytest.mark.parametrize("end", ["", "\r\n"])
+def test_a_vocabulary_with_other_line_ends_is_the_same(corpus_path, vocab_path, tmp_path, end):
+    vocab = tmp_path / "v.txt"
+    tokens = open(vocab_path).read().split()
+    vocab.write_bytes((end or "\n").join(tokens).encode())
+    manifest = example_writer.write(request(corpus_path, str(vocab), tmp_path / "o"), 1)
+    assert manifest["vocabulary_sha256"] == files.sha256(f"{tmp_path}/o/vocab.txt")

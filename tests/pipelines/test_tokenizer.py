@@ -1,5 +1,6 @@
 """The tokenizer against the published rules."""
 
+import itertools
 import random
 import unicodedata
 
@@ -32,28 +33,40 @@ def _vocabulary_of(characters: list[str], lower_case: bool) -> list[str]:
 
 
 def _check(tokenizer: BertTokenizer, texts: list[str], lower_case: bool) -> None:
-    known = set(tokenizer.vocabulary)
-    found = tokenizer.tokenize(texts).to_list()
-    for text, ids in zip(texts, found, strict=True):
-        expected = reference_tokenizer.tokenize(text, known, lower_case)
-        assert [tokenizer.vocabulary[i] for i in ids] == expected, ascii(text)
+    ids = {token: index for index, token in enumerate(tokenizer.vocabulary)}
+    found = tokenizer.tokenize(texts)
+    expected = [
+        [ids[piece] for piece in reference_tokenizer.tokenize(text, ids, lower_case)]
+        for text in texts
+    ]
+    if (
+        list(itertools.chain.from_iterable(expected)) != found.flat_values.numpy().tolist()
+        or list(map(len, expected)) != found.row_lengths().numpy().tolist()
+    ):
+        pairs = zip(texts, found.to_list(), expected, strict=True)
+        wrong = [ascii(text) for text, ours, theirs in pairs if ours != theirs]
+        pytest.fail(f"{len(wrong)} differ: {wrong[:10]}")
+
+
+def _check_places(places, characters: list[str], lower_case: bool) -> None:
+    # All letters unknown: what differs is where words end.
+    tokenizer = BertTokenizer([*SPECIAL, "a", "b", "##b", "一"], lower_case=lower_case)
+    for place in places:
+        _check(tokenizer, [place.replace("{}", c) for c in characters], lower_case)
 
 
 @pytest.mark.parametrize("lower_case", [True, False])
+def test_every_code_point_splits_as_the_rules_say(lower_case):
+    """Those that mean something in every place; those that do not, in one."""
+    nothing = {c for c in ALL_CODE_POINTS if unicodedata.category(c) in ("Cn", "Co")}
+    _check_places(PLACES, [c for c in ALL_CODE_POINTS if c not in nothing], lower_case)
+    _check_places(PLACES[1:2], sorted(nothing), lower_case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lower_case", [True, False])
 def test_every_code_point_in_every_place_splits_as_the_rules_say(lower_case):
-    # All letters unknown: what differs is where words end.
-    tokenizer = BertTokenizer([*SPECIAL, "a", "b", "##b", "一"], lower_case=lower_case)
-    known = set(tokenizer.vocabulary)
-    for place in PLACES:
-        texts = [place.replace("{}", c) for c in ALL_CODE_POINTS]
-        found = tokenizer.tokenize(texts).to_list()
-        wrong = [
-            ascii(text)
-            for text, ids in zip(texts, found, strict=True)
-            if [tokenizer.vocabulary[i] for i in ids]
-            != reference_tokenizer.tokenize(text, known, lower_case)
-        ]
-        assert not wrong, (len(wrong), wrong[:10])
+    _check_places(PLACES, ALL_CODE_POINTS, lower_case)
 
 
 @pytest.mark.parametrize("lower_case", [True, False])
@@ -155,6 +168,27 @@ def test_offsets_of_random_texts_give_back_what_was_tokenized():
             again = reference_tokenizer.strip_marks(text.encode()[a:b].decode().lower())
             if piece != "[UNK]":
                 assert piece in reference_tokenizer.clean(again).replace("σ", piece), ascii(text)
+
+
+def test_any_bytes_are_tokens_with_places():
+    """Bytes as they come: what is not UTF-8 is dropped, and offsets stay within the text."""
+    rng = random.Random(3)
+    pieces = [
+        b"a", b"b", b" ", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xf4\x90\x80\x80", b"\xe0\x80\x80",
+        b"\xc0\xaf", b"\xff", b"\x80", b"\xf0\x9f\x98", "é".encode(), "中".encode(), b"\xcc\x81",
+    ]  # fmt: skip
+    texts = [b"".join(rng.choices(pieces, k=rng.randint(0, 9))) for _ in range(4000)]
+    tokenizer = BertTokenizer([*SPECIAL, "a", "b", "##a", "##b", "e", "##e", "中"], lower_case=True)
+    ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
+    assert ids.to_list() == tokenizer.tokenize(texts).to_list()
+    known = set(tokenizer.vocabulary)
+    for text, row, first, last in zip(
+        texts, ids.to_list(), starts.to_list(), ends.to_list(), strict=True
+    ):
+        expected = reference_tokenizer.tokenize(text.decode(errors="replace"), known, True)
+        assert [tokenizer.vocabulary[i] for i in row] == expected, text
+        assert all(0 <= a <= b <= len(text) for a, b in zip(first, last, strict=True)), text
+        assert first == sorted(first), text
 
 
 def test_bytes_that_are_not_utf8_are_dropped():

@@ -1,13 +1,12 @@
 """The vocabulary learner."""
 
 import collections
-import subprocess
-import sys
 
 import pytest
 
 from pipelines import corpus, tokenizer, vocabulary, word_counts
 from pipelines.errors import InputError
+from tests import commands
 
 
 def counts(texts, tmp_path, **changes):
@@ -83,21 +82,37 @@ def test_a_saved_vocabulary_loads_and_a_bad_one_is_named(tmp_path):
 def test_a_vocabulary_learned_otherwise_is_not_taken(tmp_path):
     (tmp_path / "text.txt").write_text("words of a corpus\n" * 10)
 
-    def run(*flags):
-        return subprocess.run(
-            [sys.executable, "-m", "pipelines.learn_vocabulary", f"--input={tmp_path}/text.txt",
-             f"--output={tmp_path}/vocab.txt", "--format=sentences", *flags],
-            capture_output=True, text=True,
-        )  # fmt: skip
-
-    first = run("--vocab_size=40")
-    assert first.returncode == 0, first.stderr
-    assert "nothing to do" in run("--vocab_size=40").stdout
-    other = run("--vocab_size=50")
-    assert other.returncode == 2
-    assert "vocab_size (40 there, 50 asked for)" in other.stderr
+    learn = (
+        "pipelines.learn_vocabulary", f"--input={tmp_path}/text.txt",
+        f"--output={tmp_path}/vocab.txt", "--format=sentences",
+    )  # fmt: skip
+    commands.done(*learn, "--vocab_size=40")
+    assert "nothing to do" in commands.done(*learn, "--vocab_size=40").stdout
+    assert "vocab_size (40 there, 50 asked for)" in commands.error(*learn, "--vocab_size=50")
     (tmp_path / "text.txt").write_text("other words of a corpus\n" * 10)
-    assert "was learned with other inputs: " in run("--vocab_size=40").stderr
+    assert "was learned with other inputs: " in commands.error(*learn, "--vocab_size=40")
+
+
+def test_a_vocabulary_that_was_not_learned_here_is_kept(tmp_path):
+    (tmp_path / "text.txt").write_text("words of a corpus\n" * 10)
+    path = tmp_path / "vocab.txt"
+    learn = (
+        "pipelines.learn_vocabulary", f"--input={tmp_path}/text.txt", f"--output={path}",
+        "--format=sentences", "--vocab_size=40",
+    )  # fmt: skip
+    path.write_text("mine\n")
+    assert "vocab.txt: is there, and was not learned here" in commands.error(*learn)
+    assert path.read_text() == "mine\n" and not (tmp_path / "vocab.txt.json").exists()
+    path.unlink()
+    commands.done(*learn)
+    learned = path.read_text()
+    path.write_text(learned + "mine\n")
+    assert "vocab.txt: was changed since it was learned" in commands.error(*learn)
+    path.unlink()  # a kill after the manifest, before the vocabulary
+    commands.done(*learn)
+    assert path.read_text() == learned
+    (tmp_path / "vocab.txt.json").write_text("[1]")
+    assert "vocab.txt.json: expected object, got array" in commands.error(*learn)
 
 
 def test_white_space_may_be_a_token_that_no_text_gives(tmp_path):

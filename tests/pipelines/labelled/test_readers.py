@@ -204,7 +204,9 @@ def test_squad(tmp_path):
     found = squad.read(write(tmp_path / "dev.json", json.dumps(content)))
     assert [example.answers for example in found] == [(Answer("Ann", 0),), (), None]
     del questions[1]["question"]
-    with pytest.raises(InputError, match="article 'T', paragraph 0: the field 'question'"):
+    with pytest.raises(
+        InputError, match=r"at data\[0\].paragraphs\[0\].qas\[1\]: lacks the field question"
+    ):
         squad.read(write(tmp_path / "dev.json", json.dumps(content)))
 
 
@@ -413,3 +415,129 @@ def test_splits_are_found_by_name(tmp_path):
         splits.find(str(tmp_path), source.splits, None)
     with pytest.raises(InputError, match="no such file or folder"):
         splits.find(f"{tmp_path}/none", source.splits, None)
+
+
+def test_fields_may_be_long(tmp_path):
+    long = "word " * 60_000
+    path = write(tmp_path / "a.csv", f'text,label\n"{long}",x\nb,y\n')
+    assert [row.values["text"] for row in tables.read_rows(path)] == [long, "b"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "jsonl"])
+def test_lines_may_end_as_on_old_macs(tmp_path, ending):
+    text = {
+        "csv": "text,label\ra,x\rb,y\r", "tsv": "text\tlabel\ra\tx\rb\ty\r",
+        "txt": "text\tlabel\ra\tx\rb\ty", "jsonl": '{"text": "a"}\r{"text": "b"}',
+    }[ending]  # fmt: skip
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(text.encode())
+    assert [row.values["text"] for row in tables.read_rows(str(path))] == ["a", "b"]
+    (tmp_path / "ner.conll").write_bytes(b"a X\rb Y\r\rc X\r")
+    found = columns.read(f"{tmp_path}/ner.conll")
+    assert [example.words for example in found] == [("a", "b"), ("c",)]
+
+
+def test_two_files_for_one_split_are_named(tmp_path):
+    source = make("classification").source
+    write(tmp_path / "train.csv", "text,label\n")
+    assert splits.find(str(tmp_path), source.splits) == {"train": f"{tmp_path}/train.csv"}
+    write(tmp_path / "train.csv.gz", "")  # the same, packed
+    assert splits.find(str(tmp_path), source.splits) == {"train": f"{tmp_path}/train.csv"}
+    for other in ("train.tsv", "train.tsv.gz", "train.jsonl"):
+        write(tmp_path / other, "")
+        with pytest.raises(InputError, match="could both be the train file; leave one there"):
+            splits.find(str(tmp_path), source.splits)
+        (tmp_path / other).unlink()
+    write(tmp_path / "dev.csv", "")
+    write(tmp_path / "validation.csv", "")
+    with pytest.raises(InputError, match="dev.csv and .*validation.csv could both be the dev file"):
+        splits.find(str(tmp_path), source.splits)
+
+
+@pytest.mark.parametrize("name", ["data [1]", "a\\b", "a*b", "a,b c"])
+def test_folders_may_have_any_name(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    for kind, file in (
+        ("classification", "train.csv"),
+        ("ner", "eng.train"),
+        ("squad1", "train-v1.1.json"),
+    ):
+        write(folder / file, "")
+        source = make(kind).source
+        assert splits.find(str(folder), source.splits) == {"train": f"{folder}/{file}"}
+
+
+SQUAD = {
+    "data": [
+        {
+            "title": "T",
+            "paragraphs": [
+                {
+                    "context": "Ann ran.",
+                    "qas": [
+                        {
+                            "id": "q",
+                            "question": "Who?",
+                            "answers": [{"text": "Ann", "answer_start": 0}],
+                        }
+                    ],
+                }
+            ],
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize("start", ["-1", '"3"', "3.0"])
+def test_starts_of_answers_may_be_written_in_other_ways(tmp_path, start):
+    text = json.dumps(SQUAD).replace('"answer_start": 0', f'"answer_start": {start}')
+    text = text.replace('"question"', '"is_impossible": 0, "question"')
+    (example,) = squad.read(write(tmp_path / "dev.json", text))
+    assert example.answers == (Answer("Ann", -1 if start == "-1" else 3),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"answer_start": 0', '"answer_start": Infinity', "answer_start is 'inf', not a whole"),
+        ('"answer_start": 0', '"answer_start": NaN', "answer_start is 'nan', not a whole number"),
+        (
+            '"answer_start": 0',
+            '"answer_start": null',
+            r"answers\[0\].answer_start: expected a whole",
+        ),
+        ('"answer_start": 0', '"answer_start": "zero"', "answer_start is 'zero', not a whole"),
+        ('"answer_start": 0', '"answer_start": 0.5', "answer_start is '0.5', not a whole number"),
+        ('"answer_start": 0', '"answer_start": 1e400', "answer_start is 'inf', not a whole"),
+        ('"answer_start": 0', '"answer_start": ' + "9" * 5000, "too many digits"),
+        ('"Ann ran."', "7", r"at data\[0\].paragraphs\[0\].context: expected text, got a whole"),
+        ('"Who?"', "null", "question: expected text, got null"),
+        ('"Ann",', "{},", "text: expected text, got object"),
+        ('[{"id"', '{"x": {"id"', "is not JSON"),
+        ('"answers": [', '"answers": {"a": [', "is not JSON"),
+        ('"q"', "[]", r"qas\[0\].id: expected"),
+        ('{"title"', '[{}], {"title"', r"at data\[0\]: expected object, got array"),
+    ],
+)
+def test_squad_of_another_shape_is_one_line(tmp_path, old, new, message):
+    text = json.dumps(SQUAD)
+    assert old in text
+    path = write(tmp_path / "dev.json", text.replace(old, new, 1))
+    with pytest.raises(InputError, match=message) as caught:
+        squad.read(path)
+    assert len(str(caught.value)) < 300 and "\n" not in str(caught.value)
+
+
+def test_labels_that_json_has_no_number_for_are_named(tmp_path):
+    for value in ("NaN", "-Infinity", "1e999"):
+        path = write(tmp_path / "a.jsonl", f'{{"text": "a", "label": {value}}}\n')
+        with pytest.raises(InputError, match=r"a\.jsonl: line 1: label is (nan|-?inf), not a text"):
+            user_files.read_texts(path, Columns({}), pair=None, labelled=True)
+    # Where nobody asks for it, a missing value is let be.
+    path = write(tmp_path / "a.jsonl", '{"text": "a", "label": "x", "score": NaN}\n')
+    (example,) = user_files.read_texts(path, Columns({}), pair=None, labelled=True)
+    assert (example.text_a, example.label) == ("a", "x")
+    write(tmp_path / "a.jsonl", '{"text": "a", "label": "x"}\n' + "[" * 100_000)
+    with pytest.raises(InputError, match=r"line 2: is not JSON that can be read \(nested too"):
+        tables.read_rows(path)

@@ -1,0 +1,106 @@
+"""Commands in processes of their own that start at once.
+
+Each is forked from a server that has imported TensorFlow and this package, as the workers of the
+example writer are; only flags and the command itself are imported anew.
+"""
+
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tests.preloaded"])
+
+
+class Running:
+    """A command that runs.
+
+    Args:
+      module: of the command.
+      *flags: its flags.
+      cwd: the folder to run in.
+      env: variables of the environment besides.
+    """
+
+    def __init__(self, module, *flags, cwd=None, env=None):
+        self.args = [module, *map(str, flags)]
+        self._files = [tempfile.NamedTemporaryFile() for _ in range(2)]
+        names = [file.name for file in self._files]
+        environment = {**os.environ, **(env or {})}
+        self._process = _CONTEXT.Process(
+            target=_command, args=(self.args, cwd or os.getcwd(), environment, *names)
+        )
+        self._process.start()
+
+    def poll(self):
+        """The exit status, None while it runs."""
+        code = self._process.exitcode
+        return code
+
+    def send_signal(self, number):
+        """Sends a signal."""
+        os.kill(self._process.pid, number)
+
+    def kill(self):
+        """Kills it."""
+        self.send_signal(signal.SIGKILL)
+
+    def kill_when(self, condition):
+        """Kills it when a condition holds; says whether that came before its end."""
+        while self.poll() is None:
+            if condition():
+                self.kill()
+                self.wait()
+                return True
+            time.sleep(0.002)
+        return False
+
+    def wait(self, timeout=1200):
+        """The exit status, stdout and stderr, when it has ended."""
+        self._process.join(timeout)
+        assert self.poll() is not None, f"{self.args} did not end"
+        out, err = (open(file.name, errors="replace").read() for file in self._files)
+        return subprocess.CompletedProcess(self.args, self.poll(), out, err)
+
+
+def run(module, *flags, **where):
+    """Runs a command to its end; arguments as for `Running`."""
+    return Running(module, *flags, **where).wait()
+
+
+def done(module, *flags, **where):
+    """Runs a command that must end well."""
+    process = run(module, *flags, **where)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process
+
+
+def error(module, *flags, **where):
+    """Runs a command that must refuse its input in one line, and returns that."""
+    return error_of(run(module, *flags, **where))
+
+
+def error_of(process):
+    """The one line of a command that refused its input."""
+    assert process.returncode == 2, process.stderr[-3000:]
+    assert "Traceback" not in process.stderr, process.stderr[-3000:]
+    return process.stderr.strip().splitlines()[-1]
+
+
+def _command(args, cwd, environment, out, err):
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for name, descriptor in ((out, 1), (err, 2)):
+        file = os.open(name, os.O_WRONLY)
+        os.dup2(file, descriptor)
+        os.close(file)
+    sys.argv = list(args)
+    runpy.run_module(args[0], run_name="__main__", alter_sys=True)

@@ -1,0 +1,8 @@
+"""What `tests.commands` imports once for all commands: no module that defines flags."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pipelines.builtin_corpus
+import pipelines.word_counts  # noqa: F401
