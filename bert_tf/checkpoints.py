@@ -1,5 +1,6 @@
 """Checkpoints that appear when whole, and are checked before they are used."""
 
+import os
 import re
 from typing import Any
 
@@ -7,12 +8,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from pipelines import files, json_files
+from pipelines import checksums, files
 from pipelines.errors import InputError
 
 _NAME = "checkpoint-{step:08d}"
 _PATTERN = re.compile(r"checkpoint-(\d{8,})$")
-_CHECKSUMS = "checksums.json"
 _DATA = "state"
 # Names of variables that belong to the model, not to the optimizer, begin with it.
 MODEL_PREFIX = "model/"
@@ -53,7 +53,7 @@ class Checkpoints:
         """The steps of which there is a checkpoint, ascending."""
         if not files.gfile.exists(self.folder):
             return []
-        names = (name.rstrip("/") for name in files.gfile.listdir(self.folder))
+        names = files.names_in(self.folder)
         return sorted(int(match.group(1)) for name in names if (match := _PATTERN.match(name)))
 
     def path(self, step: int) -> str:
@@ -126,15 +126,13 @@ def is_checkpoint(path: str) -> bool:
 def find_damage(path: str) -> str | None:
     """Says what is wrong with a checkpoint folder; None if it is whole."""
     try:
-        place = f"{path}/{_CHECKSUMS}"
-        sums = json_files.read(place, dict[str, str])
-        paths = {name: files.inside(path, name, place) for name in sums}
+        sums = checksums.read(path)
     except InputError:
-        return f"{path}: is damaged: {_CHECKSUMS} is missing or unreadable"
+        return f"{path}: is damaged: {checksums.CHECKSUMS} is missing or unreadable"
     if f"{_DATA}.index" not in sums:
-        return f"{path}: is damaged: {_CHECKSUMS} names no {_DATA}.index"
+        return f"{path}: is damaged: {checksums.CHECKSUMS} names no {_DATA}.index"
     for name, expected in sums.items():
-        file = paths[name]
+        file = f"{path}/{name}"
         if not files.gfile.exists(file):
             return f"{path}: is damaged: {name} is missing"
         if files.sha256(file) != expected:
@@ -177,8 +175,8 @@ def _write(checkpoint: tf.train.Checkpoint, path: str) -> None:
     try:
         files.gfile.makedirs(partial)
         checkpoint.write(f"{partial}/{_DATA}")
-        sums = {name: files.sha256(f"{partial}/{name}") for name in _file_names(partial)}
-        json_files.write(f"{partial}/{_CHECKSUMS}", sums)
+        names = files.matching(partial, f"{_DATA}.*")
+        checksums.write(partial, map(os.path.basename, names))
         files.remove_tree(path)
         files.gfile.rename(partial, path)
     except (tf.errors.OpError, OSError) as error:
@@ -197,7 +195,3 @@ def _read(checkpoint: tf.train.Checkpoint, path: str, what: str) -> Any:
             f"{path}: is of another {what} ({str(error).splitlines()[0]}). Name another output "
             "folder, or remove this one."
         ) from error
-
-
-def _file_names(folder: str) -> list[str]:
-    return sorted(name for name in files.gfile.listdir(folder) if name.startswith(f"{_DATA}."))

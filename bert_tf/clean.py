@@ -9,7 +9,7 @@ python -m bert_tf.clean --tfrecords=tfrecords/pretraining --output=savedmodels/p
 import pipelines.quiet_start  # noqa: F401  isort: skip
 
 from bert_tf import run_folder
-from pipelines import cleaning, commands
+from pipelines import commands, example_writer
 from pipelines.labelled import features
 
 _TFRECORDS = commands.define_path("tfrecords", "tfrecords/pretraining", "Folder of examples.")
@@ -19,7 +19,7 @@ _OUTPUT = commands.define_path("output", "savedmodels/pretrained", "Folder of a 
 
 def main() -> None:
     """Removes what the flags name."""
-    cleaning.remove_examples(_TFRECORDS.value)
+    example_writer.remove(_TFRECORDS.value)
     features.remove_caches(_CACHE.value)
     run_folder.remove_pretraining(_OUTPUT.value)
 

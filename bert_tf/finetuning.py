@@ -102,7 +102,7 @@ def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
 def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> BertConfig:
     config = bundle.config
     for item in data:
-        config.check_segments(item.segments, item.task.name)
+        config.check_segments(item.task.segments, item.task.name)
         if item.task.max_length > config.max_position_embeddings:
             raise InputError(
                 f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "

@@ -100,11 +100,9 @@ def predict_file(
 def _check_output(output: str, request: Request) -> None:
     """Raises InputError where a folder holds something else than predictions."""
     path = f"{output}/{_MANIFEST}"
-    marked = files.gfile.exists(path) and (
-        json_files.read(path, dict[str, Any]).get("made_by") == _MADE_BY
-    )
-    if marked:
-        json_files.read(path, _Manifest)
+    found = json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
+    if found.get("made_by") == _MADE_BY:
+        json_files.check(found, _Manifest, path)
         return
     outputs.check_folder(output, "predictions", (), _UNMARKED, [request.path])
 

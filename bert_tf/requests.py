@@ -28,9 +28,7 @@ def as_array(name: str, value: Any) -> np.ndarray:
         raise InputError(f"{name}: is one text; give a batch, a list of texts.")
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size:
         return _int32(name, value)
-    if _depth(value) > _DEEPEST:
-        raise InputError(f"{name}: is nested too deeply.")
-    flat = _flatten(value)
+    flat = _flatten(name, value)
     if not flat:
         return np.asarray(value if isinstance(value, np.ndarray) else np.array(value, object))
     if all(isinstance(item, str | bytes) for item in flat):
@@ -51,20 +49,14 @@ def _int32(name: str, array: np.ndarray) -> np.ndarray:
     return array.astype(np.int32)
 
 
-def _depth(value: Any) -> int:
-    """How deep lists are nested; no more than one deeper than any input is."""
-    depth, level = 0, [value]
-    while depth <= _DEEPEST and (lists := [v for v in level if isinstance(v, list | tuple)]):
-        depth, level = depth + 1, [item for part in lists for item in part]
-    return depth
-
-
-def _flatten(value: Any) -> list[Any]:
+def _flatten(name: str, value: Any, depth: int = 0) -> list[Any]:
     if isinstance(value, np.ndarray):
         return value.ravel().tolist()
-    if isinstance(value, list | tuple):
-        return [item for part in value for item in _flatten(part)]
-    return [value]
+    if not isinstance(value, list | tuple):
+        return [value]
+    if depth == _DEEPEST:
+        raise InputError(f"{name}: is nested too deeply.")
+    return [item for part in value for item in _flatten(name, part, depth + 1)]
 
 
 def _nested(name: str, value: Any) -> np.ndarray:

@@ -50,18 +50,9 @@ class TaskData:
     notes: dict[str, int]  # what was cut, skipped and so on, by what it was
 
     @property
-    def segments(self) -> int:
-        """Segments that the sequences have."""
-        return 1 + max(int(types.max(initial=0)) for types in self._values("input_type_ids"))
-
-    @property
     def longest(self) -> int:
         """Tokens of the longest sequence of the training data."""
         return int(self.train.features["input_word_ids"].lengths.max(initial=0))
-
-    def _values(self, name: str) -> list[np.ndarray]:
-        parts = (self.train, *self.dev, *self.test)
-        return [part.features[name].values for part in parts]
 
 
 def load(

@@ -31,21 +31,34 @@ def _files_of(folder: str, name: str) -> list[str]:
     ]
 
 
+def read(folder: str) -> dict[str, str]:
+    """The checksums of a folder, by the names of files in it.
+
+    Raises:
+      InputError: there are none, or they are damaged, or lead out of the folder.
+    """
+    path = f"{folder}/{CHECKSUMS}"
+    found = json_files.read(path, dict[str, str])
+    for name in found:
+        files.inside(folder, name, path)
+    return found
+
+
 def check(folder: str) -> None:
     """Checks a folder against its checksums, if it has some: older ones, and others', have none.
 
     Raises:
       InputError: a file is missing, or is not as it was written.
     """
-    path = f"{folder}/{CHECKSUMS}"
-    if not files.gfile.exists(path):
+    if not files.gfile.exists(f"{folder}/{CHECKSUMS}"):
         return
-    for name, expected in json_files.read(path, dict[str, str]).items():
-        place = files.inside(folder, name, path)
+    for name, expected in read(folder).items():
+        place = f"{folder}/{name}"
         if not files.gfile.exists(place) or files.sha256(place) != expected:
             raise InputError(
                 f"{place}: is not as it was written: damaged, or changed since. Copy it again; if "
-                f"the change is yours, remove {path}, and nothing is checked any more."
+                f"the change is yours, remove {folder}/{CHECKSUMS}, and nothing is checked any "
+                "more."
             )
 
 

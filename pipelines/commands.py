@@ -9,7 +9,7 @@ from typing import TypeVar
 import tensorflow as tf
 from absl import app, flags, logging
 
-from pipelines import files, stopping
+from pipelines import files, json_files, stopping
 from pipelines.errors import InputError
 
 # The exit status of bad input; that of a stop is `stopping.Stopped.status`.
@@ -59,10 +59,7 @@ def _end(message: str, status: int = BAD_INPUT) -> None:
 def _reason(error: OSError | tf.errors.OpError) -> str:
     """What a file system or TensorFlow could not do, in one line."""
     if files.is_disk_full(error):
-        return (
-            "no space left on the device. What was finished is kept: free some space and run the "
-            "same command again."
-        )
+        return files.DISK_FULL
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}; check the path and its permissions."
     if isinstance(error, OSError):
@@ -104,11 +101,8 @@ def _check(flag: flags.Flag) -> None:
     """Raises InputError where the value of a flag is no text, or no number to compute with."""
     value = flag.value
     for text in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(text, str) and not text.isascii():
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise InputError(f"--{flag.name}={text!r}: it is not UTF-8.") from error
+        if isinstance(text, str) and json_files.has_halves(text):
+            raise InputError(f"--{flag.name}={text!r}: it is not UTF-8.")
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"--{flag.name}={value}: it must be a finite number.")
     if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:

@@ -80,8 +80,9 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     for path in files.expand_globs(patterns):
         size = files.gfile.stat(path).length
         if size:
-            _check_line_ends(path)
-            kind = detect_format(path) if file_format == "auto" else file_format
+            head = _head(path)
+            _check_line_ends(path, head)
+            kind = _format_of(head) if file_format == "auto" else file_format
             found.append(CorpusFile(path, kind, size))
     if not found:
         raise InputError(f"{patterns}: the corpus is empty; every file has 0 bytes.")
@@ -98,9 +99,8 @@ def _head(path: str) -> bytes:
         return file.read(_SAMPLE_BYTES)
 
 
-def _check_line_ends(path: str) -> None:
+def _check_line_ends(path: str, head: bytes) -> None:
     """Raises InputError where lines end as they did on old Macs; splits are cut at newlines."""
-    head = _head(path)
     if b"\r" in head and b"\n" not in head:
         raise InputError(
             f"{path}: its lines end with a carriage return alone; make them newlines: "
@@ -110,7 +110,10 @@ def _check_line_ends(path: str) -> None:
 
 def detect_format(path: str) -> str:
     """Tells the format of a file from its first 256 KiB."""
-    head = _head(path)
+    return _format_of(_head(path))
+
+
+def _format_of(head: bytes) -> str:
     lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
     if len(head) == _SAMPLE_BYTES and len(lines) > 1:
         lines.pop()

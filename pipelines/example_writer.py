@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import glob
 import platform
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -13,6 +14,7 @@ from absl import logging
 from tqdm import tqdm
 
 from pipelines import (
+    cleaning,
     corpus,
     examples,
     files,
@@ -29,8 +31,8 @@ from pipelines.tokenizer import BertTokenizer
 
 MANIFEST = "manifest.json"
 VOCABULARY = "vocab.txt"
-# What other steps put into the same folder (see the Makefile).
-_NEIGHBOURS = ("builtin_corpus.txt*", "learned_vocab.txt*")
+# What other steps put into the same folder (see the Makefile), each with a manifest beside it.
+_NEIGHBOURS = ("builtin_corpus.txt", "learned_vocab.txt")
 _BEGUN = f"{examples.UNFINISHED}/identity.json"
 _SUMMED = (
     "characters",
@@ -129,7 +131,8 @@ def write(request: Request, worker_count: int | None = None) -> dict[str, Any]:
     identity = _identity(request, corpus_files, tokens)
     paths = [request.vocab, *(file.path for file in corpus_files)]
     inputs = [*paths, *(f"{path}.json" for path in paths)]  # with what says how they were made
-    outputs.check_folder(request.output, "examples", (MANIFEST, _BEGUN), _NEIGHBOURS, inputs)
+    known = [f"{name}*" for name in _NEIGHBOURS]
+    outputs.check_folder(request.output, "examples", (MANIFEST, _BEGUN), known, inputs)
     with locks.held(request.output):
         return _write(request, corpus_files, tokens, identity, worker_count)
 
@@ -175,6 +178,38 @@ def read_manifest(folder: str) -> Manifest:
     for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
         files.inside(folder, shard["file"], path)
     return found
+
+
+def remove(folder: str) -> None:
+    """Removes the examples of a folder, and the corpus and vocabulary that were made there.
+
+    Raises:
+      InputError: another process writes there.
+    """
+    if not files.gfile.isdir(folder):
+        cleaning.nothing_to_do(folder, MANIFEST)
+        return
+    with locks.held(folder):
+        _remove(folder)
+
+
+def _remove(folder: str) -> None:
+    marked = [name for name in _NEIGHBOURS if files.gfile.exists(f"{folder}/{name}.json")]
+    patterns = [name for stem in marked for name in (stem, f"{stem}.json")]
+    if files.gfile.exists(f"{folder}/{MANIFEST}"):
+        found = read_manifest(folder)
+        patterns += [MANIFEST]
+        if "text" in found:  # else the files are another program's, and were adopted
+            shards = (*found["train"]["shards"], *found["held_out"]["shards"])
+            patterns += [glob.escape(shard["file"]) for shard in shards]
+            patterns += [VOCABULARY, examples.UNFINISHED]
+    elif files.gfile.exists(f"{folder}/{_BEGUN}"):
+        patterns += ["train-*.tfrecord", "held_out-*.tfrecord", examples.UNFINISHED]
+        patterns += [VOCABULARY]
+    if not patterns:
+        cleaning.nothing_to_do(folder, MANIFEST)
+        return
+    cleaning.remove(folder, [*patterns, *files.LEFT_BEHIND])
 
 
 def _identity(

@@ -265,12 +265,8 @@ def write_shard(
 
 def finished_summary(output: str, shard: Shard) -> ShardSummary | None:
     """The summary of a shard that is written; None if it is not, or not whole."""
-    path = shard_summary_path(output, shard)
-    if not files.gfile.exists(path):
-        return None
-    try:
-        summary = json_files.read(path, ShardSummary)
-    except InputError:  # damaged: the shard is written again
+    summary = json_files.read_whole(shard_summary_path(output, shard), ShardSummary)
+    if summary is None:
         return None
     written = f"{output}/{shard.file}"
     whole = files.gfile.exists(written) and files.gfile.stat(written).length == summary["bytes"]

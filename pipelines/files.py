@@ -20,6 +20,10 @@ gfile = tf.io.gfile
 _BLOCK = 1 << 22
 _PARTIAL = ".partial"
 GZIP = ".gz"
+DISK_FULL = (
+    "no space left on the device. What was finished is kept: free some space and run the same "
+    "command again."
+)
 # What a killed command leaves behind, by name.
 LEFT_BEHIND = ("*.partial", f"*.partial-{'[0-9a-f]' * 8}")
 _WORD = re.compile(r"""(?:[^\s,"'=]*=)?(?:"[^"]*"|'[^']*')(?=[\s,]|$)|[^\s,]+""")
@@ -83,6 +87,11 @@ def named_folders(names: Sequence[str]) -> list[str]:
     return [name.rstrip("/") for name in ([whole] if gfile.isdir(whole) else names)]
 
 
+def names_in(folder: str) -> list[str]:
+    """The sorted names of what is in a folder; folders without the slash that buckets give them."""
+    return sorted(name.rstrip("/") for name in gfile.listdir(folder))
+
+
 def matching(folder: str, pattern: str) -> list[str]:
     """The sorted paths of what is in a folder under names that a pattern matches.
 
@@ -90,8 +99,7 @@ def matching(folder: str, pattern: str) -> list[str]:
     """
     if not gfile.isdir(folder):
         return []
-    names = (name.rstrip("/") for name in gfile.listdir(folder))
-    return sorted(f"{folder}/{name}" for name in names if fnmatch.fnmatchcase(name, pattern))
+    return [f"{folder}/{name}" for name in names_in(folder) if fnmatch.fnmatchcase(name, pattern)]
 
 
 def inside(folder: str, name: object, place: str) -> str:
@@ -248,10 +256,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 def disk_full_error(path: str) -> InputError:
     """The error to show when the disk is full while `path` is written."""
-    return InputError(
-        f"{path}: no space left on the device. What was finished is kept: "
-        "free some space and run the same command again."
-    )
+    return InputError(f"{path}: {DISK_FULL}")
 
 
 def write_text(path: str, text: str) -> None:

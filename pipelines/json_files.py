@@ -18,7 +18,7 @@ from pipelines.errors import InputError
 KindT = TypeVar("KindT")
 # JSON can spell half of a surrogate pair, which is no text.
 _HALF = re.compile("[\ud800-\udfff]")
-_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _QUOTED = re.compile("`([^`]*)`")
 # What msgspec calls what JSON has.
 _NAMES = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
@@ -40,8 +40,8 @@ def parse(text: str, place: str, finite: bool = True) -> Any:
     """
     try:
         value = (_FINITE if finite else _ANY_NUMBER).decode(text.removeprefix("\ufeff"))
-        halves = _ESCAPED_HALF.search(text) or _HALF.search(text)
-        return _mended(value) if halves else value
+        escaped = _ESCAPE.search(text) if "\\u" in text else None  # which is fast to tell
+        return _mended(value) if escaped or has_halves(text) else value
     except json.JSONDecodeError as error:
         where = f"{place}: line {error.lineno}" if "\n" in text.strip() else place
         raise InputError(f"{where}: is not JSON ({error.msg}).") from error
@@ -50,6 +50,15 @@ def parse(text: str, place: str, finite: bool = True) -> Any:
     except ValueError as error:  # a constant or a number, from below, or of thousands of digits
         what = str(error) if isinstance(error, _NumberError) else "a number of too many digits"
         raise InputError(f"{place}: is not JSON ({what}).") from error
+
+
+def has_halves(text: str) -> bool:
+    """Whether a text has halves of surrogate pairs, so that UTF-8 cannot write it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 class _NumberError(ValueError):
@@ -136,6 +145,14 @@ def read(path: str, kind: type[KindT] = Any, finite: bool = True) -> KindT:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not JSON (byte {error.start} is not UTF-8).") from error
     return check(parse(text, path, finite), kind, path)
+
+
+def read_whole(path: str, kind: type[KindT]) -> KindT | None:
+    """Reads a JSON file as `read` does; None where it is missing or damaged."""
+    try:
+        return read(path, kind)
+    except InputError:
+        return None
 
 
 def as_json(value: Any) -> Any:

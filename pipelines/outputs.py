@@ -34,12 +34,12 @@ def check_folder(
     if not files.gfile.isdir(folder) or any(files.gfile.exists(f"{folder}/{m}") for m in marks):
         return
     read = {os.path.basename(path) for path in inputs if _folder_of(path) == _real(folder)}
-    strangers = sorted(
+    strangers = [
         name
-        for name in (name.rstrip("/") for name in files.gfile.listdir(folder))
+        for name in files.names_in(folder)
         if name not in read
         and not any(fnmatch.fnmatchcase(name, pattern) for pattern in (*_NOTHING, *known))
-    )
+    ]
     if strangers:
         more = f" and {len(strangers) - _SHOWN} more" if len(strangers) > _SHOWN else ""
         raise InputError(

@@ -126,15 +126,15 @@ def tokenize_split(
 
 
 def _finished(folder: str, path: str) -> SplitSummary | None:
-    """The summary of a split that is finished and whole."""
-    if not files.gfile.exists(path):
+    """The summary of a split that is finished and whole; others are tokenized again."""
+    summary = json_files.read_whole(path, SplitSummary)
+    if summary is None:
         return None
     try:
-        summary = json_files.read(path, SplitSummary)
         for name, expected in summary.get("checksums", {}).items():
             if files.sha256(files.inside(folder, name, path)) != expected:
                 return None
-    except InputError:  # tokenized again
+    except InputError:
         return None
     return summary
 

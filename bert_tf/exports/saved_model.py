@@ -11,7 +11,7 @@ from bert_tf.exports.module import Exported
 from bert_tf.exports.sources import Source
 from bert_tf.signatures import Method
 from bert_tf.weights import own
-from pipelines import checksums, files, json_files, locks, outputs
+from pipelines import checksums, files, json_files, locks, outputs, vocabulary
 from pipelines.errors import InputError
 
 # Its op set is what the tests hold exports against.
@@ -78,8 +78,7 @@ def versions(folder: str) -> list[int]:
     """The numbers of the versions in a folder, ascending."""
     if not files.gfile.isdir(folder):
         return []
-    names = [name.rstrip("/") for name in files.gfile.listdir(folder)]
-    return sorted(int(name) for name in names if name.isdecimal())
+    return sorted(int(name) for name in files.names_in(folder) if name.isdecimal())
 
 
 def write(
@@ -124,7 +123,7 @@ def _write_extras(sources: Sequence[Source], module: Exported, path: str, dtype:
         name = "vocab.txt" if not vocabularies else f"vocab-{len(vocabularies) + 1}.txt"
         if tokens not in vocabularies:
             vocabularies[tokens] = name
-            files.write_text(f"{path}/{EXTRA}/{name}", "".join(f"{t}\n" for t in tokens))
+            vocabulary.save(tokens, f"{path}/{EXTRA}/{name}")
     names = [vocabularies[source.bundle.vocabulary] for source in sources]
     manifest = _manifest(sources, names, module, dtype)
     json_files.write(f"{path}/{MANIFEST}", manifest)

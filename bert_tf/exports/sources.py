@@ -136,7 +136,7 @@ def find(entries: Sequence[str]) -> list[Source]:
 def _all_there() -> list[str]:
     found = []
     if files.gfile.isdir(_FINETUNED):
-        names = sorted(name.rstrip("/") for name in files.gfile.listdir(_FINETUNED))
+        names = files.names_in(_FINETUNED)
         found = [n for n in names if files.gfile.exists(f"{_FINETUNED}/{n}/{weights.own.CONFIG}")]
     if files.gfile.exists(f"{_PRETRAINED}/{weights.own.CONFIG}"):
         found.append("pretrained")

@@ -128,7 +128,7 @@ def remove_caches(folder: str) -> None:
         for task in files.matching(folder, "*")
         for cache in files.matching(task, "?" * _DIGITS)
         for path in files.matching(cache, f"*{_MANIFEST}")
-        if _is_ours(path)
+        if json_files.read_whole(path, _Described)
     ]
     if not manifests:
         cleaning.nothing_to_do(folder, "cache")
@@ -143,23 +143,16 @@ def remove_caches(folder: str) -> None:
             files.remove_tree(place)
 
 
-def _is_ours(path: str) -> bool:
-    try:
-        json_files.read(path, _Described)
-    except InputError:
-        return False
-    return True
-
-
 def _whole(record: str, described: str, identity: dict[str, Any]) -> Features | None:
     """The features of a cache; None if it is damaged, or of other features by a chance of 2^-64."""
+    found = json_files.read_whole(described, _Described)
+    if found is None or manifest.difference(found, identity) is not None:
+        return None
+    if not files.gfile.exists(record) or files.gfile.stat(record).length != found["bytes"]:
+        return None
     try:
-        found = json_files.read(described, _Described)
-        whole = files.gfile.exists(record) and files.gfile.stat(record).length == found["bytes"]
-        if not whole or manifest.difference(found, identity) is not None:
-            return None
         features = _read(record, found)
-    except (InputError, tf.errors.DataLossError, tf.errors.InvalidArgumentError):
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
         return None
     return features if len(features) == found["records"] else None
 

@@ -58,7 +58,7 @@ def _parameters(config: BertConfig, heads: bool) -> int:
 def test_parameters_are_those_of_the_shapes(name):
     config = BertConfig.named(name, vocab_size=997)
     model = PretrainingModel(config)
-    assert model.encoder.count_params() == _parameters(config, heads=False)
+    assert model.encoder.count_params() == _parameters(config, heads=False) == config.parameters
     assert model.count_params() == _parameters(config, heads=True)
 
 
