@@ -13,6 +13,7 @@ from pipelines import (
     corpus,
     encoding,
     files,
+    hashing,
     json_files,
     masking,
     memory,
@@ -202,7 +203,7 @@ def _held_out_keys(keys: np.ndarray, settings: ExampleSettings) -> np.ndarray:
 
 
 def _bounds(index: int, count: int) -> tuple[int, int]:
-    size = token_store.HASH_RANGE
+    size = hashing.HASH_RANGE
     return index * size // count, (index + 1) * size // count
 
 

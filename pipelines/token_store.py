@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
-from pipelines import corpus, files, json_files, tokenizer
+from pipelines import corpus, files, hashing, json_files, tokenizer
 from pipelines.errors import InputError
 
 _CHUNK_CHARACTERS = 8_000_000
@@ -24,7 +24,6 @@ _BATCH_CHARACTERS = 1_000_000
 _ROW = np.dtype(
     [("hash", np.uint64), ("key", np.uint64), ("sentences", np.uint32), ("tokens", np.uint32)]
 )
-HASH_RANGE = 1 << 64
 
 
 class TokenizedSection(NamedTuple):
@@ -47,12 +46,6 @@ class SplitSummary(TypedDict):
     unknown_tokens: int
     one_sentence_documents: int
     checksums: NotRequired[dict[str, str]]
-
-
-def stable_hash(*parts: object) -> int:
-    """A 64-bit hash that is the same on every machine and in every process."""
-    data = repr(parts).encode()
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
 def id_dtype(vocab_size: int) -> np.dtype:
@@ -103,8 +96,8 @@ def tokenize_split(
     for section, ids, lengths in _tokenized(corpus.read_sections(split, options), tokens):
         if not len(lengths):
             continue
-        key = stable_hash("document", seed, *section.document)
-        order = stable_hash("section", seed, *section.document, summary["sentences"])
+        key = hashing.stable_hash("document", seed, *section.document)
+        order = hashing.stable_hash("section", seed, *section.document, summary["sentences"])
         sections.append(TokenizedSection(order, key, ids, lengths))
         summary["documents"] += key != last_key
         summary["one_sentence_documents"] += key != last_key and len(lengths) == 1
@@ -220,7 +213,7 @@ class TokenStore:
 
         Args:
           low: first hash.
-          high: end of the hashes, exclusive, HASH_RANGE at the most.
+          high: end of the hashes, exclusive, `hashing.HASH_RANGE` at the most.
           keys: uint64, document keys.
           inside: take only the documents of `keys`, or only the others.
         """
@@ -229,7 +222,7 @@ class TokenStore:
             index = _read_index(base)
             first = int(np.searchsorted(index["hash"], np.uint64(low)))
             end = len(index)
-            if high < HASH_RANGE:
+            if high < hashing.HASH_RANGE:
                 end = int(np.searchsorted(index["hash"], np.uint64(high)))
             wanted = np.isin(index["key"][first:end], keys) == inside
             if wanted.any():

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 from tqdm import tqdm
 
-from pipelines import corpus, normalizer, token_store, vocabulary
+from pipelines import corpus, hashing, normalizer, vocabulary
 
 _SPLIT_BYTES = 1 << 24
 _BATCH_CHARACTERS = 2_000_000
@@ -48,8 +48,8 @@ def count_words(
     splits = corpus.plan_splits(corpus_files, _SPLIT_BYTES)
     for split in tqdm(splits, desc="count words", unit="split"):
         for number, section in enumerate(corpus.read_sections(split, options)):
-            order = token_store.stable_hash("sample", seed, *section.document, number)
-            if order >= share * token_store.HASH_RANGE:
+            order = hashing.stable_hash("sample", seed, *section.document, number)
+            if order >= share * hashing.HASH_RANGE:
                 continue
             batch.extend(section.sentences)
             size += sum(map(len, section.sentences))
