@@ -94,54 +94,54 @@ peers:
 
 corpus: setup ## Write the built-in corpus (unless CORPUS names one)
 	@if [ -z "$$CORPUS" ]; then \
-		$(RUN) -m pipelines.make_corpus --output="$(TEXT)"; fi
+		$(RUN) -m bert_tf make-corpus --output="$(TEXT)"; fi
 
 vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one)
 	@if [ -z "$$VOCAB" ]; then \
-		$(RUN) -m pipelines.learn_vocabulary --input="$(TEXT)" --output="$(VOCAB_FILE)" \
+		$(RUN) -m bert_tf learn-vocabulary --input="$(TEXT)" --output="$(VOCAB_FILE)" \
 			--seed="$$SEED" $$([ -n "$$CORPUS" ] || echo --flagfile=recipes/vocabulary.flags) \
 			$(call flag,--more_flags,VOCAB_FLAGS); fi
 
 examples: vocab ## Write masked sentence pairs as TFRecords
-	@$(RUN) -m pipelines.write_examples --input="$(TEXT)" --vocab="$(VOCAB_FILE)" \
+	@$(RUN) -m bert_tf write-examples --input="$(TEXT)" --vocab="$(VOCAB_FILE)" \
 		--output="$$TFRECORDS" --flagfile=recipes/examples.flags \
 		--held_out_fraction="$$HELD_OUT" --seed="$$SEED" $(call flag,--more_flags,EXAMPLE_FLAGS)
 
 pretrain: examples ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report
-	@$(RUN) -m bert_tf.pretrain --flagfile="$$RECIPE" --tfrecords="$$TFRECORDS" \
+	@$(RUN) -m bert_tf pretrain --flagfile="$$RECIPE" --tfrecords="$$TFRECORDS" \
 		--output="$(PRETRAINED)" --seed="$$SEED" $(call flag,--model,MODEL) \
 		$(call flag,--steps,STEPS) $(call flag,--more_flags,TRAIN_FLAGS)
 
 finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [SEEDS= EPOCHS= BATCH= LR=]
 	@recipe=; for task in ner squad1 squad2 swag; do \
 		[ "$$TASK" != $$task ] || recipe=--flagfile=recipes/$$task.flags; done; \
-	$(RUN) -m bert_tf.finetune --task="$$TASK" $$recipe --init="$$INIT" $(call flag,--data,DATA) \
+	$(RUN) -m bert_tf finetune --task="$$TASK" $$recipe --init="$$INIT" $(call flag,--data,DATA) \
 		$(call flag,--output,OUT) $(call flag,--seeds,SEEDS) $(call flag,--epochs,EPOCHS) \
 		$(call flag,--batch_size,BATCH) $(call flag,--learning_rate,LR) \
 		$(call flag,--more_flags,TUNE_FLAGS)
 
 predict: setup ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
-	@$(RUN) -m bert_tf.predict --model="$$MODEL" --input="$$INPUT" $(call flag,--task,TASK) \
+	@$(RUN) -m bert_tf predict --model="$$MODEL" --input="$$INPUT" $(call flag,--task,TASK) \
 		$(call flag,--kind,KIND) $(call flag,--output,OUT) $(call flag,--more_flags,TUNE_FLAGS)
 
 convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
-	@$(RUN) -m bert_tf.convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \
+	@$(RUN) -m bert_tf convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \
 		$(call flag,--task,TASK) $(call flag,--vocab,VOCAB) $(call flag,--more_flags,CONVERT_FLAGS)
 
 export: setup ## Export a SavedModel: TASKS="mrpc squad2=folder pretrained" [PRECISION=bfloat16]
-	@$(RUN) -m bert_tf.export --tasks="$$TASKS" $(call flag,--output,OUT) --precision="$$PRECISION"
+	@$(RUN) -m bert_tf export --tasks="$$TASKS" $(call flag,--output,OUT) --precision="$$PRECISION"
 
 export-hub: setup ## Export the TF Hub pair of encoder and preprocessor: MODEL=savedmodels/pretrained
-	@$(RUN) -m bert_tf.export_hub $(call flag,--model,MODEL) $(call flag,--output,OUT)
+	@$(RUN) -m bert_tf export-hub $(call flag,--model,MODEL) $(call flag,--output,OUT)
 
 export-portable: setup ## Export for LiteRT and ONNX: TASKS="mrpc pos"
-	@$(RUN) -m bert_tf.export_portable --tasks="$$TASKS" $(call flag,--output,OUT)
+	@$(RUN) -m bert_tf export-portable --tasks="$$TASKS" $(call flag,--output,OUT)
 
 serve: setup ## Serve an export to this machine, with TensorFlow Serving: MODEL=savedmodels/bert [HOST=]
-	@$(RUN) -m bert_tf.serve $(call flag,--model,MODEL) --host="$$HOST"
+	@$(RUN) -m bert_tf serve $(call flag,--model,MODEL) --host="$$HOST"
 
 show: setup ## Print a few examples: tokens, masks and originals, segments, label
-	@$(RUN) -m pipelines.show_examples --tfrecords="$$TFRECORDS"
+	@$(RUN) -m bert_tf show-examples --tfrecords="$$TFRECORDS"
 
 test: setup ## Run the tests
 	$(PYTEST) -m "not slow"
@@ -160,4 +160,4 @@ format: setup ## Format the code
 	"$$VENV/bin/ruff" format . && "$$VENV/bin/ruff" check --fix .
 
 clean: setup ## Remove the examples in TFRECORDS, cached ones, and the pre-trained model in OUT
-	@$(RUN) -m bert_tf.clean --tfrecords="$$TFRECORDS" --output="$(PRETRAINED)"
+	@$(RUN) -m bert_tf clean --tfrecords="$$TFRECORDS" --output="$(PRETRAINED)"

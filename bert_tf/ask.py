@@ -1,8 +1,8 @@
 r"""Asks a server, or an export in this process, and prints the answer as JSON.
 
-python -m bert_tf.ask --server=grpc://localhost:8500 --signature=mrpc \
+python -m bert_tf ask --server=grpc://localhost:8500 --signature=mrpc \
       --inputs='{"text_a": ["It rained."], "text_b": ["Rain fell."]}'
-python -m bert_tf.ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
+python -m bert_tf ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
 
 With --model the export is run in this process: take exports from people you trust only.
 """

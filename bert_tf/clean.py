@@ -3,7 +3,7 @@
 A folder is touched only where its manifest.json or run.json says that it was made here; what it
 has besides stays, and is named.
 
-python -m bert_tf.clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
+python -m bert_tf clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip

@@ -1,7 +1,7 @@
 """Reads a BERT in any known format and writes it in another.
 
-  python -m bert_tf.convert --input=uncased_L-12_H-768_A-12 --output=savedmodels/base
-  python -m bert_tf.convert --input=savedmodels/finetuned/mrpc --output=mrpc-hf --format=huggingface
+  python -m bert_tf convert --input=uncased_L-12_H-768_A-12 --output=savedmodels/base
+  python -m bert_tf convert --input=savedmodels/finetuned/mrpc --output=mrpc-hf --format=huggingface
 
 Reads: our folders, google-research TF 1 checkpoints, Hugging Face folders
 (safetensors; pickles are never loaded), KerasHub presets, Model Garden TF 2

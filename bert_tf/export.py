@@ -1,6 +1,6 @@
 r"""Exports fine-tuned tasks, and pre-trained models, as one SavedModel for TF Serving.
 
-  python -m bert_tf.export --tasks=mrpc,squad2=runs/squad2,pretrained --output=savedmodels/bert
+  python -m bert_tf export --tasks=mrpc,squad2=runs/squad2,pretrained --output=savedmodels/bert
 
 Each task becomes a signature of its name, with raw text in and answers out, and `<task>_ids` of
 token ids. Tasks that were trained on one encoder share its variables.

@@ -1,6 +1,6 @@
 r"""Exports an encoder and its preprocessor as reusable SavedModels for TF Hub.
 
-python -m bert_tf.export_hub --model=savedmodels/pretrained --output=savedmodels/hub
+python -m bert_tf export-hub --model=savedmodels/pretrained --output=savedmodels/hub
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip

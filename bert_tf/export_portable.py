@@ -1,6 +1,6 @@
 r"""Exports models for LiteRT and ONNX Runtime: the signatures that take token ids.
 
-python -m bert_tf.export_portable --tasks=mrpc,pos --output=savedmodels/portable
+python -m bert_tf export-portable --tasks=mrpc,pos --output=savedmodels/portable
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip
@@ -10,7 +10,7 @@ from absl import flags
 from bert_tf.exports import portable, sources
 from pipelines import commands
 
-_TASKS = flags.DEFINE_string("tasks", "", "As for bert_tf.export.")
+_TASKS = flags.DEFINE_string("tasks", "", "As for the command export.")
 _OUTPUT = commands.define_path("output", "savedmodels/portable", "Folder to write to.")
 _FORMATS = flags.DEFINE_multi_enum(
     "format", list(portable.Format), list(portable.Format), "Which formats; all."

@@ -1,9 +1,9 @@
 r"""Fine-tunes a BERT for one task, or for several that share an encoder.
 
-python -m bert_tf.finetune --task=mrpc --data=glue/MRPC --init=uncased_L-12_H-768_A-12
-python -m bert_tf.finetune --task=classification --data=reviews.csv --init=savedmodels/base \
+python -m bert_tf finetune --task=mrpc --data=glue/MRPC --init=uncased_L-12_H-768_A-12
+python -m bert_tf finetune --task=classification --data=reviews.csv --init=savedmodels/base \
       --columns=text=review,label=stars
-python -m bert_tf.finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
+python -m bert_tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip
@@ -26,9 +26,7 @@ _TRAIN, _DEV, _TEST = (
     for name in ("train", "dev", "test")
 )
 _COLUMNS = flags.DEFINE_list("columns", [], "Columns by role, such as text=review,label=stars.")
-_INIT = flags.DEFINE_string(
-    "init", None, "The model: any that bert_tf.convert reads.", required=True
-)
+_INIT = flags.DEFINE_string("init", None, "The model: any that `convert` reads.", required=True)
 _OUTPUT = commands.define_path("output", None, "Folder to write; savedmodels/finetuned/TASK.")
 _CACHE = commands.define_path("cache", "tfrecords/finetuning", "Folder for converted examples.")
 _EPOCHS = flags.DEFINE_float("epochs", 3.0, "Passes over the training data.")
@@ -84,7 +82,7 @@ def _requests() -> tuple[TaskRequest, ...]:
 def main() -> None:
     """Fine-tunes with the flags given."""
     if not _INIT.value:
-        raise InputError("no model was named; use INIT= (--init), any that bert_tf.convert reads.")
+        raise InputError("no model was named; use INIT= (--init), any that `convert` reads.")
     requests = _requests()
     settings = FineTuningSettings(
         tasks=requests,

@@ -35,7 +35,7 @@ class FineTuningSettings:
     """Everything that decides the weights, beside the data. Defaults are the paper's (A.3)."""
 
     tasks: tuple[TaskRequest, ...]
-    init: str  # anything that bert_tf.convert reads
+    init: str  # anything that the command convert reads
     epochs: float = 3.0
     batch_size: int = 32
     learning_rates: tuple[float, ...] = (5e-5,)  # several: a grid; the best on dev wins

@@ -1,8 +1,8 @@
 r"""Predicts with a fine-tuned or exported model for the examples of a file.
 
-python -m bert_tf.predict --model=savedmodels/finetuned/mrpc --input=glue/MRPC/test.tsv
-python -m bert_tf.predict --model=savedmodels/finetuned/mnli --input=AX/diagnostic.tsv --kind=ax
-python -m bert_tf.predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
+python -m bert_tf predict --model=savedmodels/finetuned/mrpc --input=glue/MRPC/test.tsv
+python -m bert_tf predict --model=savedmodels/finetuned/mnli --input=AX/diagnostic.tsv --kind=ax
+python -m bert_tf predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
 
 An export is a program, which this runs: take exports from people you trust only. Other models are
 read as data.

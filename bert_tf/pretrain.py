@@ -1,6 +1,6 @@
 r"""Pre-trains BERT on TFRecords of examples.
 
-  python -m bert_tf.pretrain --tfrecords=tfrecords/pretraining --model=tiny --steps=5000 \
+  python -m bert_tf pretrain --tfrecords=tfrecords/pretraining --model=tiny --steps=5000 \
       --output=savedmodels/pretrained
 
 Several phases (the paper: 90 % of the steps at length 128, then 512) are

@@ -248,7 +248,7 @@ class _Run:
             if field.name not in _FREE and ours != other:
                 raise InputError(
                     f"{path}: {field.name} is {other}, that of the run {ours}; use --model with "
-                    "the bert_config.json of the model (python -m bert_tf.convert writes one)."
+                    "the bert_config.json of the model (python -m bert_tf convert writes one)."
                 )
 
     def finish(self, start_time: float) -> dict[str, Any]:

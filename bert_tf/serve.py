@@ -3,7 +3,7 @@ r"""Serves an export with TensorFlow Serving, in docker, for this machine alone.
 The server asks nobody who they are: put a proxy with authentication before it, or use a private
 network, before you name another --host.
 
-python -m bert_tf.serve --model=savedmodels/bert --grpc_port=8500 --rest_port=8501
+python -m bert_tf serve --model=savedmodels/bert --grpc_port=8500 --rest_port=8501
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip
@@ -38,7 +38,7 @@ _GRPC_PORT, _REST_PORT = (
 # pad (pad_variable_length_inputs): it would repeat each tensor's first element, mask and all. Raw
 # text needs no padding; token ids, words and choices of unequal lengths are refused in one batch.
 _BATCHING_CONFIG = """\
-# Written by bert_tf.serve where there is none: change it as you like.
+# Written by the command serve where there is none: change it as you like.
 max_batch_size {{ value: 256 }}
 batch_timeout_micros {{ value: 2000 }}
 max_enqueued_batches {{ value: 256 }}

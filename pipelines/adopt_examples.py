@@ -3,7 +3,7 @@ r"""Takes over TFRecords that another program wrote, such as google-research/ber
 Every record is read once: the count, the ids and the features are checked. Then `manifest.json`
 and `vocab.txt` are put beside the files, and training takes the folder as it takes ours.
 
-  python -m pipelines.adopt_examples --tfrecords=folder --pattern='*.tfrecord' --vocab=vocab.txt
+  python -m bert_tf adopt-examples --tfrecords=folder --pattern='*.tfrecord' --vocab=vocab.txt
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip

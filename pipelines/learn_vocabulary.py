@@ -1,6 +1,6 @@
 """Learns a WordPiece vocabulary from a corpus.
 
-python -m pipelines.learn_vocabulary --input='corpus/*.txt' --output=vocab.txt --vocab_size=30000
+python -m bert_tf learn-vocabulary --input='corpus/*.txt' --output=vocab.txt --vocab_size=30000
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip

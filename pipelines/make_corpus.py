@@ -1,6 +1,6 @@
 """Writes the built-in corpus: the documentation strings of the installed Python packages.
 
-python -m pipelines.make_corpus --output=corpus/builtin.txt
+python -m bert_tf make-corpus --output=corpus/builtin.txt
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip

@@ -1,6 +1,6 @@
 """Prints pre-training examples readably: tokens, masks and originals, segments, label.
 
-python -m pipelines.show_examples --tfrecords=tfrecords/pretraining --count=3
+python -m bert_tf show-examples --tfrecords=tfrecords/pretraining --count=3
 """
 
 import pipelines.quiet_start  # noqa: F401  isort: skip

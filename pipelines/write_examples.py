@@ -1,6 +1,6 @@
 r"""Writes pre-training examples: text and a vocabulary in, TFRecords out.
 
-python -m pipelines.write_examples --input='corpus/*.txt' --vocab=vocab.txt \\
+python -m bert_tf write-examples --input='corpus/*.txt' --vocab=vocab.txt \\
       --output=tfrecords/pretraining
 """
 
