@@ -3,7 +3,7 @@
 The last line is JSON: requests and pairs a second, and the accuracy.
 """
 
-import pipelines.quiet_start  # noqa: F401  isort: skip
+import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 import csv
 import json
@@ -13,7 +13,7 @@ import numpy as np
 from absl import app, flags
 
 from benchmarks.peers import timing
-from bert_tf.predictor import Predictor
+from bert_tf.serving.predictor import Predictor
 
 _EXPORT = flags.DEFINE_string("export", None, "The export.", required=True)
 _SIGNATURE = flags.DEFINE_string("signature", "rte", "A signature of pairs.")

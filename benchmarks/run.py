@@ -22,7 +22,8 @@ import numpy as np
 from absl import flags
 
 from benchmarks import memory
-from pipelines import builtin_corpus, commands
+from pipelines.common import command_line
+from pipelines.corpus import builtin
 
 _PEER_PYTHON = flags.DEFINE_string("peer_python", None, "Python with the peers installed.")
 _CLONE = flags.DEFINE_string("bert_clone", "", "A clone of google-research/bert.")
@@ -96,7 +97,7 @@ def _repeat(source: Path, target: Path, size: int) -> None:
 
 def _write_command(corpus: Path, vocab: str, output: Path) -> list[str]:
     return [
-        *(sys.executable, "-m", "pipelines.write_examples"),
+        *(sys.executable, "-m", "pipelines.commands.write_examples"),
         f"--input={corpus}",
         f"--vocab={vocab}",
         f"--output={output}",
@@ -280,7 +281,7 @@ def _finetune_mrpc(model: str, output: Path, more: list[str]) -> tuple[float, fl
     """Seconds of the whole process, and the dev accuracy."""
     start = time.perf_counter()
     command = [
-        *(sys.executable, "-m", "bert_tf.finetune", "--task=mrpc"),
+        *(sys.executable, "-m", "bert_tf.commands.finetune", "--task=mrpc"),
         *(f"--{split}={_GLUE.value}/MRPC/{split}.tsv" for split in ("train", "dev")),
         *(f"--init={model}", f"--output={output}", f"--cache={output}-cache", *more),
     ]
@@ -298,12 +299,18 @@ def inference(_: Any, __: Any, folder: Path) -> dict[str, Any]:
         return {}
     data = f"--input={_GLUE.value}/RTE/dev.tsv"
     convert = [f"--input={_RTE_MODEL.value}", f"--output={folder}/hf", "--format=huggingface"]
-    subprocess.run([sys.executable, "-m", "bert_tf.convert", *convert], check=True)
+    subprocess.run([sys.executable, "-m", "bert_tf.commands.convert", *convert], check=True)
     ours = {}
     for precision in ("float32", "bfloat16"):
         output = f"{folder}/{precision}"
         task = [f"--tasks=rte={_RTE_MODEL.value}", f"--output={output}"]
-        command = [sys.executable, "-m", "bert_tf.export", *task, f"--precision={precision}"]
+        command = [
+            sys.executable,
+            "-m",
+            "bert_tf.commands.export",
+            *task,
+            f"--precision={precision}",
+        ]
         subprocess.run(command, check=True)
         export = [f"--export={output}", data, f"--logits={folder}/{precision}.npy"]
         ours[precision] = _json_of([sys.executable, "-m", "benchmarks.inference", *export])
@@ -346,11 +353,11 @@ def main() -> None:
         corpus = folder / "corpus.txt"
         vocab = _VOCAB.value or str(folder / "vocab.txt")
         if not {"step", "finetune", "finetune_parts", "inference"}.issuperset(names):
-            builtin_corpus.write(str(corpus))
+            builtin.write(str(corpus))
             if not _VOCAB.value:
                 subprocess.run(
                     [
-                        *(sys.executable, "-m", "pipelines.learn_vocabulary"),
+                        *(sys.executable, "-m", "pipelines.commands.learn_vocabulary"),
                         f"--input={corpus}",
                         f"--output={vocab}",
                     ],
@@ -371,4 +378,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    commands.run(main)
+    command_line.run(main)

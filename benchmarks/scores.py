@@ -67,7 +67,13 @@ def _ours(comparison: Comparison, work: Path) -> list[float]:
     if not (output / "report.json").exists():
         subprocess.run(
             [
-                *(sys.executable, "-m", "bert_tf.finetune", f"--task={comparison.task}", *files),
+                *(
+                    sys.executable,
+                    "-m",
+                    "bert_tf.commands.finetune",
+                    f"--task={comparison.task}",
+                    *files,
+                ),
                 f"--init={_MODEL.value}",
                 f"--output={output}",
                 f"--cache={work}/cache",

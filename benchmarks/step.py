@@ -13,11 +13,11 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.peers.timing import report_steps
-from bert_tf import training
-from bert_tf.config import BertConfig
-from bert_tf.distribution import Compilation
-from bert_tf.objectives import PretrainingModel
-from bert_tf.optimization import AdamW
+from bert_tf.models.config import BertConfig
+from bert_tf.objectives.bert import PretrainingModel
+from bert_tf.training import loop
+from bert_tf.training.distribution import Compilation
+from bert_tf.training.optimizers import AdamW
 
 BATCH, LENGTH, PREDICTIONS = 32, 128, 20
 CONFIG = BertConfig(
@@ -56,10 +56,8 @@ def main() -> None:
     model = PretrainingModel(CONFIG, dtype=args.precision)
     optimizer = AdamW(1e-4)
     optimizer.build(model.trainable_variables)
-    settings = training.LoopSettings(
-        total_steps=args.steps, compilation=Compilation(args.compilation)
-    )
-    step = training.make_step(model, optimizer, tf.distribute.get_strategy(), settings)
+    settings = loop.LoopSettings(total_steps=args.steps, compilation=Compilation(args.compilation))
+    step = loop.make_step(model, optimizer, tf.distribute.get_strategy(), settings)
     batches = [random_batch(seed) for seed in range(4)]
     numbers = itertools.count()
 

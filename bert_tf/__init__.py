@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-_HOMES = {"BertConfig": "bert_tf.config", "BertEncoder": "bert_tf.encoder"}
+_HOMES = {"BertConfig": "bert_tf.models.config", "BertEncoder": "bert_tf.models.encoder"}
 __all__ = list(_HOMES)
 
 

@@ -6,21 +6,30 @@ import sys
 
 # What each does, by its name; it is the module's __main__.
 COMMANDS = {
-    "make-corpus": ("pipelines.make_corpus", "Write the built-in corpus"),
-    "learn-vocabulary": ("pipelines.learn_vocabulary", "Learn a vocabulary from a corpus"),
-    "write-examples": ("pipelines.write_examples", "Write pre-training examples as TFRecords"),
-    "adopt-examples": ("pipelines.adopt_examples", "Take over another program's TFRecords"),
-    "show-examples": ("pipelines.show_examples", "Print a few examples"),
-    "pretrain": ("bert_tf.pretrain", "Pre-train on TFRecords"),
-    "finetune": ("bert_tf.finetune", "Fine-tune for a task"),
-    "predict": ("bert_tf.predict", "Predict for the examples of a file"),
-    "convert": ("bert_tf.convert", "Convert a model from and to other formats"),
-    "export": ("bert_tf.export", "Export a SavedModel for TensorFlow Serving"),
-    "export-hub": ("bert_tf.export_hub", "Export a TF Hub pair of encoder and preprocessor"),
-    "export-portable": ("bert_tf.export_portable", "Export for LiteRT and ONNX"),
-    "serve": ("bert_tf.serve", "Serve an export with TensorFlow Serving"),
-    "ask": ("bert_tf.ask", "Ask a server, or an export in this process"),
-    "clean": ("bert_tf.clean", "Remove what make pretrain left"),
+    "make-corpus": ("pipelines.commands.make_corpus", "Write the built-in corpus"),
+    "learn-vocabulary": ("pipelines.commands.learn_vocabulary", "Learn a vocabulary from a corpus"),
+    "write-examples": (
+        "pipelines.commands.write_examples",
+        "Write pre-training examples as TFRecords",
+    ),
+    "adopt-examples": (
+        "pipelines.commands.adopt_examples",
+        "Take over another program's TFRecords",
+    ),
+    "show-examples": ("pipelines.commands.show_examples", "Print a few examples"),
+    "pretrain": ("bert_tf.commands.pretrain", "Pre-train on TFRecords"),
+    "finetune": ("bert_tf.commands.finetune", "Fine-tune for a task"),
+    "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),
+    "convert": ("bert_tf.commands.convert", "Convert a model from and to other formats"),
+    "export": ("bert_tf.commands.export", "Export a SavedModel for TensorFlow Serving"),
+    "export-hub": (
+        "bert_tf.commands.export_hub",
+        "Export a TF Hub pair of encoder and preprocessor",
+    ),
+    "export-portable": ("bert_tf.commands.export_portable", "Export for LiteRT and ONNX"),
+    "serve": ("bert_tf.commands.serve", "Serve an export with TensorFlow Serving"),
+    "ask": ("bert_tf.commands.ask", "Ask a server, or an export in this process"),
+    "clean": ("bert_tf.commands.clean", "Remove what make pretrain left"),
 }
 
 

@@ -8,7 +8,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest
 
-from pipelines import corpus, example_writer, examples, vocabulary, word_counts
+from pipelines.corpus import reader
+from pipelines.pretraining import local_runner, sharding
+from pipelines.tokenizers import vocabulary, word_counts
 
 NOUNS = [
     "model",
@@ -91,8 +93,8 @@ def corpus_path(tmp_path_factory) -> str:
 def vocab_path(tmp_path_factory, corpus_path) -> str:
     """An uncased vocabulary of 160 tokens, some of them pieces."""
     words = word_counts.count_words(
-        corpus.open_corpus(corpus_path),
-        corpus.ReadOptions(),
+        reader.open_corpus(corpus_path),
+        reader.ReadOptions(),
         lower_case=True,
         strip_accents=None,
         sample_bytes=1 << 30,
@@ -107,9 +109,9 @@ def vocab_path(tmp_path_factory, corpus_path) -> str:
 def tfrecords(tmp_path_factory, corpus_path, vocab_path) -> str:
     """Examples of length 32, some held out."""
     output = str(tmp_path_factory.mktemp("tfrecords") / "pretraining")
-    settings = examples.ExampleSettings(
+    settings = sharding.ExampleSettings(
         max_seq_length=32, max_predictions_per_seq=5, dupe_factor=3, held_out_fraction=0.1
     )
-    request = example_writer.Request(corpus_path, vocab_path, output, settings)
-    example_writer.write(request, worker_count=1)
+    request = local_runner.Request(corpus_path, vocab_path, output, settings)
+    local_runner.write(request, worker_count=1)
     return output

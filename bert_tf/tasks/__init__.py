@@ -1,7 +1,7 @@
 """Tasks to fine-tune for: one file for each shape."""
 
 from bert_tf.tasks.base import JOINT, Task
-from bert_tf.tasks.catalogue import (
+from bert_tf.tasks.registry import (
     KINDS,
     SPECIAL_OPTIONS,
     Options,

@@ -16,12 +16,12 @@ import matplotlib.figure
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import fonts
-from bert_tf.signatures import Serving
-from pipelines.labelled import batches
+from bert_tf.tasks import plots
+from bert_tf.tasks.signatures import Serving
+from pipelines.labelled import bucketing
 from pipelines.labelled.features import Features, pad
 from pipelines.labelled.user_files import Columns
-from pipelines.tokenizer import BertTokenizer
+from pipelines.tokenizers.wordpiece import BertTokenizer
 
 ExampleT = TypeVar("ExampleT")
 PredictionT = TypeVar("PredictionT")
@@ -150,7 +150,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
 
     def padded_length(self, longest: int) -> int:
         """The length of a batch by that of its longest sequence."""
-        return batches.padded_length(
+        return bucketing.padded_length(
             self.max_length if self.fixed_length else longest, self.max_length
         )
 
@@ -290,7 +290,7 @@ def draw_matrix(axes: Any, matrix: np.ndarray, labels: Sequence[str]) -> None:
     """
     share = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    families = fonts.covering("".join(labels))
+    families = plots.covering("".join(labels))
     names = list(labels) if families else list(map(str, range(len(labels))))
     style = {"fontfamily": families} if families else {}
     axes.set_xticks(range(len(names)), names, rotation=90 if len(names) > 4 else 0, **style)

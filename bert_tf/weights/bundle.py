@@ -9,10 +9,10 @@ import keras
 import numpy as np
 from absl import logging
 
-from bert_tf.config import BertConfig
-from bert_tf.encoder import BertEncoder
-from pipelines import tokenizer
-from pipelines.errors import InputError
+from bert_tf.models.config import BertConfig
+from bert_tf.models.encoder import BertEncoder
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import wordpiece
 
 # The groups that a model may lack; each is there as a whole or not at all.
 POOLER = "encoder/pooler/"
@@ -108,16 +108,16 @@ class Bundle:
                 f"{self.place}: has no vocabulary; give it one with python -m bert_tf convert "
                 f"--input={self.place} --output=FOLDER --vocab=vocab.txt."
             )
-        return tokenizer.resolve_settings(self.vocabulary, **(self.tokenizer_settings or {}))
+        return wordpiece.resolve_settings(self.vocabulary, **(self.tokenizer_settings or {}))
 
-    def tokenizer(self) -> tokenizer.BertTokenizer:
+    def tokenizer(self) -> wordpiece.BertTokenizer:
         """The tokenizer.
 
         Raises:
           InputError: there is no vocabulary.
         """
         settings = self.resolved_settings()
-        return tokenizer.BertTokenizer(self.vocabulary, **settings)
+        return wordpiece.BertTokenizer(self.vocabulary, **settings)
 
     def encoder(self, **kwargs: Any) -> BertEncoder:
         """The encoder as a Keras model with these weights.

@@ -4,18 +4,10 @@ import enum
 import os
 from typing import Any
 
-from bert_tf.weights import (
-    huggingface,
-    keras_hub,
-    model_garden,
-    own,
-    tf1,
-    tf_checkpoint,
-    tfhub,
-)
+from bert_tf.weights import huggingface, keras_hub, model_garden, own, tf1, tf_checkpoint, tfhub
 from bert_tf.weights.bundle import Bundle
-from pipelines import files, json_files
-from pipelines.errors import InputError
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
 
 
 class Format(enum.StrEnum):

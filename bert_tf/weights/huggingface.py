@@ -11,8 +11,8 @@ from bert_tf.weights import huggingface_config, huggingface_tokenizer, own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
 from bert_tf.weights.huggingface_config import CONFIG
 from bert_tf.weights.table import Table
-from pipelines import files, json_files
-from pipelines.errors import InputError
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.config import BertConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
-from pipelines.errors import InputError
+from pipelines.common.errors import InputError
 
 CONFIG = "config.json"
 # Their names of the shapes of tasks, and of the layer that is the head.

@@ -9,8 +9,9 @@ from typing import Any
 from absl import logging
 
 from bert_tf.weights.bundle import Bundle
-from pipelines import files, json_files, vocabulary
-from pipelines.errors import InputError
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import vocabulary
 
 _VOCABULARY = "vocab.txt"
 _CONFIG = "tokenizer_config.json"

@@ -4,11 +4,12 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
-from bert_tf.config import BertConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
-from pipelines import files, json_files, memory, vocabulary
-from pipelines.errors import InputError
+from pipelines.common import files, json_files, memory
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import vocabulary
 
 _WEIGHTS = "model.weights.h5"
 _INDEX = "model.weights.json"

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.config import BertConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.weights import own, tf1, tf_checkpoint
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
-from pipelines import json_files
-from pipelines.errors import InputError
+from pipelines.common import json_files
+from pipelines.common.errors import InputError
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _LAYER = "encoder/_transformer_layers/{i}"

@@ -14,11 +14,12 @@ import msgspec
 import numpy as np
 from absl import logging
 
-from bert_tf import checkpoints
-from bert_tf.config import BertConfig
+from bert_tf.models.config import BertConfig
+from bert_tf.training import checkpoints
 from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_shapes
-from pipelines import checksums, files, json_files, vocabulary
-from pipelines.errors import InputError
+from pipelines.common import checksums, files, json_files
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import vocabulary
 
 CONFIG = "bert_config.json"
 VOCABULARY = "vocab.txt"

@@ -11,8 +11,8 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2, trackable_object_graph_pb2
 
 from bert_tf.weights import tf_checkpoint
-from pipelines import files
-from pipelines.errors import InputError
+from pipelines.common import files
+from pipelines.common.errors import InputError
 
 _FILE = "saved_model.pb"
 _CHECKPOINT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bert_tf.config import BertConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import absent_groups, parameter_shapes
-from pipelines.errors import InputError
+from pipelines.common.errors import InputError
 
 _QKV = ("query", "key", "value")
 

@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.config import BertConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.weights import bundle, own, tf_checkpoint
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
-from pipelines.errors import InputError
+from pipelines.common.errors import InputError
 
 CHECKPOINT = "bert_model.ckpt"
 _EPSILON = 1e-12  # of LayerNorm; fixed in the reference

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipelines import files
-from pipelines.errors import InputError
+from pipelines.common import files
+from pipelines.common.errors import InputError
 
 _DATA = re.compile(r"\.(index|data-\d+-of-\d+)$")
 

@@ -4,13 +4,14 @@ import re
 
 import numpy as np
 
-from bert_tf.config import BertConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.weights import own
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from bert_tf.weights.saved_objects import SavedModel
 from bert_tf.weights.table import Table, is_float
-from pipelines import checksums, files, vocabulary
-from pipelines.errors import InputError
+from pipelines.common import checksums, files
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import vocabulary
 
 _LAYER = "transformer/layer_{i}"
 _NAMES = {
@@ -115,7 +116,7 @@ def _read_ours(
     settings: dict[str, bool] | None,
     path: str,
 ) -> Bundle:
-    """What `bert_tf.exports.hub` wrote: variables have our names."""
+    """What `bert_tf.export.hub` wrote: variables have our names."""
     config = BertConfig.load(config_file)
     shapes = parameter_shapes(config)
     found = {name: value for name, value in variables if name in shapes}

@@ -15,8 +15,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from pipelines import cleaning, files, json_files, manifest
-from pipelines.errors import InputError
+from pipelines.common import cleaning, files, json_files, manifest
+from pipelines.common.errors import InputError
 
 _BATCH = 1024
 # Of a cache: the length of its name, and what its files end with.

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from pipelines.errors import InputError
+from pipelines.common.errors import InputError
 from pipelines.labelled import tables
-from pipelines.labelled.examples import TextExample
+from pipelines.labelled.schema import TextExample
 
 _COLA_COLUMNS = ("source", "label", "star", "sentence")
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from pipelines import files
-from pipelines.errors import InputError
+from pipelines.common import files
+from pipelines.common.errors import InputError
 
 
 def find(

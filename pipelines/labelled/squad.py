@@ -3,10 +3,10 @@
 import re
 from typing import NotRequired, TypedDict
 
-from pipelines import json_files
-from pipelines.errors import InputError
+from pipelines.common import json_files
+from pipelines.common.errors import InputError
 from pipelines.labelled import tables
-from pipelines.labelled.examples import Answer, SpanExample
+from pipelines.labelled.schema import Answer, SpanExample
 
 # Where a file of SQuAD begins: an object whose first list is that of the articles.
 _OBJECT = re.compile(r'\s*\{[^{[]*"data"\s*:\s*\[')

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipelines import files, json_files
-from pipelines.errors import InputError
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
 
 
 class Row(NamedTuple):

@@ -9,16 +9,10 @@ import functools
 import re
 from collections.abc import Mapping
 
-from pipelines.errors import InputError
+from pipelines.common.errors import InputError
 from pipelines.labelled import tables
-from pipelines.labelled.choices import key_index
-from pipelines.labelled.examples import (
-    Answer,
-    ChoiceExample,
-    SpanExample,
-    TextExample,
-    WordsExample,
-)
+from pipelines.labelled.multiple_choice import key_index
+from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
 
 # Names that columns usually have, by role.
 _USUAL = {

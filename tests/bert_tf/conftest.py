@@ -3,8 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from bert_tf.exports import saved_model, sources
-from bert_tf.predictor import Predictor
+from bert_tf.export import saved_model, sources
+from bert_tf.serving.predictor import Predictor
 from tests.bert_tf import exported, labelled_data
 from tests.conftest import made_once
 
@@ -47,5 +47,5 @@ def quick_predictor(export) -> Predictor:
     config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bert_tf.predictor._IN_CALLERS_THREAD", config)
+        patch.setattr("bert_tf.serving.predictor._IN_CALLERS_THREAD", config)
         return Predictor(export)

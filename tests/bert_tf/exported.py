@@ -6,11 +6,11 @@ import numpy as np
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf import tasks, weights
-from bert_tf.config import BertConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
-from pipelines import tokenizer, vocabulary
-from pipelines.labelled.examples import ChoiceExample, SpanExample, TextExample, WordsExample
+from pipelines.labelled.schema import ChoiceExample, SpanExample, TextExample, WordsExample
+from pipelines.tokenizers import vocabulary, wordpiece
 
 MAX_LENGTH = 32
 TEXTS = [
@@ -67,7 +67,7 @@ def make_bundle(vocab_path: str, found: list[tasks.Task], seed: int, pretrained=
         center = 1.0 if name.endswith("gamma") else 0.0
         arrays[name] = rng.normal(center, 0.25, shape).astype(np.float32)
     descriptions = tuple(task.describe() for task in found)
-    return Bundle(config, arrays, tokens, tokenizer.resolve_settings(tokens), descriptions)
+    return Bundle(config, arrays, tokens, wordpiece.resolve_settings(tokens), descriptions)
 
 
 # The folder of each task: two share an encoder.

@@ -6,7 +6,7 @@ import socket
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import BertConfig
+from bert_tf.models.config import BertConfig
 
 CONFIG = BertConfig(
     vocab_size=50,

@@ -6,9 +6,10 @@ import random
 
 import numpy as np
 
-from bert_tf import finetuning, weights
-from bert_tf.config import BertConfig
-from bert_tf.finetuning_settings import FineTuningSettings, TaskRequest
+from bert_tf import weights
+from bert_tf.finetuning import sweep
+from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
+from bert_tf.models.config import BertConfig
 from bert_tf.weights import Bundle, bundle
 from bert_tf.weights.formats import Format
 
@@ -151,7 +152,7 @@ def tune(tmp_path, init, kind, make, **changes):
     data.mkdir()
     settings = settings_of(init, kind, make(data), **changes)
     output = f"{tmp_path}/out"
-    return finetuning.finetune(settings, output, f"{tmp_path}/cache", tensorboard=False), output
+    return sweep.finetune(settings, output, f"{tmp_path}/cache", tensorboard=False), output
 
 
 def files_of(folder):
@@ -160,7 +161,7 @@ def files_of(folder):
 
 def command(init, data, output, *extra):
     return [
-        "bert_tf.finetune", "--task=classification", f"--data={data}",
+        "bert_tf.commands.finetune", "--task=classification", f"--data={data}",
         f"--init={init}", f"--output={output}", f"--cache={data}/cache", "--epochs=8",
         "--batch_size=16", "--learning_rate=1e-3", "--max_length=40", "--precision=float32", *extra,
     ]  # fmt: skip

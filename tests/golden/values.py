@@ -19,15 +19,18 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import ops, pretraining, weights
-from bert_tf.config import BertConfig
-from bert_tf.exports import module, saved_model, sources
-from bert_tf.settings import Phase, PretrainingSettings, RunOptions
+from bert_tf import weights
+from bert_tf.export import module, saved_model, sources
+from bert_tf.models import fused_ops
+from bert_tf.models.config import BertConfig
+from bert_tf.pretraining import run
+from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
 from bert_tf.weights import tf_checkpoint
 from bert_tf.weights.formats import Format
-from pipelines import corpus as corpora
-from pipelines import example_writer, examples, tokenizer, vocabulary, word_counts
-from pipelines.corpus import ReadOptions
+from pipelines.corpus import reader as corpora
+from pipelines.corpus.reader import ReadOptions
+from pipelines.pretraining import local_runner, sharding
+from pipelines.tokenizers import vocabulary, word_counts, wordpiece
 from tests.bert_tf import exported, labelled_data
 from tests.golden import corpus
 
@@ -103,32 +106,32 @@ def _tokens(vocab: str) -> Values:
     found: Values = {}
     for lower_case in (True, False):
         for strip_accents in (True, False):
-            tokens = tokenizer.BertTokenizer(
+            tokens = wordpiece.BertTokenizer(
                 vocabulary.load(vocab), lower_case=lower_case, strip_accents=strip_accents
             )
             ids, starts, ends = tokens.tokenize_with_offsets(corpus.TRICKY)
             name = f"tokens/{lower_case=},{strip_accents=}"
             found[name] = _digest(*(json.dumps(x.to_list()) for x in (ids, starts, ends)))
             found[f"{name}/alone"] = _digest(json.dumps(tokens.tokenize(corpus.TRICKY).to_list()))
-    default = tokenizer.load(vocab)
+    default = wordpiece.load(vocab)
     found["tokens/default"] = default.tokenize(corpus.TRICKY).to_list()
     return found
 
 
 def _examples(paths: tuple[str, str], vocab: str, folder: pathlib.Path) -> Values:
     """Digests of TFRecords by objective, with and without whole-word masking, and of manifests."""
-    settings = examples.ExampleSettings(
+    settings = sharding.ExampleSettings(
         max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
     )
     found: Values = {}
-    for objective in examples.Objective:
+    for objective in sharding.Objective:
         for whole_word in (False, True):
             output = str(folder / f"examples-{objective}-{whole_word}")
             changed = dataclasses.replace(settings, objective=objective, whole_word_mask=whole_word)
-            request = example_writer.Request(
+            request = local_runner.Request(
                 " ".join(paths), vocab, output, changed, strip_accents=False
             )
-            manifest = dict(example_writer.write(request, worker_count=1))
+            manifest = dict(local_runner.write(request, worker_count=1))
             del manifest["versions"]
             for entry in manifest["inputs"]:
                 entry["path"] = pathlib.Path(entry["path"]).name
@@ -152,7 +155,7 @@ def _pretraining(folder: pathlib.Path) -> tuple[Values, Values]:
         max_position_embeddings=32,
     ).save(config)
     curves, digests = {}, {}
-    for objective in examples.Objective:
+    for objective in sharding.Objective:
         output = str(folder / f"run-{objective}")
         settings = PretrainingSettings(
             (Phase(str(folder / f"examples-{objective}-False"), _STEPS, 16),),
@@ -162,7 +165,7 @@ def _pretraining(folder: pathlib.Path) -> tuple[Values, Values]:
             accumulation=2,
             precision="float32",
         )
-        report = pretraining.pretrain(settings, output, _RUN)
+        report = run.pretrain(settings, output, _RUN)
         lines = pathlib.Path(output, "history.jsonl").read_text().splitlines()
         curves[f"pretraining/{objective}/loss"] = [json.loads(line)["loss"] for line in lines]
         curves[f"pretraining/{objective}/held_out"] = [report["loss"]]
@@ -218,7 +221,7 @@ def _answers(models: pathlib.Path) -> Values:
                 key: tf.constant(value, signature.inputs[key].dtype)
                 for key, value in signature.sample.items()
             }
-            with ops.inference():
+            with fused_ops.inference():
                 outputs = signature.function(inputs)
             for key, value in outputs.items():
                 if value.dtype == tf.float32:

@@ -8,29 +8,23 @@ import numpy as np
 import pytest
 
 from bert_tf import tasks
-from bert_tf.predictions import (
+from bert_tf.tasks import base
+from bert_tf.tasks.predictions import (
     Candidate,
     ChoicePrediction,
     ClassPrediction,
     SpanPrediction,
     TagsPrediction,
 )
-from bert_tf.tasks import base
-from pipelines import tokenizer
-from pipelines.errors import InputError
+from pipelines.common.errors import InputError
 from pipelines.labelled import splits
-from pipelines.labelled.examples import (
-    Answer,
-    ChoiceExample,
-    SpanExample,
-    TextExample,
-    WordsExample,
-)
+from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
+from pipelines.tokenizers import wordpiece
 
 
 @pytest.fixture(scope="module")
 def tokens():
-    return tokenizer.BertTokenizer(
+    return wordpiece.BertTokenizer(
         ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
     )
 

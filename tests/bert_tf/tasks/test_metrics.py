@@ -7,19 +7,13 @@ import numpy as np
 import pytest
 
 from bert_tf import tasks
-from bert_tf.tasks import squad_metrics
-from bert_tf.tasks.classification import ClassPrediction
-from bert_tf.tasks.spans import Candidate, SpanPrediction
-from bert_tf.tasks.tagging import TagsPrediction
-from pipelines import tokenizer
-from pipelines.errors import InputError
-from pipelines.labelled.examples import (
-    Answer,
-    ChoiceExample,
-    SpanExample,
-    TextExample,
-    WordsExample,
-)
+from bert_tf.tasks.classification.task import ClassPrediction
+from bert_tf.tasks.span import squad_metrics
+from bert_tf.tasks.span.task import Candidate, SpanPrediction
+from bert_tf.tasks.tagging.task import TagsPrediction
+from pipelines.common.errors import InputError
+from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
+from pipelines.tokenizers import wordpiece
 
 TOKENS = [
     "[PAD]",
@@ -40,7 +34,7 @@ TOKENS = [
 
 @pytest.fixture(scope="module")
 def tokens():
-    return tokenizer.BertTokenizer(TOKENS)
+    return wordpiece.BertTokenizer(TOKENS)
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines.labelled import batches, features
+from pipelines.labelled import bucketing, features
 from pipelines.labelled.features import Column, Features
 
 
 def test_each_epoch_has_every_row_once_in_another_order():
     lengths = np.random.default_rng(0).integers(5, 100, 1000)
-    order = batches.training_order(lengths, 32, seed=3)
-    steps = batches.steps_per_epoch(1000, 32)
+    order = bucketing.training_order(lengths, 32, seed=3)
+    steps = bucketing.steps_per_epoch(1000, 32)
     epochs = [list(itertools.islice(order, steps)) for _ in range(2)]
     for epoch in epochs:
         assert sorted(np.concatenate(epoch)) == list(range(1000))
@@ -22,7 +22,7 @@ def test_each_epoch_has_every_row_once_in_another_order():
 
 def test_batches_hold_rows_of_like_length_in_no_order_of_length():
     lengths = np.random.default_rng(0).integers(5, 100, 4000)
-    rows = list(itertools.islice(batches.training_order(lengths, 32, seed=3), 125))
+    rows = list(itertools.islice(bucketing.training_order(lengths, 32, seed=3), 125))
     spread = np.mean([np.ptp(lengths[batch]) for batch in rows])
     assert spread < 15  # of 95; unsorted batches have about 90
     longest = np.array([lengths[batch].max() for batch in rows], float)
@@ -32,21 +32,21 @@ def test_batches_hold_rows_of_like_length_in_no_order_of_length():
 
 def test_a_batch_is_the_same_wherever_one_starts():
     lengths = np.random.default_rng(0).integers(5, 100, 100)
-    whole = list(itertools.islice(batches.training_order(lengths, 8, 1), 40))
+    whole = list(itertools.islice(bucketing.training_order(lengths, 8, 1), 40))
     for start in (1, 12, 13, 30):
-        again = itertools.islice(batches.training_order(lengths, 8, 1, start), 40 - start)
+        again = itertools.islice(bucketing.training_order(lengths, 8, 1, start), 40 - start)
         for a, b in zip(whole[start:], again, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
 def test_evaluation_goes_through_all_rows_once():
     lengths = np.array([5, 3, 9, 1, 7])
-    rows = list(batches.evaluation_order(lengths, 2))
+    rows = list(bucketing.evaluation_order(lengths, 2))
     assert [batch.tolist() for batch in rows] == [[3, 1], [0, 4], [2]]
 
 
 def test_lengths_are_padded_to_a_step_but_not_past_the_limit():
-    assert [batches.padded_length(n, 100) for n in (1, 16, 17, 99, 100)] == [16, 16, 32, 100, 100]
+    assert [bucketing.padded_length(n, 100) for n in (1, 16, 17, 99, 100)] == [16, 16, 32, 100, 100]
 
 
 def make_features():

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from bert_tf.tasks import make
-from pipelines.errors import InputError
-from pipelines.labelled import choices, columns, glue, splits, squad, tables, user_files
-from pipelines.labelled.examples import Answer
+from pipelines.common.errors import InputError
+from pipelines.labelled import conll, glue, multiple_choice, splits, squad, tables, user_files
+from pipelines.labelled.schema import Answer
 from pipelines.labelled.user_files import Columns
 
 
@@ -124,7 +124,7 @@ def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
         assert [row.text("text") for row in rows] == ["a", "c"]
         assert [row.text("label") for row in rows] == ["b", "d"]
     path = write(tmp_path / "arc.csv", "Who?,a,b,A\n\nWhat?,c,d,B\n")
-    assert [example.label for example in choices.read_keyed(path, [])] == [0, 1]
+    assert [example.label for example in multiple_choice.read_keyed(path, [])] == [0, 1]
 
 
 def test_columns_without_names_may_be_several(tmp_path):
@@ -212,7 +212,7 @@ def test_squad(tmp_path):
 
 def test_conll_columns_and_documents(tmp_path):
     text = "-DOCSTART- -X- O O\n\nEU NNP I-NP B-ORG\nrejects VBZ I-VP O\n\nPeter NNP I-NP B-PER\n"
-    found = columns.read(
+    found = conll.read(
         write(tmp_path / "train.txt", text + "\n-DOCSTART- -X- O O\n\nLondon NNP O B-LOC")
     )
     assert [(e.words, e.tags, e.document) for e in found] == [
@@ -221,17 +221,17 @@ def test_conll_columns_and_documents(tmp_path):
         (("London",), ("B-LOC",), 2),
     ]
     with pytest.raises(InputError, match="line 2: has too few columns"):
-        columns.read(write(tmp_path / "bad.txt", "EU O\nrejects\n"))
+        conll.read(write(tmp_path / "bad.txt", "EU O\nrejects\n"))
 
 
 def test_only_spaces_and_tabs_separate_columns(tmp_path):
     text = "10\u00a0000  NN O\r\n \nNew York\tNNP \t B-LOC\t\n"
-    found = columns.read(write(tmp_path / "train.txt", text))
+    found = conll.read(write(tmp_path / "train.txt", text))
     assert [(e.words, e.tags) for e in found] == [
         (("10\u00a0000",), ("O",)), (("New York",), ("B-LOC",)),
     ]  # fmt: skip
     with pytest.raises(InputError, match="line 1: has too few columns"):
-        columns.read(write(tmp_path / "bad.txt", "10\u00a0000\n"))
+        conll.read(write(tmp_path / "bad.txt", "10\u00a0000\n"))
     table = write(tmp_path / "w.tsv", "words\ttags\n10\u00a0000  men\tO O\n")
     assert user_files.read_words(table, Columns({}), True)[0].words == ("10\u00a0000", "men")
 
@@ -242,7 +242,7 @@ def test_conllu_takes_forms_and_upos(tmp_path):
 
     lines = [line("1-2", "vámonos", "_"), line("1", "vamos", "VERB"), line("2", "nos", "PRON"),
              line("2.1", "x", "X"), "", "# newdoc", line("1", "Sí", "INTJ"), ""]  # fmt: skip
-    found = columns.read(write(tmp_path / "train.conllu", "\n".join(lines)))
+    found = conll.read(write(tmp_path / "train.conllu", "\n".join(lines)))
     assert [(e.words, e.tags, e.document) for e in found] == [
         (("vamos", "nos"), ("VERB", "PRON"), 0), (("Sí",), ("INTJ",), 1),
     ]  # fmt: skip
@@ -251,15 +251,15 @@ def test_conllu_takes_forms_and_upos(tmp_path):
 def test_swag_and_keyed_choices(tmp_path):
     header = ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,label"
     swag = write(tmp_path / "train.csv", f"{header}\n0,v,1,s,He sits.,He,gold,eats.,flies.,1\n")
-    assert choices.is_swag(swag)
-    (example,) = choices.read_swag(swag)
+    assert multiple_choice.is_swag(swag)
+    (example,) = multiple_choice.read_swag(swag)
     assert (example.context, example.stem, example.choices, example.label) == (
         "He sits.", "He", ("eats.", "flies."), 1,
     )  # fmt: skip
     keyed = write(tmp_path / "arc.csv", 'Q1,a,a,c,B\n"Q,2",a,b,c,3\nQ3,a,b,c,E\n')
-    assert choices.is_keyed(keyed)
+    assert multiple_choice.is_keyed(keyed)
     skipped = []
-    found = choices.read_keyed(keyed, skipped)
+    found = multiple_choice.read_keyed(keyed, skipped)
     assert [(e.context, e.label) for e in found] == [("Q1", 1), ("Q,2", 2)]
     assert skipped == [f"{keyed}: line 3: the key 'E' names none of the choices"]
 
@@ -268,7 +268,7 @@ def test_questions_with_keys_may_differ_in_their_choices(tmp_path):
     text = "Q1,a,b,c,d,D\nQ2,a,b,c,C\nQ3,a,b,c,,C\nQ4,a,b,c,d,e,5\nQ5,a,b,,,D\nQ6,,,,,2\n"
     path = write(tmp_path / "arc.csv", text)
     skipped = []
-    found = choices.read_keyed(path, skipped)
+    found = multiple_choice.read_keyed(path, skipped)
     assert [(e.key, "".join(e.choices), e.label) for e in found] == [
         ("0", "abcd", 3), ("1", "abc", 2), ("2", "abc", 2), ("3", "abcde", 4), ("5", "", 1),
     ]  # fmt: skip
@@ -276,14 +276,14 @@ def test_questions_with_keys_may_differ_in_their_choices(tmp_path):
     # Without any choices: left to training, which skips and counts it.
     assert make("choice").problem(found[-1]) == "a choice is empty"
     with pytest.raises(InputError, match=r"arc\.csv: line 2: has too few columns: 2; write"):
-        choices.read_keyed(write(tmp_path / "arc.csv", "Q1,a,b,B\nQ2,A\n"), [])
+        multiple_choice.read_keyed(write(tmp_path / "arc.csv", "Q1,a,b,B\nQ2,A\n"), [])
 
 
 def test_choices_are_in_the_order_of_their_numbers(tmp_path):
     numbers = [*range(11)][::-1]
     row = ",".join(f"e{number}" for number in numbers)
     for name, read in (
-        ("ending", choices.read_swag),
+        ("ending", multiple_choice.read_swag),
         ("choice", lambda path: user_files.read_choices(path, Columns({}), True)),
     ):
         header = ",".join(f"{name}{number}" for number in numbers)
@@ -433,7 +433,7 @@ def test_lines_may_end_as_on_old_macs(tmp_path, ending):
     path.write_bytes(text.encode())
     assert [row.values["text"] for row in tables.read_rows(str(path))] == ["a", "b"]
     (tmp_path / "ner.conll").write_bytes(b"a X\rb Y\r\rc X\r")
-    found = columns.read(f"{tmp_path}/ner.conll")
+    found = conll.read(f"{tmp_path}/ner.conll")
     assert [example.words for example in found] == [("a", "b"), ("c",)]
 
 

@@ -1,0 +1,54 @@
+r"""Asks a server, or an export in this process, and prints the answer as JSON.
+
+python -m bert_tf ask --server=grpc://localhost:8500 --signature=mrpc \
+      --inputs='{"text_a": ["It rained."], "text_b": ["Rain fell."]}'
+python -m bert_tf ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
+
+With --model the export is run in this process: take exports from people you trust only.
+"""
+
+import pipelines.common.quiet_start  # noqa: F401  isort: skip
+
+import json
+from typing import Any
+
+from absl import flags
+
+from bert_tf.serving import client
+from bert_tf.serving.predictor import Predictor
+from pipelines.common import command_line, json_files
+from pipelines.common.errors import InputError
+
+_SERVER = flags.DEFINE_string("server", None, "grpc://host:8500 or http://host:8501.")
+_MODEL = flags.DEFINE_string("model", None, "An export, to be asked without a server.")
+_NAME = flags.DEFINE_string("name", "bert", "The model's name on the server.")
+_SIGNATURE = flags.DEFINE_string("signature", None, "Which signature; that of the first task.")
+_INPUTS = flags.DEFINE_string("inputs", None, "Inputs by name, as JSON.", required=True)
+_TIMEOUT = flags.DEFINE_float("timeout", 60, "Seconds to wait for the answer.", lower_bound=0)
+
+
+def main() -> None:
+    """Asks with the flags given."""
+    inputs = json_files.parse(_INPUTS.value, "--inputs")
+    if not isinstance(inputs, dict):
+        raise InputError('--inputs: must be an object, such as {"text": ["a text"]}.')
+    if (_SERVER.value is None) == (_MODEL.value is None):
+        raise InputError("name either a --server or a --model.")
+    if _SERVER.value:
+        ask = client.connect(_SERVER.value, _NAME.value, timeout=_TIMEOUT.value).predict
+    else:
+        ask = Predictor(_MODEL.value)
+    answer = {
+        name: _plain(value.tolist()) for name, value in ask(_SIGNATURE.value, **inputs).items()
+    }
+    print(json.dumps(answer, ensure_ascii=False, indent=2))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+if __name__ == "__main__":
+    command_line.run(main)

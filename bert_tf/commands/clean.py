@@ -1,0 +1,31 @@
+"""Removes what `make pretrain` and the caches of `make finetune` left, and nothing else.
+
+A folder is touched only where its manifest.json or run.json says that it was made here; what it
+has besides stays, and is named.
+
+python -m bert_tf clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
+"""
+
+import pipelines.common.quiet_start  # noqa: F401  isort: skip
+
+from bert_tf.training import run_folder
+from pipelines.common import command_line
+from pipelines.labelled import features
+from pipelines.pretraining import local_runner
+
+_TFRECORDS = command_line.define_path("tfrecords", "tfrecords/pretraining", "Folder of examples.")
+_CACHE = command_line.define_path("cache", "tfrecords/finetuning", "Folder of converted examples.")
+_OUTPUT = command_line.define_path(
+    "output", "savedmodels/pretrained", "Folder of a pre-training run."
+)
+
+
+def main() -> None:
+    """Removes what the flags name."""
+    local_runner.remove(_TFRECORDS.value)
+    features.remove_caches(_CACHE.value)
+    run_folder.remove_pretraining(_OUTPUT.value)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

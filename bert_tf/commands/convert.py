@@ -1,0 +1,88 @@
+"""Reads a BERT in any known format and writes it in another.
+
+  python -m bert_tf convert --input=uncased_L-12_H-768_A-12 --output=savedmodels/base
+  python -m bert_tf convert --input=savedmodels/finetuned/mrpc --output=mrpc-hf --format=huggingface
+
+Reads: our folders, google-research TF 1 checkpoints, Hugging Face folders
+(safetensors; pickles are never loaded), KerasHub presets, Model Garden TF 2
+checkpoints and TF Hub encoders. Pre-training and task heads come along.
+"""
+
+import pipelines.common.quiet_start  # noqa: F401  isort: skip
+
+import dataclasses
+
+from absl import flags
+
+from bert_tf import tasks, weights
+from bert_tf.weights import formats
+from pipelines.commands import text_flags
+from pipelines.common import command_line
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import vocabulary, wordpiece
+
+_INPUT = flags.DEFINE_string("input", None, "A model's folder or checkpoint.", required=True)
+_OUTPUT = command_line.define_path("output", None, "Folder to write.", required=True)
+_FORMAT = flags.DEFINE_enum(
+    "format", formats.Format.BERT_TF, list(formats.WRITABLE), "Format to write."
+)
+_VOCAB = flags.DEFINE_string("vocab", None, "A vocab.txt to take in place of the input's.")
+_TASK = flags.DEFINE_string("task", None, "Of several tasks, the one whose head to write.")
+_KIND = flags.DEFINE_string(
+    "kind", None, "What the task is, where another program did not say so: mrpc, pair, squad2, ..."
+)
+
+
+def main() -> None:
+    """Converts with the flags given."""
+    if not (_INPUT.value and _OUTPUT.value):
+        raise InputError(
+            "name the model with INPUT= (--input) and the folder to write with OUT= (--output)."
+        )
+    model = weights.read(_INPUT.value)
+    if _VOCAB.value:
+        model = dataclasses.replace(model, vocabulary=_vocabulary(model))
+    if _TASK.value:
+        model = model.only(_TASK.value)
+    if _KIND.value:
+        model = dataclasses.replace(model, tasks=(tasks.of_kind(model.task(), _KIND.value),))
+    model = dataclasses.replace(model, tokenizer_settings=_tokenizer_settings(model))
+    weights.write(model, _OUTPUT.value, formats.Format(_FORMAT.value))
+    names = ", ".join(task["name"] for task in model.tasks) or "none"
+    print(f"{_OUTPUT.value}: written as {_FORMAT.value}; heads of tasks: {names}")
+
+
+def _vocabulary(model: weights.Bundle) -> tuple[str, ...]:
+    """The vocabulary to take in place of the model's.
+
+    Raises:
+      InputError: it is not as long as that one.
+    """
+    tokens = tuple(vocabulary.load(_VOCAB.value))
+    if model.vocabulary and len(tokens) != len(model.vocabulary):
+        raise InputError(
+            f"{_VOCAB.value}: has {len(tokens)} tokens, the model's own vocabulary "
+            f"{len(model.vocabulary)}; another one may rename tokens, but not renumber them."
+        )
+    return tokens
+
+
+def _tokenizer_settings(model: weights.Bundle) -> dict[str, bool] | None:
+    """The model's own settings, but what the flags say; accents go on following lower case.
+
+    Raises:
+      InputError: text would be lower-cased, by the flags or for another vocabulary than the
+        model's, and the vocabulary has capital letters.
+    """
+    lower_case, strip_accents = text_flags.lower_case(), text_flags.strip_accents()
+    own = dict(model.tokenizer_settings or {})
+    chosen = own.get("lower_case") if _VOCAB.value and lower_case is None else lower_case
+    wordpiece.check_case(model.vocabulary or (), chosen, _VOCAB.value or model.place)
+    if own.get("strip_accents") == own.get("lower_case"):
+        own.pop("strip_accents", None)
+    stated = {"lower_case": lower_case, "strip_accents": strip_accents}
+    return own | {name: value for name, value in stated.items() if value is not None} or None
+
+
+if __name__ == "__main__":
+    command_line.run(main)

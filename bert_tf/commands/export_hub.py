@@ -1,0 +1,28 @@
+r"""Exports an encoder and its preprocessor as reusable SavedModels for TF Hub.
+
+python -m bert_tf export-hub --model=savedmodels/pretrained --output=savedmodels/hub
+"""
+
+import pipelines.common.quiet_start  # noqa: F401  isort: skip
+
+from absl import flags
+
+from bert_tf.export import hub, sources
+from pipelines.common import command_line
+
+_MODEL = flags.DEFINE_string(
+    "model", "savedmodels/pretrained", "Folder of a pre-trained or fine-tuned model."
+)
+_OUTPUT = command_line.define_path("output", "savedmodels/hub", "Folder to write to.")
+
+
+def main() -> None:
+    """Exports with the flags given."""
+    model = _MODEL.value.rstrip("/")
+    source = sources.read(model)
+    encoder, preprocess = hub.export(source, _OUTPUT.value)
+    print(f"{encoder}: the encoder\n{preprocess}: the preprocessor")
+
+
+if __name__ == "__main__":
+    command_line.run(main)

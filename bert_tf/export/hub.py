@@ -1,0 +1,184 @@
+"""Reusable SavedModels for TF Hub: an encoder, and the preprocessor before it.
+
+Both follow the common text API of TF Hub: names, sub-objects and traces are
+those that hub.load and hub.KerasLayer expect, and our code is not needed to
+use them.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf import weights
+from bert_tf.export import quiet_tensorflow
+from bert_tf.export.sources import Source
+from bert_tf.models import fused_ops
+from bert_tf.objectives.bert import PretrainingModel
+from bert_tf.tasks.signatures import ENCODER_INPUTS, Tensors
+from bert_tf.weights.bundle import MASKED_LM, POOLER
+from pipelines.common import checksums, files
+from pipelines.pretraining.sharding import Objective
+from pipelines.tokenizers import packing, vocabulary
+from pipelines.tokenizers.wordpiece import BertTokenizer
+
+# tf.Module would do, but its `trainable_variables` cannot be set.
+_Trackable = tf.__internal__.tracking.AutoTrackable
+_USUAL_LENGTH = 128
+
+
+def export(source: Source, folder: str) -> tuple[str, str]:
+    """Writes <folder>/encoder and <folder>/preprocess.
+
+    Args:
+      source: a pre-trained or fine-tuned model.
+      folder: of both; it appears when it is whole.
+
+    Returns:
+      The two folders.
+
+    Raises:
+      InputError: the folder is there already, or the disk is full.
+    """
+    length = min(_USUAL_LENGTH, source.bundle.config.max_position_embeddings)
+    with files.folder_aside(folder) as partial:
+        vocab_path = f"{partial}/vocab.txt"
+        vocabulary.save(source.bundle.vocabulary, vocab_path)
+        config_path = f"{partial}/bert_config.json"
+        source.bundle.config.save(config_path)
+        encoder = encoder_module(source, vocab_path, config_path)
+        _save(encoder, f"{partial}/encoder")
+        preprocess = preprocess_module(source.bundle.tokenizer(), vocab_path, length)
+        _save(preprocess, f"{partial}/preprocess")
+    return f"{folder}/encoder", f"{folder}/preprocess"
+
+
+def _save(root: Any, path: str) -> None:
+    with quiet_tensorflow.quiet():
+        tf.saved_model.save(root, path)
+    checksums.write(path, ("saved_model.pb", "assets", "variables"))
+
+
+def encoder_module(source: Source, vocab_path: str, config_path: str) -> Any:
+    """The encoder: called with the inputs by name, and `training`.
+
+    It returns `pooled_output` and `default` [batch, hidden_size],
+    `sequence_output` [batch, length, hidden_size] and `encoder_outputs`, one
+    such for each layer; float32. Where the model has a masked LM head, `mlm` is
+    called with `masked_lm_positions` int32 [batch, predictions], too, and
+    returns `mlm_logits` float32 [batch, predictions, vocab_size] besides.
+
+    Args:
+      source: the model.
+      vocab_path: its vocabulary, which goes along as `vocab_file`.
+      config_path: its configuration, which goes along as `config_file`.
+    """
+    bundle = source.bundle
+    objective = Objective.LEFT_TO_RIGHT if bundle.config.causal else Objective.MLM
+    model = PretrainingModel(bundle.config, objective)
+    weights.assign(model, bundle.weights, source.folder)
+    if not bundle.has(POOLER):
+        logging.warning("%s has no pooler: pooled_output is of random weights.", source.folder)
+    encoder = model.encoder
+    encoder.pooler.trainable = True
+
+    def encode(inputs: Tensors, training: bool = False) -> dict[str, Any]:
+        with fused_ops.inference(not training):
+            outputs = encoder(inputs, training=training)
+        return {
+            "default": outputs["pooled_output"],
+            **{name: outputs[name] for name in ("pooled_output", "sequence_output")},
+            "encoder_outputs": outputs["encoder_outputs"],
+        }
+
+    def guess(inputs: Tensors, training: bool = False) -> dict[str, Any]:
+        outputs = encode({name: inputs[name] for name in ENCODER_INPUTS}, training)
+        positions = inputs["masked_lm_positions"]
+        rows = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
+        with fused_ops.inference(not training):
+            logits = model.token_logits(tf.reshape(rows, [-1, bundle.config.hidden_size]))
+        shape = tf.concat([tf.shape(positions), [bundle.config.vocab_size]], 0)
+        return outputs | {"mlm_logits": tf.reshape(logits, shape)}
+
+    inputs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in ENCODER_INPUTS}
+    root = _callable(encode, inputs, [v.value for v in encoder.variables])
+    root.vocab_file = tf.saved_model.Asset(vocab_path)
+    root.config_file = tf.saved_model.Asset(config_path)
+    settings = bundle.resolved_settings()
+    root.do_lower_case = tf.Variable(settings["lower_case"], trainable=False)
+    root.strip_accents = tf.Variable(settings["strip_accents"], trainable=False)
+    if bundle.has(MASKED_LM):
+        positions = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
+        root.mlm = _callable(
+            guess,
+            inputs | {"masked_lm_positions": positions},
+            [v.value for v in model.variables],
+        )
+    return root
+
+
+def _callable(function: Any, inputs: dict[str, tf.TensorSpec], variables: list[Any]) -> Any:
+    """An object that is called with inputs and `training`, and whose variables can be trained."""
+    root = _Trackable()
+    root.__call__ = tf.function(function, autograph=False)
+    for training in (False, True):
+        root.__call__.get_concrete_function(inputs, training=training)
+    root.variables = variables
+    root.trainable_variables = [variable for variable in variables if variable.trainable]
+    root.regularization_losses = []
+    return root
+
+
+def preprocess_module(tokenizer: BertTokenizer, vocab_path: str, default_length: int) -> Any:
+    """The preprocessor: called with string [batch] texts, it returns the encoder's inputs.
+
+    `tokenize` gives ragged int32 [batch, (tokens)]; `bert_pack_inputs` takes a
+    list of one or two of these (or with an axis for words before that of
+    tokens) and `seq_length`. `tokenize.get_special_tokens_dict` gives the
+    ids of special tokens.
+
+    Args:
+      tokenizer: of the model.
+      vocab_path: its vocabulary, which goes along as `vocab_file`.
+      default_length: tokens of a sequence where none are asked for.
+    """
+    texts = tf.TensorSpec([None], tf.string)
+    length = tf.TensorSpec([], tf.int32, "seq_length")
+
+    def pack(segments: list[tf.RaggedTensor], seq_length: Any = default_length) -> Tensors:
+        flat = [s.merge_dims(1, 2) if s.ragged_rank == 2 else s for s in segments]
+        second = flat[1] if len(flat) > 1 else None
+        packed = packing.pack(tokenizer, flat[0], second, seq_length)
+        shape = tf.stack([tf.cast(flat[0].nrows(), tf.int32), tf.cast(seq_length, tf.int32)])
+        return {
+            "input_word_ids": packed.word_ids.to_tensor(tokenizer.pad_id, shape=shape),
+            "input_mask": tf.ones_like(packed.word_ids).to_tensor(0, shape=shape),
+            "input_type_ids": packed.type_ids.to_tensor(0, shape=shape),
+        }
+
+    root = _Trackable()
+    root.tokenize = _Trackable()
+    root.tokenize.__call__ = tf.function(tokenizer.tokenize, [texts], autograph=False)
+    special = {
+        "vocab_size": len(tokenizer.vocabulary),
+        "padding_id": tokenizer.pad_id,
+        "start_of_sequence_id": tokenizer.cls_id,
+        "end_of_segment_id": tokenizer.sep_id,
+        "mask_id": tokenizer.mask_id,
+    }
+    root.tokenize.get_special_tokens_dict = tf.function(
+        lambda: {name: tf.constant(value) for name, value in special.items()}, []
+    )
+    root.bert_pack_inputs = _Trackable()
+    root.bert_pack_inputs.__call__ = tf.function(pack, autograph=False)
+    for count in (1, 2):
+        for rank in (1, 2):
+            ragged = tf.RaggedTensorSpec([None] * (rank + 1), tf.int32, rank, tf.int64)
+            root.bert_pack_inputs.__call__.get_concrete_function([ragged] * count)
+            root.bert_pack_inputs.__call__.get_concrete_function([ragged] * count, length)
+    root.__call__ = tf.function(
+        lambda sentences: pack([tokenizer.tokenize(sentences)]), [texts], autograph=False
+    )
+    root.tokenizer = tokenizer
+    root.vocab_file = tf.saved_model.Asset(vocab_path)
+    return root

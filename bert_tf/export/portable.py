@@ -1,0 +1,205 @@
+"""Exports for other runtimes: LiteRT and ONNX, of the signatures that take token ids.
+
+Each is compared with the original when it is written.
+"""
+
+import enum
+import logging
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.export import quiet_tensorflow
+from bert_tf.export.module import Exported, trace
+from bert_tf.export.sources import Source
+from bert_tf.models.config import BertConfig
+from bert_tf.tasks.signatures import ENCODER_INPUTS, Signature, Tensors
+from pipelines.common import checksums, files, json_files
+from pipelines.common.errors import InputError
+
+_OPSET = 17
+_REPORT = "report.json"
+_BATCH, _LENGTH = 4, 24  # of what is compared
+# Names of the inputs' axes in ONNX, by their number.
+_AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}
+Run = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+
+
+class Format(enum.StrEnum):
+    """What can be written."""
+
+    LITERT = "litert"
+    LITERT_INT8 = "litert_int8"  # dynamic range: weights in int8, computed as float32
+    ONNX = "onnx"
+
+
+_ENDINGS = {
+    Format.LITERT: ".tflite",
+    Format.LITERT_INT8: ".int8.tflite",
+    Format.ONNX: ".onnx",
+}
+
+
+def export(sources: Sequence[Source], folder: str, formats: Sequence[Format]) -> dict[str, Any]:
+    """Writes <signature>.tflite, <signature>.int8.tflite and <signature>.onnx, and a report.
+
+    Args:
+      sources: the models.
+      folder: where to; it appears when it is whole, and its report.json has the report.
+      formats: which to write.
+
+    Returns:
+      By file name: `bytes`, and by output the `largest_difference` from the
+      original and the `cosine` of both, over random sequences.
+
+    Raises:
+      InputError: the folder is there already, or a model cannot be converted, or differs from the
+        original.
+    """
+    with files.folder_aside(folder) as partial:
+        report = _write_all(sources, partial, formats)
+        json_files.write(f"{partial}/{_REPORT}", report)
+        checksums.write(partial, report)
+    return report
+
+
+def _write_all(sources: Sequence[Source], folder: str, formats: Sequence[Format]) -> dict[str, Any]:
+    module = Exported(sources, portable=True)
+    report: dict[str, Any] = {}
+    for signature in module.signatures:
+        if signature.inputs.keys() != set(ENCODER_INPUTS):
+            continue
+        function = trace(_numbers_only(signature))
+        inputs = _inputs([source.bundle.config for source in sources], signature)
+        wanted = {k: v.numpy() for k, v in function(**_constants(inputs)).items()}
+        for target in formats:
+            name = f"{signature.name}{_ENDINGS[target]}"
+            with quiet_tensorflow.quiet():
+                content = _CONVERTERS[target](function)
+            found = _RUNNERS[target](content)(inputs)
+            report[name] = {"bytes": len(content)} | _compare(name, wanted, found, target)
+            _write(f"{folder}/{name}", content)
+    return report
+
+
+def _numbers_only(signature: Signature) -> Signature:
+    """The signature without its outputs of strings, which the runtimes do not have."""
+
+    def function(inputs: Tensors) -> Tensors:
+        outputs = signature.function(inputs)
+        return {name: value for name, value in outputs.items() if value.dtype != tf.string}
+
+    return Signature(signature.name, signature.inputs, function, signature.sample)
+
+
+def _inputs(configs: Sequence[BertConfig], signature: Signature) -> dict[str, np.ndarray]:
+    """Random sequences with padding, that all models take."""
+    rng = np.random.default_rng(0)
+    length = min(_LENGTH, *(config.max_position_embeddings for config in configs))
+    lengths = rng.integers(length // 2, length + 1, (_BATCH, 1))
+    mask = (np.arange(length) < lengths).astype(np.int32)
+    vocab_size = min(config.vocab_size for config in configs)
+    ids = rng.integers(1, vocab_size, mask.shape).astype(np.int32) * mask
+    types = (np.arange(length) >= length // 3).astype(np.int32) * mask
+    values = dict(zip(ENCODER_INPUTS, (ids, mask, types), strict=True))
+    rank = len(signature.inputs[ENCODER_INPUTS[0]].shape)
+    return {k: v.reshape(2, 2, length) if rank == 3 else v for k, v in values.items()}
+
+
+def _constants(inputs: dict[str, np.ndarray]) -> Tensors:
+    return {name: tf.constant(value) for name, value in inputs.items()}
+
+
+def _compare(
+    name: str, wanted: dict[str, np.ndarray], found: dict[str, np.ndarray], target: Format
+) -> dict[str, Any]:
+    """How far outputs are apart.
+
+    Raises:
+      InputError: further than rounding explains.
+    """
+    result: dict[str, Any] = {"largest_difference": {}, "cosine": {}}
+    for key, value in wanted.items():
+        a, b = value.astype(np.float64).ravel(), found[key].astype(np.float64).ravel()
+        product = np.linalg.norm(a) * np.linalg.norm(b)
+        result["largest_difference"][key] = float(np.abs(a - b).max())
+        result["cosine"][key] = float(a @ b / product) if product else 1.0
+        if not np.isfinite(b).all() or (
+            target is not Format.LITERT_INT8 and not np.allclose(a, b, atol=1e-3)
+        ):
+            raise InputError(
+                f"{name}: {key} differs from the original by "
+                f"{result['largest_difference'][key]:.2g}; it was not written."
+            )
+    return result
+
+
+def _convert_litert(function: Any, quantized: bool = False) -> bytes:
+    # From a SavedModel, because only that keeps the names of inputs and outputs.
+    with tempfile.TemporaryDirectory() as folder:
+        module = tf.Module()
+        module.variables_used = function.variables
+        tf.saved_model.save(module, folder, {"serving_default": function})
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+        if quantized:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        return converter.convert()
+
+
+def _convert_onnx(function: Any) -> bytes:
+    import tf2onnx  # takes seconds, and this format only wants it
+
+    logging.getLogger("tf2onnx").setLevel(logging.WARNING)
+    signature = [
+        tf.TensorSpec(spec.shape, spec.dtype, name)
+        for name, spec in function.structured_input_signature[1].items()
+    ]
+    names = [spec.name for spec in signature]
+    wrapped = tf.function(lambda *values: function(**dict(zip(names, values, strict=True))))
+    model, _ = tf2onnx.convert.from_function(wrapped, signature, opset=_OPSET)
+    outputs = sorted(function.structured_outputs)
+    for info, name in zip(model.graph.output, outputs, strict=True):
+        for node in model.graph.node:
+            node.output[:] = [name if output == info.name else output for output in node.output]
+            node.input[:] = [name if used == info.name else used for used in node.input]
+        info.name = name
+    for info in model.graph.input:
+        axes = info.type.tensor_type.shape.dim
+        for axis, name in zip(axes, _AXES[len(axes)], strict=True):
+            axis.dim_param = name
+    return model.SerializeToString()
+
+
+def _run_litert(content: bytes) -> Run:
+    from ai_edge_litert.interpreter import Interpreter
+
+    runner = Interpreter(model_content=content).get_signature_runner()
+    return lambda inputs: runner(**inputs)
+
+
+def _run_onnx(content: bytes) -> Run:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda inputs: dict(zip(names, session.run(names, inputs), strict=True))
+
+
+_CONVERTERS: dict[Format, Callable[[Any], bytes]] = {
+    Format.LITERT: _convert_litert,
+    Format.LITERT_INT8: lambda function: _convert_litert(function, quantized=True),
+    Format.ONNX: _convert_onnx,
+}
+_RUNNERS: dict[Format, Callable[[bytes], Run]] = {
+    Format.LITERT: _run_litert,
+    Format.LITERT_INT8: _run_litert,
+    Format.ONNX: _run_onnx,
+}
+
+
+def _write(path: str, content: bytes) -> None:
+    with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
+        file.write(content)

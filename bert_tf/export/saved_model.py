@@ -1,0 +1,197 @@
+"""A SavedModel in TF Serving's layout: <folder>/<version>/, with all that belongs to it."""
+
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any, TypedDict
+
+import tensorflow as tf
+
+from bert_tf.export import model_card, quiet_tensorflow, warmup
+from bert_tf.export.module import Exported
+from bert_tf.export.sources import Source
+from bert_tf.tasks.signatures import Method
+from bert_tf.weights import own
+from pipelines.common import checksums, files, json_files, locks, outputs
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import vocabulary
+
+# Its op set is what the tests hold exports against.
+OLDEST_SERVING = "2.14"
+MANIFEST = "manifest.json"
+EXTRA = "assets.extra"
+# What a folder of versions has besides them, and `make serve` writes.
+BATCHING = "batching.config"
+_VERSIONS = ("[0-9]*", BATCHING)
+_PACKAGES = ("tensorflow", "tensorflow-text", "keras")
+
+
+class _Model(TypedDict):
+    """A model of an export: what is asked of it here; more besides."""
+
+    tasks: list[own.TaskEntry]
+
+
+class Manifest(TypedDict):
+    """What an export says of itself: what is asked of it here; more besides."""
+
+    models: list[_Model]
+    parameters: int
+    encoders: int
+    signatures: dict[str, dict[str, Any]]
+
+
+def export(
+    sources: Sequence[Source], folder: str, version: int | None = None, dtype: str = "float32"
+) -> str:
+    """Writes a new version; it appears when it is whole.
+
+    Args:
+      sources: the models; the first one's first signature is `serving_default`.
+      folder: of the versions.
+      version: its number; None: the next one.
+      dtype: "float32" or "bfloat16".
+
+    Returns:
+      The version's folder.
+
+    Raises:
+      InputError: the version is there already, names collide, or the folder holds something else
+        than versions, or is another process's at the moment.
+    """
+    folder = folder.rstrip("/")
+    ours = [f"{number}/{MANIFEST}" for number in versions(folder)]
+    outputs.check_folder(folder, "exported versions", ours, _VERSIONS)
+    with locks.held(folder):
+        return _export(sources, folder, version, dtype)
+
+
+def _export(sources: Sequence[Source], folder: str, version: int | None, dtype: str) -> str:
+    if version is None:
+        version = 1 + max(versions(folder), default=0)
+    path = f"{folder}/{version}"
+    if files.gfile.exists(path):
+        raise InputError(f"{path}: is there already; name another version, or remove it.")
+    write(sources, path, dtype)
+    return path
+
+
+def versions(folder: str) -> list[int]:
+    """The numbers of the versions in a folder, ascending."""
+    if not files.gfile.isdir(folder):
+        return []
+    return sorted(int(name) for name in files.names_in(folder) if name.isdecimal())
+
+
+def write(
+    sources: Sequence[Source], path: str, dtype: str = "float32", replace: bool = False
+) -> None:
+    """Writes a SavedModel with manifest, model card, labels, vocabulary and warm-up requests.
+
+    Args:
+      sources: see `export`.
+      path: its folder, which appears when it is whole.
+      dtype: see `export`.
+      replace: whether a folder that is there makes room.
+
+    Raises:
+      InputError: names collide, the folder is there, or the disk is full.
+    """
+    module = Exported(sources, dtype)
+    # The partial folder has no version's name: TensorFlow Serving does not see it.
+    with files.folder_aside(path, replace) as partial:
+        with quiet_tensorflow.quiet():
+            tf.saved_model.save(module, partial, module.functions())
+            _set_methods(module, partial)
+        warmup.write(module.signatures, f"{partial}/{EXTRA}")
+        _write_extras(sources, module, partial, dtype)
+
+
+def _set_methods(module: Exported, path: str) -> None:
+    """Names TF Serving's interface of each signature; tf.saved_model.save says "predict" of all."""
+    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(path)
+    for signature in module.signatures:
+        if signature.method is not Method.PREDICT:
+            updater.replace_method_name(signature.name, signature.method, tags="serve")
+    updater.save()
+
+
+def _write_extras(sources: Sequence[Source], module: Exported, path: str, dtype: str) -> None:
+    labels = {t.name: list(t.labels) for source in sources for t in source.tasks if t.labels}
+    json_files.write(f"{path}/{EXTRA}/labels.json", labels)
+    vocabularies: dict[tuple[str, ...], str] = {}
+    for source in sources:
+        tokens = source.bundle.vocabulary
+        name = "vocab.txt" if not vocabularies else f"vocab-{len(vocabularies) + 1}.txt"
+        if tokens not in vocabularies:
+            vocabularies[tokens] = name
+            vocabulary.save(tokens, f"{path}/{EXTRA}/{name}")
+    names = [vocabularies[source.bundle.vocabulary] for source in sources]
+    manifest = _manifest(sources, names, module, dtype)
+    json_files.write(f"{path}/{MANIFEST}", manifest)
+    files.write_text(f"{path}/README.md", model_card.render(manifest))
+    checksums.write(path, ("saved_model.pb", "assets", "variables", MANIFEST))
+
+
+def _manifest(
+    sources: Sequence[Source], vocabularies: Sequence[str], module: Exported, dtype: str
+) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "oldest_serving": OLDEST_SERVING,
+        "precision": dtype,
+        "parameters": sum(variable.shape.num_elements() for variable in module.weights),
+        "encoders": module.encoder_count,
+        "models": [
+            {
+                "folder": source.folder,
+                "weights_sha256": source.bundle.sha256(),
+                "config": source.bundle.config.to_dict(),
+                "vocabulary": f"{EXTRA}/{name}",
+                "tokenizer": source.bundle.resolved_settings(),
+                "tasks": [task.describe() for task in source.tasks],
+                "scores": source.scores,
+            }
+            for source, name in zip(sources, vocabularies, strict=True)
+        ],
+        "signatures": {
+            signature.name: {
+                "method": signature.method.value,
+                "inputs": {
+                    name: [spec.dtype.name, list(spec.shape)]
+                    for name, spec in signature.inputs.items()
+                },
+            }
+            for signature in module.signatures
+        },
+        "versions": {name: metadata.version(name) for name in _PACKAGES},
+    }
+
+
+def read_manifest(path: str) -> Manifest:
+    """The manifest of an export.
+
+    Raises:
+      InputError: the folder is no export, or its manifest is damaged.
+    """
+    if not files.gfile.exists(f"{path}/{MANIFEST}"):
+        raise InputError(f"{path}: is no export (it has no {MANIFEST}); make one with make export.")
+    found = json_files.read(f"{path}/{MANIFEST}", Manifest)
+    for model in found["models"]:
+        for task in model["tasks"]:
+            own.check_task(task, f"{path}/{MANIFEST}")
+    return found
+
+
+def newest(path: str) -> str:
+    """The export itself, or the newest version in a folder of versions.
+
+    Raises:
+      InputError: there is none.
+    """
+    path = path.rstrip("/")
+    if files.gfile.exists(f"{path}/{MANIFEST}"):
+        return path
+    found = versions(path)
+    if not found:
+        raise InputError(f"{path}: has no exported version; make one with make export.")
+    return f"{path}/{found[-1]}"

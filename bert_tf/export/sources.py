@@ -1,0 +1,221 @@
+"""What is to be exported: folders of models, and the tasks in them."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, NotRequired, TypedDict
+
+import keras
+from absl import logging
+
+from bert_tf import tasks, weights
+from bert_tf.tasks import JOINT, Task
+from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, Bundle
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
+from pipelines.tokenizers.wordpiece import BertTokenizer
+
+_FINETUNED = "savedmodels/finetuned"
+_PRETRAINED = "savedmodels/pretrained"
+_REPORT = "report.json"
+
+
+class _Report(TypedDict):
+    """What a model card shows of a report."""
+
+    metrics: NotRequired[dict[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A model in a folder.
+
+    Attributes:
+      folder: where it is.
+      bundle: its configuration, weights and vocabulary.
+      tasks: those to export, named as their signatures; none of a pre-trained model.
+      heads: the names of the tasks' heads in the folder, in the same order.
+      scores: the metrics of its report, if it has one.
+    """
+
+    folder: str
+    bundle: Bundle
+    tasks: tuple[Task, ...]
+    heads: tuple[str, ...]
+    scores: dict[str, Any] | None
+
+    def encoder_key(self) -> str:
+        """Equal for models that may share an encoder."""
+        digest = hashlib.sha256(_json(self.bundle.config.to_dict()))
+        for name in sorted(self.bundle.weights):
+            if name.startswith("encoder/"):
+                digest.update(name.encode())
+                digest.update(self.bundle.weights[name].tobytes())
+        return digest.hexdigest()
+
+    def tokenizer_key(self) -> str:
+        """Equal for models that may share a tokenizer."""
+        settings = [self.bundle.vocabulary, self.bundle.resolved_settings()]
+        return hashlib.sha256(_json(settings)).hexdigest()
+
+    @property
+    def guesses_words(self) -> bool:
+        """Whether it can fill in masks: a left-to-right model predicts what follows."""
+        return self.bundle.has(MASKED_LM) and not self.bundle.config.causal
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether it has a pooler that was trained: masked LM alone does not."""
+        alone = self.bundle.has(MASKED_LM) and not self.bundle.has(NEXT_SENTENCE)
+        return self.bundle.has(POOLER) and not alone
+
+
+def of_model(model: keras.Model, tokenizer: BertTokenizer, folder: str) -> Source:
+    """A pre-trained model that is in memory.
+
+    Args:
+      model: encoder and pre-training heads.
+      tokenizer: its tokenizer.
+      folder: where it is kept.
+    """
+    arrays = {variable.path: variable.numpy() for variable in model.variables}
+    bundle = Bundle(model.config, arrays, tokenizer.vocabulary, tokenizer.settings)
+    return Source(folder, bundle, (), (), None)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()
+
+
+def entries_of(text: str) -> list[str]:
+    """The entries for `find` of a text, which commas or white space separate.
+
+    Paths may hold either, between quotes, or where the folder is there.
+    """
+    words = files.quoted_words(text)
+    found = []
+    while words:
+        first = words[0].start
+        spans = ((n, text[first : words[n - 1].end]) for n in range(len(words), 0, -1))
+        count, entry = next((s for s in spans if _names_folder(s[1])), (1, words[0].text))
+        found.append(entry)
+        words = words[count:]
+    return found
+
+
+def _names_folder(entry: str) -> bool:
+    _, separator, folder = entry.partition("=")
+    return bool(separator) and files.gfile.isdir(folder)
+
+
+def find(entries: Sequence[str]) -> list[Source]:
+    """Reads the models that are named.
+
+    Args:
+      entries: `task`, in `savedmodels/finetuned/` (or `pretrained`, in
+        `savedmodels/pretrained`), or `task=folder`. The folder of tasks that were
+        trained jointly stands for all of them. Without any: all that are there.
+
+    Raises:
+      InputError: a folder is missing, has no such task, or two have one name.
+    """
+    entries = [entry.strip() for entry in entries if entry.strip()] or _all_there()
+    sources = [source for entry in entries for source in _read(*_parse(entry))]
+    names = [task.name for source in sources for task in source.tasks]
+    names += ["pretrained" for source in sources if not source.tasks]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        remedy = "one export has room for one pre-trained model."
+        if twice[0] != "pretrained":
+            remedy = f"give one of them another name, such as {twice[0]}2=folder."
+        raise InputError(f"{twice[0]} is to be exported twice; {remedy}")
+    return sources
+
+
+def _all_there() -> list[str]:
+    found = []
+    if files.gfile.isdir(_FINETUNED):
+        names = files.names_in(_FINETUNED)
+        found = [n for n in names if files.gfile.exists(f"{_FINETUNED}/{n}/{weights.own.CONFIG}")]
+    if files.gfile.exists(f"{_PRETRAINED}/{weights.own.CONFIG}"):
+        found.append("pretrained")
+    if not found:
+        raise InputError(
+            "there is nothing to export: fine-tune a task first (make finetune), or name folders "
+            "(TASKS='task=folder')."
+        )
+    return found
+
+
+def _parse(entry: str) -> tuple[str, str]:
+    name, separator, folder = entry.partition("=")
+    if separator and not (name and folder):
+        raise InputError(f"{entry!r} names no {'folder' if name else 'task'}; write task=folder.")
+    if separator:
+        return name, folder.rstrip("/")
+    known = f"{_FINETUNED}/{name}"
+    if name == "pretrained" and not files.gfile.isdir(known):
+        known = _PRETRAINED
+    if not files.gfile.isdir(known):
+        raise InputError(
+            f"{known}: no such folder; fine-tune it (make finetune TASK={name}), or name its "
+            f"folder (TASKS='{name}=folder')."
+        )
+    return name, known
+
+
+def read(folder: str) -> Source:
+    """Reads the model of a folder, without its tasks.
+
+    Raises:
+      InputError: it has no vocabulary, or one that its embeddings have no place for.
+    """
+    bundle = weights.read(folder)
+    bundle.resolved_settings()  # names what is missing
+    report = f"{folder}/{_REPORT}"
+    there = files.gfile.exists(report)
+    scores = json_files.read(report, _Report, finite=False).get("metrics") if there else None
+    return Source(folder, bundle, (), (), scores)
+
+
+def _read(name: str, folder: str) -> list[Source]:
+    """The model of a folder, once for each task of it that the name stands for."""
+    source = read(folder)
+    bundle = source.bundle
+    heads = [task["name"] for task in bundle.tasks]
+    if not heads:
+        if name != "pretrained":
+            raise InputError(
+                f"{folder}: has no task; export it as the pre-trained model: pretrained={folder}."
+            )
+        return [source]
+    if name == JOINT.join(heads):
+        names = {head: head for head in heads}
+    elif name in heads or len(heads) == 1:
+        names = {name if name in heads else heads[0]: name}
+    else:
+        raise InputError(
+            f"{folder}: has the tasks {', '.join(heads)}, not {name}; name each that you want, "
+            f"such as {heads[0]}={folder}."
+        )
+    return [_with_task(source, head, name) for head, name in names.items()]
+
+
+def _with_task(source: Source, head: str, name: str) -> Source:
+    """The model with one of its tasks, by a name of its own."""
+    longest = source.bundle.config.max_position_embeddings
+    task = tasks.load(source.bundle.task(head) | {"name": name}, longest)
+    if not task.per_token and not source.bundle.has(POOLER):
+        raise InputError(f"{source.folder}: has no pooler, which the task {name} needs.")
+    if getattr(task, "pair", False) is None:
+        logging.warning(
+            "%s does not say whether %s is of pairs; single texts are exported. For pairs convert "
+            "it first, with --kind=%s.",
+            source.folder,
+            name,
+            "stsb" if task.shape == "regression" else "pair",
+        )
+        task = dataclasses.replace(task, pair=False)
+    source.bundle.config.check_segments(task.segments, f"{source.folder}, task {name}")
+    return dataclasses.replace(source, tasks=(task,), heads=(head,))

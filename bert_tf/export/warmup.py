@@ -1,0 +1,36 @@
+"""Warm-up requests: TF Serving runs them before a version takes traffic."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from bert_tf.tasks.signatures import Method, Signature
+from pipelines.common import files
+
+_FILE = "tf_serving_warmup_requests"
+
+
+def write(signatures: Sequence[Signature], folder: str) -> None:
+    """Writes one request for each signature."""
+    files.gfile.makedirs(folder)
+    with tf.io.TFRecordWriter(f"{folder}/{_FILE}") as writer:
+        for signature in signatures:
+            writer.write(_request(signature).SerializeToString())
+
+
+def _request(signature: Signature) -> prediction_log_pb2.PredictionLog:
+    log = prediction_log_pb2.PredictionLog()
+    if signature.method is Method.PREDICT:
+        request = log.predict_log.request
+        for name, value in signature.sample.items():
+            dtype = signature.inputs[name].dtype
+            request.inputs[name].CopyFrom(tf.make_tensor_proto(value, dtype))
+    else:
+        part = log.classify_log if signature.method is Method.CLASSIFY else log.regress_log
+        request = part.request
+        for example in signature.sample["inputs"]:
+            request.input.example_list.examples.add().ParseFromString(example)
+    request.model_spec.name = "bert"
+    request.model_spec.signature_name = signature.name
+    return log

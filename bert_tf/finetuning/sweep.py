@@ -1,0 +1,227 @@
+"""Fine-tuning: runs over learning rates and seeds, the best of which is kept."""
+
+import dataclasses
+import itertools
+import math
+import statistics
+import time
+from typing import Any
+
+from bert_tf import weights
+from bert_tf.finetuning import task_report
+from bert_tf.finetuning.settings import FineTuningSettings
+from bert_tf.finetuning.single_run import Run, Setup
+from bert_tf.finetuning.task_data import TaskData, load
+from bert_tf.models.config import BertConfig
+from bert_tf.training import checkpoints, distribution, footprint, run_folder
+from bert_tf.weights import Bundle, own
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
+from pipelines.tokenizers.wordpiece import BertTokenizer
+
+# What the report has of each run.
+_GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
+
+
+def finetune(
+    settings: FineTuningSettings, output: str, cache: str, tensorboard: bool = True
+) -> dict[str, Any]:
+    """Fine-tunes a model for one or several tasks, or goes on with a run that was stopped.
+
+    Args:
+      settings: what to train.
+      output: folder for checkpoint, bert_config.json, vocab.txt, tasks.json,
+        predictions and report.
+      cache: folder for features.
+      tensorboard: whether to write summaries.
+
+    Returns:
+      The report.
+
+    Raises:
+      InputError: the model, the data and the settings do not fit, or the
+        output folder is of another run.
+      stopping.Stopped: a signal came.
+    """
+    start_time = time.perf_counter()
+    settings.check()
+    strategy = distribution.make_strategy(settings.strategy)
+    bundle = weights.read(settings.init)
+    tokenizer = bundle.tokenizer()
+    data = [load(request, settings, tokenizer, cache) for request in settings.tasks]
+    _check_choice(settings, data)
+    config = _config(bundle, settings, data)
+    settings = dataclasses.replace(
+        settings, precision=run_folder.resolve_precision(settings.precision, output)
+    )
+    parts = settings.accumulation * distribution.worker_count(strategy)
+    sequences = settings.batch_size // parts
+    longest = max(item.longest for item in data)
+    footprint.check_training(config, sequences, longest, strategy)
+    setup = Setup(settings, config, bundle, data, strategy, output, tensorboard)
+    chief = distribution.is_chief(strategy)
+    with run_folder.open_run(output, _identity(setup, tokenizer), write=chief) as finished:
+        if finished is not None:
+            return finished
+        return _train(setup, start_time)
+
+
+def _train(setup: Setup, start_time: float) -> dict[str, Any]:
+    """Trains all runs and keeps the best one; returns the report."""
+    settings, results = setup.settings, []
+    run_time = -time.perf_counter()
+    for rate in settings.learning_rates:
+        run = Run(setup, rate)
+        results += [run.go(seed) for seed in settings.seeds]
+    run_time += time.perf_counter()
+    if not distribution.is_chief(setup.strategy):
+        return {}
+    chosen = _choose(results)
+    test_metrics = _keep(setup, chosen, run)
+    report = _report(settings, results, chosen, setup.data) | {"test_metrics": test_metrics}
+    # Runs count with what earlier processes gave to them, all else with this one's time.
+    around = time.perf_counter() - start_time - run_time
+    report["seconds"] = around + sum(result["seconds"] for result in results)
+    report = json_files.as_json(report)
+    run_folder.write_report(setup.output, report)
+    if not settings.keep_runs:
+        for result in results:
+            files.remove_tree(setup.kept_folder(result["learning_rate"], result["seed"]))
+    return report
+
+
+def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
+    """Raises InputError where there is something to choose on dev data, and no such data."""
+    if any(item.dev for item in data):
+        return
+    if len(settings.learning_rates) > 1 or settings.patience:
+        raise InputError(
+            f"{settings.tasks[0].name}: a learning rate, or when to stop, is chosen on dev data, "
+            "and there is none; name some (--dev), or give one --learning_rate and no --patience."
+        )
+
+
+def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> BertConfig:
+    config = bundle.config
+    for item in data:
+        config.check_segments(item.task.segments, item.task.name)
+        if item.task.max_length > config.max_position_embeddings:
+            raise InputError(
+                f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "
+                f"max_position_embeddings of {config.max_position_embeddings}; set --max_length."
+            )
+    if settings.dropout is None:
+        return config
+    return dataclasses.replace(
+        config,
+        hidden_dropout_prob=settings.dropout,
+        attention_probs_dropout_prob=settings.dropout,
+    )
+
+
+def _identity(setup: Setup, tokenizer: BertTokenizer) -> dict[str, Any]:
+    """What must be the same for a run to be gone on with: all that decides the weights."""
+    values = dataclasses.asdict(setup.settings)
+    for name in ("tasks", "init", "strategy", "compilation", "keep_runs"):
+        del values[name]
+    values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+    return {
+        "settings": values,
+        "config": setup.config.to_dict(),
+        "init_sha256": setup.bundle.sha256(),
+        "vocabulary_sha256": tokenizer.sha256,
+        "tokenizer": tokenizer.settings,
+        "tasks": [
+            {
+                "kind": request.kind,
+                "name": request.name,
+                "columns": dict(request.columns),
+                "inputs": item.inputs,
+            }
+            for request, item in zip(setup.settings.tasks, setup.data, strict=True)
+        ],
+    }
+
+
+def _choose(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """The best run of the learning rate with the best median; of equal ones, with the best run.
+
+    Raises:
+      InputError: all runs diverged.
+    """
+
+    def score(result: dict[str, Any]) -> float:
+        if result["diverged"]:
+            return -math.inf
+        return result["score"] if result["score"] is not None else 0.0
+
+    if all(result["diverged"] for result in results):
+        raise InputError(
+            f"{results[0]['diverged']} Start anew with a lower --learning_rate or a longer warm-up "
+            "(--warmup_share), and another --output."
+        )
+
+    def rank(group: list[dict[str, Any]]) -> tuple[float, float]:
+        scores = list(map(score, group))
+        return statistics.median(scores), max(scores)
+
+    by_rate = itertools.groupby(results, key=lambda result: result["learning_rate"])
+    best = max((list(group) for _, group in by_rate), key=rank)
+    return max(best, key=score)
+
+
+def _keep(setup: Setup, chosen: dict[str, Any], run: Run) -> dict[str, dict[str, float]]:
+    """Writes the chosen run's model, predictions, mistakes and pictures to the output folder.
+
+    The chief does so alone: the other workers are done.
+
+    Returns:
+      The metrics of test data that has labels, by task.
+    """
+    folder = setup.kept_folder(chosen["learning_rate"], chosen["seed"])
+    arrays = checkpoints.read_arrays(folder, checkpoints.MODEL_PREFIX)
+    found = {k.removeprefix(checkpoints.MODEL_PREFIX): v for k, v in arrays.items()}
+    tasks, scores = [], {}
+    for item, predictor in zip(setup.data, run.predictors_of(found), strict=True):
+        place = setup.output if len(setup.data) == 1 else f"{setup.output}/{item.task.name}"
+        task, scores[item.task.name] = task_report.write_task(item, predictor, place)
+        tasks.append(task.describe())
+    model = dataclasses.replace(
+        setup.bundle,
+        config=setup.config,
+        weights=found,
+        tasks=tuple(tasks),
+    )
+    own.write(model, setup.output)
+    return scores
+
+
+def _report(
+    settings: FineTuningSettings,
+    results: list[dict[str, Any]],
+    chosen: dict[str, Any],
+    data: list[TaskData],
+) -> dict[str, Any]:
+    same_rate = [
+        r for r in results if r["learning_rate"] == chosen["learning_rate"] and not r["diverged"]
+    ]
+    names = chosen["metrics"]
+    medians = {name: statistics.median(r["metrics"][name] for r in same_rate) for name in names}
+    values = dataclasses.asdict(settings)
+    values["tasks"] = [request["name"] for request in values["tasks"]]
+    return {
+        "metrics": {
+            "by_seed": {str(r["seed"]): r["metrics"] for r in same_rate},
+            "median": medians,
+        },
+        "learning_rate": chosen["learning_rate"],
+        "seed": chosen["seed"],
+        "grid": [{name: r[name] for name in _GRID} for r in results],
+        "examples": {item.task.name: _sizes(item) for item in data},
+        "notes": {item.task.name: item.notes for item in data},
+        "settings": values,
+    }
+
+
+def _sizes(item: TaskData) -> dict[str, int]:
+    return {split.name: len(split.examples) for split in (item.train, *item.dev, *item.test)}

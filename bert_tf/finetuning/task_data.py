@@ -1,0 +1,287 @@
+"""The data of a task: files to examples to cached features."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
+from bert_tf.tasks import SPECIAL_OPTIONS, Options, Task, make, suits
+from pipelines.common import files
+from pipelines.common.errors import InputError
+from pipelines.labelled import features, splits
+from pipelines.labelled.features import Features
+from pipelines.labelled.schema import have_labels, label_of
+from pipelines.labelled.user_files import Columns
+from pipelines.tokenizers.wordpiece import BertTokenizer
+
+_SPLIT_SEED = 0  # of which examples become dev: the same in every run
+_NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
+_SHOWN = 3  # messages of what was skipped
+_FORMAT = 2  # of the features; a new one leaves old caches alone
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """Examples of one file, or of a part of one, and their features."""
+
+    name: str
+    examples: list[Any]
+    features: Features
+
+    @property
+    def labelled(self) -> bool:
+        """Whether all examples have their labels, so that predictions can be scored."""
+        return have_labels(self.examples)
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskData:
+    """A task that knows its labels, and its data."""
+
+    task: Task
+    train: Split
+    dev: tuple[Split, ...]  # scored; the first decides
+    test: tuple[Split, ...]  # predicted, and scored once at the end where they have labels
+    inputs: dict[str, str]  # checksums by split
+    notes: dict[str, int]  # what was cut, skipped and so on, by what it was
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sequence of the training data."""
+        return int(self.train.features["input_word_ids"].lengths.max(initial=0))
+
+
+def load(
+    request: TaskRequest, settings: FineTuningSettings, tokenizer: BertTokenizer, cache: str
+) -> TaskData:
+    """Loads all files of a task and makes, or reads from the cache, their features.
+
+    Args:
+      request: which task, and where its files are.
+      settings: of the run.
+      tokenizer: of the model.
+      cache: folder for features.
+
+    Raises:
+      InputError: a file is missing or bad, or has labels unknown to training.
+    """
+    task = make(request.kind, request.name, _options(request, settings))
+    task = dataclasses.replace(task, columns=request.columns)
+    paths = _paths(request, task)
+    # One set of names serves all tasks; those that have columns of their own do without.
+    alone = len(settings.tasks) == 1
+    columns = Columns(dict(request.columns) if alone or task.source.named_columns else {})
+    notes: dict[str, int] = {}
+    parts = {
+        split: read(task, path, split, columns, notes, labelled=True)
+        for split, path in paths.items()
+        if not _is_test(split)
+    }
+    parts = _with_dev(task, parts, settings.dev_share)
+    if "train" not in parts:
+        raise InputError(
+            f"{request.data or 'the files named'}: no training data for {request.kind}. To predict "
+            "with a trained model (for ax, one of mnli), use make predict MODEL= INPUT= [KIND=ax]."
+        )
+    parts["train"] = _learnable(task, parts["train"], notes)
+    task = task.fit(parts["train"])
+    for split in filter(_is_test, paths):
+        parts[split] = _read_test(task, paths[split], split, columns, notes)
+    for name, examples in parts.items():
+        task.check(examples)
+        if name != "train":  # scored all the same, as the official scripts do
+            count_problems(task, examples, name, notes)
+    inputs = {split: files.sha256(path) for split, path in paths.items()}
+    made = {
+        name: Split(name, examples, make_features(task, name, examples, tokenizer, inputs, cache))
+        for name, examples in parts.items()
+    }
+    for split in made.values():
+        for what, count in split.features.counts.items():
+            notes[what] = notes.get(what, 0) + count
+    return TaskData(
+        task,
+        made["train"],
+        tuple(split for name, split in made.items() if name.startswith("dev")),
+        tuple(split for name, split in made.items() if _is_test(name)),
+        inputs,
+        {what: count for what, count in notes.items() if count},
+    )
+
+
+def _options(request: TaskRequest, settings: FineTuningSettings) -> Options:
+    """The options of a task; of several tasks, those that it has."""
+    special = {}
+    for name in SPECIAL_OPTIONS:
+        others = any(suits(other.kind, name) for other in settings.tasks)
+        special[name] = getattr(settings, name) and (suits(request.kind, name) or not others)
+    return Options(settings.max_length, fixed_length=settings.fixed_length, **special)
+
+
+def _is_test(split: str) -> bool:
+    return split not in ("train", "all") and not split.startswith("dev")
+
+
+def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
+    paths = {}
+    if request.data:
+        paths = splits.find(request.data, task.source.splits, task.source.folder)
+    return paths | dict(request.files)
+
+
+def read(
+    task: Task, path: str, split: str, columns: Columns, notes: dict[str, int], labelled: bool
+) -> list[Any]:
+    """Reads the examples of a file; what had to be skipped is counted in `notes`.
+
+    Raises:
+      InputError: the file is bad, or columns are named of a kind of files that has its own.
+    """
+    if columns.chosen and not task.source.named_columns:
+        raise InputError(f"--columns: the files of {task.kind} have columns of their own.")
+    skipped: list[str] = []
+    examples = task.source.read(path, split, labelled, columns, skipped)
+    if not examples:
+        raise InputError(f"{path}: has no examples.")
+    for example in examples if labelled else ():
+        if label_of(example) is None:
+            raise InputError(f"{example.place}: has no label.")
+    _count(notes, "rows skipped", skipped)
+    return examples
+
+
+def _read_test(
+    task: Task, path: str, split: str, columns: Columns, notes: dict[str, int]
+) -> list[Any]:
+    """Reads a test file, with its labels if all its examples have one that training knows."""
+    if task.source.test_labelled:
+        try:
+            examples = read(task, path, split, columns, notes, labelled=True)
+            task.check(examples)
+            return examples
+        except InputError as error:
+            logging.warning("%s is predicted, but not scored: %s", path, error)
+    return read(task, path, split, columns, notes, labelled=False)
+
+
+def count_problems(task: Task, examples: Sequence[Any], split: str, notes: dict[str, int]) -> None:
+    """Counts in `notes` the examples that could not be learned from, and logs the first ones."""
+    _count(notes, f"{split} examples with a problem", _problems(task, examples))
+
+
+def _count(notes: dict[str, int], what: str, messages: list[str]) -> None:
+    if not messages:
+        return
+    notes[what] = notes.get(what, 0) + len(messages)
+    for message in messages[:_SHOWN]:
+        logging.warning("%s: %s", what, message)
+    if len(messages) > _SHOWN:
+        logging.warning("%s: %d more", what, len(messages) - _SHOWN)
+
+
+def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str, list[Any]]:
+    """Makes a part of the training data dev where there is none.
+
+    Examples of labels that the rest does not have stay in training.
+    """
+    train = parts.pop("all", None) or parts.pop("train", None)
+    if train is None:
+        return parts
+    if any(name.startswith("dev") for name in parts):
+        return {"train": train, **parts}
+    held_out = _held_out(train, share)
+    if task.shape in ("classification", "tagging"):
+        kept = set().union(
+            *(_label_names(example) for i, example in enumerate(train) if i not in held_out)
+        )
+        held_out = {index for index in held_out if _label_names(train[index]) <= kept}
+    dev = [example for index, example in enumerate(train) if index in held_out]
+    rest = [example for index, example in enumerate(train) if index not in held_out]
+    return {"train": rest, **({"dev": dev} if dev else {}), **parts}
+
+
+def _held_out(examples: list[Any], share: float) -> set[int]:
+    """Numbers of about that share of the examples, drawn by the group.
+
+    Examples of one context, document or first text stay together: a dev set
+    that shares them with training would score what was learned by heart. Where
+    groups are too large for that, runs of neighbours are drawn.
+    """
+    wanted = round(share * len(examples))
+    groups: dict[Any, list[int]] = {}
+    for index, example in enumerate(examples):
+        groups.setdefault(_group(example), []).append(index)
+    held_out = _draw(list(groups.values()), wanted)
+    if len(held_out) < wanted / 2:
+        logging.info(
+            "dev and training share texts or documents: most of %d examples are of a few.",
+            len(examples),
+        )
+        size = min(_NEIGHBOURS, wanted)
+        numbers = list(range(len(examples)))
+        runs = [numbers[begin : begin + size] for begin in range(0, len(numbers), size)]
+        held_out = _draw(runs, wanted)
+    return held_out
+
+
+def _draw(groups: list[list[int]], wanted: int) -> set[int]:
+    """Random groups of no more than so many members in all."""
+    drawn: set[int] = set()
+    for index in np.random.default_rng(_SPLIT_SEED).permutation(len(groups)):
+        if len(drawn) + len(groups[index]) <= wanted:
+            drawn.update(groups[index])
+    return drawn
+
+
+def _group(example: Any) -> Any:
+    """The text, or the number of the document, that an example may share with others."""
+    names = ("context", "document", "text_a")
+    return next(getattr(example, name) for name in names if hasattr(example, name))
+
+
+def _label_names(example: Any) -> set[str]:
+    label = label_of(example)
+    return {label} if isinstance(label, str) else set(label)
+
+
+def _learnable(task: Task, examples: list[Any], notes: dict[str, int]) -> list[Any]:
+    messages = _problems(task, examples)
+    _count(notes, "training examples skipped", messages)
+    kept = [example for example in examples if not task.problem(example)]
+    if not kept:
+        raise InputError(f"{messages[0]}; no training example is left.")
+    return kept
+
+
+def _problems(task: Task, examples: Sequence[Any]) -> list[str]:
+    """What makes examples unfit to learn from, with their places."""
+    found = ((example.place, task.problem(example)) for example in examples)
+    return [f"{place}: {problem}" for place, problem in found if problem]
+
+
+def make_features(
+    task: Task,
+    split: str,
+    examples: list[Any],
+    tokenizer: BertTokenizer,
+    inputs: dict[str, str],
+    cache: str | None,
+) -> Features:
+    """Features of examples, from the cache where they are there."""
+    if cache is None:
+        return task.features(examples, tokenizer)
+    identity = {
+        "format": _FORMAT,
+        "task": task.feature_settings(),
+        "tokenizer": tokenizer.settings,
+        "vocabulary_sha256": tokenizer.sha256,
+        "inputs": inputs,
+        "examples_sha256": hashlib.sha256(repr(examples).encode()).hexdigest(),
+    }
+    return features.cached(
+        f"{cache}/{task.name}", split, identity, lambda: task.features(examples, tokenizer)
+    )

@@ -1,0 +1,1 @@
+"""Configuration, layers, encoder and heads."""

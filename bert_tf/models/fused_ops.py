@@ -1,0 +1,348 @@
+"""The element-wise parts of BERT, each fused into one pass forward and one backward.
+
+Inputs and outputs have the compute dtype (float32 or bfloat16); all arithmetic
+is float32. Backward passes recompute what is cheap, dropout masks included, so
+that no float32 intermediate and no mask is kept.
+
+On a CPU, XLA compiles each pass on its own (`compile_fused`), while matrix
+products stay with oneDNN, which is faster at them. On other devices the whole
+step is compiled, and these are ordinary parts of it. Graphs for inference
+(`inference`) take the forms of `bert_tf.models.inference_ops` instead.
+"""
+
+import contextlib
+import contextvars
+import functools
+import math
+from collections.abc import Callable, Iterator
+
+import tensorflow as tf
+
+from bert_tf.models import inference_ops
+
+_compile = contextvars.ContextVar("compile_fused", default=False)
+_inference = contextvars.ContextVar("inference", default=False)
+
+
+@contextlib.contextmanager
+def compile_fused(enabled: bool = True) -> Iterator[None]:
+    """Within it, functions of this module that are traced are compiled by XLA, one by one."""
+    token = _compile.set(enabled)
+    try:
+        yield
+    finally:
+        _compile.reset(token)
+
+
+@contextlib.contextmanager
+def inference(enabled: bool = True) -> Iterator[None]:
+    """Within it, what is traced is for inference on a server: nothing may drop out."""
+    token = _inference.set(enabled)
+    try:
+        yield
+    finally:
+        _inference.reset(token)
+
+
+def _run(function: Callable[..., tuple[tf.Tensor, ...]], settings: tuple, *tensors: tf.Tensor):
+    """Calls function(*settings, *tensors), compiled within `compile_fused`."""
+    if _compile.get():
+        return _compiled(function, settings)(*tensors)
+    return function(*settings, *tensors)
+
+
+@functools.cache
+def _compiled(function: Callable, settings: tuple) -> Callable:
+    """One compiled function for all layers that share its settings: XLA works once a shape."""
+
+    def apply(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return function(*settings, *tensors)
+
+    apply.__name__ = function.__name__  # so that graphs and profiles say what it is
+    return tf.function(apply, jit_compile=True, autograph=False)
+
+
+def gelu(x: tf.Tensor, approximate: bool) -> tf.Tensor:
+    """The Gaussian error linear unit of a float32 tensor: exact (erf), or with tanh."""
+    if approximate:
+        return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1.0 + tf.math.erf(x * math.sqrt(0.5)))
+
+
+def _gelu_slope(x: tf.Tensor, approximate: bool) -> tf.Tensor:
+    if approximate:
+        c = math.sqrt(2 / math.pi)
+        t = tf.tanh(c * (x + 0.044715 * x * x * x))
+        return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * c * (1.0 + 3 * 0.044715 * x * x)
+    density = tf.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
+    return 0.5 * (1.0 + tf.math.erf(x * math.sqrt(0.5))) + x * density
+
+
+_ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
+    "gelu": (
+        functools.partial(gelu, approximate=True),
+        functools.partial(_gelu_slope, approximate=True),
+    ),
+    "gelu_erf": (
+        functools.partial(gelu, approximate=False),
+        functools.partial(_gelu_slope, approximate=False),
+    ),
+    "relu": (tf.nn.relu, lambda x: tf.cast(x > 0, tf.float32)),
+    "tanh": (tf.tanh, lambda x: 1.0 - tf.square(tf.tanh(x))),
+}
+_ACTIVATIONS["gelu_tanh"] = _ACTIVATIONS["gelu"]
+
+
+def bias_activation(x: tf.Tensor, bias: tf.Tensor, activation: str) -> tf.Tensor:
+    """Returns activation(x + bias).
+
+    Args:
+      x: [rows, width], compute dtype.
+      bias: float32 [width].
+      activation: a name of `config.ACTIVATIONS`.
+    """
+    if _inference.get():
+        return inference_ops.bias_activation(x, bias, _ACTIVATIONS[activation][0])
+    settings = (activation,)
+
+    @tf.custom_gradient
+    def apply(x, bias):
+        def gradient(upstream):
+            return _run(_activation_backward, settings, x, bias, upstream)
+
+        return _run(_activation_forward, settings, x, bias), gradient
+
+    return apply(x, bias)
+
+
+def _activation_forward(activation, x, bias):
+    function, _ = _ACTIVATIONS[activation]
+    return tf.cast(function(tf.cast(x, tf.float32) + bias), x.dtype)
+
+
+def _activation_backward(activation, x, bias, upstream):
+    _, slope = _ACTIVATIONS[activation]
+    inner = slope(tf.cast(x, tf.float32) + bias) * tf.cast(upstream, tf.float32)
+    return tf.cast(inner, x.dtype), tf.reduce_sum(inner, 0)
+
+
+def masked_softmax(
+    scores: tf.Tensor, bias: tf.Tensor, scale: float, rate: float, seed: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns softmax(scale * scores + bias) over the last axis, and that after dropout.
+
+    Only the second result has a gradient.
+
+    Args:
+      scores: [batch, heads, from, to], compute dtype.
+      bias: float32, broadcast to the scores; large and negative where nothing
+        may be attended to.
+      scale: 1 / sqrt(size of a head).
+      rate: share of the probabilities dropped.
+      seed: int32 scalar, of the dropout.
+    """
+    if _inference.get():
+        probabilities = inference_ops.masked_softmax(scores, bias, scale)
+        return probabilities, probabilities
+    settings = (scale, rate)
+
+    @tf.custom_gradient
+    def apply(scores):
+        probabilities, kept = _run(_softmax_forward, settings, scores, bias, seed)
+
+        def gradient(_, upstream):
+            return _run(_softmax_backward, settings, probabilities, seed, upstream)
+
+        return (probabilities, kept), gradient
+
+    return apply(scores)
+
+
+def _softmax_forward(scale, rate, scores, bias, seed):
+    probabilities = tf.nn.softmax(scale * tf.cast(scores, tf.float32) + bias)
+    kept = probabilities * _keep(tf.shape(scores), rate, seed)
+    return tf.cast(probabilities, scores.dtype), tf.cast(kept, scores.dtype)
+
+
+def _softmax_backward(scale, rate, probabilities, seed, upstream):
+    p = tf.cast(probabilities, tf.float32)
+    inner = tf.cast(upstream, tf.float32) * _keep(tf.shape(probabilities), rate, seed)
+    inner = scale * p * (inner - tf.reduce_sum(inner * p, -1, keepdims=True))
+    return tf.cast(inner, probabilities.dtype)
+
+
+def residual_norm(
+    x: tf.Tensor,
+    bias: tf.Tensor,
+    residual: tf.Tensor,
+    gamma: tf.Tensor,
+    beta: tf.Tensor,
+    epsilon: float,
+    rate: float,
+    seed: tf.Tensor,
+) -> tf.Tensor:
+    """Returns LayerNorm(residual + dropout(x + bias)).
+
+    Args:
+      x: [rows, width], compute dtype.
+      bias: float32 [width].
+      residual: as x.
+      gamma: float32 [width], scale.
+      beta: float32 [width], offset.
+      epsilon: added to the variance.
+      rate: share of x dropped.
+      seed: int32 scalar, of the dropout.
+    """
+    if _inference.get():
+        return inference_ops.residual_norm(x, bias, residual, gamma, beta, epsilon)
+    settings = (epsilon, rate)
+
+    @tf.custom_gradient
+    def apply(x, bias, residual, gamma, beta):
+        result = _run(_residual_forward, settings, x, bias, residual, gamma, beta, seed)
+
+        def gradient(upstream):
+            return _run(_residual_backward, settings, x, bias, residual, gamma, seed, upstream)
+
+        return result, gradient
+
+    return apply(x, bias, residual, gamma, beta)
+
+
+def _residual_forward(epsilon, rate, x, bias, residual, gamma, beta, seed):
+    total, _ = _residual_sum(rate, x, bias, residual, seed)
+    standard, _ = _standardize(total, epsilon)
+    return tf.cast(standard * gamma + beta, x.dtype)
+
+
+def _residual_backward(epsilon, rate, x, bias, residual, gamma, seed, upstream):
+    total, keep = _residual_sum(rate, x, bias, residual, seed)
+    standard, inverse = _standardize(total, epsilon)
+    upstream = tf.cast(upstream, tf.float32)
+    inner = _standardize_gradient(standard, inverse, upstream * gamma)
+    into_x = inner * keep
+    return (
+        tf.cast(into_x, x.dtype),
+        tf.reduce_sum(into_x, 0),
+        tf.cast(inner, x.dtype),
+        tf.reduce_sum(upstream * standard, 0),
+        tf.reduce_sum(upstream, 0),
+    )
+
+
+def _residual_sum(rate, x, bias, residual, seed):
+    keep = _keep(tf.shape(x), rate, seed)
+    return (tf.cast(x, tf.float32) + bias) * keep + tf.cast(residual, tf.float32), keep
+
+
+def norm_dropout(
+    x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float, rate: float, seed: tf.Tensor
+) -> tf.Tensor:
+    """Returns dropout(LayerNorm(x)) of [rows, width]; arguments as for `residual_norm`."""
+    if _inference.get():
+        return inference_ops.norm(x, gamma, beta, epsilon)
+    settings = (epsilon, rate)
+
+    @tf.custom_gradient
+    def apply(x, gamma, beta):
+        def gradient(upstream):
+            return _run(_norm_backward, settings, x, gamma, seed, upstream)
+
+        return _run(_norm_forward, settings, x, gamma, beta, seed), gradient
+
+    return apply(x, gamma, beta)
+
+
+def _norm_forward(epsilon, rate, x, gamma, beta, seed):
+    standard, _ = _standardize(tf.cast(x, tf.float32), epsilon)
+    return tf.cast((standard * gamma + beta) * _keep(tf.shape(x), rate, seed), x.dtype)
+
+
+def _norm_backward(epsilon, rate, x, gamma, seed, upstream):
+    standard, inverse = _standardize(tf.cast(x, tf.float32), epsilon)
+    upstream = tf.cast(upstream, tf.float32) * _keep(tf.shape(x), rate, seed)
+    inner = _standardize_gradient(standard, inverse, upstream * gamma)
+    into_gamma = tf.reduce_sum(upstream * standard, 0)
+    return tf.cast(inner, x.dtype), into_gamma, tf.reduce_sum(upstream, 0)
+
+
+def softmax_cross_entropy(logits: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """Returns the negative log-likelihood of each label, float32 [rows].
+
+    Args:
+      logits: [rows, classes], compute dtype, without their bias.
+      bias: float32 [classes].
+      labels: int32 [rows].
+    """
+
+    @tf.custom_gradient
+    def apply(logits, bias):
+        loss, norm = _run(_entropy_forward, (), logits, bias, labels)
+
+        def gradient(upstream):
+            return _run(_entropy_backward, (), logits, bias, labels, norm, upstream)
+
+        return loss, gradient
+
+    return apply(logits, bias)
+
+
+def _entropy_forward(logits, bias, labels):
+    total = tf.cast(logits, tf.float32) + bias
+    norm = tf.reduce_logsumexp(total, -1)
+    return norm - tf.gather(total, labels, batch_dims=1), norm
+
+
+def _entropy_backward(logits, bias, labels, norm, upstream):
+    total = tf.cast(logits, tf.float32) + bias
+    classes = tf.range(tf.shape(logits)[1], dtype=labels.dtype)
+    hit = tf.cast(classes == labels[:, tf.newaxis], tf.float32)
+    inner = (tf.exp(total - norm[:, tf.newaxis]) - hit) * upstream[:, tf.newaxis]
+    return tf.cast(inner, logits.dtype), tf.reduce_sum(inner, 0)
+
+
+def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
+    """Drops a share of the elements of x, by a seed (int32 scalar); None: drops none."""
+    if seed is None:
+        return x
+    return tf.cast(tf.cast(x, tf.float32) * _keep(tf.shape(x), rate, seed), x.dtype)
+
+
+def _standardize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
+    centred = x - tf.reduce_mean(x, -1, keepdims=True)
+    inverse = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
+    return centred * inverse, inverse
+
+
+def _standardize_gradient(
+    standard: tf.Tensor, inverse: tf.Tensor, upstream: tf.Tensor
+) -> tf.Tensor:
+    mean = tf.reduce_mean(upstream, -1, keepdims=True)
+    along = tf.reduce_mean(upstream * standard, -1, keepdims=True)
+    return inverse * (upstream - mean - standard * along)
+
+
+def _keep(shape: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
+    """The dropout factors: 0 with probability `rate` (to 2^-16), else 1 / (1 - rate).
+
+    Sixteen bits an element of a hash of its index and the seed: the finalizer
+    of MurmurHash3, which passes through XLA as a few integer operations, where
+    a counter-based generator costs more than the rest of the layer.
+    """
+    if rate == 0:
+        return 1.0
+    half = tf.concat([shape[:-1], [(shape[-1] + 1) // 2]], 0)
+    index = tf.reshape(tf.range(tf.reduce_prod(half)), half)
+    bits = _mix(tf.bitcast(index, tf.uint32) + _mix(tf.bitcast(seed, tf.uint32)))
+    threshold = tf.constant(round(rate * 65536), tf.uint32)
+    low = tf.bitwise.bitwise_and(bits, tf.constant(0xFFFF, tf.uint32))
+    high = tf.bitwise.right_shift(bits, tf.constant(16, tf.uint32))
+    values = tf.concat([low, high], -1)[..., : shape[-1]]
+    return tf.where(values >= threshold, 1.0 / (1.0 - rate), 0.0)
+
+
+def _mix(x: tf.Tensor) -> tf.Tensor:
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        x = tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, tf.constant(shift, tf.uint32)))
+        x = x * tf.constant(factor, tf.uint32)
+    return tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, tf.constant(16, tf.uint32)))

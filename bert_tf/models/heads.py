@@ -1,0 +1,115 @@
+"""Heads: those of pre-training (paper, section 3.1) and of tasks (section 3.2)."""
+
+import tensorflow as tf
+
+from bert_tf.models import fused_ops
+from bert_tf.models.config import BertConfig
+from bert_tf.models.layers import Dense, LayerNorm
+from bert_tf.models.layers.base import Configured, Layer
+
+
+class MaskedLMHead(Configured, Layer):
+    """Logits over the vocabulary, by the word embeddings (output tied to input).
+
+    Args:
+      config: sizes and activation.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.transform = Dense(
+            config.hidden_size, config.initializer_range, name="transform", dtype=policy
+        )
+        self.norm = LayerNorm(config.layer_norm_eps, name="norm", dtype=policy)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Builds the transform and creates the output bias [vocab_size]."""
+        self.transform.build(input_shape)
+        self.norm.build(input_shape)
+        self.bias = self.add_weight(
+            name="output_bias",
+            shape=(self.config.vocab_size,),
+            initializer="zeros",
+        )
+
+    def call(self, x: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
+        """Returns the logits without their bias.
+
+        Args:
+          x: [rows, hidden_size], encoder outputs at the positions to predict.
+          word_embeddings: [vocab_size, hidden_size], the encoder's.
+
+        Returns:
+          [rows, vocab_size], compute dtype; `bias` is yet to be added.
+        """
+        inner = self.transform(x, add_bias=False)
+        bias = tf.convert_to_tensor(self.transform.bias)
+        inner = self.norm(fused_ops.bias_activation(inner, bias, self.config.hidden_act))
+        table = tf.cast(tf.convert_to_tensor(word_embeddings), inner.dtype)
+        return tf.matmul(inner, table, transpose_b=True)
+
+
+class NextSentenceHead(Dense):
+    """Two logits of [CLS]: 0, B follows A; 1, B is a random segment."""
+
+    def __init__(self, initializer_range: float = 0.02, **kwargs):
+        kwargs.pop("units", None)
+        super().__init__(2, initializer_range, **kwargs)
+
+
+class TaskHead(Dense):
+    """The one output layer of a task: a linear map, after dropout, of [CLS] or of every token.
+
+    Args:
+      units: logits.
+      per_token: whether there are logits for every token.
+      rate: share of the inputs dropped in training.
+      initializer_range: of the kernel.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        per_token: bool = False,
+        rate: float = 0.1,
+        initializer_range: float = 0.02,
+        **kwargs,
+    ):
+        super().__init__(units, initializer_range, **kwargs)
+        self.per_token = per_token
+        self.rate = rate
+
+    def call(self, outputs: dict[str, tf.Tensor], seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns float32 logits [batch, units], or [batch, length, units].
+
+        Args:
+          outputs: of the encoder.
+          seed: int32 scalar, of the dropout; None: no dropout.
+        """
+        x = outputs["sequence_output" if self.per_token else "pooled_output"]
+        rows = tf.reshape(x, [-1, x.shape[-1]])
+        logits = super().call(fused_ops.dropout(rows, self.rate, seed), add_bias=False)
+        logits = tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.bias)
+        return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.units]], 0))
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return super().get_config() | {"per_token": self.per_token, "rate": self.rate}
+
+
+def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Takes the vectors at some positions of each sequence.
+
+    Args:
+      sequence: [batch, length, width].
+      positions: int32 [batch, count].
+
+    Returns:
+      [batch * count, width].
+    """
+    shape = tf.shape(sequence)
+    first = tf.range(shape[0])[:, tf.newaxis] * shape[1]
+    flat = tf.reshape(sequence, [-1, sequence.shape[-1]])
+    return tf.gather(flat, tf.reshape(positions + first, [-1]))

@@ -1,0 +1,18 @@
+"""The Keras layers that BERT is made of."""
+
+from bert_tf.models.layers.attention import SelfAttention
+from bert_tf.models.layers.dense import Dense
+from bert_tf.models.layers.embeddings import Embeddings
+from bert_tf.models.layers.feed_forward import FeedForward
+from bert_tf.models.layers.normalization import LayerNorm, ResidualNorm
+from bert_tf.models.layers.transformer_block import TransformerBlock
+
+__all__ = [
+    "Dense",
+    "Embeddings",
+    "FeedForward",
+    "LayerNorm",
+    "ResidualNorm",
+    "SelfAttention",
+    "TransformerBlock",
+]

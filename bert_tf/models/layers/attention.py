@@ -1,0 +1,86 @@
+"""Multi-head self-attention (Vaswani et al. 2017, section 3.2.2)."""
+
+import tensorflow as tf
+
+from bert_tf.models import fused_ops
+from bert_tf.models.layers.base import Layer
+from bert_tf.models.layers.dense import Dense
+from bert_tf.models.layers.unpadding import TokenRows
+
+
+class SelfAttention(Layer):
+    """Self-attention up to, and without, the bias of its output projection.
+
+    Queries, keys and values come from one product: `qkv` holds the three
+    kernels side by side.
+
+    Args:
+      hidden_size: width of the encoder.
+      num_heads: attention heads.
+      dropout: share of the attention probabilities dropped in training.
+      initializer_range: of the kernels.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_heads: int,
+        dropout: float = 0.1,
+        initializer_range: float = 0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.initializer_range = initializer_range
+        self.qkv = Dense(3 * hidden_size, initializer_range, name="qkv", dtype=self.dtype_policy)
+        self.output_dense = Dense(
+            hidden_size, initializer_range, name="output", dtype=self.dtype_policy
+        )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Builds the two projections."""
+        self.qkv.build(input_shape)
+        self.output_dense.build((None, self.hidden_size))
+
+    def call(
+        self,
+        x: tf.Tensor,
+        mask_bias: tf.Tensor,
+        seed: tf.Tensor | None = None,
+        rows: TokenRows | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Attends.
+
+        Args:
+          x: [batch * length, hidden_size], compute dtype; or, with `rows`, [rows, hidden_size].
+          mask_bias: float32 [batch, 1, 1 or length, length], added to the scores.
+          seed: int32 scalar, of the dropout; None: no dropout.
+          rows: which positions x has.
+
+        Returns:
+          The output without its bias, of the shape of x, and the attention
+          probabilities [batch, num_heads, length, length].
+        """
+        length = tf.shape(mask_bias)[-1]
+        size = self.hidden_size // self.num_heads
+        qkv = self.qkv(x) if rows is None else rows.pad(self.qkv(x))
+        split = tf.reshape(qkv, [-1, length, 3, self.num_heads, size])
+        query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+        scores = tf.matmul(query, key, transpose_b=True)
+        rate, seed = (0.0, tf.constant(0)) if seed is None else (self.dropout, seed)
+        probabilities, kept = fused_ops.masked_softmax(scores, mask_bias, size**-0.5, rate, seed)
+        context = tf.transpose(tf.matmul(kept, value), [0, 2, 1, 3])
+        context = tf.reshape(context, [-1, self.hidden_size])
+        context = context if rows is None else rows.drop(context)
+        return self.output_dense(context, add_bias=False), probabilities
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return super().get_config() | {
+            "hidden_size": self.hidden_size,
+            "num_heads": self.num_heads,
+            "dropout": self.dropout,
+            "initializer_range": self.initializer_range,
+        }

@@ -1,0 +1,58 @@
+"""The position-wise feed-forward network (Vaswani et al. 2017, section 3.3)."""
+
+import tensorflow as tf
+
+from bert_tf.models import fused_ops
+from bert_tf.models.layers.base import Layer
+from bert_tf.models.layers.dense import Dense
+
+
+class FeedForward(Layer):
+    """Two linear maps with an activation between, without the bias of the second.
+
+    Args:
+      hidden_size: width of input and output.
+      intermediate_size: width between.
+      activation: a name of `config.ACTIVATIONS`.
+      initializer_range: of the kernels.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        activation: str = "gelu",
+        initializer_range: float = 0.02,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.intermediate_size = intermediate_size
+        self.activation = activation
+        self.initializer_range = initializer_range
+        policy = self.dtype_policy
+        self.intermediate = Dense(
+            intermediate_size, initializer_range, name="intermediate", dtype=policy
+        )
+        self.output_dense = Dense(hidden_size, initializer_range, name="output", dtype=policy)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Builds the two maps."""
+        self.intermediate.build(input_shape)
+        self.output_dense.build((None, self.intermediate_size))
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Maps [rows, hidden_size] to [rows, hidden_size]."""
+        inner = self.intermediate(x, add_bias=False)
+        bias = tf.convert_to_tensor(self.intermediate.bias)
+        inner = fused_ops.bias_activation(inner, bias, self.activation)
+        return self.output_dense(inner, add_bias=False)
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return super().get_config() | {
+            "hidden_size": self.hidden_size,
+            "intermediate_size": self.intermediate_size,
+            "activation": self.activation,
+            "initializer_range": self.initializer_range,
+        }

@@ -1,0 +1,53 @@
+"""Layer normalization, in float32 whatever the compute dtype."""
+
+import tensorflow as tf
+
+from bert_tf.models import fused_ops
+from bert_tf.models.layers.base import Layer
+
+
+class LayerNorm(Layer):
+    """LayerNorm over the last axis of [rows, width], then dropout.
+
+    Args:
+      epsilon: added to the variance.
+      rate: share of the outputs dropped in training.
+    """
+
+    def __init__(self, epsilon: float = 1e-12, rate: float = 0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+        self.rate = rate
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Creates gamma and beta [width], float32 variables."""
+        width = (input_shape[-1],)
+        self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones")
+        self.beta = self.add_weight(name="beta", shape=width, initializer="zeros")
+
+    def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Normalizes; drops out where a seed (int32 scalar) is given."""
+        rate, seed = (0.0, tf.constant(0)) if seed is None else (self.rate, seed)
+        gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+        return fused_ops.norm_dropout(x, gamma, beta, self.epsilon, rate, seed)
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return super().get_config() | {"epsilon": self.epsilon, "rate": self.rate}
+
+
+class ResidualNorm(LayerNorm):
+    """LayerNorm(residual + dropout(x + bias)): the end of every sub-layer (post-norm)."""
+
+    def call(
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor,
+        residual: tf.Tensor,
+        seed: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Adds and normalizes [rows, width]; drops out where a seed (int32 scalar) is given."""
+        rate, seed = (0.0, tf.constant(0)) if seed is None else (self.rate, seed)
+        gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+        bias = tf.convert_to_tensor(bias)
+        return fused_ops.residual_norm(x, bias, residual, gamma, beta, self.epsilon, rate, seed)

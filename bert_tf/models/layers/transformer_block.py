@@ -1,0 +1,74 @@
+"""One block of the encoder."""
+
+import tensorflow as tf
+
+from bert_tf.models.config import BertConfig
+from bert_tf.models.layers.attention import SelfAttention
+from bert_tf.models.layers.base import Configured, Layer
+from bert_tf.models.layers.feed_forward import FeedForward
+from bert_tf.models.layers.normalization import ResidualNorm
+from bert_tf.models.layers.unpadding import TokenRows
+
+
+class TransformerBlock(Configured, Layer):
+    """Self-attention and feed-forward network, each with residual and LayerNorm.
+
+    Args:
+      config: sizes, activation and dropout.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.attention = SelfAttention(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.attention_probs_dropout_prob,
+            config.initializer_range,
+            name="attention",
+            dtype=policy,
+        )
+        self.feed_forward = FeedForward(
+            config.hidden_size,
+            config.intermediate_size,
+            config.hidden_act,
+            config.initializer_range,
+            name="feed_forward",
+            dtype=policy,
+        )
+        self.attention_norm, self.output_norm = (
+            ResidualNorm(config.layer_norm_eps, config.hidden_dropout_prob, name=name, dtype=policy)
+            for name in ("attention_norm", "output_norm")
+        )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Builds the sub-layers."""
+        for layer in (self.attention, self.attention_norm, self.feed_forward, self.output_norm):
+            layer.build(input_shape)
+
+    def call(
+        self,
+        x: tf.Tensor,
+        mask_bias: tf.Tensor,
+        seed: tf.Tensor | None = None,
+        rows: TokenRows | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Applies the block.
+
+        Args:
+          x: [batch * length, hidden_size], compute dtype; or, with `rows`, [rows, hidden_size].
+          mask_bias: float32 [batch, 1, 1 or length, length], added to the attention scores.
+          seed: int32 [3], one for each dropout; None: no dropout.
+          rows: which positions x has.
+
+        Returns:
+          The output, as x, and the attention probabilities
+          [batch, heads, length, length].
+        """
+        seeds = [None] * 3 if seed is None else tf.unstack(seed)
+        attended, probabilities = self.attention(x, mask_bias, seed=seeds[0], rows=rows)
+        x = self.attention_norm(attended, self.attention.output_dense.bias, x, seed=seeds[1])
+        mapped = self.feed_forward(x)
+        x = self.output_norm(mapped, self.feed_forward.output_dense.bias, x, seed=seeds[2])
+        return x, probabilities

@@ -1,0 +1,123 @@
+"""The examples of a pre-training run, checked before the first step."""
+
+import dataclasses
+from typing import Any
+
+from bert_tf.models.config import BertConfig
+from bert_tf.pretraining.settings import PretrainingSettings
+from pipelines.common import files
+from pipelines.common.errors import InputError
+from pipelines.pretraining import example_reader, local_runner
+from pipelines.pretraining.sharding import Objective
+from pipelines.tokenizers import vocabulary, wordpiece
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingData:
+    """The examples of all phases, and the vocabulary they were made with."""
+
+    manifests: tuple[local_runner.Manifest, ...]
+    training: tuple[example_reader.ExampleFiles, ...]
+    held_out: example_reader.ExampleFiles | None  # of the last phase that has any
+    held_out_random_share: float | None  # of its pairs, those whose B is random
+    tokenizer: wordpiece.BertTokenizer
+    objective: Objective
+
+
+def open_data(settings: PretrainingSettings) -> PretrainingData:
+    """Opens the examples of all phases and checks that they belong together.
+
+    Raises:
+      InputError: they have other vocabularies or objectives, or one is damaged.
+    """
+    folders = [phase.tfrecords for phase in settings.phases]
+    manifests = tuple(local_runner.read_manifest(folder) for folder in folders)
+    for folder, found in zip(folders, manifests, strict=True):
+        for key in ("vocabulary_sha256", "tokenizer"):
+            if found[key] != manifests[0][key]:
+                raise InputError(f"{folder}: has another vocabulary than {folders[0]}.")
+        if found["settings"]["objective"] != manifests[0]["settings"]["objective"]:
+            raise InputError(f"{folder}: was made for another objective than {folders[0]}.")
+        path = f"{folder}/{local_runner.VOCABULARY}"
+        if files.sha256(path) != found["vocabulary_sha256"]:
+            raise InputError(f"{path}: is not the vocabulary that the examples were made with.")
+    held_out, random_share = None, None
+    for folder, found in zip(folders, manifests, strict=True):
+        if found["held_out"].get("records"):
+            held_out = example_reader.open_examples(folder, held_out=True)
+            random_share = found["held_out"]["random_next_share"]
+    return PretrainingData(
+        manifests,
+        tuple(example_reader.open_examples(folder) for folder in folders),
+        held_out,
+        random_share,
+        wordpiece.BertTokenizer(
+            vocabulary.load(f"{folders[0]}/{local_runner.VOCABULARY}"),
+            **manifests[0]["tokenizer"],
+        ),
+        Objective(manifests[0]["settings"]["objective"]),
+    )
+
+
+def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertConfig:
+    """The configuration, checked against the vocabulary and the length of the examples.
+
+    Raises:
+      InputError: ids or positions of the examples are beyond the model's tables.
+    """
+    vocab_size = len(data.tokenizer.vocabulary)
+    if settings.model.endswith(".json"):
+        config = BertConfig.load(settings.model)
+        if config.vocab_size < vocab_size:
+            raise InputError(
+                f"{settings.model}: vocab_size is {config.vocab_size}, but the examples in "
+                f"{settings.phases[0].tfrecords} have ids up to {vocab_size - 1}. Set vocab_size "
+                f"to {vocab_size}, or write the examples with the model's vocabulary."
+            )
+    else:
+        config = BertConfig.named(settings.model, vocab_size=vocab_size)
+    if settings.dropout is not None:
+        config = dataclasses.replace(
+            config,
+            hidden_dropout_prob=settings.dropout,
+            attention_probs_dropout_prob=settings.dropout,
+        )
+    for phase, examples in zip(settings.phases, data.training, strict=True):
+        if examples.max_seq_length > config.max_position_embeddings:
+            raise InputError(
+                f"{phase.tfrecords}: records of {examples.max_seq_length} tokens exceed the "
+                f"model's max_position_embeddings of {config.max_position_embeddings}. Write them "
+                "shorter (--max_seq_length), or enlarge the position table."
+            )
+    for phase, found in zip(settings.phases, data.manifests, strict=True):
+        ours = 2 if found["settings"]["objective"] == Objective.MLM_NSP else 1
+        config.check_segments(found.get("segments", ours), phase.tfrecords)
+    return config
+
+
+def run_identity(
+    settings: PretrainingSettings, data: PretrainingData, config: BertConfig
+) -> dict[str, Any]:
+    """What must be the same for a run to be gone on with: all that decides the weights.
+
+    Devices and compilation may change between two stops; they change the rounding only.
+    """
+    values = dataclasses.asdict(settings)
+    for name in ("phases", "model", "strategy", "compilation"):
+        del values[name]
+    first = data.manifests[0]
+    return {
+        "settings": values,
+        "config": config.to_dict(),
+        "tokenizer": first["tokenizer"],
+        "vocabulary_sha256": first["vocabulary_sha256"],
+        "phases": [
+            {
+                "steps": phase.steps,
+                "batch_size": phase.batch_size,
+                "examples": found["settings"],
+                "inputs": [entry["sha256"] for entry in found["inputs"]],
+            }
+            for phase, found in zip(settings.phases, data.manifests, strict=True)
+        ],
+    }

@@ -1,0 +1,1 @@
+"""Answers of a trained model: in this process, and as a client of a server."""

@@ -1,0 +1,234 @@
+"""A client of TensorFlow Serving, over gRPC or REST.
+
+>>> client = connect("grpc://localhost:8500")
+>>> client.predict("mrpc", text_a=["It rained."], text_b=["Rain fell."])["label"]
+array([b'1'], dtype=object)
+"""
+
+import abc
+import base64
+import http.client
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import grpc
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+from bert_tf.serving import requests
+from pipelines.common import json_files
+from pipelines.common.errors import InputError
+
+_MODEL = "bert"
+_TIMEOUT = 60.0
+_LARGEST = 1 << 30  # bytes of a message
+_UNREACHABLE = "no server can be reached; start one with make serve, or check the address"
+_PORTS = {"grpc": 8500, "http": 8501, "https": 443}
+Outputs = dict[str, np.ndarray]
+
+
+class Client(abc.ABC):
+    """Sends requests to one model of a server."""
+
+    @abc.abstractmethod
+    def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
+        """Answers one request.
+
+        Args:
+          signature: its name; None: that of the first task.
+          **inputs: a batch of each, as the signature has them; str, bytes or integers.
+
+        Returns:
+          NumPy arrays by name, the batch first; strings are bytes.
+
+        Raises:
+          InputError: the server cannot be reached, does not answer in time, or
+            refuses the request; the message has its reason.
+        """
+
+
+def connect(
+    address: str, model: str = _MODEL, version: int | None = None, timeout: float = _TIMEOUT
+) -> Client:
+    """A client for an address.
+
+    Args:
+      address: grpc://host:8500, http://host:8501 or https://host.
+      model: its name on the server.
+      version: of the model; None: the newest.
+      timeout: seconds for one request.
+
+    Raises:
+      InputError: the address is of another form.
+    """
+    try:
+        parts = urlsplit(address)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:  # the port is none
+        port = None
+    if port is None or not parts.hostname:
+        raise InputError(
+            f"{address}: not an address of a server; use grpc://host:8500 or http://host:8501."
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    if parts.scheme == "grpc":
+        return GrpcClient(f"{host}:{port}", model, version, timeout)
+    base = f"{parts.scheme}://{host}:{port}{parts.path}"
+    return RestClient(base.rstrip("/"), model, version, timeout)
+
+
+class GrpcClient(Client):
+    """Over gRPC, by the stubs of tensorflow-serving-api.
+
+    Args:
+      target: host:port.
+      model: its name on the server.
+      version: of the model; None: the newest.
+      timeout: seconds for one request.
+    """
+
+    def __init__(self, target: str, model: str, version: int | None, timeout: float):
+        self._target, self._model, self._version = target, model, version
+        self._timeout = timeout
+        sizes = ("grpc.max_send_message_length", "grpc.max_receive_message_length")
+        channel = grpc.insecure_channel(target, [(name, _LARGEST) for name in sizes])
+        self._stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+
+    def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
+        """See `Client`."""
+        request = predict_pb2.PredictRequest()
+        request.model_spec.name = self._model
+        request.model_spec.signature_name = signature or "serving_default"
+        if self._version is not None:
+            request.model_spec.version.value = self._version
+        for name, value in inputs.items():
+            request.inputs[name].CopyFrom(tf.make_tensor_proto(requests.as_array(name, value)))
+        try:
+            response = self._stub.Predict(request, self._timeout)
+        except grpc.RpcError as error:
+            raise InputError(f"grpc://{self._target}: {self._reason(error)}") from error
+        return {name: tf.make_ndarray(value) for name, value in response.outputs.items()}
+
+    def _reason(self, error: grpc.RpcError) -> str:
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return f"no answer within {self._timeout:g} seconds."
+        details = _first_line(error.details() or error.code().name)
+        # The server says so, too, when its queue is full.
+        if error.code() is grpc.StatusCode.UNAVAILABLE and "connect" in details.lower():
+            return f"{_UNREACHABLE} ({details})"
+        return details
+
+
+class RestClient(Client):
+    """Over HTTP with JSON.
+
+    Args:
+      base: scheme://host:port.
+      model: its name on the server.
+      version: of the model; None: the newest.
+      timeout: seconds for one request.
+    """
+
+    def __init__(self, base: str, model: str, version: int | None, timeout: float):
+        self._base, self._timeout = base, timeout
+        number = "" if version is None else f"/versions/{version}"
+        self._url = f"{base}/v1/models/{quote(model)}{number}"
+        self._outputs: dict[str, dict[str, str]] = {}
+
+    def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
+        """See `Client`."""
+        name = signature or "serving_default"
+        columns = {key: _as_json(requests.as_array(key, value)) for key, value in inputs.items()}
+        answer = self._ask(":predict", {"signature_name": name, "inputs": columns})
+        dtypes = self._dtypes(name)
+        try:
+            found = answer["outputs"]
+            if len(dtypes) == 1:  # a signature's only output comes without its name
+                found = {next(iter(dtypes)): found}
+            return {key: _from_json(found[key], dtype) for key, dtype in dtypes.items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{self._base}: the answer is not one of TensorFlow Serving's."
+            ) from error
+
+    def _dtypes(self, signature: str) -> dict[str, str]:
+        """The dtypes of a signature's outputs, which JSON does not tell."""
+        if signature not in self._outputs:  # also where a newer version has it
+            answer = self._ask("/metadata")
+            try:
+                signatures = answer["metadata"]["signature_def"]["signature_def"]
+                self._outputs = {
+                    name: {key: info["dtype"] for key, info in found["outputs"].items()}
+                    for name, found in signatures.items()
+                }
+            except (KeyError, TypeError, AttributeError) as error:
+                raise InputError(f"{self._base}: has no metadata of the model.") from error
+        if signature not in self._outputs:
+            raise InputError(f"{self._base}: has no metadata of the signature {signature}.")
+        return self._outputs[signature]
+
+    def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Sends a request, with a body by POST.
+
+        Raises:
+          InputError: there is no good answer.
+        """
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            f"{self._url}{path}", data, {"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout) as response:
+                text = response.read().decode("utf-8", "replace")
+        except urllib.error.HTTPError as error:
+            raise InputError(f"{self._base}: {_http_reason(error)}") from error
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, TimeoutError) or isinstance(
+                getattr(error, "reason", None), TimeoutError
+            ):
+                reason = f"no answer within {self._timeout:g} seconds."
+            elif isinstance(error, http.client.HTTPException):
+                reason = "does not speak HTTP; is this the port for REST?"
+            else:
+                reason = f"{_UNREACHABLE} ({getattr(error, 'reason', error)})"
+            raise InputError(f"{self._base}: {reason}") from error
+        return json_files.parse(text, f"{self._base}: the answer")
+
+
+def _as_json(array: np.ndarray) -> Any:
+    """Rows for JSON; strings in base64, because they may not be UTF-8."""
+    if array.dtype != object:
+        return array.tolist()
+
+    def encode(value: Any) -> Any:
+        if isinstance(value, list):
+            return [encode(item) for item in value]
+        return {"b64": base64.b64encode(value).decode()}
+
+    return encode(array.tolist())
+
+
+def _from_json(value: Any, dtype: str) -> np.ndarray:
+    """A column of an answer, by the name that TensorFlow has for its dtype."""
+    if dtype != "DT_STRING":
+        return np.array(value, tf.as_dtype(dtype.removeprefix("DT_").lower()).as_numpy_dtype)
+    array = np.array(value, object)
+    flat = np.empty(array.size, object)
+    flat[:] = [item.encode() for item in array.ravel()]
+    return flat.reshape(array.shape)
+
+
+def _http_reason(error: urllib.error.HTTPError) -> str:
+    text = error.read().decode("utf-8", "replace")
+    try:
+        return _first_line(json_files.parse(text, "")["error"])
+    except (InputError, KeyError, TypeError, AttributeError):
+        return f"HTTP {error.code} {error.reason}"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else "refused without a reason"

@@ -1,0 +1,198 @@
+"""Predictions of a fine-tuned model for a file."""
+
+import dataclasses
+import fnmatch
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+import tensorflow as tf
+from tqdm import tqdm
+
+from bert_tf import tasks, weights
+from bert_tf.export import saved_model
+from bert_tf.finetuning import inference, task_data
+from bert_tf.serving.predictor import Predictor
+from bert_tf.tasks import Task
+from bert_tf.tasks.model import TaskModel, TaskObjective
+from bert_tf.weights import formats
+from bert_tf.weights.bundle import POOLER
+from pipelines.common import files, json_files, locks, outputs
+from pipelines.common.errors import InputError
+from pipelines.labelled import glue
+from pipelines.labelled.user_files import Columns
+
+_MANIFEST = "manifest.json"
+_MADE_BY = "bert_tf.predict"
+# Predictions of before there was a manifest.
+_UNMARKED = (
+    "predictions*",
+    "nbest_predictions*",
+    "null_odds*",
+    *(f"{name}.tsv" for data in glue.SETS.values() for name in data.submission.values()),
+)
+_Predict = Callable[[Sequence[Any]], list[Any]]
+
+
+class _Manifest(TypedDict):
+    """Which files of a folder are predictions."""
+
+    files: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A file to predict for.
+
+    Attributes:
+      path: the file.
+      kind: its layout, where that is not the task's own, such as "ax" for a model of mnli; of a
+        model of another program, what its task is, where it does not say so.
+      columns: names of columns by role.
+      split: its name in the names of what is written; None: by the file's name.
+      labelled: whether to read its labels, and to score the predictions.
+    """
+
+    path: str
+    kind: str | None = None
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    split: str | None = None
+    labelled: bool = False
+
+
+def predict_file(
+    model: str, request: Request, output: str | None = None, task_name: str | None = None
+) -> tuple[list[str], dict[str, float]]:
+    """Writes the official prediction files for the examples of a file.
+
+    Args:
+      model: folder of a fine-tuned model, in any format that has task heads, or of an export.
+      request: the file.
+      output: folder to write to; None: predictions/<task>, in the folder of a fine-tuned model
+        or, for an export, in the current one.
+      task_name: which of several tasks of the model.
+
+    Returns:
+      The paths written, and the metrics (none without labels).
+
+    Raises:
+      InputError: the model has no such task, the file is bad, or the output folder holds
+        something else than predictions.
+    """
+    exported = _is_export(model)
+    task, predict = (
+        _open_export(model, task_name) if exported else _open(model, task_name, request.kind)
+    )
+    if not output:
+        output = f"{'.' if exported else formats.folder_of(model)}/predictions/{task.name}"
+    _check_output(output, request)
+    reading = _reading(task, request.kind)
+    split = request.split or _split_of(request.path, reading)
+    examples = _read(reading, request, split)
+    task.check(examples)
+    predictions = predict(examples)
+    texts = reading.files(examples, predictions, split)
+    with locks.held(output):
+        _write(output, texts)
+    written = [f"{output}/{name}" for name in texts]
+    return written, reading.metrics(examples, predictions) if request.labelled else {}
+
+
+def _check_output(output: str, request: Request) -> None:
+    """Raises InputError where a folder holds something else than predictions."""
+    path = f"{output}/{_MANIFEST}"
+    found = json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
+    if found.get("made_by") == _MADE_BY:
+        json_files.check(found, _Manifest, path)
+        return
+    outputs.check_folder(output, "predictions", (), _UNMARKED, [request.path])
+
+
+def _write(output: str, texts: Mapping[str, str]) -> None:
+    """Writes files of predictions, and a manifest that says whose they are."""
+    path = f"{output}/{_MANIFEST}"
+    known = json_files.read(path, _Manifest)["files"] if files.gfile.exists(path) else []
+    json_files.write(path, {"made_by": _MADE_BY, "files": sorted({*known, *texts})})
+    for name, text in texts.items():
+        files.write_text(f"{output}/{name}", text)
+
+
+def _read(task: Task, request: Request, split: str) -> Sequence[Any]:
+    """The examples of the file; what is wrong with some of them is logged.
+
+    Raises:
+      InputError: it is bad, or of another layout than the task's files.
+    """
+    try:
+        columns = Columns(request.columns, dict(task.columns))
+        examples = task_data.read(task, request.path, split, columns, {}, request.labelled)
+    except InputError as error:
+        if task.source.named_columns or request.kind:
+            raise
+        raise InputError(
+            f"{error} If the file is not laid out as those of {task.kind}, name what it is with "
+            f"KIND={task.shape} (--kind)."
+        ) from error
+    task_data.count_problems(task, examples, split, {})
+    return examples
+
+
+def _is_export(path: str) -> bool:
+    """Whether a folder is to be run as an export: a Hub encoder, which is not, has no manifest."""
+    return bool(saved_model.versions(path)) or files.gfile.exists(f"{path}/{saved_model.MANIFEST}")
+
+
+def _open_export(path: str, task_name: str | None) -> tuple[Task, _Predict]:
+    """A task of an export, and what predicts with it."""
+    predictor = Predictor(path)
+    task = predictor.task(task_name)
+    return task, lambda examples: predictor.predict(task, examples, _progress)
+
+
+def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _Predict]:
+    """A task of a fine-tuned model, and what predicts with it."""
+    bundle = weights.read(folder)
+    description = bundle.task(task_name)
+    if kind and "kind" not in description:
+        description = tasks.of_kind(description, kind)
+    task = tasks.load(description, bundle.config.max_position_embeddings)
+    model = TaskModel.for_tasks(bundle.config, [task])
+    missing = weights.assign(model, bundle.weights, folder)
+    # Heads of tokens have no use for a pooler, and may come without one.
+    if missing and not all(name.startswith(POOLER) and task.per_token for name in missing):
+        raise InputError(f"{folder}: lacks the weight {missing[0]}.")
+    predictor = inference.make_predictor(
+        TaskObjective(model, task), tf.distribute.get_strategy(), progress=_progress
+    )
+
+    def predict(examples: Sequence[Any]) -> list[Any]:
+        bundle.config.check_segments(task.segments, folder)
+        features = task.features(examples, bundle.tokenizer())
+        return task.predict(examples, features, predictor(features))
+
+    return task, predict
+
+
+def _progress(items: Iterable[Any]) -> Any:
+    return tqdm(items, desc="predict", unit="batch")
+
+
+def _reading(task: Task, kind: str | None) -> Task:
+    """The task by which the file is read and the predictions are written and scored.
+
+    Raises:
+      InputError: it has other labels than the model.
+    """
+    if kind is None:
+        return task
+    other = tasks.alike(kind, task.describe())
+    return other.restore(task.describe() | {"pair": None})  # the task says what it takes
+
+
+def _split_of(path: str, task: Task) -> str:
+    """The split that a file has by its name, or its name."""
+    name = os.path.basename(path).removesuffix(files.GZIP)
+    for split, patterns in task.source.splits.items():
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+            return split
+    return name.split(".")[0]

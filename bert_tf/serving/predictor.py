@@ -1,0 +1,202 @@
+"""An exported model in this process: loaded once, it answers at once."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
+from absl import logging
+
+from bert_tf import tasks
+from bert_tf.export import quiet_tensorflow, saved_model
+from bert_tf.serving import requests
+from bert_tf.tasks import Task
+from pipelines.common import checksums
+from pipelines.common.errors import InputError
+
+_BATCH = 32
+_LONGEST_REASON = 200  # characters
+_NO_EXAMPLES = "inputs are no serialized tf.Examples with the features that it takes."
+# A request is a chain of small operations: handing them to other threads costs more than it gains.
+_IN_CALLERS_THREAD = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
+Outputs = dict[str, np.ndarray]
+
+
+class Predictor:
+    """Answers requests with an export, by the engine that TensorFlow Serving has.
+
+    An export is a program: loading one, and asking it, runs what its maker put into it, with the
+    rights of this process. Take exports from people you trust only.
+
+    >>> predictor = Predictor("savedmodels/bert")
+    >>> predictor("mrpc", text_a=["It rained."], text_b=["Rain fell."])["label"]
+    array([b'1'], dtype=object)
+
+    Args:
+      path: of a version, or of the folder of versions: then the newest.
+
+    Raises:
+      InputError: there is no export, or it is damaged.
+    """
+
+    def __init__(self, path: str):
+        self.path = saved_model.newest(path)
+        self.manifest = saved_model.read_manifest(self.path)
+        checksums.check(self.path)
+        with tf.Graph().as_default(), quiet_tensorflow.quiet():
+            self._session = tf.compat.v1.Session(config=_IN_CALLERS_THREAD)
+            loaded = self._load()
+        self._signatures = {
+            name: signature
+            for name, signature in loaded.signature_def.items()
+            if not name.startswith("__")
+        }
+        self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
+
+    def _load(self) -> Any:
+        try:
+            return tf.compat.v1.saved_model.load(self._session, ["serve"], self.path)
+        except Exception as error:  # of a damaged graph, TensorFlow may say anything
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise InputError(
+                f"{self.path}: cannot be loaded ({reason[:_LONGEST_REASON]}); it is damaged, or no "
+                "SavedModel. Copy it again."
+            ) from error
+
+    @property
+    def signatures(self) -> dict[str, dict[str, tf.DType]]:
+        """Names and dtypes of the inputs of each signature."""
+        return {
+            name: {key: tf.as_dtype(info.dtype) for key, info in signature.inputs.items()}
+            for name, signature in self._signatures.items()
+        }
+
+    def __call__(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
+        """Answers one request.
+
+        Args:
+          signature: its name; None: that of the first task.
+          **inputs: a batch of each, as the signature has them; str, bytes or numbers.
+
+        Returns:
+          NumPy arrays by name, the batch first; strings are bytes.
+
+        Raises:
+          InputError: there is no such signature, or it does not take these inputs.
+        """
+        name = signature or "serving_default"
+        if name not in self._signatures:
+            known = ", ".join(sorted(self._signatures))
+            raise InputError(f"{self.path}: has no signature {name!r}; it has {known}.")
+        known_inputs = self._signatures[name].inputs
+        if inputs.keys() != known_inputs.keys():
+            raise InputError(
+                f"{name}: takes {', '.join(sorted(known_inputs))}, not "
+                f"{', '.join(sorted(inputs)) or 'nothing'}."
+            )
+        arrays = [_array(name, key, inputs[key], info) for key, info in known_inputs.items()]
+        try:
+            found = self._call(name)(*arrays)
+        except tf.errors.ResourceExhaustedError as error:
+            raise InputError(f"{name}: out of memory; send fewer or shorter texts.") from error
+        except tf.errors.OpError as error:
+            raise InputError(f"{name}: {_reason(error)}") from error
+        except UnicodeDecodeError as error:  # TensorFlow's message has the bytes in it
+            raise InputError(f"{name}: {_NO_EXAMPLES}") from error
+        return dict(zip(self._signatures[name].outputs, found, strict=True))
+
+    def _call(self, name: str) -> Callable[..., Sequence[np.ndarray]]:
+        if name not in self._calls:
+            signature = self._signatures[name]
+            self._calls[name] = self._session.make_callable(
+                [info.name for info in signature.outputs.values()],
+                [info.name for info in signature.inputs.values()],
+            )
+        return self._calls[name]
+
+    def task(self, name: str | None = None) -> Task:
+        """A task of the export.
+
+        Args:
+          name: of its signature; None: the only one.
+
+        Raises:
+          InputError: there is no such task, or several to choose from.
+        """
+        known = {task["name"]: task for model in self.manifest["models"] for task in model["tasks"]}
+        if name is None and len(known) == 1:
+            name = next(iter(known))
+        if name not in known:
+            raise InputError(
+                f"{self.path}: has the tasks {', '.join(known) or '(none)'}; choose with --task=."
+                if name is None
+                else f"{self.path}: has no task {name!r}; it has {', '.join(known) or 'none'}."
+            )
+        return tasks.load(known[name])
+
+    def predict(
+        self,
+        task: Task,
+        examples: Sequence[Any],
+        progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    ) -> list[Any]:
+        """Predictions of a task for examples, in their order.
+
+        Args:
+          task: of this export.
+          examples: as its files are read.
+          progress: wraps the batches, to show how far they are.
+        """
+        serving = task.serving()
+        if getattr(task, "document_context", False):
+            logging.warning(
+                "%s was trained with document context; exports see each text alone.", task.name
+            )
+        found: list[Any] = [None] * len(examples)
+        for rows in progress(list(_batches(serving.requests(examples)))):
+            chosen = [examples[row] for row in rows]
+            outputs = self(serving.request_signature, **serving.requests(chosen))
+            for row, prediction in zip(rows, serving.predictions(chosen, outputs), strict=True):
+                found[row] = prediction
+        return found
+
+
+def _batches(requests: Mapping[str, Sequence[Any]]) -> Iterator[list[int]]:
+    """Rows of like lengths, the longest first, so that memory is short at once or never."""
+    lengths = np.array([sum(map(_length, row)) for row in zip(*requests.values(), strict=True)])
+    order = np.argsort(-lengths, kind="stable").tolist()
+    for first in range(0, len(order), _BATCH):
+        yield order[first : first + _BATCH]
+
+
+def _length(value: str | Sequence[str]) -> int:
+    return len(value) if isinstance(value, str) else sum(map(len, value))
+
+
+def _array(signature: str, name: str, value: Any, info: Any) -> np.ndarray:
+    """A value as the array that an input takes.
+
+    Raises:
+      InputError: it has another type or rank.
+    """
+    array = requests.as_array(f"{signature}: {name}", value)
+    dtype, rank = tf.as_dtype(info.dtype), len(info.tensor_shape.dim)
+    fits = array.size == 0 or (array.dtype == object) == (dtype is tf.string)
+    if not fits or array.ndim != rank:
+        raise InputError(
+            f"{signature}: {name} must be an array of {dtype.name} with {rank} "
+            f"dimension{'s' if rank > 1 else ''}, the batch first."
+        )
+    return array if array.size else array.astype(dtype.as_numpy_dtype)
+
+
+def _reason(error: tf.errors.OpError) -> str:
+    """What went wrong in the graph, without where."""
+    text = error.message
+    if "assertion failed: [" in text:
+        return text.split("assertion failed: [", 1)[1].split("]", 1)[0]
+    if "Could not parse example" in text or "is required but could not be found" in text:
+        return _NO_EXAMPLES
+    lines = text.removeprefix("Graph execution error:").strip().splitlines()
+    return (lines or [type(error).__name__])[0][:_LONGEST_REASON]

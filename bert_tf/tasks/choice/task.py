@@ -1,0 +1,185 @@
+"""Multiple choice: one score each choice, softmax over the choices (paper, section 4.4)."""
+
+import csv
+import dataclasses
+import io
+from collections.abc import Sequence
+
+import matplotlib.figure
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.tasks import base
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.choice.serving import ChoiceServing
+from bert_tf.tasks.predictions import ChoicePrediction
+from pipelines.labelled.features import Column, Features, pad
+from pipelines.labelled.schema import ChoiceExample, have_labels
+from pipelines.tokenizers import packing
+from pipelines.tokenizers.wordpiece import BertTokenizer
+
+_ABSENT = -1e9  # the logit of a choice that an example does not have
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice(Task[ChoiceExample, ChoicePrediction]):
+    """One of any number of choices.
+
+    A row of features is an example: the sequences of its choices one after
+    the other, and the length of each in `choice_lengths`.
+    """
+
+    shape: str = dataclasses.field(default="choice", init=False)
+    main_metric: str = dataclasses.field(default="accuracy", init=False)
+
+    @property
+    def segments(self) -> int:
+        """Two: the first text and a choice."""
+        return 2
+
+    @property
+    def units(self) -> int:
+        """One: the score of a choice."""
+        return 1
+
+    def problem(self, example: ChoiceExample) -> str | None:
+        """An empty text."""
+        if not all(map(str.strip, example.choices)):
+            return "a choice is empty"
+        return base.empty_text(example, "context")
+
+    def features(self, examples: Sequence[ChoiceExample], tokenizer: BertTokenizer) -> Features:
+        """Packed pairs of context and choice."""
+        counts = np.array([len(example.choices) for example in examples])
+        first = tokenizer.tokenize([example.context for example in examples])
+        first = tf.gather(first, np.repeat(np.arange(len(examples)), counts))
+        texts = [f"{e.stem} {choice}".strip() for e in examples for choice in e.choices]
+        second = tokenizer.tokenize(texts)
+        packed = packing.pack(tokenizer, first, second, self.max_length)
+        cut = first.row_lengths() + second.row_lengths() + 3 > self.max_length
+        lengths = packed.word_ids.row_lengths().numpy()
+        splits = np.concatenate([[0], np.cumsum(counts)])
+        tokens = np.concatenate([[0], np.cumsum(lengths)])[splits]
+        columns = {
+            "input_word_ids": Column(packed.word_ids.flat_values.numpy().astype(np.int64), tokens),
+            "input_type_ids": Column(packed.type_ids.flat_values.numpy().astype(np.int64), tokens),
+            "choice_lengths": Column(lengths, splits),
+        }
+        if have_labels(examples):
+            columns["labels"] = Column.of(np.array([example.label for example in examples]))
+        number = int(tf.reduce_sum(tf.cast(cut, tf.int32)))
+        return Features(columns, {"choices longer than the window, cut": number})
+
+    def row_lengths(self, features: Features) -> np.ndarray:
+        """The longest choice of each example."""
+        lengths = features["choice_lengths"]
+        return np.maximum.reduceat(lengths.values, lengths.splits[:-1])
+
+    def assemble(self, features: Features, rows: np.ndarray, size: int) -> base.Batch:
+        """As usual, but [size, choices, length]; `choice_mask` float32 [size, choices]."""
+        lengths = [features["choice_lengths"].row(row) for row in rows]
+        choices = max(map(len, lengths))
+        length = self.padded_length(max(map(max, lengths)))
+        batch = {}
+        for name in ("input_word_ids", "input_type_ids"):
+            values = np.zeros((size, choices, length), np.int32)
+            for index, (row, sizes) in enumerate(zip(rows, lengths, strict=True)):
+                parts = np.split(features[name].row(row), np.cumsum(sizes)[:-1])
+                values[index] = pad(parts, choices, length)
+            batch[name] = values
+        ends = np.zeros((size, choices), np.int64)
+        ends[: len(rows)] = pad(lengths, len(rows), choices)
+        batch["input_mask"] = (np.arange(length) < ends[:, :, np.newaxis]).astype(np.int32)
+        batch["choice_mask"] = (ends > 0).astype(np.float32)
+        batch["weights"] = (np.arange(size) < len(rows)).astype(np.float32)
+        return batch | self.batch_labels(features, rows, size, length)
+
+    def encoder_inputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The choices as sequences of their own, int32 [size * choices, length]."""
+        inputs = super().encoder_inputs(batch)
+        length = tf.shape(batch["input_word_ids"])[-1]
+        return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
+
+    def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Scores of the choices, [size, choices]; absent ones have a very low one."""
+        mask = batch["choice_mask"]
+        return tf.where(mask > 0, tf.reshape(logits, tf.shape(mask)), _ABSENT)
+
+    def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Negative log-likelihood of the right choices."""
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(batch["labels"], logits)
+
+    def serving(self) -> ChoiceServing:
+        """See `signatures.choice`."""
+        return ChoiceServing(self.name, self.max_length)
+
+    def predict(
+        self, examples: Sequence[ChoiceExample], features: Features, logits: Sequence[np.ndarray]
+    ) -> list[ChoicePrediction]:
+        """The choices of the highest scores."""
+        found = []
+        for example, scores in zip(examples, logits, strict=True):
+            shares = base.softmax(scores[: len(example.choices)])
+            found.append(ChoicePrediction(int(shares.argmax()), shares))
+        return found
+
+    def metrics(
+        self, examples: Sequence[ChoiceExample], predictions: Sequence[ChoicePrediction]
+    ) -> dict[str, float]:
+        """Accuracy."""
+        pairs = zip(predictions, examples, strict=True)
+        return {"accuracy": float(np.mean([guess.choice == e.label for guess, e in pairs]))}
+
+    def files(
+        self,
+        examples: Sequence[ChoiceExample],
+        predictions: Sequence[ChoicePrediction],
+        split: str,
+    ) -> dict[str, str]:
+        """A csv table of keys, choices (from 0) and their probabilities."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["id", "pred", "probability"])
+        for example, guess in zip(examples, predictions, strict=True):
+            writer.writerow([example.key, guess.choice, f"{guess.probabilities.max():.6f}"])
+        return {f"predictions.{split}.csv": text.getvalue()}
+
+    def mistakes(
+        self,
+        examples: Sequence[ChoiceExample],
+        predictions: Sequence[ChoicePrediction],
+        count: int,
+    ) -> list[str]:
+        """The wrong choices that the model was surest of."""
+        wrong = [
+            (float(guess.probabilities[example.label]), example, guess)
+            for example, guess in zip(examples, predictions, strict=True)
+            if guess.choice != example.label
+        ]
+        wrong.sort(key=lambda item: item[0])
+        return [
+            f"{example.place}: {base.shorten(example.context)}\n"
+            f"    chosen: {example.choices[guess.choice]}\n"
+            f"    right ({share:.0%}): {example.choices[example.label]}"
+            for share, example, guess in wrong[:count]
+        ]
+
+    def draw(
+        self,
+        figure: matplotlib.figure.Figure,
+        examples: Sequence[ChoiceExample],
+        predictions: Sequence[ChoicePrediction],
+    ) -> None:
+        """Accuracy by how sure the model was."""
+        sure = np.array([guess.probabilities.max() for guess in predictions])
+        right = np.array([g.choice == e.label for g, e in zip(predictions, examples, strict=True)])
+        edges = np.linspace(0, 1, 11)
+        bins = np.clip(np.digitize(sure, edges) - 1, 0, 9)
+        shares = [
+            right[bins == index].mean() if (bins == index).any() else 0 for index in range(10)
+        ]
+        axes = figure.subplots()
+        axes.bar(edges[:-1] + 0.05, shares, width=0.09)
+        axes.plot([0, 1], [0, 1], color="gray", linewidth=0.8)
+        axes.set_xlabel("probability of the choice")
+        axes.set_ylabel("share of right ones")

@@ -1,0 +1,145 @@
+"""An encoder with a head for each task."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models.config import BertConfig
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.heads import TaskHead
+from bert_tf.models.layers.base import Configured, Layer
+from bert_tf.tasks import Task
+
+
+class HeadShape(NamedTuple):
+    """The head of a task."""
+
+    name: str
+    units: int
+    per_token: bool
+
+
+class Heads(Layer):
+    """The heads of all tasks, so that their variables are named heads/<task>/..."""
+
+    def __init__(self, config: BertConfig, shapes: Sequence[HeadShape], **kwargs):
+        super().__init__(**kwargs)
+        self._width = config.hidden_size
+        self.of = {
+            shape.name: TaskHead(
+                shape.units,
+                shape.per_token,
+                config.hidden_dropout_prob,
+                config.initializer_range,
+                name=shape.name,
+                dtype=self.dtype_policy,
+            )
+            for shape in shapes
+        }
+
+    def build(self, input_shape: object = None) -> None:
+        """Creates kernel [hidden_size, units] and bias [units] of each head."""
+        for head in self.of.values():
+            head.build((None, self._width))
+
+
+class TaskModel(Configured, keras.Model):
+    """One encoder that tasks share, and their heads.
+
+    Args:
+      config: the encoder's configuration.
+      heads: one for each task.
+    """
+
+    def __init__(self, config: BertConfig, heads: Sequence[HeadShape], **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.config = config
+        self.head_shapes = tuple(HeadShape(*shape) for shape in heads)
+        policy = self.dtype_policy
+        self.encoder = BertEncoder(config, name="encoder", dtype=policy)
+        # The pooler is of use to heads of whole sequences only.
+        self.encoder.pooler.trainable = not all(shape.per_token for shape in self.head_shapes)
+        self.heads = Heads(config, self.head_shapes, name="heads", dtype=policy)
+        self.heads.build()
+        self.built = True
+
+    @classmethod
+    def for_tasks(cls, config: BertConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
+        """A model with the heads that tasks want."""
+        return cls(config, [HeadShape(t.name, t.units, t.per_token) for t in tasks], **kwargs)
+
+    def call(self, inputs: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
+        """Returns the float32 logits of each task, by name."""
+        outputs = self.encoder(inputs, training=training)
+        return {name: head(outputs) for name, head in self.heads.of.items()}
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return super().get_config() | {"heads": [tuple(shape) for shape in self.head_shapes]}
+
+
+class TaskCounts(NamedTuple):
+    """What a batch adds to the course of training, float32 scalars."""
+
+    loss: tf.Tensor  # sum, weighted
+    total: tf.Tensor  # of the weights
+
+
+class TaskObjective:
+    """One task of a model, as the training loop takes it.
+
+    Args:
+      model: the encoder and the heads.
+      task: whose loss it is.
+    """
+
+    def __init__(self, model: TaskModel, task: Task):
+        self.model = model
+        self.task = task
+        self.head = model.heads.of[task.name]
+
+    @property
+    def trainable_variables(self) -> list[keras.Variable]:
+        """Those of the encoder, as far as the task uses it, and of its head."""
+        encoder = self.model.encoder
+        unused = {id(v) for v in encoder.pooler.variables} if self.head.per_token else set()
+        shared = [v for v in encoder.trainable_variables if id(v) not in unused]
+        return [*shared, *self.head.trainable_variables]
+
+    def totals(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, ...]:
+        """The divisor of the loss: the sum of the weights."""
+        return (tf.reduce_sum(self.task.loss_weights(batch)),)
+
+    def batch_loss(
+        self,
+        batch: dict[str, tf.Tensor],
+        totals: tuple[tf.Tensor, ...],
+        training: bool,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, TaskCounts]:
+        """The loss of a batch, or of a part of one, and its counts.
+
+        Args:
+          batch: as the task assembles it.
+          totals: of the whole batch.
+          training: whether to drop out.
+          dropout_seed: int32 scalar.
+        """
+        seed = dropout_seed if training else None
+        outputs = self.model.encoder(
+            self.task.encoder_inputs(batch), training=training, dropout_seed=seed
+        )
+        # Any other number than the encoder's seeds draws on its own.
+        head_seed = None if seed is None else seed ^ 0x5BD1E995
+        logits = self.task.logits(self.head(outputs, seed=head_seed), batch)
+        weights = self.task.loss_weights(batch)
+        loss = tf.reduce_sum(self.task.losses(logits, batch) * weights)
+        counts = TaskCounts(loss, tf.reduce_sum(weights))
+        return tf.math.divide_no_nan(loss, totals[0]), counts
+
+    def logits(self, batch: dict[str, tf.Tensor], dtype: str = "float32") -> tf.Tensor:
+        """Logits of a batch without dropout, computed in `dtype`."""
+        outputs = self.model.encoder(self.task.encoder_inputs(batch), dtype=dtype)
+        return self.task.logits(self.head(outputs), batch)

@@ -1,0 +1,143 @@
+"""Pre-trained models: guesses for masked words, and embeddings."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from bert_tf.tasks import signatures
+from bert_tf.tasks.signatures import Engine, Signature, Tensors
+from pipelines.tokenizers import packing
+
+MASK = "[MASK]"
+_TOP_K = 5
+
+
+class PretrainedServing:
+    """What the exported model does without a task.
+
+    Args:
+      token_logits: float32 [rows, vocab_size] of encoder outputs [rows, hidden_size];
+        None: the model guesses no words.
+      pooled: whether its pooler was trained.
+    """
+
+    def __init__(self, token_logits: Callable[[tf.Tensor], tf.Tensor] | None, pooled: bool):
+        self._token_logits = token_logits
+        self._pooled = pooled
+
+    def signatures(self, engine: Engine) -> list[Signature]:
+        """`fill_mask`, `embed`, `embed_layers`, and those of token ids."""
+        functions = {"embed": self._embed, "embed_layers": self._embed_layers}
+        if self._token_logits and not engine.portable:
+            functions = {"fill_mask": self._fill_mask} | functions
+        found = []
+        for name, function in functions.items():
+            found += self._of_text_and_ids(name, engine, function)
+        return found
+
+    def _of_text_and_ids(
+        self, name: str, engine: Engine, function: Callable[[Engine, Tensors], Tensors]
+    ) -> list[Signature]:
+        return [
+            Signature(
+                name,
+                signatures.text_specs("text"),
+                lambda inputs: function(engine, _pack(engine, inputs["text"])),
+                {"text": [f"A sentence to {MASK} up with."]},
+            ),
+            Signature(
+                f"{name}_ids",
+                engine.ids_specs(),
+                lambda inputs: function(engine, engine.checked(inputs)),
+                engine.ids_sample(),
+            ),
+        ]
+
+    def _fill_mask(self, engine: Engine, inputs: Tensors) -> Tensors:
+        """Guesses for each [MASK] of a text.
+
+        Returns:
+          `tokens`, string, and `probabilities`, float32, both [batch, masks, 5],
+          best first; texts with fewer masks than others have empty tokens and 0.
+        """
+        vocabulary = engine.tokenizer.vocabulary
+
+        def masks(rows: Tensors) -> tf.Tensor:
+            return rows["input_word_ids"] == engine.tokenizer.mask_id
+
+        def guess(rows: Tensors) -> list[tf.Tensor]:
+            masked = tf.boolean_mask(engine.outputs(rows)["sequence_output"], masks(rows))
+            # The table may have more rows than the vocabulary has tokens.
+            logits = self._token_logits(masked)[:, : len(vocabulary)]
+            top = tf.math.top_k(tf.nn.softmax(logits), _TOP_K)
+            return [top.indices, top.values]
+
+        none = [tf.zeros([0, _TOP_K], tf.int32), tf.zeros([0, _TOP_K])]
+        indices, shares = engine.in_parts(guess, inputs, none)
+        counts = tf.reduce_sum(tf.cast(masks(inputs), tf.int32), 1)
+        tokens = tf.gather(tf.constant(vocabulary), indices)
+
+        def padded(values: tf.Tensor, default: str | float) -> tf.Tensor:
+            ragged = tf.RaggedTensor.from_row_lengths(values, counts)
+            return ragged.to_tensor(default, shape=[None, None, _TOP_K])
+
+        return {"tokens": padded(tokens, ""), "probabilities": padded(shares, 0.0)}
+
+    def _embed(self, engine: Engine, inputs: Tensors) -> Tensors:
+        """Embeddings of texts, float32 [batch, hidden_size] each.
+
+        Returns:
+          `mean_output`, the mean of the last layer over the tokens; and, of a
+          model whose pooler was trained, `pooled_output`.
+        """
+        names = ["mean_output", *(["pooled_output"] if self._pooled else [])]
+
+        def embed(rows: Tensors) -> list[tf.Tensor]:
+            outputs = engine.outputs(rows)
+            found = {
+                "mean_output": _mean(outputs["sequence_output"], rows["input_mask"]),
+                "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
+            }
+            return [found[name] for name in names]
+
+        none = tf.zeros([0, engine.config.hidden_size])
+        found = engine.in_parts(embed, inputs, [none] * len(names))
+        return dict(zip(names, found, strict=True))
+
+    def _embed_layers(self, engine: Engine, inputs: Tensors) -> Tensors:
+        """`layers`, the mean of each layer over the tokens, float32 [batch, layers, hidden_size].
+
+        With these a text is embedded by a layer of choice: the feature-based
+        approach (paper, section 5.3).
+        """
+
+        def embed(rows: Tensors) -> list[tf.Tensor]:
+            layers = engine.outputs(rows)["encoder_outputs"]
+            return [tf.stack([_mean(x, rows["input_mask"]) for x in layers], 1)]
+
+        none = tf.zeros([0, engine.config.num_hidden_layers, engine.config.hidden_size])
+        (layers,) = engine.in_parts(embed, inputs, [none])
+        return {"layers": layers}
+
+
+def _mean(sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """The mean over the tokens that are there; 0 where there is none."""
+    there = tf.expand_dims(tf.cast(mask, tf.float32), -1)
+    total = tf.reduce_sum(tf.cast(sequence, tf.float32) * there, 1)
+    return tf.math.divide_no_nan(total, tf.reduce_sum(there, 1))
+
+
+def _pack(engine: Engine, text: tf.Tensor) -> Tensors:
+    """[CLS] text [SEP], cut to the longest sequence that the model takes."""
+    tokens = engine.tokenizer
+    parts = tf.strings.split(text, MASK)
+    ids = parts.with_flat_values(tokens.tokenize(parts.flat_values))
+    # Each part is followed by a [MASK], but the last one of a text by [SEP].
+    is_last = tf.range(tf.size(parts.values, tf.int64)) == tf.gather(
+        parts.row_limits() - 1, parts.value_rowids()
+    )
+    has_mask = tf.cast(~is_last, tf.int64)
+    masks = tf.fill([tf.reduce_sum(has_mask)], tokens.mask_id)
+    joined = tf.concat([ids.values, tf.RaggedTensor.from_row_lengths(masks, has_mask)], 1)
+    flat = parts.with_flat_values(joined).merge_dims(1, 2)
+    return engine.inputs(packing.pack(tokens, flat, None, engine.config.max_position_embeddings))

@@ -1,0 +1,257 @@
+"""What signatures are made of, and what all of them share.
+
+Everything here runs inside the exported graph: only ops that the oldest
+supported server has, int32, float32 and strings at the borders, batches and
+lengths of any size.
+"""
+
+import abc
+import dataclasses
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.heads import TaskHead
+from pipelines.tokenizers.packing import Packed
+from pipelines.tokenizers.wordpiece import BertTokenizer
+
+ENCODER_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+# Tokens that are computed at once, padding included: what bounds the memory of a request.
+_TOKENS_AT_ONCE = 8192
+
+# A text that is there and has no tokens.
+NOTHING = "\u200b"
+
+Tensors = dict[str, tf.Tensor]
+ExampleT = TypeVar("ExampleT")
+PredictionT = TypeVar("PredictionT")
+
+
+class Method(enum.StrEnum):
+    """Which of TF Serving's interfaces a signature is made for."""
+
+    PREDICT = "tensorflow/serving/predict"
+    CLASSIFY = "tensorflow/serving/classify"
+    REGRESS = "tensorflow/serving/regress"
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """A function of the exported model.
+
+    Attributes:
+      name: of the signature.
+      inputs: their specifications by name; all have the batch as first axis.
+      function: computes the outputs from the inputs by name.
+      sample: a small valid request, for warm-up.
+      method: TF Serving's interface.
+    """
+
+    name: str
+    inputs: Mapping[str, tf.TensorSpec]
+    function: Callable[[Tensors], Tensors]
+    sample: Mapping[str, Any]
+    method: Method = Method.PREDICT
+
+
+class Serving(abc.ABC, Generic[ExampleT, PredictionT]):
+    """How the exported model does a task: signatures, and requests for labelled examples."""
+
+    @abc.abstractmethod
+    def signatures(self, engine: "Engine") -> list[Signature]:
+        """The signatures; the first one takes raw text and has the task's name."""
+
+    @property
+    @abc.abstractmethod
+    def request_signature(self) -> str:
+        """The signature that `requests` are for and `predictions` are of."""
+
+    @abc.abstractmethod
+    def requests(self, examples: Sequence[ExampleT]) -> dict[str, Any]:
+        """Inputs for a batch of examples, lists of str by name."""
+
+    @abc.abstractmethod
+    def predictions(
+        self, examples: Sequence[ExampleT], outputs: Mapping[str, np.ndarray]
+    ) -> list[PredictionT]:
+        """Outputs as the task's predictions."""
+
+
+class Engine:
+    """A head on its encoder, as signatures use it.
+
+    Args:
+      tokenizer: of the encoder's vocabulary.
+      encoder: which may be shared by several engines.
+      head: maps the encoder's outputs to float32 logits; None: there is no task.
+      portable: for other runtimes than TensorFlow: plain ops only, inputs are
+        not checked and padding is computed like the rest.
+    """
+
+    def __init__(
+        self,
+        tokenizer: BertTokenizer,
+        encoder: BertEncoder,
+        head: TaskHead | None = None,
+        portable: bool = False,
+    ):
+        self.tokenizer = tokenizer
+        self.config = encoder.config
+        self._encoder = encoder
+        self._head = head
+        self.portable = portable
+
+    def outputs(self, inputs: Tensors) -> dict[str, Any]:
+        """The encoder's outputs; those at padding mean nothing."""
+        return self._encoder(inputs, drop_padding=not self.portable)
+
+    def logits(self, inputs: Tensors) -> tf.Tensor:
+        """The head's logits, float32 [sequences, units]; of tokens [sequences, length, units]."""
+        head = self._head
+        shape = [tf.shape(inputs["input_word_ids"])[1]] if head.per_token else []
+        none = tf.zeros([0, *shape, head.units])
+        (logits,) = self.in_parts(lambda rows: [head(self.outputs(rows))], inputs, [none])
+        return logits
+
+    def in_parts(
+        self,
+        function: Callable[[Tensors], Sequence[tf.Tensor]],
+        inputs: Tensors,
+        none: Sequence[tf.Tensor],
+    ) -> Sequence[tf.Tensor]:
+        """Computes a function of a few sequences after the others.
+
+        A request may have thousands of sequences, or one text thousands of
+        windows: the memory that is taken is that of a few.
+
+        Args:
+          function: of encoder inputs; returns tensors whose rows follow the sequences.
+          inputs: of all sequences.
+          none: what the function returns for no sequence.
+
+        Returns:
+          The function of the inputs.
+        """
+        if self.portable:
+            return function(inputs)
+        count, length = tf.unstack(tf.shape(inputs["input_word_ids"]))
+        at_once = tf.maximum(_TOKENS_AT_ONCE // tf.maximum(length, 1), 1)
+
+        def step(first: tf.Tensor, *done: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            parts = function({name: x[first : first + at_once] for name, x in inputs.items()})
+            joined = [tf.concat(pair, 0) for pair in zip(done, parts, strict=True)]
+            return first + at_once, *joined
+
+        _, *found = tf.while_loop(
+            lambda first, *_: first < count,
+            step,
+            [tf.constant(0), *none],
+            shape_invariants=[
+                tf.TensorShape([]),
+                *(tf.TensorShape([None, *x.shape[1:]]) for x in none),
+            ],
+            parallel_iterations=1,
+        )
+        return found
+
+    def inputs(self, packed: Packed) -> Tensors:
+        """Padded encoder inputs of packed sequences; the length is that of the longest."""
+        longest = tf.maximum(packed.word_ids.bounding_shape(axis=1, out_type=tf.int32), 1)
+        shape = tf.stack([tf.cast(packed.word_ids.nrows(), tf.int32), longest])
+        return {
+            "input_word_ids": packed.word_ids.to_tensor(self.tokenizer.pad_id, shape=shape),
+            "input_mask": tf.ones_like(packed.word_ids).to_tensor(0, shape=shape),
+            "input_type_ids": packed.type_ids.to_tensor(0, shape=shape),
+        }
+
+    def ids_specs(self, rank: int = 2) -> dict[str, tf.TensorSpec]:
+        """The inputs of a signature that takes token ids."""
+        return {name: tf.TensorSpec([None] * rank, tf.int32, name) for name in ENCODER_INPUTS}
+
+    def ids_sample(self, pair: bool = False, rank: int = 2) -> dict[str, np.ndarray]:
+        """A request of a signature that takes token ids."""
+        tokens = self.tokenizer
+        ids = [tokens.cls_id, tokens.unk_id, tokens.sep_id, tokens.unk_id, tokens.sep_id]
+        types = [0, 0, 0, 1, 1] if pair else [0] * 5
+        rows = zip(ENCODER_INPUTS, (ids, [1] * 5, types), strict=True)
+        return {name: np.array(row, np.int32).reshape([1] * (rank - 1) + [5]) for name, row in rows}
+
+    def checked(self, inputs: Tensors) -> Tensors:
+        """Encoder inputs that came from outside.
+
+        Raises (in the graph):
+          InvalidArgumentError: ids or segments out of range, unequal shapes, or
+            sequences of no token or of too many.
+        """
+        if self.portable:
+            return inputs
+        ids, mask, types = (inputs[name] for name in ENCODER_INPUTS)
+        config = self.config
+        shape = tf.shape(ids)
+        longest = config.max_position_embeddings
+        checks = [
+            tf.debugging.Assert(ok, [message])
+            for ok, message in (
+                (
+                    tf.reduce_all((ids >= 0) & (ids < config.vocab_size)),
+                    f"input_word_ids must be from 0 to {config.vocab_size - 1}.",
+                ),
+                (
+                    tf.reduce_all((types >= 0) & (types < config.type_vocab_size)),
+                    f"input_type_ids must be from 0 to {config.type_vocab_size - 1}.",
+                ),
+                (tf.reduce_all((mask == 0) | (mask == 1)), "input_mask must be 0 or 1."),
+                (
+                    tf.reduce_all(tf.shape(mask) == shape)
+                    & tf.reduce_all(tf.shape(types) == shape),
+                    "input_word_ids, input_mask and input_type_ids must have one shape.",
+                ),
+                (
+                    (shape[-1] > 0) & (shape[-1] <= longest),
+                    f"sequences must have from 1 to {longest} tokens.",
+                ),
+            )
+        ]
+        with tf.control_dependencies(checks):
+            return {name: tf.identity(inputs[name]) for name in ENCODER_INPUTS}
+
+
+def text_specs(*names: str) -> dict[str, tf.TensorSpec]:
+    """Inputs of one text for each row."""
+    return {name: tf.TensorSpec([None], tf.string, name) for name in names}
+
+
+def same_batch(inputs: Tensors) -> Tensors:
+    """Inputs that have one batch size.
+
+    Raises (in the graph):
+      InvalidArgumentError: they have not.
+    """
+    sizes = [tf.shape(value)[0] for value in inputs.values()]
+    message = f"{' and '.join(inputs)} must have the same batch size."
+    check = tf.debugging.Assert(tf.reduce_all(tf.stack(sizes) == sizes[0]), [message])
+    with tf.control_dependencies([check]):
+        return {name: tf.identity(value) for name, value in inputs.items()}
+
+
+def parse(serialized: tf.Tensor, *names: str) -> Tensors:
+    """String features of serialized tf.Examples [batch]."""
+    features = {name: tf.io.FixedLenFeature([], tf.string) for name in names}
+    return tf.io.parse_example(serialized, features)
+
+
+def example_sample(**texts: str) -> dict[str, list[bytes]]:
+    """A request of one serialized tf.Example."""
+    features = {
+        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
+        for name, text in texts.items()
+    }
+    example = tf.train.Example(features=tf.train.Features(feature=features))
+    return {"inputs": [example.SerializeToString()]}
+
+
+EXAMPLES = {"inputs": tf.TensorSpec([None], tf.string, "inputs")}

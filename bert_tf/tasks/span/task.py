@@ -1,0 +1,384 @@
+"""Question answering by spans: SQuAD 1.1 and 2.0 (paper, sections 4.2 and 4.3)."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any, Self
+
+import matplotlib.figure
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.tasks import base
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.predictions import Candidate, SpanPrediction
+from bert_tf.tasks.span import squad_metrics
+from bert_tf.tasks.span.serving import SpanServing
+from pipelines.common.errors import InputError
+from pipelines.labelled.features import Column, Features, pad
+from pipelines.labelled.schema import SpanExample, have_labels
+from pipelines.tokenizers import packing
+from pipelines.tokenizers.wordpiece import BertTokenizer
+
+_CHUNK = 256  # contexts that are packed at once
+
+
+@dataclasses.dataclass(frozen=True)
+class Spans(Task[SpanExample, SpanPrediction]):
+    """An answer is a span of the context, or, if `allow_null`, none.
+
+    A row of features is a window of a context behind its question.
+
+    Attributes:
+      allow_null: whether questions may have no answer; None: as the training data has it.
+      null_threshold: null odds above which there is no answer; tuned on dev data.
+      stride: tokens between the starts of windows.
+      max_question: tokens of a question that are used.
+      max_answer: the most tokens of an answer.
+      n_best: candidates that are kept.
+    """
+
+    allow_null: bool | None = None
+    null_threshold: float = 0.0
+    stride: int = 128
+    max_question: int = 64
+    max_answer: int = 30
+    n_best: int = 20
+    shape: str = dataclasses.field(default="span", init=False)
+    per_token: bool = dataclasses.field(default=True, init=False)
+    main_metric: str = dataclasses.field(default="f1", init=False)
+
+    @property
+    def segments(self) -> int:
+        """Two: the question and a part of the context."""
+        return 2
+
+    @property
+    def units(self) -> int:
+        """Two: start and end."""
+        return 2
+
+    def fit(self, examples: Sequence[SpanExample]) -> Self:
+        """Finds whether questions may have no answer.
+
+        Raises:
+          InputError: they may, but all have one.
+        """
+        some_null = any(not example.answers for example in examples)
+        if self.allow_null and not some_null:
+            raise InputError(
+                f"{base.file_of(examples[0].place)}: all {len(examples)} questions have an answer, "
+                f"so that {self.kind} cannot learn when there is none; train squad1 with them."
+            )
+        return dataclasses.replace(
+            self, allow_null=some_null if self.allow_null is None else self.allow_null
+        )
+
+    def tune(self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction]) -> Self:
+        """Sets the threshold with the highest F1."""
+        if not self.allow_null:
+            return self
+        keyed = list(zip([example.key for example in examples], predictions, strict=True))
+        answers = {key: _best_text(prediction) for key, prediction in keyed}
+        odds = {key: prediction.null_odds for key, prediction in keyed}
+        threshold = squad_metrics.best_threshold(examples, answers, odds)
+        return dataclasses.replace(self, null_threshold=threshold)
+
+    def problem(self, example: SpanExample) -> str | None:
+        """An empty text, or an answer that is not at its offset."""
+        answer = example.answers[0] if example.answers else None
+        if answer and example.context[answer.start :][: len(answer.text)] != answer.text:
+            shown = base.shorten(answer.text, 60)
+            return f"the answer {shown!r} is not at character {answer.start} of the context"
+        return base.empty_text(example, "question", "context")
+
+    def check(self, examples: Sequence[SpanExample]) -> None:
+        """Checks for keys that stand twice."""
+        seen: dict[str, str] = {}
+        for example in examples:
+            if example.key in seen:
+                raise InputError(
+                    f"{example.place}: the id {example.key!r} stands at {seen[example.key]} too."
+                )
+            seen[example.key] = example.place
+
+    def describe(self) -> dict[str, Any]:
+        """As usual, and the settings of windows and answers."""
+        return super().describe() | {name: getattr(self, name) for name in _SETTINGS}
+
+    def restore(self, description: dict[str, Any]) -> Self:
+        """The task that `describe` described."""
+        known = {name: description[name] for name in _SETTINGS if name in description}
+        return dataclasses.replace(super().restore(description), **known)
+
+    def feature_settings(self) -> dict[str, Any]:
+        """As usual, and the settings of windows."""
+        return super().feature_settings() | {
+            "stride": self.stride,
+            "max_question": self.max_question,
+        }
+
+    def features(self, examples: Sequence[SpanExample], tokenizer: BertTokenizer) -> Features:
+        """Windows, the bytes of their tokens, and start and end where known."""
+        parts: dict[str, list[Any]] = {}
+        labelled = have_labels(examples)
+        for first in range(0, len(examples), _CHUNK):
+            chunk = examples[first : first + _CHUNK]
+            for name, value in self._chunk_features(chunk, first, tokenizer, labelled).items():
+                parts.setdefault(name, []).append(value)
+        columns = {name: Column.of(tf.concat(values, 0)) for name, values in parts.items()}
+        more = len(columns["example"]) - len(examples)
+        return Features(columns, {"further windows of long contexts": more})
+
+    def _chunk_features(
+        self, examples: Sequence[SpanExample], first: int, tokenizer: BertTokenizer, labelled: bool
+    ) -> dict[str, Any]:
+        question = tokenizer.tokenize([example.question for example in examples])
+        # Several questions share a context; it is tokenized once.
+        numbers: dict[str, int] = {}
+        which = [numbers.setdefault(example.context, len(numbers)) for example in examples]
+        context, starts, ends = (
+            tf.gather(values, which) for values in tokenizer.tokenize_with_offsets(list(numbers))
+        )
+        windows = packing.slide(
+            tokenizer, question, context, self.max_length, self.stride, self.max_question
+        )
+        columns = {
+            "input_word_ids": windows.packed.word_ids,
+            "input_type_ids": windows.packed.type_ids,
+            "example": _single(windows.row + first),
+            "offset": _single(windows.offset),
+            "best": tf.cast(windows.best, tf.int32),
+            "starts": _window_values(starts, windows),
+            "ends": _window_values(ends, windows),
+        }
+        if labelled:
+            first_bytes, end_bytes = Column.of(starts), Column.of(ends)
+            positions = [
+                _answer_tokens(example, first_bytes.row(index), end_bytes.row(index))
+                for index, example in enumerate(examples)
+            ]
+            columns["labels"] = _labels(np.array(positions), windows)
+        return columns
+
+    def batch_labels(
+        self, features: Features, rows: np.ndarray, size: int, length: int
+    ) -> base.Batch:
+        """int32 [size, 2]: the positions of start and end; 0 where the window has no answer."""
+        if "labels" not in features:
+            return {}
+        labels = [features["labels"].row(row) for row in rows]
+        return {"labels": pad(labels, size, 2)}
+
+    def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Padding can be neither start nor end."""
+        hidden = 1.0 - tf.cast(batch["input_mask"], tf.float32)
+        return logits - 1e9 * hidden[:, :, tf.newaxis]
+
+    def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """The mean negative log-likelihood of start and end."""
+        labels, scores = batch["labels"], tf.transpose(logits, [0, 2, 1])
+        return tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores), axis=1
+        )
+
+    def serving(self) -> SpanServing:
+        """See `signatures.spans`."""
+        return SpanServing(
+            self.name,
+            self.max_length,
+            self.stride,
+            self.max_question,
+            self.max_answer,
+            self.n_best,
+            bool(self.allow_null),
+            self.null_threshold,
+        )
+
+    def predict(
+        self, examples: Sequence[SpanExample], features: Features, logits: Sequence[np.ndarray]
+    ) -> list[SpanPrediction]:
+        """Candidates from all windows of each context."""
+        found: list[list[Candidate]] = [[] for _ in examples]
+        null = np.full(len(examples), np.inf)
+        contexts = [example.context.encode() for example in examples]
+        for row, scores in enumerate(logits):
+            index = int(features["example"].values[row])
+            null[index] = min(null[index], float(scores[0].sum()))
+            found[index] += self._candidates(features, row, scores, contexts[index])
+        return [
+            SpanPrediction(self._distinct(candidates), float(score))
+            for candidates, score in zip(found, null, strict=True)
+        ]
+
+    def _candidates(
+        self, features: Features, row: int, scores: np.ndarray, context: bytes
+    ) -> list[Candidate]:
+        first, last = features["starts"].row(row), features["ends"].row(row)
+        best = features["best"].row(row)
+        offset = int(features["offset"].values[row])
+        start, end = scores[offset : offset + len(first)].T
+        start_order = np.argsort(-start, kind="stable")[: self.n_best]
+        end_order = np.argsort(-end, kind="stable")[: self.n_best]
+        return [
+            Candidate(
+                context[first[a] : last[b]].decode("utf-8", "replace"),
+                float(start[a]),
+                float(end[b]),
+                int(first[a]),
+                int(last[b]),
+            )
+            for a in start_order
+            if best[a]
+            for b in end_order
+            if a <= b < a + self.max_answer
+        ]
+
+    def _distinct(self, candidates: list[Candidate]) -> tuple[Candidate, ...]:
+        """The best ones, of each text the best."""
+        chosen: dict[str, Candidate] = {}
+        for candidate in sorted(candidates, key=lambda c: -c.score):
+            if len(chosen) == self.n_best:
+                break
+            chosen.setdefault(candidate.text, candidate)
+        return tuple(chosen.values())
+
+    def answer(self, prediction: SpanPrediction) -> str:
+        """The answer; "" where there is none."""
+        if self.allow_null and prediction.null_odds > self.null_threshold:
+            return ""
+        return _best_text(prediction)
+
+    def metrics(
+        self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction]
+    ) -> dict[str, float]:
+        """F1 and exact match of the official scripts; that of version 2.0 if `allow_null`."""
+        pairs = zip(examples, predictions, strict=True)
+        answers = {example.key: self.answer(prediction) for example, prediction in pairs}
+        return squad_metrics.score(examples, answers, bool(self.allow_null))
+
+    def files(
+        self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction], split: str
+    ) -> dict[str, str]:
+        """predictions.json, nbest_predictions.json and null_odds.json."""
+        keyed = [(e.key, p) for e, p in zip(examples, predictions, strict=True)]
+        suffix = "" if split == "dev" else f".{split}"
+        contents: dict[str, Any] = {
+            "predictions": {key: self.answer(prediction) for key, prediction in keyed},
+            "nbest_predictions": {key: self._n_best(prediction) for key, prediction in keyed},
+        }
+        if self.allow_null:
+            contents["null_odds"] = {key: prediction.null_odds for key, prediction in keyed}
+        return {
+            f"{name}{suffix}.json": json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+            for name, value in contents.items()
+        }
+
+    def _n_best(self, prediction: SpanPrediction) -> list[dict[str, Any]]:
+        rows = [(c.text, c.start_logit, c.end_logit) for c in prediction.candidates]
+        if self.allow_null or not rows:
+            half = prediction.null_score / 2
+            rows.append(("", half, half))
+            rows.sort(key=lambda row: -(row[1] + row[2]))
+        shares = base.softmax(np.array([row[1] + row[2] for row in rows]))
+        return [
+            {"text": text, "probability": float(share), "start_logit": a, "end_logit": b}
+            for (text, a, b), share in zip(rows, shares, strict=True)
+        ]
+
+    def mistakes(
+        self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction], count: int
+    ) -> list[str]:
+        """Wrong answers, those with no word right and the surest first."""
+        rows = []
+        for example, prediction in zip(examples, predictions, strict=True):
+            answer = self.answer(prediction)
+            exact, f1 = squad_metrics.score_one(example, answer, bool(self.allow_null))
+            if max(exact, f1) < 1:
+                rows.append((f1, self._probability(prediction, answer), example, answer))
+        rows.sort(key=lambda row: (row[0], -row[1]))
+        return [
+            f"{example.place}: {example.question}\n"
+            f"    answered ({sure:.0%} sure): {base.shorten(answer) or '(none)'}\n"
+            f"    right: {' | '.join(self._golds(example)) or '(none)'}"
+            for _, sure, example, answer in rows[:count]
+        ]
+
+    def _probability(self, prediction: SpanPrediction, answer: str) -> float:
+        """The share of an answer among those that are kept."""
+        return next(row["probability"] for row in self._n_best(prediction) if row["text"] == answer)
+
+    def _golds(self, example: SpanExample) -> list[str]:
+        """The right answers, each once."""
+        golds = squad_metrics.gold_answers(example, bool(self.allow_null))
+        return list(dict.fromkeys(golds))
+
+    def draw(
+        self,
+        figure: matplotlib.figure.Figure,
+        examples: Sequence[SpanExample],
+        predictions: Sequence[SpanPrediction],
+    ) -> None:
+        """F1 by the length of the right answer; with null answers, also over the threshold."""
+        axes = figure.subplots(1, 2 if self.allow_null else 1, squeeze=False)[0]
+        groups: dict[int, list[float]] = {}
+        for example, prediction in zip(examples, predictions, strict=True):
+            words = min((len(gold.split()) for gold in self._golds(example)), default=0)
+            answer = self.answer(prediction)
+            _, best = squad_metrics.score_one(example, answer, bool(self.allow_null))
+            groups.setdefault(min(words, 15), []).append(best)
+        axes[0].bar(list(groups), [float(np.mean(values)) for values in groups.values()])
+        axes[0].set_xlabel("words of the answer (0: none)")
+        axes[0].set_ylabel("F1")
+        if self.allow_null:
+            for has, label in ((True, "answerable"), (False, "unanswerable")):
+                odds = [
+                    np.clip(p.null_odds, -20, 20)
+                    for e, p in zip(examples, predictions, strict=True)
+                    if bool(e.answers) == has
+                ]
+                axes[1].hist(odds, bins=40, alpha=0.5, label=label)
+            axes[1].axvline(self.null_threshold, color="black", linewidth=0.8)
+            axes[1].set_xlabel("null odds")
+            axes[1].legend()
+
+
+_SETTINGS = ("allow_null", "null_threshold", "stride", "max_question", "max_answer", "n_best")
+
+
+def _best_text(prediction: SpanPrediction) -> str:
+    return prediction.candidates[0].text if prediction.candidates else ""
+
+
+def _single(values: tf.Tensor) -> tf.RaggedTensor:
+    return tf.RaggedTensor.from_tensor(values[:, tf.newaxis], row_splits_dtype=tf.int64)
+
+
+def _window_values(values: tf.RaggedTensor, windows: packing.Windows) -> tf.RaggedTensor:
+    """Values of the contexts' tokens, for the tokens of each window."""
+    positions = tf.ragged.range(windows.start, windows.start + windows.length)
+    first = tf.gather(values.row_starts(), windows.row)
+    flat = positions.flat_values + tf.gather(first, positions.value_rowids())
+    return positions.with_flat_values(tf.gather(values.flat_values, flat))
+
+
+def _answer_tokens(example: SpanExample, starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
+    """The first and the last token of the first answer; (-1, -1) where there is none."""
+    if not example.answers:
+        return -1, -1
+    answer = example.answers[0]
+    begin = len(example.context[: answer.start].encode())
+    finish = begin + len(answer.text.encode())
+    first = int(np.searchsorted(ends, begin, side="right"))
+    last = int(np.searchsorted(starts, finish, side="left")) - 1
+    return (first, last) if first <= last else (-1, -1)
+
+
+def _labels(positions: np.ndarray, windows: packing.Windows) -> tf.RaggedTensor:
+    """Start and end in each window; (0, 0), which is [CLS], where the answer is not within."""
+    answer = positions[windows.row.numpy()]
+    start, length = windows.start.numpy(), windows.length.numpy()
+    within = (answer[:, 0] >= start) & (answer[:, 1] < start + length) & (answer[:, 0] >= 0)
+    moved = answer - start[:, np.newaxis] + windows.offset.numpy()[:, np.newaxis]
+    values = np.where(within[:, np.newaxis], moved, 0)
+    return tf.RaggedTensor.from_tensor(tf.constant(values), row_splits_dtype=tf.int64)

@@ -1,0 +1,314 @@
+"""Tagging of words: the first sub-token of a word carries its tag (paper, section 5.3)."""
+
+import collections
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import matplotlib.figure
+import numpy as np
+import seqeval.metrics
+import sklearn.metrics
+import tensorflow as tf
+
+from bert_tf.tasks import base
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.predictions import TagsPrediction
+from bert_tf.tasks.tagging.serving import TaggingServing
+from pipelines.common.errors import InputError
+from pipelines.labelled.features import Column, Features
+from pipelines.labelled.schema import WordsExample, have_labels
+from pipelines.tokenizers.wordpiece import BertTokenizer
+
+_IGNORED = -1
+_CONTEXT = 12  # words shown on each side of a mistake
+_MOST_LABELS = 40  # in the picture
+
+
+class _Row(NamedTuple):
+    """A sequence: its tokens, where its words begin, and which words of which example they are."""
+
+    tokens: np.ndarray
+    firsts: np.ndarray
+    example: int
+    words: range
+
+
+@dataclasses.dataclass(frozen=True)
+class Tagging(Task[WordsExample, TagsPrediction]):
+    """A tag for each word.
+
+    A row of features is a sentence, or a part of one that exceeds the window.
+
+    Attributes:
+      document_context: whether the sentences round a sentence fill up its
+        sequence, as far as its document reaches.
+      tag_set: all tags that there are, if training has none besides; they are
+        labels then, though training may lack some.
+      balanced: whether the loss weighs tags by the inverse of their frequency.
+      label_weights: those weights, found in the training data.
+    """
+
+    document_context: bool = False
+    tag_set: tuple[str, ...] = ()
+    balanced: bool = False
+    label_weights: tuple[float, ...] = ()
+    shape: str = dataclasses.field(default="tagging", init=False)
+    per_token: bool = dataclasses.field(default=True, init=False)
+
+    @property
+    def units(self) -> int:
+        """One for each tag."""
+        return len(self.labels)
+
+    @property
+    def entities(self) -> bool:
+        """Whether tags mark the begin and the inside of entities (IOB schemes)."""
+        return all(tag == "O" or tag[:2] in ("B-", "I-", "E-", "S-") for tag in self.labels)
+
+    @property
+    def main_metric(self) -> str:
+        """F1 of entities, or accuracy of plain tags."""
+        return "f1" if self.entities else "accuracy"
+
+    def fit(self, examples: Sequence[WordsExample]) -> Self:
+        """Finds the tags, sorted, and their weights."""
+        counts = collections.Counter(tag for example in examples for tag in example.tags)
+        if len(counts) < 2:
+            raise InputError(
+                f"{base.file_of(examples[0].place)}: all words have the tag {min(counts)!r}; there "
+                "is nothing to learn from one class."
+            )
+        labels = sorted(self.tag_set if counts.keys() <= set(self.tag_set) else counts)
+        weights = base.balancing_weights(np.array([counts[label] for label in labels]))
+        return dataclasses.replace(
+            self, labels=tuple(labels), label_weights=weights if self.balanced else ()
+        )
+
+    def problem(self, example: WordsExample) -> str | None:
+        """A sentence without words."""
+        return None if example.words else "the sentence has no words"
+
+    def check(self, examples: Sequence[WordsExample]) -> None:
+        """Checks for unknown tags."""
+        known = set(self.labels)
+        for example in examples:
+            for word, tag in zip(example.words, example.tags or (), strict=False):
+                if known and tag not in known:
+                    raise InputError(
+                        f"{example.place}: the tag {tag!r} of {word!r} does not occur in the "
+                        f"training data, which has {base.listed(self.labels)}. Mend the file, or "
+                        "add such examples to the training data."
+                    )
+
+    def describe(self) -> dict:
+        """As usual, and whether there is document context."""
+        return super().describe() | {"document_context": self.document_context}
+
+    def restore(self, description: dict) -> Self:
+        """The task that `describe` described."""
+        restored = super().restore(description)
+        return dataclasses.replace(
+            restored, document_context=description.get("document_context", False)
+        )
+
+    def feature_settings(self) -> dict:
+        """As usual, and whether there is document context."""
+        return super().feature_settings() | {"document_context": self.document_context}
+
+    def features(self, examples: Sequence[WordsExample], tokenizer: BertTokenizer) -> Features:
+        """Sequences, the first token of each word, and a label for each of those."""
+        words = [word for example in examples for word in example.words]
+        pieces = tokenizer.tokenize(words)
+        values, splits = pieces.flat_values.numpy(), pieces.row_splits.numpy()
+        tokens = np.split(values, splits[1:-1])
+        # A word that normalization makes empty still gets its tag.
+        unknown = np.array([tokenizer.unk_id], np.int32)
+        tokens = [token if len(token) else unknown for token in tokens]
+        rows = list(self._rows(examples, tokens))
+        sequences = [[[tokenizer.cls_id], row.tokens, [tokenizer.sep_id]] for row in rows]
+        word_ids = _ragged([np.concatenate(parts) for parts in sequences])
+        columns = {
+            "input_word_ids": word_ids,
+            "input_type_ids": Column(np.zeros_like(word_ids.values), word_ids.splits),
+            "firsts": _ragged([row.firsts for row in rows]),
+            "example": Column.of(np.array([row.example for row in rows])),
+        }
+        if have_labels(examples):
+            index = {tag: number for number, tag in enumerate(self.labels)}
+            columns["labels"] = _ragged(
+                [np.array([index[examples[r.example].tags[w]] for w in r.words]) for r in rows]
+            )
+        longer = len(rows) - sum(bool(example.words) for example in examples)
+        return Features(columns, {"sentences longer than the window": longer})
+
+    def _rows(self, examples: Sequence[WordsExample], tokens: list[np.ndarray]) -> list[_Row]:
+        limit = self.max_length - 2
+        rows, first_word = [], 0
+        for index, example in enumerate(examples):
+            own = tokens[first_word : first_word + len(example.words)]
+            if not own:
+                continue
+            for words in _cut([len(token) for token in own], limit):
+                joined = np.concatenate([own[word] for word in words])[:limit]
+                starts = np.cumsum([0, *(len(own[word]) for word in words[:-1])])
+                rows.append(_Row(joined, starts + 1, index, words))
+            first_word += len(example.words)
+        return self._add_context(rows, examples, limit) if self.document_context else rows
+
+    def _add_context(
+        self, rows: list[_Row], examples: Sequence[WordsExample], limit: int
+    ) -> list[_Row]:
+        """Fills each sequence with what stands before and after it in its document."""
+        widened = []
+        for index, row in enumerate(rows):
+            room = limit - len(row.tokens)
+            before = self._neighbours(rows, examples, index, -1, room)
+            after = self._neighbours(rows, examples, index, 1, room)
+            take = min(len(before), max(room // 2, room - len(after)))
+            before = before[len(before) - take :]
+            joined = np.concatenate([before, row.tokens, after[: room - take]])
+            widened.append(row._replace(tokens=joined, firsts=row.firsts + take))
+        return widened
+
+    def _neighbours(
+        self,
+        rows: list[_Row],
+        examples: Sequence[WordsExample],
+        index: int,
+        step: int,
+        wanted: int,
+    ) -> np.ndarray:
+        """Tokens of the rows before (step -1) or after a row in its document, enough if it can."""
+        found: list[np.ndarray] = []
+        other = index + step
+        document = examples[rows[index].example].document
+        while (
+            sum(map(len, found)) < wanted
+            and 0 <= other < len(rows)
+            and examples[rows[other].example].document == document
+        ):
+            found.append(rows[other].tokens)
+            other += step
+        return np.concatenate([rows[index].tokens[:0], *found[::step]])
+
+    def batch_labels(
+        self, features: Features, rows: np.ndarray, size: int, length: int
+    ) -> base.Batch:
+        """int32 [size, length]: the label at the first token of each word, else -1."""
+        if "labels" not in features:
+            return {}
+        labels = np.full((size, length), _IGNORED, np.int32)
+        for index, row in enumerate(rows):
+            labels[index, features["firsts"].row(row)] = features["labels"].row(row)
+        return {"labels": labels}
+
+    def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Negative log-likelihood of the tags, [size, length]."""
+        labels = tf.maximum(batch["labels"], 0)
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+    def loss_weights(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """1, or the weight of the label, where there is one."""
+        there = tf.cast(batch["labels"] != _IGNORED, tf.float32)
+        if not self.label_weights:
+            return there
+        return there * tf.gather(tf.constant(self.label_weights), tf.maximum(batch["labels"], 0))
+
+    def serving(self) -> TaggingServing:
+        """See `signatures.tagging`; each text is on its own, without document context."""
+        return TaggingServing(self.name, self.max_length, self.labels)
+
+    def predict(
+        self, examples: Sequence[WordsExample], features: Features, logits: Sequence[np.ndarray]
+    ) -> list[TagsPrediction]:
+        """The most probable tag of each word."""
+        parts: list[list[np.ndarray]] = [[] for _ in examples]
+        for row, scores in enumerate(logits):
+            index = int(features["example"].values[row])
+            parts[index].append(base.softmax(scores[features["firsts"].row(row)]))
+        found = []
+        nothing = np.zeros((0, len(self.labels)), np.float32)
+        for rows in parts:
+            shares = np.concatenate([nothing, *rows])
+            best = shares.argmax(-1)
+            tags = tuple(self.labels[tag] for tag in best)
+            found.append(TagsPrediction(tags, shares.max(-1)))
+        return found
+
+    def metrics(
+        self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction]
+    ) -> dict[str, float]:
+        """Accuracy over words; of entities precision, recall and F1 as conlleval counts them."""
+        truth = [list(example.tags) for example in examples]
+        guesses = [list(prediction.tags) for prediction in predictions]
+        right = np.concatenate([np.equal(a, b) for a, b in zip(truth, guesses, strict=True)])
+        result = {"accuracy": float(right.mean())}
+        if self.entities:
+            for name in ("f1", "precision", "recall"):
+                score = getattr(seqeval.metrics, f"{name}_score")
+                result[name] = float(score(truth, guesses, zero_division=0))
+        return result
+
+    def files(
+        self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction], split: str
+    ) -> dict[str, str]:
+        """Columns: word, true tag where known, predicted tag (what conlleval reads)."""
+        rows: list[tuple[str, ...]] = []
+        for example, prediction in zip(examples, predictions, strict=True):
+            columns = [example.words, *([example.tags] if example.tags else []), prediction.tags]
+            rows += [*zip(*columns, strict=True), ()]
+        return {f"predictions.{split}.txt": base.table(rows, " ")}
+
+    def mistakes(
+        self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction], count: int
+    ) -> list[str]:
+        """The wrong tags that the model was surest of."""
+        wrong = [
+            (float(prediction.probabilities[word]), example, prediction, word)
+            for example, prediction in zip(examples, predictions, strict=True)
+            for word in range(len(example.words))
+            if prediction.tags[word] != example.tags[word]
+        ]
+        wrong.sort(key=lambda item: -item[0])
+        lines = []
+        for sure, example, prediction, word in wrong[:count]:
+            near = list(example.words)
+            near[word] = f"[{near[word]}]"
+            text = " ".join(near[max(0, word - _CONTEXT) : word + _CONTEXT + 1])
+            lines.append(
+                f"{example.place}: {prediction.tags[word]} ({sure:.0%} sure) is "
+                f"{example.tags[word]}\n    {text}"
+            )
+        return lines
+
+    def draw(
+        self,
+        figure: matplotlib.figure.Figure,
+        examples: Sequence[WordsExample],
+        predictions: Sequence[TagsPrediction],
+    ) -> None:
+        """The confusion matrix of the tags."""
+        labels = list(self.labels[:_MOST_LABELS])
+        matrix = sklearn.metrics.confusion_matrix(
+            [tag for example in examples for tag in example.tags],
+            [tag for prediction in predictions for tag in prediction.tags],
+            labels=labels,
+        )
+        base.draw_matrix(figure.subplots(), matrix, labels)
+
+
+def _ragged(rows: list[np.ndarray]) -> Column:
+    splits = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    return Column(np.concatenate(rows).astype(np.int64), splits)
+
+
+def _cut(sizes: list[int], limit: int) -> list[range]:
+    """Cuts words of so many tokens into runs that fit a window."""
+    runs, first, total = [], 0, 0
+    for word, size in enumerate(sizes):
+        if word > first and total + size > limit:
+            runs.append(range(first, word))
+            first, total = word, 0
+        total += size
+    return [*runs, range(first, len(sizes))]

@@ -1,0 +1,1 @@
+"""The loop, optimizers, checkpoints, devices, and the folder of a run."""

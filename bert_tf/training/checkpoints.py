@@ -1,0 +1,197 @@
+"""Checkpoints that appear when whole, and are checked before they are used."""
+
+import os
+import re
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from pipelines.common import checksums, files
+from pipelines.common.errors import InputError
+
+_NAME = "checkpoint-{step:08d}"
+_PATTERN = re.compile(r"checkpoint-(\d{8,})$")
+_DATA = "state"
+# Names of variables that belong to the model, not to the optimizer, begin with it.
+MODEL_PREFIX = "model/"
+
+
+class Checkpoints:
+    """The checkpoints of one run, in a folder, the newest few kept.
+
+    Args:
+      folder: where they are written, `checkpoint-<step>` each.
+      variables: by name; what is saved and restored, bit by bit.
+      keep: how many to keep.
+      write: whether this process writes (the chief does).
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        variables: dict[str, tf.Variable],
+        keep: int = 3,
+        write: bool = True,
+    ):
+        self.folder = folder
+        self._keep = keep
+        self._write = write
+        self._variables = variables
+        self._checkpoint = tf.train.Checkpoint(variables=variables)
+
+    def all_finite(self) -> bool:
+        """Whether no variable has an infinite value or one that is no number."""
+        return all(
+            bool(tf.reduce_all(tf.math.is_finite(variable)))
+            for variable in self._variables.values()
+            if variable.dtype.is_floating
+        )
+
+    def steps(self) -> list[int]:
+        """The steps of which there is a checkpoint, ascending."""
+        if not files.gfile.exists(self.folder):
+            return []
+        names = files.names_in(self.folder)
+        return sorted(int(match.group(1)) for name in names if (match := _PATTERN.match(name)))
+
+    def path(self, step: int) -> str:
+        """The folder of a checkpoint."""
+        return f"{self.folder}/{_NAME.format(step=step)}"
+
+    def save(self, step: int) -> str:
+        """Writes a checkpoint, then removes the oldest ones.
+
+        Raises:
+          InputError: the disk is full.
+        """
+        path = self.path(step)
+        if not self._write or files.gfile.exists(path):
+            return path
+        _write(self._checkpoint, path)
+        for old in self.steps()[: -self._keep]:
+            files.remove_tree(self.path(old))
+        return path
+
+    def restore_newest(self) -> int | None:
+        """Restores the newest whole checkpoint and returns its step; None if there is none.
+
+        A damaged checkpoint is named in a warning, and the one before it used.
+
+        Raises:
+          InputError: a whole checkpoint is of another model.
+        """
+        for step in reversed(self.steps()):
+            damage = find_damage(self.path(step))
+            if damage:
+                logging.warning("%s; using the checkpoint before it.", damage)
+                continue
+            self.restore(step)
+            return step
+        return None
+
+    def restore(self, step: int) -> None:
+        """Restores the checkpoint of a step.
+
+        Raises:
+          InputError: it is of another model.
+        """
+        _read(self._checkpoint, self.path(step), "model or optimizer")
+
+    def restore_weights(self, path: str) -> None:
+        """Restores the model's variables from the checkpoint folder of another run.
+
+        Raises:
+          InputError: it is damaged, or of another model.
+        """
+        damage = find_damage(path)
+        if damage:
+            raise InputError(f"{damage}.")
+        weights = {k: v for k, v in self._variables.items() if k.startswith(MODEL_PREFIX)}
+        _read(tf.train.Checkpoint(variables=weights), path, "model").expect_partial()
+
+    def remove_damaged(self, after: int | None) -> None:
+        """Removes checkpoints of steps beyond `after`, which were found to be damaged."""
+        for step in self.steps():
+            if self._write and (after is None or step > after):
+                files.remove_tree(self.path(step))
+
+
+def is_checkpoint(path: str) -> bool:
+    """Whether a folder is a checkpoint, whole or damaged."""
+    return files.gfile.exists(f"{path}/{_DATA}.index")
+
+
+def find_damage(path: str) -> str | None:
+    """Says what is wrong with a checkpoint folder; None if it is whole."""
+    try:
+        sums = checksums.read(path)
+    except InputError:
+        return f"{path}: is damaged: {checksums.CHECKSUMS} is missing or unreadable"
+    if f"{_DATA}.index" not in sums:
+        return f"{path}: is damaged: {checksums.CHECKSUMS} names no {_DATA}.index"
+    for name, expected in sums.items():
+        file = f"{path}/{name}"
+        if not files.gfile.exists(file):
+            return f"{path}: is damaged: {name} is missing"
+        if files.sha256(file) != expected:
+            return f"{path}: is damaged: the checksum of {name} is wrong"
+    return None
+
+
+def read_arrays(path: str, prefix: str = "") -> dict[str, np.ndarray]:
+    """Reads the variables of a checkpoint folder whose names begin with a prefix, as arrays."""
+    reader = tf.train.load_checkpoint(f"{path}/{_DATA}")
+    keys = {_name_of(key): key for key in reader.get_variable_to_shape_map() if _name_of(key)}
+    return {
+        name: reader.get_tensor(key)
+        for name, key in sorted(keys.items())
+        if name.startswith(prefix)
+    }
+
+
+def write_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
+    """Writes arrays by name as a checkpoint folder, in place of one that is there.
+
+    Raises:
+      InputError: the disk is full.
+    """
+    variables = {name: tf.Variable(value) for name, value in arrays.items()}
+    _write(tf.train.Checkpoint(variables=variables), path)
+
+
+def _name_of(key: str) -> str | None:
+    """The name of a variable by its key in a file of tf.train.Checkpoint; None for others."""
+    match = re.fullmatch(r"variables/(.*)/\.ATTRIBUTES/VARIABLE_VALUE", key)
+    if not match:
+        return None
+    return re.sub(r"\.(.)", lambda escape: {"S": "/"}.get(escape[1], escape[1]), match.group(1))
+
+
+def _write(checkpoint: tf.train.Checkpoint, path: str) -> None:
+    partial = f"{path}.partial"
+    files.remove_tree(partial)
+    try:
+        files.gfile.makedirs(partial)
+        checkpoint.write(f"{partial}/{_DATA}")
+        names = files.matching(partial, f"{_DATA}.*")
+        checksums.write(partial, map(os.path.basename, names))
+        files.remove_tree(path)
+        files.gfile.rename(partial, path)
+    except (tf.errors.OpError, OSError) as error:
+        files.remove_tree(partial)
+        if files.is_disk_full(error):
+            raise files.disk_full_error(path) from error
+        raise
+
+
+def _read(checkpoint: tf.train.Checkpoint, path: str, what: str) -> Any:
+    """Reads a checkpoint folder into all the variables of `checkpoint`; returns the status."""
+    try:
+        return checkpoint.read(f"{path}/{_DATA}").assert_existing_objects_matched()
+    except (ValueError, AssertionError, tf.errors.InvalidArgumentError) as error:
+        raise InputError(
+            f"{path}: is of another {what} ({str(error).splitlines()[0]}). Name another output "
+            "folder, or remove this one."
+        ) from error

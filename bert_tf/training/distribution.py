@@ -1,0 +1,136 @@
+"""Devices: which strategy to train with, and what may be compiled where."""
+
+import enum
+import os
+from collections.abc import Callable
+from typing import Any, NotRequired, TypedDict
+
+import tensorflow as tf
+
+from pipelines.common import json_files
+from pipelines.common.errors import InputError
+
+
+class _TfConfig(TypedDict):
+    """What is asked of TF_CONFIG here; TensorFlow reads the rest."""
+
+    cluster: NotRequired[dict[str, list[str]]]
+
+
+class StrategyName(enum.StrEnum):
+    """How training is spread over devices."""
+
+    AUTO = "auto"  # by what there is
+    ONE_DEVICE = "one_device"  # the first GPU, or the CPU
+    MIRRORED = "mirrored"  # all GPUs of this machine, or all its logical CPU devices
+    MULTI_WORKER = "multi_worker"  # several machines, named by TF_CONFIG
+    TPU = "tpu"  # the TPU named by TPU_NAME, or the local one
+
+
+class Compilation(enum.StrEnum):
+    """What XLA compiles."""
+
+    AUTO = "auto"  # STEP on GPUs and TPUs, FUSED on CPUs
+    STEP = "step"  # forward and backward pass as one program
+    FUSED = "fused"  # the element-wise passes one by one; matrix products by oneDNN
+    OFF = "off"
+
+
+def make_strategy(name: StrategyName) -> tf.distribute.Strategy:
+    """Makes the strategy of a name.
+
+    Raises:
+      InputError: what it needs is not there.
+    """
+    if name is StrategyName.AUTO:
+        name = _by_what_there_is()
+    if name is StrategyName.TPU:
+        return _tpu_strategy()
+    if name is StrategyName.MULTI_WORKER:
+        if _worker_count() < 2:
+            raise InputError(
+                "multi_worker needs TF_CONFIG with a cluster of two workers or more; see "
+                "https://www.tensorflow.org/guide/distributed_training."
+            )
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    gpus = tf.config.list_logical_devices("GPU")
+    devices = [device.name for device in gpus or tf.config.list_logical_devices("CPU")]
+    if name is StrategyName.ONE_DEVICE:
+        return tf.distribute.OneDeviceStrategy(devices[0])
+    return tf.distribute.MirroredStrategy(devices)
+
+
+def _by_what_there_is() -> StrategyName:
+    if os.environ.get("TPU_NAME") or tf.config.list_physical_devices("TPU"):
+        return StrategyName.TPU
+    if _worker_count() > 1:
+        return StrategyName.MULTI_WORKER
+    if len(tf.config.list_logical_devices("GPU")) > 1:
+        return StrategyName.MIRRORED
+    return StrategyName.ONE_DEVICE
+
+
+def _worker_count() -> int:
+    text = os.environ.get("TF_CONFIG") or "{}"
+    config = json_files.check(json_files.parse(text, "TF_CONFIG"), _TfConfig, "TF_CONFIG")
+    cluster = config.get("cluster", {})
+    return len(cluster.get("worker", ())) + len(cluster.get("chief", ()))
+
+
+def _tpu_strategy() -> tf.distribute.Strategy:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect(
+            os.environ.get("TPU_NAME", "local")
+        )
+    except (ValueError, tf.errors.OpError) as error:
+        raise InputError(f"no TPU can be reached ({error}); set TPU_NAME.") from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process writes checkpoints and reports."""
+    return strategy.extended.should_checkpoint
+
+
+def has_several_workers(strategy: tf.distribute.Strategy) -> bool:
+    """Whether other processes train along."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+def worker_count(strategy: tf.distribute.Strategy) -> int:
+    """Machines that train together."""
+    return _worker_count() if has_several_workers(strategy) else 1
+
+
+def run_and_sum(
+    strategy: tf.distribute.Strategy, function: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Runs a function on every replica and sums what it returns over them.
+
+    Args:
+      strategy: the replicas.
+      function: returns a scalar, or a named tuple of scalars.
+      *arguments: distributed values, or the same for every replica.
+    """
+    values = strategy.run(function, args=arguments)
+    return tf.nest.map_structure(lambda value: strategy.reduce("SUM", value, axis=None), values)
+
+
+def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
+    """A function that tells whether any worker of a strategy says yes; `bool` for one worker."""
+    if not has_several_workers(strategy):
+        return bool
+
+    @tf.function
+    def total(flag: tf.Tensor) -> tf.Tensor:
+        return run_and_sum(strategy, lambda: flag)
+
+    return lambda wish: float(total(tf.constant(float(wish)))) > 0
+
+
+def resolve_compilation(choice: Compilation, strategy: tf.distribute.Strategy) -> Compilation:
+    """Turns AUTO into what suits the strategy's devices."""
+    if choice is not Compilation.AUTO:
+        return choice
+    on_cpu = all("CPU" in device for device in strategy.extended.worker_devices)
+    return Compilation.FUSED if on_cpu else Compilation.STEP

@@ -1,0 +1,35 @@
+"""The memory that training takes at the least, known before it begins."""
+
+import tensorflow as tf
+
+from bert_tf.models.config import BertConfig
+from pipelines.common import memory
+
+_BYTES_A_WEIGHT = 16  # itself, its gradient and two moments, float32
+# Of hidden_size for each token and block, kept for the backward pass: inputs of the four products.
+_KEPT_WIDTHS = 4
+_BYTES_A_VALUE = 2  # bfloat16
+
+
+def check_training(
+    config: BertConfig, sequences: int, length: int, strategy: tf.distribute.Strategy
+) -> None:
+    """Checks that this machine has room for training on its CPU; of other devices nothing is known.
+
+    Args:
+      config: the encoder's.
+      sequences: that are computed at once, on all replicas of this machine.
+      length: of each, in tokens.
+      strategy: the devices.
+
+    Raises:
+      InputError: it has not.
+    """
+    if not all("CPU" in device for device in strategy.extended.worker_devices):
+        return
+    memory.check(_BYTES_A_WEIGHT * config.parameters, f"training {config.parameters:,} parameters")
+    widths = _KEPT_WIDTHS * config.num_hidden_layers * config.hidden_size
+    memory.check(
+        _BYTES_A_VALUE * sequences * length * widths,
+        f"a batch of {sequences:,} sequences of {length:,} tokens",
+    )

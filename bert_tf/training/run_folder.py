@@ -1,0 +1,109 @@
+"""The folder of a run: which run it is of, whether that is finished, and how its report is kept."""
+
+import contextlib
+import io
+from collections.abc import Iterator
+from typing import Any, TypedDict
+
+import matplotlib.figure
+from absl import logging
+
+from bert_tf.training import precision
+from pipelines.common import cleaning, files, json_files, locks, manifest, outputs
+from pipelines.common.errors import InputError
+
+_IDENTITY = "run.json"
+_REPORT = "report.json"
+_OF_PRETRAINING = (
+    _IDENTITY,
+    _REPORT,
+    "bert_config.json",
+    "checkpoints",
+    "checksums.json",
+    "curves.png",
+    "history.jsonl",
+    "saved_model",
+    "tensorboard",
+    "tokenizer_config.json",
+    "vocab.txt",
+    *files.LEFT_BEHIND,
+)
+
+
+class _TrainedWith(TypedDict):
+    precision: str
+
+
+class _Identity(TypedDict):
+    """What is asked of a run.json; all of it is compared."""
+
+    settings: _TrainedWith
+
+
+@contextlib.contextmanager
+def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dict[str, Any] | None]:
+    """Holds a folder; yields the report of a finished run, None for a new or half-finished one.
+
+    Args:
+      output: the folder.
+      identity: all that decides the outcome, as JSON values.
+      write: whether this process writes there, and notes the identity of a new run.
+
+    Raises:
+      InputError: the folder is of a run with another identity, holds something else, or is
+        another process's at the moment.
+    """
+    if write:
+        outputs.check_folder(output, "a training run", [_IDENTITY])
+    with locks.held(output, write):
+        finished = _finished(output, identity, write)
+        if finished is not None:
+            logging.info("%s is complete; nothing to do.", output)
+        yield finished
+
+
+def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
+    path = f"{output}/{_IDENTITY}"
+    if files.gfile.exists(path):
+        other = manifest.difference(json_files.read(path, dict[str, Any]), identity)
+        if other:
+            raise InputError(
+                f"{output}: is of a run with other {other}. Name another output folder (OUT=), or "
+                "remove this one."
+            )
+        if files.gfile.exists(f"{output}/{_REPORT}"):
+            return json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
+    elif write:
+        json_files.write(path, identity)
+    return None
+
+
+def resolve_precision(choice: str, output: str) -> str:
+    """The precision to train in: the one that a run began with, where the choice is left open."""
+    path = f"{output}/{_IDENTITY}"
+    if choice == "auto" and files.gfile.exists(path):
+        return json_files.read(path, _Identity)["settings"]["precision"]
+    return precision.resolve_precision(choice)
+
+
+def write_report(output: str, report: dict[str, Any]) -> None:
+    """Writes the report; last of all, because it marks a run as finished."""
+    json_files.write(f"{output}/{_REPORT}", report)
+
+
+def remove_pretraining(output: str) -> None:
+    """Removes a pre-training run, as its run.json says that the folder is of one; nothing else."""
+    path = f"{output}/{_IDENTITY}"
+    if not files.gfile.exists(path) or "phases" not in json_files.read(path, dict[str, Any]):
+        print(f"{output}: is no pre-training run (by its {_IDENTITY}); left alone.")
+        return
+    with locks.held(output):
+        cleaning.remove(output, _OF_PRETRAINING)
+
+
+def save_figure(figure: matplotlib.figure.Figure, path: str) -> None:
+    """Saves a figure as a PNG, in one piece."""
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=110)
+    with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
+        file.write(data.getvalue())

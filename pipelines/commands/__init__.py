@@ -1,0 +1,1 @@
+"""Flags to one function call: the steps before training."""

@@ -1,0 +1,1 @@
+"""What every room shares: files, errors, checksums, processes, and how a command starts."""

@@ -1,0 +1,68 @@
+"""checksums.json: the SHA-256 of all files in a folder that decide what a model answers."""
+
+from collections.abc import Iterable
+
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
+
+CHECKSUMS = "checksums.json"
+
+
+def write(folder: str, names: Iterable[str]) -> None:
+    """Writes the checksums of files; of folders, those of all files below them.
+
+    Args:
+      folder: where they are, and the checksums go.
+      names: relative to the folder; those that are not there are left out.
+    """
+    found = sorted(path for name in names for path in _files_of(folder, name))
+    sums = {name: files.sha256(f"{folder}/{name}") for name in found}
+    json_files.write(f"{folder}/{CHECKSUMS}", sums)
+
+
+def _files_of(folder: str, name: str) -> list[str]:
+    path = f"{folder}/{name}"
+    if not files.gfile.isdir(path):
+        return [name] if files.gfile.exists(path) else []
+    return [
+        f"{place}/{file}".removeprefix(f"{folder}/")
+        for place, _, names in files.gfile.walk(path)
+        for file in names
+    ]
+
+
+def read(folder: str) -> dict[str, str]:
+    """The checksums of a folder, by the names of files in it.
+
+    Raises:
+      InputError: there are none, or they are damaged, or lead out of the folder.
+    """
+    path = f"{folder}/{CHECKSUMS}"
+    found = json_files.read(path, dict[str, str])
+    for name in found:
+        files.inside(folder, name, path)
+    return found
+
+
+def check(folder: str) -> None:
+    """Checks a folder against its checksums, if it has some: older ones, and others', have none.
+
+    Raises:
+      InputError: a file is missing, or is not as it was written.
+    """
+    if not files.gfile.exists(f"{folder}/{CHECKSUMS}"):
+        return
+    for name, expected in read(folder).items():
+        place = f"{folder}/{name}"
+        if not files.gfile.exists(place) or files.sha256(place) != expected:
+            raise InputError(
+                f"{place}: is not as it was written: damaged, or changed since. Copy it again; if "
+                f"the change is yours, remove {folder}/{CHECKSUMS}, and nothing is checked any "
+                "more."
+            )
+
+
+def remove(folder: str) -> None:
+    """Removes the checksums of a folder that is about to be written anew."""
+    if files.gfile.exists(f"{folder}/{CHECKSUMS}"):
+        files.gfile.remove(f"{folder}/{CHECKSUMS}")

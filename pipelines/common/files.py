@@ -1,0 +1,318 @@
+"""Files through tf.io.gfile, so that local paths and gs:// paths work alike."""
+
+import contextlib
+import fnmatch
+import gzip
+import hashlib
+import os
+import re
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, NamedTuple
+
+import tensorflow as tf
+
+from pipelines.common import locks
+from pipelines.common.errors import InputError
+
+gfile = tf.io.gfile
+_BLOCK = 1 << 22
+_PARTIAL = ".partial"
+GZIP = ".gz"
+DISK_FULL = (
+    "no space left on the device. What was finished is kept: free some space and run the same "
+    "command again."
+)
+# What a killed command leaves behind, by name.
+LEFT_BEHIND = ("*.partial", f"*.partial-{'[0-9a-f]' * 8}")
+_WORD = re.compile(r"""(?:[^\s,"'=]*=)?(?:"[^"]*"|'[^']*')(?=[\s,]|$)|[^\s,]+""")
+
+
+def expand_globs(patterns: str) -> list[str]:
+    """Returns the sorted files that comma- or space-separated glob patterns name.
+
+    What is the path of a file stands for that file, whatever characters it holds; so does what
+    is between quotes, as a pattern.
+
+    Raises:
+      InputError: a pattern matches no file.
+    """
+    whole = patterns.strip()
+    paths: set[str] = set()
+    words = [word.text for word in quoted_words(whole)]
+    for pattern in [whole] if _matches(whole) else words:
+        found = _matches(pattern)
+        if not found:
+            raise InputError(f"{pattern}: no such file; check the path or the glob pattern.")
+        paths.update(found)
+    if not paths:
+        raise InputError("no input was named; give one or more files or glob patterns.")
+    return sorted(paths)
+
+
+def _matches(pattern: str) -> list[str]:
+    if not pattern:
+        return []
+    if gfile.exists(pattern) and not gfile.isdir(pattern):
+        return [pattern]
+    return [path for path in gfile.glob(pattern) if not gfile.isdir(path)]
+
+
+class Word(NamedTuple):
+    """A word of a text without its quotes, and where it stands with them."""
+
+    text: str
+    start: int
+    end: int
+
+
+def quoted_words(text: str) -> list[Word]:
+    """The words of a text, which commas and white space separate that are not between quotes.
+
+    Quotes count where they are round a whole word, or round all of it that follows "=".
+    """
+    return [
+        Word(re.sub(r"""(^|=)(["'])(.*)\2$""", r"\1\3", match[0]), *match.span())
+        for match in _WORD.finditer(text)
+    ]
+
+
+def named_folders(names: Sequence[str]) -> list[str]:
+    """The folders of a flag that is a list, without slashes at their ends.
+
+    Commas separate them, unless they are part of the path of one that is there.
+    """
+    whole = ",".join(names)
+    return [name.rstrip("/") for name in ([whole] if gfile.isdir(whole) else names)]
+
+
+def names_in(folder: str) -> list[str]:
+    """The sorted names of what is in a folder; folders without the slash that buckets give them."""
+    return sorted(name.rstrip("/") for name in gfile.listdir(folder))
+
+
+def matching(folder: str, pattern: str) -> list[str]:
+    """The sorted paths of what is in a folder under names that a pattern matches.
+
+    Unlike a glob, it takes the folder's own path as it is.
+    """
+    if not gfile.isdir(folder):
+        return []
+    return [f"{folder}/{name}" for name in names_in(folder) if fnmatch.fnmatchcase(name, pattern)]
+
+
+def inside(folder: str, name: object, place: str) -> str:
+    """The path of what a file of others names in a folder.
+
+    Args:
+      folder: where it must be.
+      name: a path relative to the folder.
+      place: the file that says so, for errors.
+
+    Raises:
+      InputError: it is no such path, or leads out of the folder.
+    """
+    parts = name.split("/") if isinstance(name, str) else [".."]
+    if not all(parts) or not {".", ".."}.isdisjoint(parts) or "\0" in name:
+        raise InputError(f"{place}: {name!r} names no file in its folder.")
+    return f"{folder}/{name}"
+
+
+def partial_of(path: str) -> str:
+    """The name that a file with one writer has until it is whole."""
+    return f"{path}{_PARTIAL}"
+
+
+@contextlib.contextmanager
+def write_aside(path: str, shared: bool = False) -> Iterator[str]:
+    """Yields a temporary path; renames it to `path` when the block ends well.
+
+    A file is seen under its final name only when it is whole. After an error
+    the temporary file is removed.
+
+    Args:
+      path: the final name.
+      shared: whether other processes may write the same file at the same time;
+        each then has a temporary file of its own, and the last one stays.
+
+    Raises:
+      InputError: the disk is full.
+    """
+    gfile.makedirs(os.path.dirname(path) or ".")
+    with _own_partial(path, folder=False) if shared else _one_partial(path) as partial:
+        yield partial
+        gfile.rename(partial, path, overwrite=True)
+
+
+@contextlib.contextmanager
+def folder_aside(path: str, replace: bool = False) -> Iterator[str]:
+    """Yields a new folder to fill; renames it to `path` when the block ends well.
+
+    After an error it is removed.
+
+    Args:
+      path: the final name.
+      replace: whether a folder of that name makes room, which an empty one does always.
+
+    Raises:
+      InputError: `path` is there already, another process writes it, or the disk is full.
+    """
+    if not replace:
+        _check_absent(path)
+    with _own_partial(path, folder=True) as partial:
+        yield partial
+        if not replace:
+            _check_absent(path)
+        remove_tree(path)
+        gfile.rename(partial, path)
+
+
+def _check_absent(path: str) -> None:
+    empty = gfile.isdir(path) and not gfile.listdir(path)
+    if gfile.exists(path) and not empty:
+        raise InputError(f"{path}: is there already; name another folder, or remove it.")
+
+
+@contextlib.contextmanager
+def _one_partial(path: str) -> Iterator[str]:
+    partial = partial_of(path)
+    with _removed_after_error(partial, path):
+        yield partial
+
+
+@contextlib.contextmanager
+def _own_partial(path: str, folder: bool) -> Iterator[str]:
+    """Yields a temporary path that no other process has; those that killed ones left are removed.
+
+    Raises:
+      InputError: another process writes the same folder.
+    """
+    living = _remove_left_behind(path)
+    if living and folder:
+        raise locks.busy(path)
+    with contextlib.ExitStack() as stack:
+        partial = _make_partial(path, folder, stack)
+        with _removed_after_error(partial, path):
+            yield partial
+
+
+def _make_partial(path: str, folder: bool, stack: contextlib.ExitStack) -> str:
+    """Makes a temporary file or folder, and holds a lock on it until the stack ends."""
+    while True:
+        partial = f"{path}{_PARTIAL}-{uuid.uuid4().hex[:8]}"
+        if folder:
+            gfile.makedirs(partial)
+        if "://" in path:
+            return partial
+        lock = None
+        with contextlib.suppress(FileNotFoundError):
+            lock = locks.take(partial, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT)
+        if lock is not None:  # else another process took it for left behind, a moment ago
+            stack.callback(os.close, lock.descriptor)
+            return partial
+
+
+def _remove_left_behind(path: str) -> bool:
+    """Removes temporary files of a path that no living process has; says whether some are had.
+
+    On file systems without locks nobody can tell, and nothing is removed.
+    """
+    if "://" in path:
+        return False
+    living = False
+    ours = re.compile(re.escape(os.path.basename(path) + _PARTIAL) + "-[0-9a-f]{8}")
+    for partial in matching(os.path.dirname(path) or ".", "*"):
+        if not ours.fullmatch(os.path.basename(partial)):
+            continue
+        with contextlib.suppress(FileNotFoundError):  # another process removes it, too
+            lock = locks.take(partial)
+            if lock is None:
+                living = True
+                continue
+            if lock.certain:
+                remove_tree(partial) if os.path.isdir(partial) else os.remove(partial)
+            os.close(lock.descriptor)
+    return living
+
+
+@contextlib.contextmanager
+def _removed_after_error(partial: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(tf.errors.OpError, OSError):
+            remove_tree(partial) if gfile.isdir(partial) else gfile.remove(partial)
+        if is_disk_full(error):
+            raise disk_full_error(path) from error
+        raise
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error of Python or TensorFlow says that no space was left."""
+    text = str(error).lower()
+    return "no space left" in text or "disk quota exceeded" in text
+
+
+def disk_full_error(path: str) -> InputError:
+    """The error to show when the disk is full while `path` is written."""
+    return InputError(f"{path}: {DISK_FULL}")
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes a UTF-8 text file in one piece."""
+    with write_aside(path) as partial, gfile.GFile(partial, "w") as file:
+        file.write(text)
+
+
+def sha256(path: str) -> str:
+    """Returns the SHA-256 checksum of a file's bytes, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open_binary(path) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def open_binary(path: str) -> BinaryIO:
+    """Opens a file for reading bytes: local files the fast way, others by gfile.
+
+    Raises:
+      InputError: there is no such file.
+    """
+    if not gfile.exists(path) or gfile.isdir(path):
+        raise InputError(f"{path}: no such file.")
+    if "://" in path:
+        return gfile.GFile(path, "rb")
+    return open(path, "rb")
+
+
+def is_gzip(path: str) -> bool:
+    """Whether a file is gzipped, by its name."""
+    return path.lower().endswith(GZIP)
+
+
+@contextlib.contextmanager
+def open_unpacked(path: str) -> Iterator[BinaryIO]:
+    """Opens a plain or gzipped file for reading its bytes.
+
+    Raises:
+      InputError: there is no such file, or its gzip data is damaged.
+    """
+    with open_binary(path) as file:
+        if not is_gzip(path):
+            yield file
+            return
+        try:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield unpacked
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(
+                f"{path}: the gzip data is cut off or damaged ({error}); fetch the file again."
+            ) from error
+
+
+def remove_tree(path: str) -> None:
+    """Removes a folder and all it holds, if it is there."""
+    if gfile.exists(path):
+        gfile.rmtree(path)

@@ -1,0 +1,117 @@
+"""One writer at a time: locks on files and folders, which end with the process that holds them.
+
+They work where files can be locked: on local disks, not on buckets.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pipelines.common.errors import InputError
+
+
+@contextlib.contextmanager
+def held(folder: str, write: bool = True) -> Iterator[None]:
+    """Keeps other processes from writing to a folder, which is made if it is not there.
+
+    Args:
+      folder: the folder.
+      write: whether this process writes there; else nothing is done.
+
+    Raises:
+      InputError: the folder is a file, or another process writes there.
+    """
+    if not write or "://" in folder:
+        yield
+        return
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise InputError(f"{folder}: is a file; name a folder to write to (OUT=).")
+    os.makedirs(folder, exist_ok=True)
+    lock = take(folder)
+    if lock is None:
+        raise busy(folder)
+    try:
+        yield
+    finally:
+        os.close(lock.descriptor)
+
+
+@contextlib.contextmanager
+def held_file(partial: str, path: str) -> Iterator[None]:
+    """Keeps other processes from writing a file, by a lock on what it is called until it is whole.
+
+    Args:
+      partial: that name; the file is made, and removed at the end if it is still there.
+      path: the final name, for errors.
+
+    Raises:
+      InputError: another process writes it.
+    """
+    if "://" in path:
+        yield
+        return
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    lock = take(partial, os.O_RDWR | os.O_CREAT)
+    if lock is None:
+        raise busy(path)
+    try:
+        yield
+    finally:
+        if _names(partial, lock.descriptor):
+            os.remove(partial)
+        os.close(lock.descriptor)
+
+
+class Lock(NamedTuple):
+    """A file or folder that was opened to lock it.
+
+    Attributes:
+      descriptor: of the open file; the lock ends when it is closed.
+      certain: whether it is locked; False: the file system has no locks.
+    """
+
+    descriptor: int
+    certain: bool
+
+
+def take(path: str, flags: int = os.O_RDONLY) -> Lock | None:
+    """Locks a local file or folder.
+
+    Args:
+      path: what to lock.
+      flags: for os.open.
+
+    Returns:
+      The lock; None if another process has it.
+
+    Raises:
+      FileNotFoundError: nothing is there.
+    """
+    while True:
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except OSError:  # a file system without locks
+            return Lock(descriptor, certain=False)
+        if _names(path, descriptor):
+            return Lock(descriptor, certain=True)
+        os.close(descriptor)  # renamed or removed since it was opened
+
+
+def _names(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def busy(path: str) -> InputError:
+    """The error to show where another process writes."""
+    return InputError(
+        f"{path}: another process is writing there; wait for it, or name another place (OUT=)."
+    )

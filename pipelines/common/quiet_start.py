@@ -1,0 +1,41 @@
+"""Imports TensorFlow without what it prints at its start; commands import this first.
+
+Its C++ parts say that there is no GPU, and which instructions they would like,
+before any setting of log levels can reach them. If the import fails, all that
+they said is shown. A signal that comes meanwhile ends the command with its usual
+message.
+"""
+
+from pipelines.common import stopping
+
+stopping.end_at_once()  # from the first moment on
+
+import os  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def _import_tensorflow() -> None:
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    stopping.end_at_once(stderr)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            import tensorflow as tf
+            import tensorflow_text  # noqa: F401  (says it all once more)
+
+            tf.config.list_physical_devices()  # looks for GPUs, and says so
+        except BaseException:
+            said.seek(0)
+            os.write(stderr, said.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            stopping.end_at_once()
+            os.close(stderr)
+
+
+_import_tensorflow()

@@ -1,0 +1,1 @@
+"""Documents of sentences: readers of each format, sentence splitting, the built-in corpus."""

@@ -1,0 +1,266 @@
+"""The corpus as token ids on disk: the middle step of the example writer.
+
+Each split of the corpus is tokenized on its own into chunks of bounded size.
+Within a chunk, sections stand in the order of a hash of their document, so
+that a shard (an interval of hashes) is one contiguous piece of every chunk,
+whatever the number of shards. The store is removed when all is written.
+
+A chunk is three files: `.index` (one row a section), `.sentences` (uint32
+token counts) and `.ids` (uint16 or uint32). A split is finished when its
+`.json` is there.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple, NotRequired, TypedDict
+
+import numpy as np
+
+from pipelines.common import files, hashing, json_files
+from pipelines.common.errors import InputError
+from pipelines.corpus import reader
+from pipelines.tokenizers import wordpiece
+
+_CHUNK_CHARACTERS = 8_000_000
+_BATCH_CHARACTERS = 1_000_000
+_ROW = np.dtype(
+    [("hash", np.uint64), ("key", np.uint64), ("sentences", np.uint32), ("tokens", np.uint32)]
+)
+
+
+class TokenizedSection(NamedTuple):
+    """A section as arrays: its hash, its document's key, its ids and sentence lengths."""
+
+    hash: int
+    key: int
+    ids: np.ndarray
+    sentence_lengths: np.ndarray
+
+
+class SplitSummary(TypedDict):
+    """What a finished split says of itself; `checksums` are of its files."""
+
+    chunks: int
+    characters: int
+    documents: int
+    sentences: int
+    tokens: int
+    unknown_tokens: int
+    one_sentence_documents: int
+    checksums: NotRequired[dict[str, str]]
+
+
+def id_dtype(vocab_size: int) -> np.dtype:
+    """The smallest type that holds every id."""
+    return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.uint32)
+
+
+def summary_path(folder: str, split_index: int) -> str:
+    """The file that says that a split is finished."""
+    return f"{folder}/{split_index:05d}.json"
+
+
+def tokenize_split(
+    folder: str,
+    split_index: int,
+    split: reader.Split,
+    options: reader.ReadOptions,
+    tokens: wordpiece.BertTokenizer,
+    seed: int,
+) -> SplitSummary:
+    """Tokenizes one split into the store and returns its summary.
+
+    A pure function of the split's text and the seed; a finished split is not
+    done again, unless it was damaged.
+
+    Raises:
+      InputError: from reading the corpus.
+    """
+    path = summary_path(folder, split_index)
+    finished = _finished(folder, path)
+    if finished is not None:
+        return finished
+    checksums: dict[str, str] = {}
+    summary: dict[str, Any] = dict.fromkeys(
+        ("chunks", "characters", "documents", "sentences", "tokens", "unknown_tokens"), 0
+    )
+    summary["one_sentence_documents"] = 0
+    sections: list[TokenizedSection] = []
+    size = 0
+    last_key = None
+
+    def flush() -> None:
+        chunk = f"{split_index:05d}-{summary['chunks']:04d}"
+        checksums.update(_write_chunk(folder, chunk, sections, len(tokens.vocabulary)))
+        summary["chunks"] += 1
+        sections.clear()
+
+    for section, ids, lengths in _tokenized(reader.read_sections(split, options), tokens):
+        if not len(lengths):
+            continue
+        key = hashing.stable_hash("document", seed, *section.document)
+        order = hashing.stable_hash("section", seed, *section.document, summary["sentences"])
+        sections.append(TokenizedSection(order, key, ids, lengths))
+        summary["documents"] += key != last_key
+        summary["one_sentence_documents"] += key != last_key and len(lengths) == 1
+        last_key = key
+        characters = sum(map(len, section.sentences))
+        summary["characters"] += characters
+        summary["sentences"] += len(lengths)
+        summary["tokens"] += len(ids)
+        summary["unknown_tokens"] += int(np.count_nonzero(ids == tokens.unk_id))
+        size += characters
+        if size >= _CHUNK_CHARACTERS:
+            flush()
+            size = 0
+    if sections:
+        flush()
+    summary["checksums"] = checksums
+    json_files.write(path, summary)
+    return summary
+
+
+def _finished(folder: str, path: str) -> SplitSummary | None:
+    """The summary of a split that is finished and whole; others are tokenized again."""
+    summary = json_files.read_whole(path, SplitSummary)
+    if summary is None:
+        return None
+    try:
+        for name, expected in summary.get("checksums", {}).items():
+            if files.sha256(files.inside(folder, name, path)) != expected:
+                return None
+    except InputError:
+        return None
+    return summary
+
+
+def _tokenized(
+    sections: Iterator[reader.Section], tokens: wordpiece.BertTokenizer
+) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
+    """Tokenizes many sections in one call; sentences without a token are left out."""
+    batch: list[reader.Section] = []
+    size = 0
+    for section in sections:
+        batch.append(section)
+        size += sum(map(len, section.sentences))
+        if size >= _BATCH_CHARACTERS:
+            yield from _tokenize_batch(batch, tokens)
+            batch, size = [], 0
+    if batch:
+        yield from _tokenize_batch(batch, tokens)
+
+
+def _tokenize_batch(
+    batch: list[reader.Section], tokens: wordpiece.BertTokenizer
+) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
+    ragged = tokens.tokenize([sentence for section in batch for sentence in section.sentences])
+    ids = ragged.flat_values.numpy()
+    splits = ragged.row_splits.numpy()
+    row = 0
+    for section in batch:
+        bounds = splits[row : row + len(section.sentences) + 1]
+        row += len(section.sentences)
+        lengths = np.diff(bounds)
+        yield section, ids[bounds[0] : bounds[-1]], lengths[lengths > 0]
+
+
+def _write_chunk(
+    folder: str, name: str, sections: list[TokenizedSection], vocab_size: int
+) -> dict[str, str]:
+    """Writes the files of a chunk; returns their checksums."""
+    sections = sorted(sections, key=lambda section: section.hash)
+    index = np.array([(s.hash, s.key, len(s.sentence_lengths), len(s.ids)) for s in sections], _ROW)
+    checksums = {}
+    for suffix, arrays, dtype in (
+        ("sentences", [s.sentence_lengths for s in sections], np.dtype(np.uint32)),
+        ("ids", [s.ids for s in sections], id_dtype(vocab_size)),
+        ("index", [index], _ROW),
+    ):
+        digest = hashlib.sha256()
+        with (
+            files.write_aside(f"{folder}/{name}.{suffix}") as partial,
+            files.gfile.GFile(partial, "wb") as file,
+        ):
+            for array in arrays:
+                data = array.astype(dtype).tobytes()
+                file.write(data)
+                digest.update(data)
+        checksums[f"{name}.{suffix}"] = digest.hexdigest()
+    return checksums
+
+
+class TokenStore:
+    """A finished store, for reading.
+
+    Args:
+      folder: where the splits were tokenized.
+      chunks: the number of chunks of each split.
+      vocab_size: as when it was written.
+    """
+
+    def __init__(self, folder: str, chunks: list[int], vocab_size: int):
+        self._dtype = id_dtype(vocab_size)
+        self._bases = [
+            f"{folder}/{split:05d}-{chunk:04d}"
+            for split, count in enumerate(chunks)
+            for chunk in range(count)
+        ]
+
+    def index(self) -> np.ndarray:
+        """The rows (hash, key, sentences, tokens) of all sections, in no set order."""
+        return np.concatenate([np.zeros(0, _ROW), *map(_read_index, self._bases)])
+
+    def read(self, low: int, high: int, keys: np.ndarray, inside: bool) -> list[TokenizedSection]:
+        """Reads the sections with hashes in [low, high), in the order of their hashes.
+
+        Args:
+          low: first hash.
+          high: end of the hashes, exclusive, `hashing.HASH_RANGE` at the most.
+          keys: uint64, document keys.
+          inside: take only the documents of `keys`, or only the others.
+        """
+        sections: list[TokenizedSection] = []
+        for base in self._bases:
+            index = _read_index(base)
+            first = int(np.searchsorted(index["hash"], np.uint64(low)))
+            end = len(index)
+            if high < hashing.HASH_RANGE:
+                end = int(np.searchsorted(index["hash"], np.uint64(high)))
+            wanted = np.isin(index["key"][first:end], keys) == inside
+            if wanted.any():
+                sections.extend(self._read_rows(base, index, first, end, wanted))
+        return sorted(sections, key=lambda section: section.hash)
+
+    def _read_rows(
+        self, base: str, index: np.ndarray, first: int, end: int, wanted: np.ndarray
+    ) -> Iterator[TokenizedSection]:
+        rows = index[first:end]
+        lengths = _read_range(
+            f"{base}.sentences", np.dtype(np.uint32), index["sentences"], first, end
+        )
+        ids = _read_range(f"{base}.ids", self._dtype, index["tokens"], first, end)
+        sentence_ends = np.cumsum(rows["sentences"], dtype=np.int64)
+        token_ends = np.cumsum(rows["tokens"], dtype=np.int64)
+        for row in np.flatnonzero(wanted):
+            sentences = slice(sentence_ends[row] - rows["sentences"][row], sentence_ends[row])
+            tokens = slice(token_ends[row] - rows["tokens"][row], token_ends[row])
+            yield TokenizedSection(
+                int(rows["hash"][row]),
+                int(rows["key"][row]),
+                ids[tokens].copy(),  # a view would keep all that was read alive
+                lengths[sentences].copy(),
+            )
+
+
+def _read_index(base: str) -> np.ndarray:
+    with files.open_binary(f"{base}.index") as file:
+        return np.frombuffer(file.read(), _ROW)
+
+
+def _read_range(path: str, dtype: np.dtype, counts: np.ndarray, first: int, end: int) -> np.ndarray:
+    """Reads the elements of rows [first, end) of a file that holds `counts` of each row."""
+    start = int(counts[:first].sum(dtype=np.int64))
+    size = int(counts[first:end].sum(dtype=np.int64))
+    with files.open_binary(path) as file:
+        file.seek(start * dtype.itemsize)
+        return np.frombuffer(file.read(size * dtype.itemsize), dtype)

@@ -1,0 +1,219 @@
+"""Token ids to the model's sequences, as TensorFlow ops on ragged tensors.
+
+The same functions make features for training and run inside exported graphs.
+Only ops of TensorFlow's core are used.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from pipelines.tokenizers.wordpiece import BertTokenizer
+
+
+class Packed(NamedTuple):
+    """Sequences of [CLS] a [SEP] or [CLS] a [SEP] b [SEP]; ragged int32 [batch, (length)]."""
+
+    word_ids: tf.RaggedTensor
+    type_ids: tf.RaggedTensor
+
+
+def pack(
+    tokenizer: BertTokenizer,
+    first: tf.RaggedTensor,
+    second: tf.RaggedTensor | None,
+    max_length: int | tf.Tensor,
+) -> Packed:
+    """Joins segments with their special tokens, cut to fit.
+
+    Tokens are taken from the end of the longer segment, one by one, as in the
+    reference (`_truncate_seq_pair`).
+
+    Args:
+      tokenizer: for the ids of special tokens.
+      first: int32 [batch, (tokens)].
+      second: the same, or None for single segments.
+      max_length: tokens of a sequence, special ones included.
+    """
+    budget = tf.cast(max_length, tf.int64) - (2 if second is None else 3)
+    if second is None:
+        size = tf.minimum(first.row_lengths(), budget)
+        total = size + 2
+    else:
+        size, size_b = _truncated(first.row_lengths(), second.row_lengths(), budget)
+        total = size + size_b + 3
+    place = tf.ragged.range(total)
+    row = place.value_rowids()
+    at, end = place.flat_values, tf.gather(size + 1, row)  # of [SEP] after the first segment
+    # One list of what is taken, [CLS] and [SEP] before the tokens, and each place's index in it.
+    taken = [[tokenizer.cls_id, tokenizer.sep_id], first.flat_values]
+    index = 2 + tf.gather(first.row_starts(), row) + at - 1
+    in_second = at > end
+    if second is not None:
+        before = 2 + tf.size(first.flat_values, tf.int64)
+        index_b = before + tf.gather(second.row_starts(), row) + at - end - 1
+        index = tf.where(in_second, index_b, index)
+        taken.append(second.flat_values)
+    is_sep = (at == end) | (at == tf.gather(total - 1, row))
+    index = tf.where(is_sep, tf.ones_like(index), index)
+    index = tf.where(at == 0, tf.zeros_like(index), index)
+    return Packed(
+        place.with_flat_values(tf.gather(tf.concat(taken, 0), index)),
+        place.with_flat_values(tf.cast(in_second, tf.int32)),
+    )
+
+
+def _truncated(
+    size_a: tf.Tensor, size_b: tf.Tensor, budget: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Sizes of two segments cut to `budget` tokens together, from the end of the longer one.
+
+    Where both are equally long the second loses a token first. All int64.
+    """
+    kept_a = tf.minimum(size_a, tf.maximum((budget + 1) // 2, budget - size_b))
+    return kept_a, tf.minimum(size_b, budget - kept_a)
+
+
+class Windows(NamedTuple):
+    """Windows of a sliding window over contexts, each behind its question.
+
+    With W windows in all: `packed` of W rows; `row` int64 [W], the context of
+    each; `start` int64 [W], the context's token that a window begins with;
+    `offset` int64 [W], where that token stands in the sequence; `length`
+    int64 [W], tokens of context; `best` bool [W, (length)], whether a token has
+    more context here than in any other window (the reference's max context).
+    """
+
+    packed: Packed
+    row: tf.Tensor
+    start: tf.Tensor
+    offset: tf.Tensor
+    length: tf.Tensor
+    best: tf.RaggedTensor
+
+
+def slide(
+    tokenizer: BertTokenizer,
+    question: tf.RaggedTensor,
+    context: tf.RaggedTensor,
+    max_length: int,
+    stride: int,
+    max_question: int,
+) -> Windows:
+    """Packs questions with windows of contexts: [CLS] question [SEP] window [SEP].
+
+    Args:
+      tokenizer: for the ids of special tokens.
+      question: int32 [batch, (tokens)], cut to `max_question`.
+      context: int32 [batch, (tokens)].
+      max_length: tokens of a sequence.
+      stride: tokens from the start of a window to that of the next.
+      max_question: tokens of a question that are used; no more than half of a sequence.
+    """
+    question = question[:, : min(max_question, (max_length - 3) // 2)]
+    total = context.row_lengths()
+    capacity = max_length - 3 - question.row_lengths()
+    step = tf.minimum(tf.constant(stride, tf.int64), capacity)
+    count = 1 + tf.maximum(total - capacity + step - 1, 0) // step
+    number = tf.ragged.range(count)
+    row = number.value_rowids()
+    start = number.flat_values * tf.gather(step, row)
+    length = tf.minimum(tf.gather(total, row) - start, tf.gather(capacity, row))
+    position = tf.ragged.range(start, start + length)
+    window = position.value_rowids()
+    # Tokens are numbered through the whole batch.
+    token = position.flat_values + tf.gather(tf.gather(context.row_starts(), row), window)
+    ids = position.with_flat_values(tf.gather(context.flat_values, token))
+    packed = pack(tokenizer, tf.gather(question, row), ids, max_length)
+    offset = tf.gather(question.row_lengths(), row) + 2
+    left = position.flat_values - tf.gather(start, window)
+    size = tf.gather(length, window)
+    score = tf.cast(tf.minimum(left, size - 1 - left), tf.float32) + 0.01 * tf.cast(
+        size, tf.float32
+    )
+    best = _first_maximum(score, window, token, context.flat_values)
+    return Windows(packed, row, start, offset, length, position.with_flat_values(best))
+
+
+def _first_maximum(
+    score: tf.Tensor, window: tf.Tensor, token: tf.Tensor, tokens: tf.Tensor
+) -> tf.Tensor:
+    """Whether a window is the first of those in which its token has the highest score."""
+    count = tf.size(tokens, tf.int64)
+    highest = tf.gather(tf.math.unsorted_segment_max(score, token, count), token)
+    candidate = tf.where(score == highest, window, window.dtype.max)
+    return window == tf.gather(tf.math.unsorted_segment_min(candidate, token, count), token)
+
+
+class Runs(NamedTuple):
+    """Words cut into sequences: `packed`, and where each word's first token stands.
+
+    `row` and `position`, int64 [words]: the sequence of each word, and the
+    place of its first token in it.
+    """
+
+    packed: Packed
+    row: tf.Tensor
+    position: tf.Tensor
+
+
+def cut_words(
+    tokenizer: BertTokenizer, pieces: tf.RaggedTensor, is_first: tf.Tensor, max_length: int
+) -> Runs:
+    """Packs texts of words, each into as few sequences as hold whole words.
+
+    A word that exceeds a sequence alone loses its end.
+
+    Args:
+      tokenizer: for the ids of special tokens.
+      pieces: int32 [batch, (tokens)].
+      is_first: bool [tokens in all], whether a token begins a word.
+      max_length: tokens of a sequence, special ones included.
+    """
+    limit = max_length - 2
+    first = tf.where(is_first)[:, 0]  # of each word, through the whole batch
+    total = tf.size(pieces.flat_values, tf.int64)
+    bounds = tf.concat([first, [total]], 0)
+    word_splits = tf.searchsorted(first, pieces.row_splits, out_type=tf.int64)
+    begins = _run_starts(bounds, word_splits, tf.constant(limit, tf.int64))
+    row = tf.cumsum(begins) - 1
+    row_start = tf.gather(first, tf.where(begins > 0)[:, 0])  # token that a sequence begins with
+    word = tf.cumsum(tf.cast(is_first, tf.int64)) - 1
+    token_row = tf.gather(row, word)
+    place = tf.range(total) - tf.gather(row_start, token_row)
+    kept = place < limit
+    ids = tf.RaggedTensor.from_value_rowids(
+        tf.boolean_mask(pieces.flat_values, kept),
+        tf.boolean_mask(token_row, kept),
+        nrows=tf.reduce_sum(begins),
+    )
+    packed = pack(tokenizer, ids, None, max_length)
+    return Runs(packed, row, first - tf.gather(row_start, row) + 1)
+
+
+def _run_starts(bounds: tf.Tensor, word_splits: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
+    """1 for each word that begins a sequence, else 0; int64 [words].
+
+    Args:
+      bounds: int64 [words + 1], the first token of each word, and the end.
+      word_splits: int64 [batch + 1], the first word of each text.
+      limit: int64 scalar, tokens of a sequence.
+    """
+    ends = word_splits[1:]
+
+    def step(start: tf.Tensor, begins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """One more sequence of every text that has words left."""
+        going = start < ends
+        where = tf.boolean_mask(start, going)
+        begins = tf.tensor_scatter_nd_update(begins, where[:, tf.newaxis], tf.ones_like(where))
+        token = tf.gather(bounds, start)
+        fits = tf.searchsorted(bounds, token + limit, side="right", out_type=tf.int64) - 1
+        return tf.where(going, tf.minimum(tf.maximum(fits, start + 1), ends), start), begins
+
+    _, begins = tf.while_loop(
+        lambda start, _: tf.reduce_any(start < ends),
+        step,
+        [word_splits[:-1], tf.zeros_like(bounds[:-1])],
+        parallel_iterations=1,
+    )
+    return begins

@@ -1,0 +1,154 @@
+"""WordPiece vocabularies: learned from a corpus, or brought as a vocab.txt."""
+
+import collections
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import tokenizers
+
+from pipelines.common import files
+from pipelines.common.errors import InputError
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_BRACKETS = (("[", "]"), ("<", ">"))
+
+
+def load(path: str) -> list[str]:
+    """Reads a vocab.txt: one token a line, the line number its id.
+
+    Raises:
+      InputError: the file is missing or is not UTF-8, or `check` fails.
+    """
+    try:
+        with files.open_binary(path) as file:
+            text = file.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    # Google's Chinese vocabulary has a line separator (U+2028) for a token, which no text gives.
+    tokens = [line.strip() or line.strip(" \t\r") for line in lines]
+    check(tokens, path)
+    return tokens
+
+
+def check(tokens: Sequence[str], name: str) -> None:
+    """Checks that a vocabulary can be used.
+
+    Raises:
+      InputError: an empty line, a token that stands twice, or a special token missing.
+    """
+    missing = [token for token in SPECIAL_TOKENS if token not in tokens]
+    if missing:
+        raise InputError(
+            f"{name}: lacks {', '.join(missing)}; a BERT vocabulary has "
+            f"{', '.join(SPECIAL_TOKENS)}."
+        )
+    first: dict[str, int] = {}
+    for line, token in enumerate(tokens, 1):
+        if not token:
+            raise InputError(f"{name}: line {line} is empty; give every id a token.")
+        if token in first:
+            raise InputError(
+                f"{name}: {token!r} stands on lines {first[token]} and {line}; "
+                "every token must stand once."
+            )
+        first[token] = line
+
+
+def is_cased(tokens: Iterable[str]) -> bool:
+    """Whether any token but the special ones ([MASK], <S>) has a capital letter."""
+    return any(
+        token != token.lower() and (token[0], token[-1]) not in _BRACKETS for token in tokens
+    )
+
+
+def save(tokens: Sequence[str], path: str) -> None:
+    """Writes a vocab.txt."""
+    files.write_text(path, _as_text(tokens))
+
+
+def sha256(tokens: Sequence[str]) -> str:
+    """The checksum of the vocab.txt that `save` writes, in hexadecimal."""
+    return hashlib.sha256(_as_text(tokens).encode()).hexdigest()
+
+
+def _as_text(tokens: Sequence[str]) -> str:
+    return "".join(f"{token}\n" for token in tokens)
+
+
+def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> list[str]:
+    """Learns a WordPiece vocabulary from words and their counts.
+
+    The special tokens come first, then the characters, then the pieces, each
+    sorted so that the same counts give the same vocabulary.
+
+    Args:
+      words: counts of words, as `word_counts.count_words` gives them.
+      size: the most tokens to learn, special ones included; there are fewer if
+        the corpus has not as many pieces that occur twice.
+      coverage: share of all running characters that the vocabulary must cover;
+        at 1.0 it covers every character seen, in every place it was seen.
+
+    Raises:
+      InputError: there are no words, or the characters alone overfill `size`.
+    """
+    if not words:
+        raise InputError("the corpus has no words to learn a vocabulary from.")
+    alphabet = _alphabet(words, coverage)
+    if len(SPECIAL_TOKENS) + len(alphabet) > size:
+        raise InputError(
+            f"the corpus has {len(alphabet)} characters and continuing characters (##), which do "
+            f"not fit a vocabulary of {size}: raise the size, or leave rare characters to [UNK] "
+            "with --character_coverage=0.9995."
+        )
+    pieces = _train(words, size, sorted(alphabet))
+    return [*SPECIAL_TOKENS, *sorted(alphabet), *pieces]
+
+
+def _alphabet(words: collections.Counter[str], coverage: float) -> set[str]:
+    """The first (c) and continuing (##c) characters that cover that share of the text."""
+    counts: collections.Counter[str] = collections.Counter()
+    for word, count in words.items():
+        counts[word[0]] += count
+        for character in word[1:]:
+            counts[f"##{character}"] += count
+    budget = (1 - coverage) * counts.total()
+    alphabet = set(counts)
+    for piece, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
+        budget -= count
+        if budget < 0:
+            break
+        alphabet.discard(piece)
+    return alphabet
+
+
+def _train(words: collections.Counter[str], size: int, alphabet: list[str]) -> list[str]:
+    """The pieces of more than one character, found by the tokenizers library, in its order."""
+    model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    # The alphabet goes in as special tokens, because the ids of those are set; the trainer would
+    # number continuing characters in the order of a hash table, and break ties by that.
+    fixed = dict.fromkeys([*SPECIAL_TOKENS, *alphabet])
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=size, special_tokens=list(fixed), min_frequency=2, show_progress=False
+    )
+    known = set(alphabet)
+    kept = (
+        item
+        for item in sorted(words.items())
+        if item[0][0] in known and all(f"##{character}" in known for character in item[0][1:])
+    )
+    model.train_from_iterator(_repeat_words(kept), trainer)
+    ids = model.get_vocab()
+    found = sorted((piece for piece in ids if piece not in fixed), key=ids.__getitem__)
+    return found[: size - len(fixed)]
+
+
+def _repeat_words(counts: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Gives each word as often as it was counted, in strings of bounded length."""
+    for word, count in counts:
+        while count > 0:
+            yield " ".join([word] * min(count, 1000))
+            count -= 1000

@@ -1,0 +1,257 @@
+"""The BERT tokenizer as TensorFlow ops.
+
+The same object tokenizes in the offline writer, in tf.data and inside an
+exported graph, so that training and serving cannot differ. The result equals
+that of the original tokenizer (google-research/bert, tokenization.py), which
+splits into words with these steps, in this order:
+
+1. drop U+0000, U+FFFD and control and format characters (Cc, Cf);
+2. put spaces round CJK ideographs;
+3. if uncased: lower case, NFD, drop non-spacing marks (Mn);
+4. split at white space and at punctuation (P*, and ASCII symbols);
+5. WordPiece each word, longest match first; a word with a character that no
+   piece covers, or of more than 200 characters, is [UNK].
+
+Steps 2, 4 and 5 are one op of tensorflow_text.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import byte_ranges, normalizer, vocabulary
+
+MAX_CHARACTERS_PER_WORD = 200
+_MAX_UTF8_BYTES = 4
+
+
+class BertTokenizer(tf.Module):
+    """WordPiece ids of raw text, as ragged int32 tensors.
+
+    >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hel", "##lo"])
+    >>> tokenizer.tokenize(["Hello"]).to_list()
+    [[5, 6]]
+
+    Args:
+      tokens: the vocabulary, in the order of ids.
+      lower_case: whether text is lower-cased (an uncased vocabulary).
+      strip_accents: whether text is decomposed (NFD) and its non-spacing marks
+        dropped; None: as `lower_case`, which is what the original does. Set it
+        to False for Hangul and other scripts that decomposition breaks up.
+      max_characters_per_word: longer words are [UNK].
+
+    Raises:
+      InputError: the vocabulary has duplicates or lacks a special token.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        *,
+        lower_case: bool = True,
+        strip_accents: bool | None = None,
+        max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
+    ):
+        super().__init__(name="bert_tokenizer")
+        vocabulary.check(tokens, "the vocabulary")
+        self.vocabulary = tuple(tokens)
+        if strip_accents is None:
+            strip_accents = lower_case
+        # White space is no piece of a text, even where it is a token; control characters never are.
+        pieces = [token if token.strip() else f"\x01{index}" for index, token in enumerate(tokens)]
+        self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(pieces))
+        self._max_characters = max_characters_per_word
+        ids = {token: index for index, token in enumerate(tokens)}
+        self.pad_id = ids["[PAD]"]
+        self.unk_id = ids["[UNK]"]
+        self.cls_id = ids["[CLS]"]
+        self.sep_id = ids["[SEP]"]
+        self.mask_id = ids["[MASK]"]
+        self.is_suffix = tuple(token.startswith("##") for token in tokens)
+        self._wordpiece = tf_text.FastBertTokenizer(
+            pieces,
+            token_out_type=tf.int32,
+            max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
+            lower_case_nfd_strip_accents=False,
+        )
+
+    @property
+    def sha256(self) -> str:
+        """A checksum of the vocabulary: that of the vocab.txt it is written as."""
+        return vocabulary.sha256(self.vocabulary)
+
+    @property
+    def settings(self) -> dict[str, bool]:
+        """What, beside the vocabulary, decides the ids; kept in every manifest."""
+        return {
+            "lower_case": self.normalize.lower_case,
+            "strip_accents": self.normalize.strip_accents,
+        }
+
+    def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
+        """Returns the ids of the pieces, int32 [batch, (pieces)], of string [batch] texts."""
+        normalized = self.normalize(texts)
+        return tf.cond(
+            self._may_have_long_words(normalized),
+            lambda: self._tokenize_long_words(normalized)[0],
+            lambda: self._wordpiece.tokenize(normalized),
+        )
+
+    def tokenize_with_offsets(
+        self, texts: tf.Tensor | Sequence[str]
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Tokenizes, and tells where each piece stands in the original text.
+
+        Args:
+          texts: string [batch], UTF-8.
+
+        Returns:
+          Three ragged tensors [batch, (pieces)]: ids int32, first byte int64 and
+          end byte (exclusive) int64. Marks that were dropped belong to the
+          letter before them.
+        """
+        texts = tf.convert_to_tensor(texts, tf.string)
+        normalized = self.normalize(texts)
+        ids, starts, ends = tf.cond(
+            self._may_have_long_words(normalized),
+            lambda: self._tokenize_long_words(normalized),
+            lambda: self._wordpiece.tokenize_with_offsets(normalized),
+        )
+        plain = tf.reduce_all(normalizer.is_plain(texts))
+        starts, ends = tf.cond(
+            plain,
+            lambda: (starts, ends),
+            lambda: self._original_offsets(texts, starts, ends),
+        )
+        return ids, starts, ends
+
+    def _may_have_long_words(self, normalized: tf.Tensor) -> tf.Tensor:
+        pattern = rf"(?s).*[^ \t\r\n]{{{self._max_characters + 1}}}.*"
+        return tf.reduce_any(tf.strings.regex_full_match(normalized, pattern))
+
+    def _tokenize_long_words(
+        self, normalized: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Tokenizes and makes each word of too many characters one [UNK].
+
+        The op's own limit counts bytes, four for each character allowed, so it
+        lets through some words that are too long; they are found here by the
+        characters that their pieces span.
+        """
+        ids, starts, ends = self._wordpiece.tokenize_with_offsets(normalized)
+        rows = ids.value_rowids()
+        is_suffix = tf.gather(tf.constant(self.is_suffix), ids.flat_values)
+        # Without any piece, tf.cumsum and the segment ops below still hold.
+        word = tf.cumsum(tf.cast(~is_suffix, tf.int64)) - 1
+        words = tf.reduce_sum(tf.cast(~is_suffix, tf.int64))
+        word_start = tf.math.unsorted_segment_min(starts.flat_values, word, words)
+        word_end = tf.math.unsorted_segment_max(ends.flat_values, word, words)
+        word_row = tf.math.unsorted_segment_max(rows, word, words)
+        characters = byte_ranges.count_characters(normalized, word_row, word_start, word_end)
+        too_long = characters > self._max_characters
+        piece_too_long = tf.gather(too_long, word)
+        new_ids = tf.where(piece_too_long, self.unk_id, ids.flat_values)
+        new_ends = tf.where(piece_too_long, tf.gather(word_end, word), ends.flat_values)
+        keep = ~(piece_too_long & is_suffix)
+        return tuple(
+            tf.RaggedTensor.from_value_rowids(
+                tf.boolean_mask(values, keep), tf.boolean_mask(rows, keep), ids.nrows()
+            )
+            for values in (new_ids, starts.flat_values, new_ends)
+        )
+
+    def _original_offsets(
+        self, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Maps byte offsets in the normalized text to bytes of the original.
+
+        Each character is normalized on its own: that gives as many bytes as it
+        has in context (the context decides only between two forms of sigma,
+        both of two bytes). Dropped marks are joined to the character before.
+        """
+        characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8")
+        flat = characters.flat_values
+        normalized = tf.cast(tf.strings.length(self.normalize(flat)), tf.int64)
+        is_mark = (normalized == 0) & normalizer.is_mark(flat)
+        # A mark that begins a text belongs to no letter, least of all to one of the text before.
+        text = offsets.value_rowids()
+        is_mark &= text == tf.concat([[-1], text[:-1]], 0)
+
+        # Positions run on through the whole batch; rows are taken off again at the end.
+        text_end = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64))
+        text_start = tf.concat([[0], text_end], 0)[:-1]
+        original = offsets.flat_values + tf.gather(text_start, text)
+        original_end = tf.concat([original, text_end[-1:]], 0)[1:]
+        normalized_end = tf.cumsum(normalized)
+        normalized_row = tf.gather(tf.concat([[0], normalized_end], 0), characters.row_starts())
+
+        # The end of a character is where the marks after it end.
+        group = tf.cumsum(tf.cast(~is_mark, tf.int64))
+        group_end = tf.math.unsorted_segment_max(
+            original_end, group, tf.reduce_max(tf.concat([[0], group], 0)) + 1
+        )
+        rows = starts.value_rowids()
+        shift = tf.gather(normalized_row, rows)
+        first = tf.searchsorted(normalized_end, starts.flat_values + shift, side="right")
+        last = tf.searchsorted(normalized_end, ends.flat_values + shift, side="left")
+        row_start = tf.gather(text_start, rows)
+        new_starts = tf.gather(original, first) - row_start
+        new_ends = tf.gather(tf.gather(group_end, group), last) - row_start
+        return starts.with_flat_values(new_starts), ends.with_flat_values(new_ends)
+
+
+def resolve_settings(
+    tokens: Sequence[str],
+    lower_case: bool | None = None,
+    strip_accents: bool | None = None,
+) -> dict[str, bool]:
+    """The settings of the tokenizer of a vocabulary, as `BertTokenizer.settings` gives them.
+
+    Args:
+      tokens: the vocabulary, in the order of ids.
+      lower_case: None: uncased unless some token has a capital letter.
+      strip_accents: None: as `lower_case`.
+    """
+    if lower_case is None:
+        lower_case = not vocabulary.is_cased(tokens)
+    return {
+        "lower_case": lower_case,
+        "strip_accents": lower_case if strip_accents is None else strip_accents,
+    }
+
+
+def make(
+    tokens: Sequence[str],
+    lower_case: bool | None = None,
+    strip_accents: bool | None = None,
+    name: str = "the vocabulary",
+) -> BertTokenizer:
+    """Makes the tokenizer of a vocabulary; arguments as for `resolve_settings`.
+
+    Raises:
+      InputError: lower-cased text would never have the vocabulary's capital letters.
+    """
+    check_case(tokens, lower_case, name)
+    return BertTokenizer(tokens, **resolve_settings(tokens, lower_case, strip_accents))
+
+
+def check_case(tokens: Sequence[str], lower_case: bool | None, name: str) -> None:
+    """Checks that a user's wish suits a vocabulary.
+
+    Raises:
+      InputError: lower-cased text would never have the vocabulary's capital letters.
+    """
+    if lower_case and vocabulary.is_cased(tokens):
+        raise InputError(
+            f"{name}: the vocabulary has capital letters, which lower-cased text never has; "
+            "use --lower_case=false."
+        )
+
+
+def load(
+    path: str, lower_case: bool | None = None, strip_accents: bool | None = None
+) -> BertTokenizer:
+    """Makes the tokenizer of a vocab.txt; arguments and errors as for `make`."""
+    return make(vocabulary.load(path), lower_case, strip_accents, path)

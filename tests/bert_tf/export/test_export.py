@@ -1,0 +1,230 @@
+"""Exports: what is stored, from which models, and what fails."""
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import weights
+from bert_tf.export import saved_model, sources
+from bert_tf.serving.predictor import Predictor
+from pipelines.common import locks
+from pipelines.common.errors import InputError
+from tests import commands
+from tests.bert_tf import exported
+
+
+def test_no_variable_is_stored_twice(export):
+    reader = tf.train.load_checkpoint(f"{export}/variables/variables")
+    arrays = [
+        reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+        if name.endswith("VARIABLE_VALUE")
+    ]
+    contents = [array.tobytes() for array in arrays]
+    assert len(set(contents)) == len(contents)
+    manifest = saved_model.read_manifest(export)
+    assert sum(array.size for array in arrays) == manifest["parameters"]
+    assert manifest["encoders"] == 7  # mood and tags share one
+
+
+def test_inputs_and_outputs_are_int32_float32_or_strings(export):
+    for name, signature in exported.read_proto(export).meta_graphs[0].signature_def.items():
+        if not name.startswith("__"):
+            for info in [*signature.inputs.values(), *signature.outputs.values()]:
+                assert tf.as_dtype(info.dtype) in (tf.int32, tf.float32, tf.string)
+                assert info.tensor_shape.dim[0].size == -1
+
+
+def test_card_manifest_labels_and_warm_up_are_there(export):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    manifest = saved_model.read_manifest(export)
+    with open(f"{export}/README.md", encoding="utf-8") as file:
+        card = file.read()
+    assert all(f"`{name}`" in card for name in manifest["signatures"])
+    with open(f"{export}/assets.extra/labels.json", encoding="utf-8") as file:
+        assert json.load(file)["mood"] == ["bad", "good", "so-so"]
+    warm = set()
+    path = f"{export}/assets.extra/tf_serving_warmup_requests"
+    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+        log = prediction_log_pb2.PredictionLog.FromString(record)
+        part = getattr(log, log.WhichOneof("log_type")).request
+        warm.add(part.model_spec.signature_name)
+    assert warm == set(manifest["signatures"])
+
+
+def test_warm_up_requests_are_answered(export, quick_predictor):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    path = f"{export}/assets.extra/tf_serving_warmup_requests"
+    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+        log = prediction_log_pb2.PredictionLog.FromString(record)
+        if log.HasField("predict_log"):
+            request = log.predict_log.request
+            inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
+            assert quick_predictor(request.model_spec.signature_name, **inputs)
+
+
+def test_versions_count_up_and_none_is_overwritten(folders, tmp_path):
+    found = sources.find([f"mood={folders['mood']}"])
+    folder = f"{tmp_path}/bert"
+    assert saved_model.export(found, folder) == f"{folder}/1"
+    assert saved_model.export(found, folder) == f"{folder}/2"
+    with pytest.raises(InputError, match="bert/2: is there already"):
+        saved_model.export(found, folder, version=2)
+    assert saved_model.newest(folder) == f"{folder}/2"
+
+
+def test_a_failed_export_leaves_nothing_to_load(folders, tmp_path, monkeypatch):
+    found = sources.find([f"mood={folders['mood']}"])
+
+    def fail(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(saved_model.warmup, "write", fail)
+    with pytest.raises(InputError, match="no space left"):
+        saved_model.export(found, f"{tmp_path}/bert")
+    assert saved_model.versions(f"{tmp_path}/bert") == []
+
+
+def test_bfloat16_halves_the_weights_and_keeps_the_answers(folders, quick_predictor, tmp_path):
+    found = sources.find([f"mood={folders['mood']}"])
+    path = saved_model.export(found, f"{tmp_path}/bert", dtype="bfloat16")
+    texts = exported.TEXTS
+    half, full = Predictor(path)("mood", text=texts), quick_predictor("mood", text=texts)
+    np.testing.assert_allclose(half["probabilities"], full["probabilities"], atol=0.1)
+    assert half["probabilities"].dtype == np.float32
+    reader = tf.train.load_checkpoint(f"{path}/variables/variables")
+    dtypes = set(reader.get_variable_to_dtype_map().values())
+    assert tf.bfloat16 in dtypes
+
+
+def test_a_joint_folder_stands_for_all_its_tasks(folders):
+    found = sources.find([f"tags+mood={folders['mood']}", " "])
+    assert [task.name for source in found for task in source.tasks] == ["tags", "mood"]
+    assert len({source.encoder_key() for source in found}) == 1
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        (["nothing"], "savedmodels/finetuned/nothing: no such folder"),
+        (["mood=/nowhere"], "/nowhere: no such folder"),
+        (["mood={mood}", "mood={mood}"], "mood is to be exported twice"),
+        (["other={pretrained}"], "has no task; export it as the pre-trained model"),
+    ],
+)
+def test_what_cannot_be_exported_is_said(entries, message, folders):
+    with pytest.raises(InputError, match=message):
+        sources.find([entry.format(**folders) for entry in entries])
+
+
+def test_an_export_that_comes_second_overwrites_nothing(folders, tmp_path, monkeypatch):
+    found = sources.find([f"mood={folders['mood']}"])
+    path = f"{tmp_path}/bert/1"
+
+    def meanwhile(*_):
+        os.makedirs(path)
+        with open(f"{path}/whole", "w") as file:
+            file.write("by another")
+
+    monkeypatch.setattr(saved_model.warmup, "write", meanwhile)
+    with pytest.raises(InputError, match="bert/1: is there already"):
+        saved_model.export(found, f"{tmp_path}/bert")
+    assert os.listdir(path) == ["whole"]
+    assert os.listdir(f"{tmp_path}/bert") == ["1"]
+
+
+def test_only_folders_of_versions_take_versions(folders, tmp_path):
+    found = sources.find([f"mood={folders['mood']}"])
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="is not of exported versions: it has thesis.txt"):
+        saved_model.export(found, str(mine))
+    assert os.listdir(mine) == ["thesis.txt"]
+    versions = tmp_path / "versions"
+    (versions / "3").mkdir(parents=True)
+    (versions / "batching.config").touch()
+    with locks.held(str(versions)), pytest.raises(InputError, match="another process is writing"):
+        saved_model.export(found, str(versions))
+    assert saved_model.export(found, str(versions)) == f"{versions}/4"
+
+
+@pytest.fixture(scope="module")
+def small_export(folders, tmp_path_factory) -> str:
+    """An export of one task."""
+    found = sources.find([f"mood={folders['mood']}"])
+    return saved_model.export(found, f"{tmp_path_factory.mktemp('small')}/bert")
+
+
+@pytest.mark.parametrize(
+    "name", ["saved_model.pb", "variables/variables.index", "manifest.json", "variables/*data*"]
+)
+def test_a_damaged_export_is_one_line(small_export, tmp_path, name):
+    """By its checksums; of exports without them, by what cannot be loaded."""
+    copy = Path(shutil.copytree(small_export, tmp_path / "1"))
+    (file,) = copy.glob(name)
+    data = file.read_bytes()
+    for spoilt in (data[: len(data) // 2], b"\0" * len(data), b""):
+        file.write_bytes(spoilt)
+        for checked in (True, False):
+            if not checked:
+                (copy / "checksums.json").unlink()
+            with pytest.raises(
+                InputError, match=f"{re.escape(str(copy))}.*(writ|damaged|JSON)"
+            ) as e:
+                Predictor(str(copy))
+            assert "\n" not in str(e.value)
+        shutil.copy(f"{small_export}/checksums.json", copy)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"name": "mood"', '"name": "../../mood"', "'../../mood' is no name of a task"),
+        ('"models"', '"m0dels"', "lacks the field models"),
+        ('"labels": [],', '"labels": [7],', r"labels\[0\]: expected text, got a whole number"),
+    ],
+)
+def test_a_damaged_manifest_is_named(export, tmp_path, old, new, message):
+    text = Path(f"{export}/manifest.json").read_text()
+    assert old in text
+    (tmp_path / "manifest.json").write_text(text.replace(old, new))
+    with pytest.raises(InputError, match=message):
+        saved_model.read_manifest(str(tmp_path))
+
+
+def test_tasks_may_be_in_folders_with_blanks(folders, tmp_path):
+    place = tmp_path / "my models" / "a, b"
+    shutil.copytree(folders["mood"], place)
+    text = f"mood={place} tags={folders['tags']}, pretrained"
+    assert sources.entries_of(text) == [
+        f"mood={place}", f"tags={folders['tags']}", "pretrained",
+    ]  # fmt: skip
+    assert sources.entries_of(f"'x={tmp_path}/no such' y") == [f"x={tmp_path}/no such", "y"]
+    assert sources.entries_of(" ") == []
+    commands.done(
+        "bert_tf.commands.export", f"--tasks=mood={place}", f"--output={tmp_path}/an export"
+    )
+    assert saved_model.versions(f"{tmp_path}/an export") == [1]
+
+
+def test_pairs_need_two_segments(folders, tmp_path):
+    model = weights.read(folders["qa"])
+    name = "encoder/embeddings/token_type_embeddings"
+    narrow = dataclasses.replace(
+        model,
+        config=dataclasses.replace(model.config, type_vocab_size=1),
+        weights=model.weights | {name: model.weights[name][:1]},
+    )
+    weights.write(narrow, f"{tmp_path}/qa", weights.formats.Format.BERT_TF)
+    with pytest.raises(InputError, match="qa: has sequences of 2 segments"):
+        sources.find([f"qa={tmp_path}/qa"])

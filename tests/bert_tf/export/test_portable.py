@@ -1,0 +1,64 @@
+"""Exports for LiteRT and ONNX Runtime."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.export import portable, sources
+
+
+@pytest.fixture(scope="module")
+def written(folders, tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("portable"))
+    names = ("mood", "qa", "pick")
+    found = sources.find([f"{name}={folders[name]}" for name in names])
+    return folder, portable.export(found, folder, list(portable.Format))
+
+
+def test_all_are_written_and_compared(written):
+    folder, report = written
+    endings = (".tflite", ".int8.tflite", ".onnx")
+    assert set(report) == {f"{n}_ids{e}" for n in ("mood", "qa", "pick") for e in endings}
+    with open(f"{folder}/report.json") as file:
+        assert json.load(file) == report
+    for name, entry in report.items():
+        bound = 0.3 if "int8" in name else 1e-4
+        assert max(entry["largest_difference"].values()) < bound, name
+        assert min(entry["cosine"].values()) > (0.99 if "int8" in name else 0.999999), name
+    assert report["mood_ids.int8.tflite"]["bytes"] < report["mood_ids.tflite"]["bytes"]
+
+
+def test_other_batches_and_lengths_run_too(written, quick_predictor):
+    folder, _ = written
+    inputs = {
+        "input_word_ids": np.array([[2, 9, 7, 11, 3, 0]] * 3, np.int32),
+        "input_mask": np.array([[1, 1, 1, 1, 1, 0]] * 3, np.int32),
+        "input_type_ids": np.zeros((3, 6), np.int32),
+    }
+    wanted = quick_predictor("mood_ids", **inputs)["probabilities"]
+    from ai_edge_litert.interpreter import Interpreter
+
+    runner = Interpreter(f"{folder}/mood_ids.tflite").get_signature_runner()
+    np.testing.assert_allclose(runner(**inputs)["probabilities"], wanted, atol=1e-5)
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(f"{folder}/mood_ids.onnx")
+    found = session.run(["probabilities"], inputs)[0]
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_a_difference_is_an_error(written):
+    values = {"logits": np.ones(4, np.float32)}
+    with pytest.raises(portable.InputError, match=r"x.onnx: logits differs from the original by 1"):
+        portable._compare(
+            "x.onnx", values, {"logits": np.zeros(4, np.float32)}, portable.Format.ONNX
+        )
+
+
+def test_nothing_is_overwritten(written, folders, tmp_path):
+    found = sources.find([f"mood={folders['mood']}"])
+    (tmp_path / "report.json").write_text("of a run")
+    with pytest.raises(portable.InputError, match="is there already"):
+        portable.export(found, str(tmp_path), list(portable.Format))
+    assert (tmp_path / "report.json").read_text() == "of a run"

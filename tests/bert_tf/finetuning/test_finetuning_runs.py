@@ -1,0 +1,428 @@
+"""Runs of fine-tuning: choices, stops and resumption, devices and workers, bad requests."""
+
+import dataclasses
+import itertools
+import json
+import os
+import re
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import tasks, weights
+from bert_tf.finetuning import single_run, sweep, task_data, task_report
+from bert_tf.finetuning.settings import FineTuningSettings, Selection, TaskRequest
+from bert_tf.finetuning.single_run import Run
+from bert_tf.tasks.model import HeadShape, TaskModel
+from bert_tf.weights.formats import Format
+from pipelines.common import locks, stopping
+from pipelines.common.errors import InputError
+from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
+from tests import commands
+from tests.bert_tf.helpers import cluster_of
+from tests.bert_tf.labelled_data import (
+    CONFIG,
+    TOKENS,
+    command,
+    make_spans,
+    make_texts,
+    settings_of,
+    tune,
+)
+
+
+def test_early_stopping_balance_and_layer_decay(tmp_path, init):
+    report, _ = tune(
+        tmp_path, init, "classification", make_texts,
+        epochs=30.0, patience=2, balanced=True, layer_decay=0.9, evaluations=2,
+    )  # fmt: skip
+    (run,) = report["grid"]
+    scores = [item["score"] for item in run["evaluations"]]
+    assert len(scores) < 60 and scores.index(max(scores)) == len(scores) - 3
+    assert run["score"] == max(scores)
+    data = f"{tmp_path}/data"
+    settings = settings_of(init, "classification", data, epochs=2.0, selection=Selection.LAST)
+    last = sweep.finetune(settings, f"{tmp_path}/last", f"{tmp_path}/cache")
+    assert last["grid"][0]["score"] == last["grid"][0]["evaluations"][-1]["score"]
+
+
+def test_one_file_is_split(tmp_path, init):
+    make_texts(tmp_path)
+    settings = settings_of(init, "classification", f"{tmp_path}/train.tsv", epochs=1.0)
+    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["examples"]["classification"] == {"train": 173, "dev": 19}
+
+
+def kept(output):
+    model = weights.read(str(output))
+    return model.sha256(), json.load(open(f"{output}/report.json"))["metrics"]
+
+
+def test_a_killed_run_ends_with_the_same_bits(tmp_path, init):
+    data = make_texts(tmp_path)
+    commands.done(*command(init, data, tmp_path / "whole"))
+    process = commands.Running(*command(init, data, tmp_path / "killed"))
+    place = tmp_path / "killed/runs/lr-0.001-seed-1/checkpoints"
+    assert process.kill_when(lambda: list(place.glob("checkpoint-*[0-9]")))
+    assert not (tmp_path / "killed/report.json").exists()
+    commands.done(*command(init, data, tmp_path / "killed"))
+    assert kept(tmp_path / "killed") == kept(tmp_path / "whole")
+
+
+def broken(path, old, new):
+    path.write_text(path.read_text().replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda d: broken(d / "dev.tsv", "\tpos\n", "\tmixed\n"), r"dev\.tsv: line \d+: the label 'mixed' does not occur"),
+        (lambda d: broken(d / "train.tsv", "train5\t", "train5"), r"train\.tsv: line 7: has too few columns"),
+        (lambda d: (d / "train.tsv").write_text("text\tlabel\na\tpos\nb\tpos\n"), "nothing to learn from one class"),
+        (lambda d: (d / "train.tsv").unlink(), "no training data for classification"),
+    ],
+)  # fmt: skip
+def test_bad_data_is_named(tmp_path, init, spoil, message):
+    make_texts(tmp_path)
+    spoil(tmp_path)
+    with pytest.raises(InputError, match=message):
+        settings = settings_of(init, "classification", str(tmp_path))
+        sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert not os.path.exists(f"{tmp_path}/out")
+
+
+def test_what_cannot_be_learned_from_is_counted(tmp_path, init):
+    make_spans(tmp_path)
+    content = json.loads((tmp_path / "train.json").read_text())
+    paragraphs = content["data"][0]["paragraphs"]
+    paragraphs[0]["qas"][0]["answers"][0]["answer_start"] += 1
+    paragraphs[1]["qas"][0]["question"] = " "
+    (tmp_path / "train.json").write_text(json.dumps(content))
+    settings = settings_of(init, "squad1", str(tmp_path), epochs=0.1)
+    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["notes"]["squad1"]["training examples skipped"] == 2
+    assert report["examples"]["squad1"]["train"] == 254
+    assert report["metrics"]["median"].keys() == {"f1", "exact"}  # scored though no epoch ended
+
+
+def test_bad_requests_are_named(tmp_path, init):
+    data = make_texts(tmp_path)
+    for arguments, message in (
+        (["--task=clasification"], "the task 'clasification' is unknown; there are cola,"),
+        (["--task=my task=classification"], "'my task' is no name of a task; use letters"),
+        (["--learning_rate=fast"], "--learning_rate=fast: not a list of numbers"),
+        (["--max_length=100"], "exceed the model's max_position_embeddings of 64"),
+        ([f"--init={tmp_path}"], "no model of a known format"),
+        (["--document_context"], "--document_context does not apply to the task classification"),
+    ):
+        assert message in commands.error(*command(init, data, tmp_path / "out", *arguments))
+
+
+def test_weights_of_another_vocabulary_are_refused(tmp_path, init):
+    other = tmp_path / "model"
+    weights.write(weights.read(init), str(other), Format.BERT_TF)
+    with open(other / "vocab.txt", "a") as file:
+        file.write("more\n")
+    (other / "checksums.json").unlink()
+    with pytest.raises(
+        InputError, match="the vocabulary has 27 tokens, but the model's vocab_size is 26"
+    ):
+        sweep.finetune(
+            settings_of(str(other), "classification", make_texts(tmp_path)),
+            f"{tmp_path}/out",
+            f"{tmp_path}/c",
+        )
+
+
+def test_a_batch_is_shared_by_devices(tmp_path, init):
+    """Two mirrored devices learn what one does."""
+    make_texts(tmp_path)
+    scores = []
+    for name, extra in (("one", []), ("two", ["--strategy=mirrored"])):
+        _, *flags = command(init, tmp_path, tmp_path / name, "--dropout=0", "--epochs=2", *extra)
+        commands.done("tests.bert_tf.training.two_devices", *flags)
+        folder = tmp_path / name / "runs/lr-0.001-seed-1/history.jsonl"
+        scores.append([json.loads(line)["loss"] for line in folder.read_text().splitlines()])
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-4)
+
+
+def test_two_workers_finish_together(tmp_path, init):
+    data = make_texts(tmp_path, train=64, dev=16)
+    short = ("--epochs=1", "--dropout=0")
+    processes = [
+        commands.Running(*command(init, data, tmp_path / "out", *short), env={"TF_CONFIG": worker})
+        for worker in cluster_of(2)
+    ]
+    for process in processes:
+        done = process.wait()
+        assert done.returncode == 0, done.stderr[-3000:]
+    _, metrics = kept(tmp_path / "out")
+    commands.done(*command(init, data, tmp_path / "alone", *short))
+    assert metrics == kept(tmp_path / "alone")[1]
+    assert os.path.exists(tmp_path / "out/predictions.dev.tsv")
+
+
+def test_a_run_that_diverges_leaves_the_others(tmp_path, init):
+    data = make_texts(tmp_path, train=64, dev=16)
+    settings = settings_of(
+        init, "classification", data, epochs=2.0, learning_rates=(1e30, 2e-3), clip_norm=0.0
+    )
+    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["learning_rate"] == 2e-3
+    assert re.fullmatch(
+        r"learning rate 1e\+30, seed 1: the (loss|update) of step \d+ is not a number\.",
+        report["grid"][0]["diverged"],
+    )
+    settings = dataclasses.replace(settings, learning_rates=(1e30,))
+    with pytest.raises(InputError, match="is not a number.*lower --learning_rate"):
+        sweep.finetune(settings, f"{tmp_path}/other", f"{tmp_path}/cache")
+
+
+def test_the_best_of_few_good_runs_is_chosen():
+    def result(rate, seed, score):
+        diverged = "diverged" if score is None else None
+        return {"learning_rate": rate, "seed": seed, "score": score, "diverged": diverged}
+
+    # Half of the seeds diverged, so that no learning rate has a median.
+    results = [result(1, 1, None), result(1, 2, None), result(2, 1, None), result(2, 2, 0.5)]
+    assert sweep._choose(results) == result(2, 2, 0.5)
+    results[1] = result(1, 2, 0.7)
+    assert sweep._choose(results) == result(1, 2, 0.7)
+    results[2] = result(2, 1, 0.1)  # a whole rate comes before a better run of another
+    assert sweep._choose(results) == result(2, 2, 0.5)
+
+
+def test_a_signal_in_the_last_step_stops_before_the_next_run(tmp_path, init, monkeypatch):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0, seeds=(1, 2))
+    evaluate = Run.evaluate
+
+    def interrupt(run):
+        os.kill(os.getpid(), signal.SIGINT)
+        return evaluate(run)
+
+    monkeypatch.setattr(Run, "evaluate", interrupt)
+    with pytest.raises(stopping.Stopped):
+        sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert not os.path.exists(f"{tmp_path}/out/runs/lr-0.002-seed-2")
+    monkeypatch.setattr(Run, "evaluate", evaluate)
+    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["metrics"]["by_seed"].keys() == {"1", "2"}
+
+
+def test_another_vocabulary_is_another_run(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0)
+    sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    model = weights.read(init)
+    for changes in (
+        {"vocabulary": (*TOKENS[:-2], TOKENS[-1], TOKENS[-2])},
+        {"tokenizer_settings": {"lower_case": False, "strip_accents": False}},
+    ):
+        other = f"{tmp_path}/{next(iter(changes))}"
+        weights.write(dataclasses.replace(model, **changes), other, Format.BERT_TF)
+        with pytest.raises(InputError, match="is of a run with other"):
+            sweep.finetune(
+                dataclasses.replace(settings, init=other), f"{tmp_path}/out", f"{tmp_path}/cache"
+            )
+
+
+def test_choices_need_dev_data(tmp_path, init):
+    make_texts(tmp_path, train=32)
+    for changes in ({"learning_rates": (1e-3, 2e-3)}, {"patience": 1}):
+        settings = settings_of(
+            init, "classification", f"{tmp_path}/train.tsv", dev_share=0.0, **changes
+        )
+        with pytest.raises(InputError, match="is chosen on dev data, and there is none"):
+            sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+
+
+def test_a_head_goes_on_for_the_same_task_only(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    model = weights.read(init)
+    rng = np.random.default_rng(0)
+    heads = {
+        "heads/classification/kernel": rng.standard_normal((32, 2)).astype("f4"),
+        "heads/classification/bias": np.ones(2, "f4"),
+    }
+    for shape, labels, goes_on in (
+        ("classification", ["neg", "pos"], True),
+        ("classification", ["no", "yes"], False),
+        ("span", [], False),
+    ):
+        task = {"name": "classification", "shape": shape, "labels": labels}
+        brought = dataclasses.replace(model, weights=model.weights | heads, tasks=(task,))
+        folder = f"{tmp_path}/{shape}-{len(labels)}-{goes_on}"
+        weights.write(brought, folder, Format.BERT_TF)
+        settings = settings_of(
+            folder,
+            "classification",
+            data,
+            epochs=1.0,
+            learning_rates=(1e-12,),
+            bias_correction=True,
+        )
+        sweep.finetune(settings, f"{folder}-out", f"{tmp_path}/cache")
+        found = weights.read(f"{folder}-out").weights["heads/classification/bias"]
+        assert np.allclose(found, 1, atol=1e-3) == goes_on
+
+
+def test_layers_learn_at_decaying_rates():
+    model = TaskModel(CONFIG, [HeadShape("t", 2, False)])
+    factors = single_run._layer_factors(model, 0.5)
+    assert factors["encoder/block_1/output_norm/gamma"] == 0.5
+    assert factors["encoder/block_0/attention/qkv/kernel"] == 0.25
+    assert factors["encoder/embeddings/word_embeddings"] == 0.125
+    assert not any(name.startswith(("heads/", "encoder/pooler/")) for name in factors)
+
+
+def test_balance_weighs_rare_labels_more():
+    task = tasks.make("classification", "t", tasks.Options(balanced=True))
+    labels = ["a"] * 6 + ["b"] * 2
+    examples = [
+        TextExample(str(i), f"f: line {i}", "x", None, label) for i, label in enumerate(labels)
+    ]
+    task = task.fit(examples)
+    assert task.labels == ("a", "b")
+    np.testing.assert_allclose(task.label_weights, [8 / 12, 2])
+
+
+def test_balance_weighs_rare_tags_more():
+    task = tasks.make("tagging", "t", tasks.Options(balanced=True))
+    task = task.fit([WordsExample("0", "f: line 1", ("w",) * 4, ("O", "O", "O", "B-X"))])
+    batch = {"labels": tf.constant([[-1, 1, 0, -1], [1, 1, -1, -1]])}
+    np.testing.assert_allclose(
+        task.loss_weights(batch), [[0, 4 / 6, 2, 0], [4 / 6, 4 / 6, 0, 0]], rtol=1e-6
+    )
+
+
+def test_dev_shares_no_context_and_no_document_with_training():
+    spans = [SpanExample(str(i), "", "q", f"context {i // 5}", ()) for i in range(200)]
+    words = [WordsExample(str(i), "", ("w",), ("O",), i // 10) for i in range(200)]
+    alone = [dataclasses.replace(example, document=0) for example in words]
+    for kind, examples in (("squad2", spans), ("ner", words), ("ner", alone)):
+        parts = task_data._with_dev(tasks.make(kind, kind), {"all": examples}, 0.1)
+        dev, train = parts["dev"], parts["train"]
+        assert len(dev) == 20 and len(train) == 180
+        if examples is not alone:
+            assert not set(map(task_data._group, dev)) & set(map(task_data._group, train))
+    numbers = [int(example.key) for example in dev]  # where there are no documents, neighbours
+    assert sum(b - a == 1 for a, b in itertools.pairwise(numbers)) == 19
+
+
+def test_options_of_joint_training_go_to_the_tasks_that_have_them(init):
+    requests = (TaskRequest("classification", "mood"), TaskRequest("ner", "names"))
+    settings = FineTuningSettings(requests, init, balanced=True, document_context=True)
+    mood, names = (task_data._options(request, settings) for request in requests)
+    assert (mood.balanced, mood.document_context) == (True, False)
+    assert (names.balanced, names.document_context) == (True, True)
+    settings = FineTuningSettings(requests[:1], init, document_context=True)
+    with pytest.raises(InputError, match="--document_context does not apply"):
+        task_data.load(requests[0], settings, None, "")
+
+
+def test_one_process_at_a_time_trains_in_a_folder(tmp_path, init):
+    output = f"{tmp_path}/out"
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0, seeds=(1, 2))
+    with (
+        locks.held(output),
+        pytest.raises(InputError, match="out: another process is writing there"),
+    ):
+        sweep.finetune(settings, output, f"{tmp_path}/cache")
+    settings = dataclasses.replace(settings, keep_runs=True)
+    sweep.finetune(settings, output, f"{tmp_path}/cache")
+    assert os.path.isdir(f"{output}/runs/lr-0.002-seed-1/kept")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file: is a file; name a folder"):
+        sweep.finetune(settings, f"{tmp_path}/file", f"{tmp_path}/cache")
+
+
+def test_without_dev_data_the_last_weights_are_kept(tmp_path, init):
+    path = tmp_path / "few.csv"
+    path.write_text("text,label\ngood film,pos\nbad film,neg\n")
+    settings = settings_of(init, "classification", str(path), epochs=1.0, batch_size=2)
+    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert task_report.summary(report).startswith("There was no dev data to score with.")
+    assert weights.read(f"{tmp_path}/out").has("heads/")
+    assert not os.path.exists(f"{tmp_path}/out/runs/lr-0.002-seed-1/kept")
+
+
+def test_a_folder_of_others_is_left_as_it_is(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "picture.png").write_text("mine")
+    with pytest.raises(InputError, match="is not of a training run: it has picture.png"):
+        sweep.finetune(settings, str(mine), f"{tmp_path}/cache")
+    assert os.listdir(mine) == ["picture.png"]
+
+
+def test_a_damaged_cache_is_made_anew(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0)
+    whole = sweep.finetune(settings, f"{tmp_path}/whole", f"{tmp_path}/cache")
+    cache = tmp_path / "cache"
+    for number, (pattern, spoil) in enumerate(
+        (
+            ("*.manifest.json", lambda data: data.replace(b'"bytes"', b'"by"')),
+            ("*.manifest.json", lambda data: data.replace(b'"int64"', b'"what"')),
+            ("*.manifest.json", lambda data: data[:-20]),
+            ("*.tfrecord", lambda data: data[:40] + b"xx" + data[42:]),
+        )
+    ):
+        for path in cache.rglob(pattern):
+            assert spoil(path.read_bytes()) != path.read_bytes()
+            path.write_bytes(spoil(path.read_bytes()))
+        again = sweep.finetune(settings, f"{tmp_path}/{number}", str(cache))
+        assert again["metrics"] == whole["metrics"]
+
+
+def test_pairs_for_a_model_of_one_segment_are_refused(tmp_path, init):
+    model = weights.read(init)
+    name = "encoder/embeddings/token_type_embeddings"
+    narrow = dataclasses.replace(
+        model,
+        config=dataclasses.replace(model.config, type_vocab_size=1),
+        weights=model.weights | {name: model.weights[name][:1]},
+    )
+    weights.write(narrow, f"{tmp_path}/narrow", Format.BERT_TF)
+    (tmp_path / "data").mkdir()
+    for split in ("train", "dev"):
+        rows = "".join(f"a{i % 3}\tb\t{i % 2}\n" for i in range(24))
+        (tmp_path / f"data/{split}.tsv").write_text(f"text_a\ttext_b\tlabel\n{rows}")
+    settings = settings_of(f"{tmp_path}/narrow", "pair", f"{tmp_path}/data", epochs=1.0)
+    with pytest.raises(InputError, match="pair: has sequences of 2 segments"):
+        sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert not os.path.exists(f"{tmp_path}/out")
+
+
+def test_half_of_a_surrogate_pair_in_a_text_is_replaced_when_it_is_read(tmp_path, init):
+    rows = [
+        json.dumps({"text": f"a\ud800 b{i % 2} \udfff", "label": f"l{i % 2}"}) for i in range(24)
+    ]
+    assert "ud800" in rows[0]
+    (tmp_path / "data").mkdir()
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"data/{split}.jsonl").write_text("\n".join(rows))
+    settings = settings_of(init, "classification", f"{tmp_path}/data", epochs=1.0)
+    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["examples"]["classification"]["train"] == 24
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"learning_rates": (float("inf"),)}, {"learning_rates": (float("nan"),)},
+        {"weight_decay": float("inf")}, {"epochs": float("nan")}, {"clip_norm": float("nan")},
+        {"dropout": float("nan")}, {"warmup_share": float("nan")}, {"layer_decay": float("nan")},
+        {"dev_share": float("nan")}, {"epochs": float("inf")},
+    ],
+)  # fmt: skip
+def test_settings_that_are_no_numbers_are_refused(init, changes):
+    settings = settings_of(init, "classification", "data", **changes)
+    with pytest.raises(InputError, match=f"{next(iter(changes))} is .*(nan|inf).*, out of range"):
+        settings.check()

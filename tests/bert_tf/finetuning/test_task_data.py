@@ -1,0 +1,176 @@
+"""Files to examples to features: what is cached, split, and refused."""
+
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pytest
+
+from bert_tf import tasks
+from bert_tf.finetuning import task_data
+from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
+from pipelines.common.errors import InputError
+from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
+from pipelines.labelled.user_files import Columns
+from pipelines.tokenizers import vocabulary, wordpiece
+
+
+@pytest.fixture(scope="module")
+def tokens(vocab_path):
+    return wordpiece.make(tuple(vocabulary.load(vocab_path)))
+
+
+def _load(tmp_path, tokens, kind, text, columns=(), name="data.tsv"):
+    (tmp_path / name).write_text(text)
+    request = TaskRequest(kind, kind, str(tmp_path / name), columns=columns)
+    settings = FineTuningSettings((request,), "none")
+    return task_data.load(request, settings, tokens, str(tmp_path / "cache"))
+
+
+def test_other_columns_are_other_features(tmp_path, tokens):
+    rows = "\n".join(f"the layer {i}\tthe deep token of {i}\t{i % 2}" for i in range(30))
+    text = f"title\tbody\tlabel\n{rows}\n"
+    by_title = _load(tmp_path, tokens, "classification", text, (("text", "title"),))
+    by_body = _load(tmp_path, tokens, "classification", text, (("text", "body"),))
+    first, second = (found.train.features["input_word_ids"] for found in (by_title, by_body))
+    assert not np.array_equal(first.values, second.values)
+
+
+def test_a_rare_label_stays_in_training(tmp_path, tokens):
+    # Whichever row the split takes, it must not be the only one of its label.
+    rows = [f"text {i}\tlabel{i % 2}" for i in range(40)]
+    for index in range(0, 40, 3):
+        marked = [*rows]
+        marked[index] = "the rare one\trare"
+        text = "\n".join(["text\tlabel", *marked]) + "\n"
+        found = _load(tmp_path, tokens, "classification", text, name=f"data{index}.tsv")
+        assert "rare" in {example.label for example in found.train.examples}
+        assert found.dev[0].examples
+
+
+def test_regression_of_single_sentences(tmp_path, tokens):
+    for header in ("sentence\tscore", "text\tanswer\tscore"):
+        row = "the layer\t1" if header.count("\t") == 1 else "the layer\tno\t1"
+        other = row[:-1] + "2"
+        found = _load(tmp_path, tokens, "regression", "\n".join([header, *[row, other] * 10]))
+        assert found.train.examples[0].text_b is None and not found.task.pair
+    pairs = "\n".join(["question\tanswer\tscore", *["a layer\ta mask\t1", "a\tb\t2"] * 10])
+    assert _load(tmp_path, tokens, "regression", pairs).task.pair
+
+
+def test_scores_of_few_examples_are_numbers():
+    task = tasks.make("regression")
+    one = [TextExample("0", "here", "a", None, "1.5")]
+    assert task.metrics(one, [0.3])["pearson_spearman"] == 0.0
+    assert task.metrics(one * 3, [0.1, 0.2, 0.3])["pearson"] == 0.0
+
+
+def test_rows_without_labels_are_named(tmp_path):
+    task = tasks.make("squad1")
+    path = tmp_path / "dev-v1.1.json"
+    path.write_text(
+        '{"data": [{"paragraphs": [{"context": "the layer", "qas": '
+        '[{"id": "1", "question": "what?"}]}]}]}'
+    )
+    with pytest.raises(InputError, match="dev-v1.1.json.*: has no label"):
+        task_data.read(task, str(path), "dev", Columns({}), {}, labelled=True)
+
+
+def test_long_questions_leave_room_for_the_context(tokens):
+    task = dataclasses.replace(tasks.make("squad2"), max_length=24)
+    example = SpanExample("1", "here", "what is it? " * 40, "the layer reads. " * 10)
+    features = task.features([example], tokens)
+    covered = {
+        int(byte) for row in range(len(features)) for byte in features["starts"].row(row).tolist()
+    }
+    assert len(covered) == len(tokens.tokenize([example.context]).to_list()[0])
+
+
+def test_tasks_of_other_programs_are_known_by_their_names():
+    description = {"name": "mrpc", "shape": "classification", "labels": ["0", "1"]}
+    task = tasks.load(description, longest=64)
+    assert task.pair and task.max_length == 64 and task.metric_names == ("accuracy", "f1")
+    # A name that here means another shape of task is a name only.
+    assert tasks.load({"name": "mrpc", "shape": "span", "labels": []}).kind == "span"
+
+
+@pytest.mark.parametrize(
+    ("kind", "train", "test", "reason"),
+    [
+        ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\tlabel\ne\tno", None),
+        ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\ne", "no column for label"),
+        ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\tlabel\ne\t-1", "'-1' does not"),
+        ("regression", "text\tlabel\na b\t1\nc d\t2", "text\tlabel\ne\t?", "'\\?' is not a number"),
+        ("tagging", "words\ttags\na b\tO X", "words\ttags\na\tX", None),
+        ("tagging", "words\ttags\na b\tO X", "words\na", "no column for tags"),
+    ],
+)
+def test_test_files_are_scored_where_they_have_labels(
+    tmp_path, tokens, caplog, kind, train, test, reason
+):
+    for name, text in (("train", train), ("dev", train), ("test", test)):
+        (tmp_path / f"{name}.tsv").write_text(text + "\n")
+    request = TaskRequest(kind, kind, str(tmp_path))
+    settings = FineTuningSettings((request,), "none")
+    found = task_data.load(request, settings, tokens, str(tmp_path / "cache"))
+    assert found.test[0].labelled == (reason is None)
+    assert len(found.test[0].examples) == 1
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert all(re.search(f"test.tsv is predicted, but not scored: .*{reason}", w) for w in warnings)
+    assert len(warnings) == (reason is not None)
+
+
+def test_words_in_json_lines_are_not_columns(tmp_path, tokens):
+    row = '{"tokens": ["the", "layer"], "ner_tags": ["O", "B-X"]}\n'
+    found = _load(tmp_path, tokens, "ner", row * 4, name="data.jsonl")
+    assert found.task.labels == ("B-X", "O")
+
+
+def test_columns_are_not_named_where_files_have_their_own(tmp_path, tokens):
+    with pytest.raises(InputError, match="--columns: the files of sst2 have columns of their own"):
+        _load(tmp_path, tokens, "sst2", "sentence\tlabel\na\t1\n", (("text", "sentence"),))
+
+
+@pytest.mark.parametrize("sizes", [[400, 300, 290, 5, 3, 2], [990, *[1] * 10]])
+def test_dev_is_as_large_as_was_asked_for(tmp_path, tokens, sizes):
+    firsts = [f"layer {group}" for group, size in enumerate(sizes) for _ in range(size)]
+    rows = [f"{first}\tthe token of {i}\t{i % 2}" for i, first in enumerate(firsts)]
+    found = _load(tmp_path, tokens, "pair", "\n".join(["text_a\ttext_b\tlabel", *rows]))
+    assert 50 <= len(found.dev[0].examples) <= 100
+
+
+def test_parts_of_speech_that_training_lacks_are_known_all_the_same(tmp_path, tokens):
+    found = _load(tmp_path, tokens, "pos", "the DET\nlayer NOUN\n\n" * 20, name="data.conll")
+    assert len(found.task.labels) == 17 and "X" in found.task.labels
+    found = _load(tmp_path, tokens, "pos", "the DT\nlayer NN\n\n" * 20, name="other.conll")
+    assert found.task.labels == ("DT", "NN")
+
+
+def test_sentences_without_words_have_no_tags(tmp_path, tokens):
+    rows = [["the", "layer"], [], ["deep"]]
+    text = "".join(
+        json.dumps({"words": words, "tags": ["O", "X"][: len(words)]}) + "\n" for words in rows * 10
+    )
+    found = _load(tmp_path, tokens, "tagging", text, name="data.jsonl")
+    in_dev = found.notes.get("dev examples with a problem", 0)
+    assert found.notes["training examples skipped"] + in_dev == 10
+    examples = [WordsExample("0", "here", (), None), WordsExample("1", "here", ("deep",), None)]
+    features = found.task.features(examples, tokens)
+    (one,) = found.task.predict(
+        examples[1:], found.task.features(examples[1:], tokens), [np.eye(3, 2)]
+    )
+    empty, same = found.task.predict(examples, features, [np.eye(3, 2)])
+    assert empty.tags == () and same.tags == one.tags
+    assert found.task.files(examples, [empty, same], "test")["predictions.test.txt"][0] == "\n"
+
+
+def test_pairs_and_single_texts_do_not_mix(tmp_path, tokens):
+    (tmp_path / "train.csv").write_text("text,label\na,1\nb,2\n")
+    (tmp_path / "dev.csv").write_text("sentence1,sentence2,label\na,b,1\n")
+    request = TaskRequest("classification", "mood", str(tmp_path))
+    settings = FineTuningSettings((request,), "none")
+    with pytest.raises(
+        InputError, match="dev.csv: line 2: the file has pairs, the task mood takes"
+    ):
+        task_data.load(request, settings, tokens, str(tmp_path / "cache"))

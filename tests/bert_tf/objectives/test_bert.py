@@ -1,0 +1,93 @@
+"""Pre-training losses and what is counted."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.objectives.bert import Counts, Metrics, PretrainingModel
+from pipelines.common.errors import InputError
+from pipelines.pretraining.sharding import Objective
+from tests.bert_tf.helpers import CONFIG, make_batch
+
+
+def _log_softmax(logits):
+    return tf.nn.log_softmax(logits).numpy()
+
+
+def test_loss_is_the_mean_over_masked_tokens_plus_the_mean_over_pairs():
+    model = PretrainingModel(CONFIG)
+    batch = make_batch()
+    loss, counts = model.batch_loss(batch, model.totals(batch), training=False)
+    logits = model(batch)
+    weights = batch["masked_lm_weights"].numpy()
+    token = np.take_along_axis(
+        _log_softmax(logits["masked_lm"]), batch["masked_lm_ids"].numpy()[..., None], -1
+    )[..., 0]
+    pair = _log_softmax(logits["next_sentence"])[np.arange(4), batch["next_sentence_labels"]]
+    expected = -(token * weights).sum() / weights.sum() - pair.mean()
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    assert float(counts.masked_lm_total) == weights.sum()
+    assert float(counts.next_sentence_total) == 4
+    guesses = logits["masked_lm"].numpy().argmax(-1) == batch["masked_lm_ids"].numpy()
+    assert float(counts.masked_lm_correct) == (guesses * weights).sum()
+    assert Metrics.of(counts).loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_parts_of_a_batch_add_up_to_the_whole():
+    model = PretrainingModel(CONFIG)
+    batch = make_batch(6)
+    totals = model.totals(batch)
+    whole, _ = model.batch_loss(batch, totals, training=False)
+    parts = [{k: v[a:b] for k, v in batch.items()} for a, b in ((0, 1), (1, 4), (4, 6))]
+    losses = [float(model.batch_loss(part, totals, training=False)[0]) for part in parts]
+    assert sum(losses) == pytest.approx(float(whole), rel=1e-5)
+
+
+def test_without_next_sentence_there_is_no_such_head():
+    model = PretrainingModel(CONFIG, Objective.MLM)
+    assert not [v for v in model.variables if "next_sentence" in v.path]
+    batch = make_batch()
+    del batch["next_sentence_labels"]
+    _, counts = model.batch_loss(batch, model.totals(batch), training=False)
+    metrics = Metrics.of(counts)
+    assert math.isnan(metrics.next_sentence_accuracy)
+    assert metrics.loss == metrics.masked_lm_loss
+
+
+def test_left_to_right_predicts_each_next_token():
+    model = PretrainingModel(CONFIG, Objective.LEFT_TO_RIGHT)
+    batch = {k: v for k, v in make_batch().items() if "input" in k}
+    loss, counts = model.batch_loss(batch, model.totals(batch), training=False)
+    scores = _log_softmax(model(batch)["masked_lm"])
+    ids, mask = batch["input_word_ids"].numpy(), batch["input_mask"].numpy()
+    token = np.take_along_axis(scores[:, :-1], ids[:, 1:, None], -1)[..., 0]
+    expected = -(token * mask[:, 1:]).sum() / mask[:, 1:].sum()
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    assert float(counts.masked_lm_total) == mask[:, 1:].sum()
+
+
+def test_the_output_embedding_is_the_input_embedding():
+    model = PretrainingModel(CONFIG)
+    batch = make_batch()
+    before = model(batch)["masked_lm"].numpy()
+    shapes = [tuple(v.shape) for v in model.variables]
+    assert shapes.count((CONFIG.vocab_size, CONFIG.hidden_size)) == 1
+    with tf.GradientTape() as tape:
+        loss, _ = model.batch_loss(batch, model.totals(batch), training=False)
+    gradient = tape.gradient(loss, model.encoder.embeddings.word.value)
+    unseen = np.setdiff1d(np.arange(50), batch["input_word_ids"])
+    assert np.abs(tf.convert_to_tensor(gradient).numpy()[unseen]).min() > 0
+    model.encoder.embeddings.word.assign(model.encoder.embeddings.word * 2)
+    assert not np.allclose(model(batch)["masked_lm"], before)
+
+
+def test_examples_without_the_features_are_refused():
+    model = PretrainingModel(CONFIG)
+    with pytest.raises(InputError, match="folder: the examples lack next_sentence_labels"):
+        model.check_features(model.features - {"next_sentence_labels"}, "folder")
+
+
+def test_metrics_of_nothing_are_no_numbers():
+    assert math.isnan(Metrics.of(Counts(*[0.0] * 6)).masked_lm_accuracy)

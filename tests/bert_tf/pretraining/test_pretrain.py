@@ -1,0 +1,366 @@
+"""Pre-training as a command: its outputs, kills and resumption, bad input."""
+
+import dataclasses
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import time
+
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401 (registers the ops of the SavedModel)
+
+from bert_tf import weights
+from bert_tf.models.config import BertConfig
+from pipelines.common.errors import InputError
+from pipelines.pretraining import local_runner
+from tests import commands
+
+MODEL = BertConfig(
+    vocab_size=120,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=64,
+)
+
+
+@pytest.fixture(scope="module")
+def model_path(tmp_path_factory):
+    """A bert_config.json of a very small model."""
+    path = str(tmp_path_factory.mktemp("model") / "bert_config.json")
+    MODEL.save(path)
+    return path
+
+
+def command(tfrecords, model, output, *extra):
+    return [
+        "bert_tf.commands.pretrain", f"--tfrecords={tfrecords}", f"--model={model}",
+        f"--output={output}", "--steps=60", "--batch_size=32", "--learning_rate=2e-3",
+        "--warmup_steps=10", "--save_every=10", "--log_every=5", "--precision=float32", *extra,
+    ]  # fmt: skip
+
+
+def run(*arguments):
+    return commands.run(*command(*arguments))
+
+
+def write_examples(corpus, vocab, output, *extra):
+    commands.done(
+        "pipelines.commands.write_examples", f"--input={corpus}", f"--vocab={vocab}", f"--output={output}",
+        "--dupe_factor=1", "--workers=1", *extra,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def finished(tfrecords, model_path, tmp_path_factory):
+    """The output folder of a whole run."""
+    output = tmp_path_factory.mktemp("out") / "pretrained"
+    process = run(tfrecords, model_path, output)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return output
+
+
+def test_the_output_folder_holds_all(finished):
+    report = json.loads((finished / "report.json").read_text())
+    for key in (
+        "masked_lm_accuracy", "unigram_accuracy", "bigram_accuracy", "next_sentence_accuracy",
+        "perplexity", "steps", "sequences_per_second", "seconds",
+    ):  # fmt: skip
+        assert isinstance(report[key], float | int), key
+    assert report["steps"] == 60
+    assert report["masked_sentences"][0]["guesses"]
+    assert BertConfig.load(str(finished / "bert_config.json")) == MODEL
+    assert (finished / "vocab.txt").read_text().startswith("[PAD]\n")
+    assert (finished / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    assert len((finished / "history.jsonl").read_text().splitlines()) == 12
+    assert sorted(os.listdir(finished / "checkpoints"))[-1] == "checkpoint-00000060"
+    assert os.listdir(finished / "tensorboard")
+
+
+def test_the_saved_model_takes_raw_text(finished):
+    loaded = tf.saved_model.load(str(finished / "saved_model"))
+    texts = tf.constant(["The [MASK] model reads every [MASK] of the token.", "no mask", ""])
+    guesses = loaded.signatures["fill_mask"](texts)
+    assert guesses["tokens"].shape == guesses["probabilities"].shape == [3, 2, 5]
+    assert (guesses["probabilities"][0].numpy() > 0).all()
+    assert (guesses["tokens"][1:].numpy() == b"").all()
+    embedded = loaded.signatures["embed"](texts)
+    assert embedded["pooled_output"].shape == embedded["mean_output"].shape == [3, 32]
+    names = {variable.name for variable in loaded.weights}
+    assert len(loaded.weights) == len(names) or len(loaded.weights) > 30
+    assert "serving_default" in loaded.signatures
+
+
+def test_the_saved_model_holds_each_variable_once(finished):
+    stored = tf.train.list_variables(str(finished / "saved_model" / "variables" / "variables"))
+    elements = sum(math.prod(shape) for name, shape in stored if name.startswith("weights/"))
+    manifest = json.loads((finished / "saved_model" / "manifest.json").read_text())
+    width = manifest["models"][0]["config"]["hidden_size"]
+    # All but the next-sentence head, which no signature needs.
+    trained = json.loads((finished / "report.json").read_text())["parameters"] - 2 * (width + 1)
+    assert elements == trained == manifest["parameters"]
+    others = {name for name, _ in stored if not name.startswith("weights/")}
+    assert others == {"_CHECKPOINTABLE_OBJECT_GRAPH"}
+
+
+def test_the_saved_model_runs_outside_python_objects(finished):
+    """saved_model_cli takes the loader that fails on what only Python can restore."""
+    process = commands.done(
+        "tests.saved_model_cli", "run", f"--dir={finished}/saved_model", "--tag_set=serve",
+        "--signature_def=embed", "--input_exprs=text=['The model.', 'A token.']",
+    )  # fmt: skip
+    assert "Result for output key pooled_output" in process.stdout
+
+
+def test_a_finished_run_is_left_alone(finished, tfrecords, model_path):
+    before = (finished / "report.json").stat().st_mtime_ns
+    assert run(tfrecords, model_path, finished).returncode == 0
+    assert (finished / "report.json").stat().st_mtime_ns == before
+
+
+def test_a_run_killed_at_any_time_ends_with_the_same_bits(
+    finished, tfrecords, model_path, tmp_path
+):
+    output = tmp_path / "killed"
+    killed = 0
+    for points in (3, 7):  # killed twice, at no step in particular
+        history = output / "history.jsonl"
+        process = commands.Running(*command(tfrecords, model_path, output))
+        killed += process.kill_when(
+            lambda history=history, points=points: (
+                history.exists() and history.read_text().count("\n") >= points
+            )
+        )
+    assert killed == 2
+    assert not (output / "report.json").exists()
+    process = run(tfrecords, model_path, output)
+    assert process.returncode == 0, process.stderr[-3000:]
+    whole, resumed = (json.loads((o / "report.json").read_text()) for o in (finished, output))
+    assert resumed["weights_sha256"] == whole["weights_sha256"]
+    assert resumed["masked_lm_accuracy"] == whole["masked_lm_accuracy"]
+    assert (output / "history.jsonl").read_text().count("\n") == 12
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_leaves(tfrecords, model_path, tmp_path, number):
+    process = commands.Running(
+        *command(tfrecords, model_path, tmp_path / "o", "--save_every=1000", "--steps=100000")
+    )
+    history = tmp_path / "o" / "history.jsonl"
+    while not (history.exists() and history.read_text()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    stopped = process.wait()
+    assert stopped.returncode == 128 + number
+    step = int(re.search(r"stopped at step (\d+); run the same", stopped.stderr).group(1))
+    assert step < 100_000
+    assert (tmp_path / "o" / "checkpoints" / f"checkpoint-{step:08d}").exists()
+
+
+_error = commands.error_of
+
+
+def test_other_settings_in_the_same_folder_are_refused(finished, tfrecords, model_path):
+    message = _error(run(tfrecords, model_path, finished, "--seed=3"))
+    assert "is of a run with other settings: seed (12345 there, 3 asked for)" in message
+
+
+def test_examples_that_do_not_fit_the_model_are_refused_before_the_first_step(tfrecords, tmp_path):
+    for changes, message in (
+        ({"vocab_size": 50}, "vocab_size is 50, but the examples in"),
+        ({"max_position_embeddings": 16}, "records of 32 tokens exceed the model's max_position"),
+    ):
+        path = str(tmp_path / "bert_config.json")
+        BertConfig.from_dict(MODEL.to_dict() | changes).save(path)
+        assert message in _error(run(tfrecords, path, tmp_path / "o"))
+        assert not (tmp_path / "o").exists()
+
+
+def test_a_vocabulary_of_other_examples_is_refused(tfrecords, model_path, tmp_path):
+    copy = shutil.copytree(tfrecords, tmp_path / "copy")
+    with open(copy / local_runner.VOCABULARY, "a") as file:
+        file.write("another\n")
+    message = _error(run(copy, model_path, tmp_path / "o"))
+    assert "vocab.txt: is not the vocabulary that the examples were made with" in message
+
+
+def test_damaged_examples_are_named(tfrecords, model_path, tmp_path):
+    copy = shutil.copytree(tfrecords, tmp_path / "copy")
+    shard = next(copy.glob("train-*"))
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    message = _error(run(copy, model_path, tmp_path / "o", "--steps=400", "--save_every=1000"))
+    assert re.search(r"train-.*tfrecord: record \d+ is damaged", message)
+
+
+@pytest.mark.parametrize("objective", ["mlm", "left_to_right"])
+def test_other_objectives_train(corpus_path, vocab_path, model_path, tmp_path, objective):
+    write_examples(
+        corpus_path, vocab_path, tmp_path / "t", f"--objective={objective}",
+        "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
+    )  # fmt: skip
+    process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")
+    assert process.returncode == 0, process.stderr[-3000:]
+    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    assert report["next_sentence_accuracy"] is None
+    assert report["objective"] == objective
+
+
+def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_path, tmp_path):
+    write_examples(
+        corpus_path, vocab_path, tmp_path / "long", "--max_seq_length=64",
+        "--max_predictions_per_seq=10", "--held_out_fraction=0.1",
+    )  # fmt: skip
+    both = f"{tfrecords},{tmp_path}/long"
+    process = run(both, model_path, tmp_path / "o", "--steps=12,8", "--batch_size=32,16")
+    assert process.returncode == 0, process.stderr[-3000:]
+    points = [
+        json.loads(line) for line in (tmp_path / "o" / "history.jsonl").read_text().splitlines()
+    ]
+    assert [point["phase"] for point in points] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--save_every=0", "--save_every=0: it must be 1 or more"),
+        ("--accumulation=0", "--accumulation=0 is out of range"),
+        ("--accumulation=3", "a batch of 32 cannot be cut into 3 equal parts"),
+        ("--seed=-1", "--seed=-1 is out of range"),
+        ("--dropout=1.0", "--dropout=1.0 is out of range"),
+        ("--steps=1,2", "--tfrecords names 1 phases, --steps 2"),
+        ("--model=huge", "model 'huge' is unknown"),
+    ],
+)
+def test_flags_out_of_range_are_named(tfrecords, model_path, tmp_path, flag, message):
+    assert message in _error(run(tfrecords, model_path, tmp_path / "o", flag))
+
+
+def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_path, tmp_path):
+    checkpoint = finished / "checkpoints" / "checkpoint-00000060"
+    process = run(
+        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    first = json.loads((tmp_path / "o" / "history.jsonl").read_text().splitlines()[0])
+    fresh = json.loads((finished / "history.jsonl").read_text().splitlines()[0])
+    assert first["loss"] < fresh["loss"] - 0.2
+    # A run too short to have a speed can be asked for its report again.
+    assert (
+        run(
+            tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
+        ).returncode
+        == 0
+    )
+
+
+def test_first_weights_must_be_of_the_same_computation(finished, tfrecords, model_path, tmp_path):
+    model = weights.read(str(finished))
+    other = dataclasses.replace(model.config, hidden_act="gelu_erf")
+    weights.write(
+        dataclasses.replace(model, config=other),
+        f"{tmp_path}/hf",
+        weights.formats.Format.HUGGINGFACE,
+    )
+    process = run(
+        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={tmp_path}/hf"
+    )
+    assert "hidden_act is gelu_erf, that of the run gelu; use --model with" in _error(process)
+
+
+def test_without_held_out_examples_there_is_a_model_but_no_score(
+    corpus_path, vocab_path, model_path, tmp_path
+):
+    write_examples(
+        corpus_path, vocab_path, tmp_path / "t", "--max_seq_length=32",
+        "--max_predictions_per_seq=5",
+    )  # fmt: skip
+    process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert "nan" not in process.stdout
+    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    assert report["masked_lm_accuracy"] is None
+    assert (tmp_path / "o" / "saved_model" / "saved_model.pb").exists()
+
+
+def test_a_folder_of_another_model_is_left_as_it_is(finished, tfrecords, model_path, tmp_path):
+    other = tmp_path / "mine"
+    weights.write(weights.read(str(finished)), str(other), weights.formats.Format.BERT_TF)
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    message = _error(run(tfrecords, model_path, other))
+    assert "mine: is not empty and is not of a training run: it has bert_config.json" in message
+    assert before == {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+
+
+def test_segments_beyond_the_table_are_refused_before_the_first_step(
+    tfrecords, corpus_path, vocab_path, tmp_path
+):
+    path = str(tmp_path / "bert_config.json")
+    BertConfig.from_dict(MODEL.to_dict() | {"type_vocab_size": 1}).save(path)
+    message = _error(run(tfrecords, path, tmp_path / "o"))
+    assert "has sequences of 2 segments, but the model's type_vocab_size is 1" in message
+    assert not (tmp_path / "o").exists()
+    write_examples(corpus_path, vocab_path, tmp_path / "t", "--objective=mlm")
+    assert run(tmp_path / "t", path, tmp_path / "o", "--steps=0").returncode == 2
+    longer = f"{tmp_path}/longer.json"
+    changes = {"type_vocab_size": 1, "max_position_embeddings": 128}
+    BertConfig.from_dict(MODEL.to_dict() | changes).save(longer)
+    commands.done(*command(tmp_path / "t", longer, tmp_path / "o", "--steps=2"))
+
+
+def test_every_file_that_decides_the_answers_has_its_checksum(finished, tmp_path):
+    weights.read(str(finished))
+    for name in ("vocab.txt", "bert_config.json", "tokenizer_config.json"):
+        copy = shutil.copytree(finished, tmp_path / name, ignore=shutil.ignore_patterns("saved*"))
+        data = bytearray((copy / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (copy / name).write_bytes(data)
+        with pytest.raises(InputError, match=f"{name}: is not as it was written"):
+            weights.read(str(copy))
+        (copy / "checksums.json").unlink()  # as older runs are, and those that the user changes
+        (copy / name).write_bytes((finished / name).read_bytes())
+        weights.read(str(copy))
+
+
+def test_a_model_of_a_diverged_run_is_named(finished, tmp_path):
+    model = weights.read(str(finished))
+    name = "encoder/block_0/attention/qkv/kernel"
+    for value in (math.nan, math.inf):
+        array = model.weights[name].copy()
+        array[1, 2] = value
+        with pytest.raises(InputError, match=f"{name} has values that are no finite numbers"):
+            dataclasses.replace(model, weights=model.weights | {name: array})
+
+
+def test_cleaning_removes_what_was_made_and_nothing_else(corpus_path, vocab_path, tmp_path):
+    mine = tmp_path / "notes.txt"
+    mine.write_text("mine")
+    examples, output, cache = tmp_path / "an example", tmp_path / "a model", tmp_path / "cache"
+    write_examples(corpus_path, vocab_path, examples)
+    for folder in (output, cache):
+        folder.mkdir()
+        (folder / "vocab.txt").write_text("mine")
+    flags = (f"--tfrecords={examples}", f"--output={output}", f"--cache={cache}")
+    said = commands.done("bert_tf.commands.clean", *flags).stdout
+    assert f"{examples}: removed.\n" in said and not examples.exists()
+    assert f"{output}: is no pre-training run (by its run.json); left alone." in said
+    (output / "run.json").write_text('{"phases": []}')
+    (output / "checkpoints").mkdir()
+    (output / "report.json").write_text("{}")
+    (output / "notes.txt").write_text("mine")
+    write_examples(corpus_path, vocab_path, examples)
+    (examples / "manifest.json").write_text(
+        (examples / "manifest.json").read_text().replace('"text"', '"adopted_text"')
+    )
+    said = commands.done("bert_tf.commands.clean", *flags).stdout
+    assert f"{output}: removed 4 of ours; left notes.txt." in said
+    assert os.listdir(output) == ["notes.txt"]
+    assert f"{examples}: removed 1 of ours; left train-00000-of-00001.tfrecord, vocab.txt" in said
+    assert (cache / "vocab.txt").exists() and mine.exists()

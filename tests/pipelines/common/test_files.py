@@ -1,0 +1,159 @@
+"""Paths, names and temporary files: nothing of others is touched, nothing half-written stays."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pipelines.common import checksums, files, locks, outputs
+from pipelines.common.errors import InputError
+
+HOLD = (
+    "import sys\nfrom pipelines import files\n"
+    "with files.folder_aside(sys.argv[1]) as partial:\n"
+    "    print(partial, flush=True)\n    sys.stdin.read()\n"
+)
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """Another process that is writing the folder `out`."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, f"{tmp_path}/out"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.partial = process.stdout.readline().strip()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_one_writer_at_a_time_and_what_a_killed_one_left_is_removed(tmp_path, writer):
+    assert os.path.isdir(writer.partial)
+    message = "out: another process is writing there; wait for it"
+    with pytest.raises(InputError, match=message), files.folder_aside(f"{tmp_path}/out"):
+        pass
+    assert os.path.isdir(writer.partial)
+    writer.kill()
+    writer.wait()
+    assert os.path.isdir(writer.partial)
+    with files.folder_aside(f"{tmp_path}/out") as partial:
+        assert os.listdir(tmp_path) == [os.path.basename(partial)]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_files_that_several_write_are_left_to_the_living(tmp_path):
+    path = f"{tmp_path}/a.json"
+    dead = tmp_path / "a.json.partial-00000000"
+    dead.touch()
+    other = tmp_path / "b.a.json.partial-00000000"
+    other.touch()
+    with files.write_aside(path, shared=True) as first:
+        open(first, "w").write("1")
+        with files.write_aside(path, shared=True) as second:
+            assert os.path.exists(first) and first != second
+            open(second, "w").write("2")
+    assert open(path).read() == "1"
+    assert sorted(os.listdir(tmp_path)) == ["a.json", "b.a.json.partial-00000000"]
+
+
+def test_a_file_has_one_writer(tmp_path):
+    path = f"{tmp_path}/vocab.txt"
+    with locks.held_file(files.partial_of(path), path):
+        with (
+            pytest.raises(InputError, match=r"vocab\.txt: another process is writing there"),
+            locks.held_file(files.partial_of(path), path),
+        ):
+            pass
+        files.write_text(path, "whole")
+    with locks.held_file(files.partial_of(path), path):
+        pass
+    assert os.listdir(tmp_path) == ["vocab.txt"]
+
+
+def test_a_folder_that_is_not_ours_is_refused(tmp_path):
+    folder = tmp_path / "out"
+    outputs.check_folder(str(folder), "a run", ["run.json"])
+    folder.mkdir()
+    (folder / ".DS_Store").touch()
+    (folder / "x.partial-12345678").touch()
+    outputs.check_folder(str(folder), "a run", ["run.json"])
+    for name in "abcd":
+        (folder / f"{name}.txt").touch()
+    with pytest.raises(InputError, match=r"not empty and is not of a run: it has a.txt, b.txt, c"):
+        outputs.check_folder(str(folder), "a run", ["run.json"])
+    inputs = [f"{folder}/{name}.txt" for name in "ab"]
+    outputs.check_folder(str(folder), "a run", ["run.json"], ["c.*", "d.txt"], inputs)
+    (folder / "run.json").touch()
+    outputs.check_folder(str(folder), "a run", ["run.json"])
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "", "a//b", ".", "a\0b", 7])
+def test_names_in_files_of_others_stay_inside_their_folder(name):
+    with pytest.raises(InputError, match=r"index\.json: .* names no file in its folder"):
+        files.inside("folder", name, "index.json")
+    assert files.inside("folder", "a/..b.txt", "index.json") == "folder/a/..b.txt"
+
+
+@pytest.mark.parametrize("name", ["a[1].txt", "a\\b.txt", "a b,c.txt", "it's.txt", "a*.txt"])
+def test_the_path_of_a_file_is_that_file_whatever_it_holds(tmp_path, name):
+    folder = tmp_path / "data [1]"
+    folder.mkdir()
+    (folder / name).touch()
+    (folder / "a1.txt").touch()
+    (folder / "ab.txt").touch()
+    assert files.expand_globs(f"{folder}/{name}") == [f"{folder}/{name}"]
+    assert files.matching(str(folder), "a[1b].txt") == [f"{folder}/a1.txt", f"{folder}/ab.txt"]
+
+
+def test_patterns_between_quotes_may_hold_blanks_and_commas(tmp_path):
+    for name in ("a b.txt", "c,d.txt", "e.txt"):
+        (tmp_path / name).touch()
+    found = files.expand_globs(f"'{tmp_path}/a b.*' \"{tmp_path}/c,*\", {tmp_path}/e.txt")
+    assert [os.path.basename(path) for path in found] == ["a b.txt", "c,d.txt", "e.txt"]
+    words = [word.text for word in files.quoted_words("""x='a b', it's  "c,d" e"f 'g""")]
+    assert words == ["x=a b", "it's", "c,d", 'e"f', "'g"]
+
+
+def test_what_is_named_like_a_partial_folder_is_left_alone(tmp_path):
+    for name in ("out.partial-mine", "out.partial-0123456789", "out.partial-0123456G"):
+        (tmp_path / name).mkdir()
+    with files.folder_aside(f"{tmp_path}/out"):
+        pass
+    assert len(os.listdir(tmp_path)) == 4
+
+
+def test_without_locks_nothing_of_others_is_removed(tmp_path, monkeypatch):
+    def none(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    path = f"{tmp_path}/a.json"
+    with files.write_aside(path, shared=True) as first:
+        open(first, "w").write("1")
+        with files.write_aside(path, shared=True) as second:
+            open(second, "w").write("2")
+        assert os.path.exists(first)
+    with locks.held(str(tmp_path)), locks.held(str(tmp_path)):
+        pass
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_checksums_tell_every_changed_byte(tmp_path):
+    (tmp_path / "parts").mkdir()
+    for name in ("a.txt", "parts/b.bin"):
+        (tmp_path / name).write_bytes(bytes(range(64)))
+    checksums.check(str(tmp_path))  # there are none
+    checksums.write(str(tmp_path), ["a.txt", "parts", "none"])
+    checksums.check(str(tmp_path))
+    for name in ("a.txt", "parts/b.bin"):
+        data = (tmp_path / name).read_bytes()
+        for spoilt in (data[:-1], data[:9] + b"\xff" + data[10:], None):
+            (tmp_path / name).write_bytes(spoilt) if spoilt else (tmp_path / name).unlink()
+            with pytest.raises(InputError, match=f"{name}: is not as it was written"):
+                checksums.check(str(tmp_path))
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "checksums.json").write_text('{"../other": "00"}')
+    with pytest.raises(InputError, match="names no file in its folder"):
+        checksums.check(str(tmp_path))

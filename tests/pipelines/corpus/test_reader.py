@@ -1,0 +1,145 @@
+"""Corpus readers: formats, splits and bad input."""
+
+import gzip
+import json
+
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.corpus import reader
+from tests.conftest import make_documents, write_documents
+
+STRICT = reader.ReadOptions()
+
+
+def read(path, split_bytes=1 << 20, file_format="auto", options=STRICT):
+    found = reader.open_corpus(str(path), file_format)
+    sections = [
+        section
+        for split in reader.plan_splits(found, split_bytes)
+        for section in reader.read_sections(split, options)
+    ]
+    documents = {}
+    for section in sections:
+        documents.setdefault(section.document, []).extend(section.sentences)
+    return list(documents.values())
+
+
+@pytest.mark.parametrize("split_bytes", [1, 7, 100, 999, 1 << 20])
+def test_any_split_gives_the_same_documents(tmp_path, split_bytes):
+    documents = make_documents(20)
+    path = write_documents(tmp_path / "a.txt", documents)
+    assert read(path, split_bytes) == documents
+
+
+@pytest.mark.parametrize("split_bytes", [1, 50, 1 << 20])
+def test_json_lines_split_anywhere(tmp_path, split_bytes):
+    path = tmp_path / "a.jsonl"
+    texts = [f"Text {i} é. It has two sentences." for i in range(30)]
+    path.write_text(
+        "".join(json.dumps({"id": 1, "text": t}, ensure_ascii=False) + "\n" for t in texts)
+    )
+    assert read(path, split_bytes) == [[f"Text {i} é.", "It has two sentences."] for i in range(30)]
+
+
+def test_gzip_and_plain_are_alike(tmp_path):
+    documents = make_documents(5)
+    plain = write_documents(tmp_path / "a.txt", documents)
+    with open(plain, "rb") as file, gzip.open(tmp_path / "b.gz", "wb") as packed:
+        packed.write(file.read())
+    assert read(tmp_path / "b.gz") == documents
+
+
+def test_prose_is_one_document_a_file(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(
+            f"This is file {name}, whose prose was wrapped at some\nwidth. It goes on, and the "
+            "lines are wrapped\nas they come. The end of it.\n" * 3
+        )
+    documents = read(tmp_path / "*.txt")
+    assert [len(document) for document in documents] == [9, 9]
+    assert documents[1][0] == "This is file b, whose prose was wrapped at some width."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One sentence a line.\nAnother one here.\n\nA new document.\n", "sentences"),
+        ("No full stop at all\nNone here\n\nNor here\n", "sentences"),
+        ('{"text": "Some text."}\n', "jsonl"),
+        ('{"text": "Some text.", "score": NaN}\n', "jsonl"),
+        ("A paragraph of text. It has two.\n\nAnother one. Also two.\n", "prose"),
+        ("the lines of this\nprose are wrapped and\ngo on in lower case\n" * 9, "prose"),
+    ],
+)
+def test_formats_are_detected(tmp_path, text, expected):
+    (tmp_path / "a").write_text(text)
+    assert reader.detect_format(str(tmp_path / "a")) == expected
+
+
+def test_long_documents_come_in_sections_of_one_document(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "SECTION_CHARACTERS", 100)
+    document = make_documents(1)[0]
+    path = write_documents(tmp_path / "a.txt", [document])
+    split = reader.plan_splits(reader.open_corpus(path), 1 << 20)[0]
+    sections = list(reader.read_sections(split, STRICT))
+    assert len(sections) > 1
+    assert len({section.document for section in sections}) == 1
+    assert [s for section in sections for s in section.sentences] == document
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"Good line.\nBad \xff\xfe byte.\n", r"a.txt: line 2, byte 15: byte 0xff is not UTF-8.*replace"),
+        (b"Good line.\n\nNUL \0 here.\n", r"a.txt: line 3, byte 16: a NUL byte"),
+        (b"One.\n" + b"x" * 11_000_000, r"a.txt: at or after line 2: a line of more than 10 MB"),
+        (b"One.\n" + b"x" * 50_000_000 + b"\nTwo.\n", r"a.txt: at or after line 2: a line of"),
+        (b'{"text": "a"}\n{"text": \n', r"a.txt: line 2: is not JSON"),
+        (b'{"text": "a"}\n' + b"[" * 100_000, r"a.txt: line 2: is not JSON .*nested too deeply"),
+        (b'{"text": "a"}\n[1]\n', r"line 2: no field 'text'"),
+        (b"One.\rTwo.\r\rThree.\r", r"a.txt: its lines end with a carriage return alone; make"),
+        (b'{"text": "a"}\n{"body": "b"}\n', r"line 2: no field 'text'; name it with --text_field"),
+        (b'{"text": "a"}\n{"text": 3}\n', r"line 2: field 'text' is not a string"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(tmp_path, data, message):
+    (tmp_path / "a.txt").write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "a.txt")
+
+
+def test_bad_bytes_can_be_replaced(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"Bad \xff byte.\nNUL \0here.\n")
+    options = reader.ReadOptions(utf8_errors="replace")
+    assert read(tmp_path / "a.txt", options=options) == [["Bad \ufffd byte.", "NUL here."]]
+
+
+def test_nothing_to_read_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        reader.open_corpus(str(tmp_path / "none*"))
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(InputError, match="the corpus is empty"):
+        reader.open_corpus(str(tmp_path / "*.txt"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign"])
+def test_damaged_gzip_is_named(tmp_path, damage):
+    path = tmp_path / "a.gz"
+    data = gzip.compress(b"A sentence is here.\n" * 5000)
+    path.write_bytes(data[:-20] if damage == "cut" else b"no gzip at all")
+    with pytest.raises(InputError, match="a.gz: the gzip data is cut off or damaged"):
+        read(path)
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "Some text."}\n')
+    assert read(tmp_path / "a.jsonl") == [["Some text."]]
+    (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfSome text.\n\nMore of it.\n")
+    for split_bytes in (1, 5, 1 << 20):
+        assert read(tmp_path / "b.txt", split_bytes) == [["Some text."], ["More of it."]]
+
+
+def test_half_a_surrogate_pair_in_json_is_replaced(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "Half \\ud800 of it."}\n')
+    assert read(tmp_path / "a.jsonl") == [["Half \ufffd of it."]]

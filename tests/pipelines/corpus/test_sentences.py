@@ -1,0 +1,38 @@
+"""Sentence splitting."""
+
+import pytest
+
+from pipelines.corpus.sentences import prose_sentences, split_sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Mr. Smith met Dr. J. Brown. They left.", ["Mr. Smith met Dr. J. Brown.", "They left."]),
+        ("It costs 3.14 dollars. Yes.", ["It costs 3.14 dollars.", "Yes."]),
+        ('He said "Stop." Then he left.', ['He said "Stop."', "Then he left."]),
+        ("See e.g. the paper, No. 5. No. It is.", ["See e.g. the paper, No. 5.", "No.", "It is."]),
+        ("오늘은 좋다. 내일도 좋다! 정말?", ["오늘은 좋다.", "내일도 좋다!", "정말?"]),
+        ("今天很好。明天呢？“好！”他说。", ["今天很好。", "明天呢？", "“好！”", "他说。"]),
+        ("これは本です。「はい。」と言った。", ["これは本です。", "「はい。」", "と言った。"]),
+        ("यह अच्छा है। हाँ।", ["यह अच्छा है।", "हाँ।"]),
+        ("Wait... what? lower case goes on.", ["Wait... what? lower case goes on."][:0]
+         or ["Wait... what?", "lower case goes on."]),
+        ("   ", []),
+    ],
+)  # fmt: skip
+def test_sentences_end_where_punctuation_says(text, sentences):
+    assert split_sentences(text) == sentences
+
+
+def test_wrapped_lines_are_joined_and_headings_stay_apart():
+    text = (
+        "A HEADING\n\nThis line of prose was broken to fit the width\nof the page. And it "
+        "goes on here for a while\nuntil the end.\n"
+    )
+    assert prose_sentences(text) == [
+        "A HEADING",
+        "This line of prose was broken to fit the width of the page.",
+        "And it goes on here for a while until the end.",
+    ]

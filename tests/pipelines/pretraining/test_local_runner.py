@@ -1,0 +1,327 @@
+"""The example writer as a whole: bytes, resumption, manifest, bad input."""
+
+import dataclasses
+import glob
+import hashlib
+import os
+
+import pytest
+import tensorflow as tf
+
+from pipelines.common import files, locks
+from pipelines.common.errors import InputError
+from pipelines.corpus import reader
+from pipelines.pretraining import example_reader, local_runner, sharding
+from tests import commands
+from tests.conftest import make_documents, write_documents
+
+SETTINGS = sharding.ExampleSettings(
+    max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
+)
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    """Many shards from little text."""
+    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
+    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
+    monkeypatch.setattr(
+        sharding, "plan_corpus", lambda found: reader.plan_splits(found, split_bytes=20_000)
+    )
+
+
+def request(corpus_path, vocab_path, output, **changes):
+    settings = dataclasses.replace(SETTINGS, **changes)
+    return local_runner.Request(corpus_path, vocab_path, str(output), settings)
+
+
+def digests(folder):
+    return {
+        os.path.basename(path): hashlib.sha256(open(path, "rb").read()).hexdigest()
+        for path in glob.glob(f"{folder}/*")
+    }
+
+
+def command(corpus_path, vocab_path, output, *extra):
+    return [
+        "pipelines.commands.write_examples", f"--input={corpus_path}",
+        f"--vocab={vocab_path}", f"--output={output}", "--max_seq_length=32",
+        "--max_predictions_per_seq=5", *extra,
+    ]  # fmt: skip
+
+
+def test_the_same_bytes_with_one_worker_and_with_three(corpus_path, vocab_path, tmp_path):
+    for workers in (1, 3):
+        output = tmp_path / str(workers)
+        commands.done(*command(corpus_path, vocab_path, output, f"--workers={workers}"))
+    assert digests(tmp_path / "1") == digests(tmp_path / "3")
+
+
+def test_shards_and_splits_do_not_lose_documents(corpus_path, vocab_path, tmp_path, small_shards):
+    manifest = local_runner.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    assert len(manifest["train"]["shards"]) > 3
+    assert manifest["text"]["documents"] == 300
+    assert manifest["text"]["held_out_documents"] == 30
+    assert sorted(os.listdir(tmp_path / "o")) == sorted(
+        ["manifest.json", "vocab.txt", "held_out-00000-of-00001.tfrecord"]
+        + [shard["file"] for shard in manifest["train"]["shards"]]
+    )
+    for shard in manifest["train"]["shards"]:
+        assert example_reader.count_records(str(tmp_path / "o" / shard["file"])) == shard["records"]
+
+
+def test_the_manifest_tells_the_statistics(tfrecords):
+    manifest = local_runner.read_manifest(tfrecords)
+    train = manifest["train"]
+    assert train["masked_share"] == pytest.approx(0.8, abs=0.02)
+    assert train["random_token_share"] == pytest.approx(0.1, abs=0.02)
+    assert train["kept_share"] == pytest.approx(0.1, abs=0.02)
+    assert train["predictions_per_token"] == pytest.approx(0.15, abs=0.02)
+    assert 0.45 < train["random_next_share"] < 0.65
+    assert manifest["text"]["unknown_share"] == 0
+    assert manifest["inputs"][0]["sha256"]
+    assert manifest["versions"]["tensorflow"] == tf.__version__
+
+
+def test_held_out_documents_are_in_no_training_example(corpus_path, vocab_path, tmp_path):
+    # With words of its own for each document, any overlap shows.
+    documents = [[f"w{i} w{i} w{i} w{i}" for _ in range(6)] for i in range(60)]
+    path = write_documents(tmp_path / "c.txt", documents)
+    vocab = tmp_path / "v.txt"
+    vocab.write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60))])
+    )
+    wanted = request(path, str(vocab), tmp_path / "o")
+    local_runner.write(dataclasses.replace(wanted, file_format="sentences"), 1)
+    tokens = {}
+    for held_out in (True, False):
+        found = example_reader.open_examples(str(tmp_path / "o"), held_out)
+        ids = set()
+        for batch in example_reader.evaluation_batches(found, 64):
+            labels = tf.boolean_mask(batch["masked_lm_ids"], batch["masked_lm_weights"] > 0)
+            ids |= set(labels.numpy().tolist())
+        tokens[held_out] = ids - {0, 1, 2, 3, 4}
+    assert tokens[True]
+    assert not tokens[True] & tokens[False]
+
+
+def test_duplicates_have_other_masks(tfrecords):
+    found = example_reader.open_examples(tfrecords)
+    rows = [
+        tuple(row)
+        for b in example_reader.evaluation_batches(found, 64)
+        for row in b["input_word_ids"].numpy()
+    ]
+    assert len(set(rows)) > 0.95 * len(rows)
+
+
+@pytest.mark.parametrize("objective", list(sharding.Objective))
+def test_objectives_have_the_features_they_need(corpus_path, vocab_path, tmp_path, objective):
+    output = tmp_path / "o"
+    local_runner.write(request(corpus_path, vocab_path, output, objective=objective), 1)
+    names = example_reader.open_examples(str(output)).names
+    masked = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
+    assert (names & masked == masked) == (objective is not sharding.Objective.LEFT_TO_RIGHT)
+    assert ("next_sentence_labels" in names) == (objective is sharding.Objective.MLM_NSP)
+
+
+def test_a_killed_writer_goes_on_without_redoing_shards(corpus_path, vocab_path, tmp_path):
+    many = write_documents(tmp_path / "many.txt", make_documents(9000))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    extra = ("--dupe_factor=20", "--workers=2")
+    commands.done(*command(many, vocab_path, whole, *extra))
+    process = commands.Running(*command(many, vocab_path, killed, *extra))
+    # A shard is finished when its summary is there, a moment after its records.
+    assert process.kill_when(lambda: glob.glob(f"{killed}/{sharding.UNFINISHED}/train-*.json"))
+    assert not (killed / "manifest.json").exists()
+    finished = {path: os.stat(path).st_mtime_ns for path in glob.glob(f"{killed}/*.tfrecord")}
+    commands.done(*command(many, vocab_path, killed, *extra))
+    assert digests(whole) == digests(killed)
+    kept = [path for path, when in finished.items() if os.stat(path).st_mtime_ns == when]
+    assert kept
+
+
+def test_a_finished_output_is_left_alone(corpus_path, vocab_path, tmp_path):
+    wanted = request(corpus_path, vocab_path, tmp_path / "o")
+    first = local_runner.write(wanted, 1)
+    before = {path: os.stat(path).st_mtime_ns for path in glob.glob(f"{tmp_path}/o/*")}
+    assert local_runner.write(wanted, 1) == first
+    assert before == {path: os.stat(path).st_mtime_ns for path in before}
+
+
+def test_other_settings_for_the_same_output_are_refused(corpus_path, vocab_path, tmp_path):
+    local_runner.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    with pytest.raises(InputError, match=r"made with other settings: seed \(12345 there, 7 asked"):
+        local_runner.write(request(corpus_path, vocab_path, tmp_path / "o", seed=7), 1)
+    other = write_documents(tmp_path / "other.txt", make_documents(40))
+    with pytest.raises(InputError, match="made with other inputs: "):
+        local_runner.write(request(other, vocab_path, tmp_path / "o"), 1)
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ([[f"Sentence {i} here." for i in range(30)]], "one document.*--objective=mlm.*--format"),
+        ([[f"The token {i}."] for i in range(30)], "every document is a single sentence"),
+        ([["The token reads."] * 3] * 5, "5 documents; to hold some out.*it takes 20"),
+    ],
+)
+def test_corpora_without_next_sentences_are_named(tmp_path, vocab_path, documents, message):
+    path = write_documents(tmp_path / "c.txt", documents)
+    with pytest.raises(InputError, match=message):
+        local_runner.write(request(path, vocab_path, tmp_path / "o"), 1)
+    assert not glob.glob(f"{tmp_path}/o/*.tfrecord")
+
+
+def test_one_document_trains_without_next_sentences(tmp_path, vocab_path):
+    path = write_documents(tmp_path / "c.txt", make_documents(1))
+    wanted = request(path, vocab_path, tmp_path / "o", objective="mlm", held_out_fraction=0.0)
+    assert local_runner.write(wanted, 1)["train"]["records"] > 0
+
+
+def test_a_document_of_one_sentence_among_others_is_used_and_counted(tmp_path, vocab_path):
+    path = write_documents(tmp_path / "c.txt", [*make_documents(30), ["The token reads."]])
+    manifest = local_runner.write(request(path, vocab_path, tmp_path / "o"), 1)
+    assert manifest["text"]["one_sentence_documents"] == 1
+
+
+def test_text_without_a_token_is_an_error(tmp_path, vocab_path):
+    (tmp_path / "c.txt").write_text(" \n\u200b\n \n")
+    with pytest.raises(InputError, match="no text"):
+        local_runner.write(request(str(tmp_path / "c.txt"), vocab_path, tmp_path / "o"), 1)
+
+
+def test_bad_input_in_a_worker_reaches_the_user_as_one_line(tmp_path, vocab_path):
+    (tmp_path / "c.txt").write_bytes(b"Good.\nBad \xff.\n")
+    last = commands.error(*command(tmp_path / "c.txt", vocab_path, tmp_path / "o", "--workers=2"))
+    assert last.startswith("error: ") and "line 2, byte 10: byte 0xff" in last
+    assert not glob.glob(f"{tmp_path}/o/*.tfrecord")
+
+
+def test_a_full_disk_is_named_and_leaves_no_half_file(
+    corpus_path, vocab_path, tmp_path, monkeypatch
+):
+    def full(*_):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(sharding, "_add_statistics", full)
+    with pytest.raises(
+        InputError, match=r"train-.*no space left on the device.*run the same command"
+    ):
+        local_runner.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    assert not glob.glob(f"{tmp_path}/o/train*")
+
+
+def test_a_vocabulary_with_padding_elsewhere_is_refused(corpus_path, tmp_path):
+    vocab = tmp_path / "v.txt"
+    vocab.write_text("[UNK]\n[PAD]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
+    with pytest.raises(InputError, match=r"\[PAD\] on line 2"):
+        local_runner.write(request(corpus_path, str(vocab), tmp_path / "o"), 1)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"max_seq_length": 4}, {"dupe_factor": 0}, {"masked_lm_prob": 1.5}]
+)
+def test_settings_out_of_range_are_named(corpus_path, vocab_path, tmp_path, changes):
+    with pytest.raises(InputError, match=f"--{next(iter(changes))}=.* is out of range"):
+        local_runner.write(request(corpus_path, vocab_path, tmp_path / "o", **changes), 1)
+
+
+def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
+    """TensorFlow's in-memory file system stands for gs://: only tf.io.gfile reaches it."""
+    local = local_runner.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    for path, name in ((corpus_path, "corpus.txt"), (vocab_path, "vocab.txt")):
+        tf.io.gfile.makedirs("ram://in")
+        tf.io.gfile.copy(path, f"ram://in/{name}", overwrite=True)
+    wanted = request("ram://in/corpus.txt", "ram://in/vocab.txt", "ram://out")
+    manifest = local_runner.write(wanted, 1)
+    for shard in manifest["train"]["shards"]:
+        with tf.io.gfile.GFile(f"ram://out/{shard['file']}", "rb") as file:
+            assert file.read() == (tmp_path / "o" / shard["file"]).read_bytes()
+    assert manifest["text"] == local["text"]
+
+
+def test_holding_out_all_but_one_document_is_refused(tmp_path, vocab_path):
+    path = write_documents(tmp_path / "c.txt", make_documents(20))
+    with pytest.raises(InputError, match="leaves 1 documents to train on"):
+        local_runner.write(request(path, vocab_path, tmp_path / "o", held_out_fraction=0.97), 1)
+
+
+def test_a_folder_with_files_of_others_is_refused(corpus_path, vocab_path, tmp_path):
+    output = tmp_path / "o"
+    output.mkdir()
+    (output / "vocab.txt").write_text("mine")
+    with pytest.raises(InputError, match="not empty and is not of examples: it has vocab.txt"):
+        local_runner.write(request(corpus_path, vocab_path, output), 1)
+    assert os.listdir(output) == ["vocab.txt"]
+    # Its own inputs may lie there, and what `make` puts there.
+    (output / "vocab.txt").write_text(open(vocab_path).read())
+    (output / "builtin_corpus.txt").write_text(open(corpus_path).read())
+    here = request(f"{output}/builtin_corpus.txt", f"{output}/vocab.txt", output)
+    assert local_runner.write(here, 1)["train"]["records"]
+
+
+def test_one_writer_at_a_time(corpus_path, vocab_path, tmp_path):
+    wanted = request(corpus_path, vocab_path, tmp_path / "o")
+    with (
+        locks.held(str(tmp_path / "o")),
+        pytest.raises(InputError, match="o: another process is writing there"),
+    ):
+        local_runner.write(wanted, 1)
+    assert local_runner.write(wanted, 1)
+
+
+def test_damage_to_what_was_finished_is_mended(
+    corpus_path, vocab_path, tmp_path, small_shards, monkeypatch
+):
+    """Between two starts: tokenized text, summaries, shards."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    local_runner.write(request(corpus_path, vocab_path, whole), 1)
+
+    def stop(*_):
+        raise KeyError("stopped")
+
+    for pattern, spoil in (
+        (f"{sharding.UNFINISHED}/*.ids", lambda data: data[:9] + bytes(4) + data[13:]),
+        (f"{sharding.UNFINISHED}/0000[01].json", lambda data: data[:-9]),
+        (f"{sharding.UNFINISHED}/train*.json", lambda data: data.replace(b'"records"', b'"no"')),
+        ("train-*", lambda data: data[:-5]),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(KeyError, match="stopped"):
+            patch.setattr(local_runner, "_manifest", stop)
+            local_runner.write(request(corpus_path, vocab_path, broken), 1)
+        paths = glob.glob(f"{broken}/{pattern}")
+        assert paths, pattern
+        for path in paths:
+            data = open(path, "rb").read()
+            assert spoil(data) != data
+            open(path, "wb").write(spoil(data))
+    local_runner.write(request(corpus_path, vocab_path, broken), 1)
+    assert digests(whole) == digests(broken)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"bytes"', '"byte5"', "lacks the field bytes"),
+        ('"file": "train', '"file": "../train', "names no file in its folder"),
+        ('"mlm_nsp"', '"mlm"x', "is not JSON"),
+        ('"mlm_nsp"', '"nothing"', "at settings.objective"),
+        ('"max_seq_length": 32', '"max_seq_length": "32"', "expected a whole number, got text"),
+    ],
+)
+def test_a_damaged_manifest_is_named(tfrecords, tmp_path, old, new, message):
+    text = open(f"{tfrecords}/manifest.json").read()
+    assert old in text
+    (tmp_path / "manifest.json").write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError, match=message):
+        local_runner.read_manifest(str(tmp_path))
+
+
+@pytest.mark.parametrize("end", ["", "\r\n"])
+def test_a_vocabulary_with_other_line_ends_is_the_same(corpus_path, vocab_path, tmp_path, end):
+    vocab = tmp_path / "v.txt"
+    tokens = open(vocab_path).read().split()
+    vocab.write_bytes((end or "\n").join(tokens).encode())
+    manifest = local_runner.write(request(corpus_path, str(vocab), tmp_path / "o"), 1)
+    assert manifest["vocabulary_sha256"] == files.sha256(f"{tmp_path}/o/vocab.txt")

@@ -1,0 +1,94 @@
+"""Packing and windows against plain loops written after the paper's reference."""
+
+import random
+
+import pytest
+import tensorflow as tf
+
+from pipelines.tokenizers import packing, wordpiece
+
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{i}" for i in range(40))]
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    return wordpiece.BertTokenizer(TOKENS)
+
+
+def ragged(rows):
+    return tf.ragged.constant(rows, tf.int32, row_splits_dtype=tf.int64, ragged_rank=1)
+
+
+def truncate(a, b, budget):
+    a, b = list(a), list(b)
+    while len(a) + len(b) > budget:
+        (a if len(a) > len(b) else b).pop()
+    return a, b
+
+
+def test_pairs_are_cut_as_in_the_reference(tokens):
+    rng = random.Random(0)
+    pairs = [
+        ([rng.randrange(5, 45) for _ in range(rng.randrange(14))] for _ in range(2))
+        for _ in range(300)
+    ]
+    pairs = [tuple(pair) for pair in pairs]
+    for length in (8, 9, 15):
+        packed = packing.pack(
+            tokens, ragged([a for a, _ in pairs]), ragged([b for _, b in pairs]), length
+        )
+        for (a, b), words, types in zip(
+            pairs, packed.word_ids.to_list(), packed.type_ids.to_list(), strict=True
+        ):
+            first, second = truncate(a, b, length - 3)
+            assert words == [2, *first, 3, *second, 3]
+            assert types == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+
+
+def test_single_segments_are_cut_at_the_end(tokens):
+    packed = packing.pack(tokens, ragged([[5, 6, 7, 8], []]), None, 5)
+    assert packed.word_ids.to_list() == [[2, 5, 6, 7, 3], [2, 3]]
+    assert packed.type_ids.to_list() == [[0] * 5, [0] * 2]
+
+
+def windows_by_loops(size, capacity, stride):
+    """Starts and lengths of windows, and for each token the window of its maximal context."""
+    spans, start = [], 0
+    while True:
+        length = min(size - start, capacity)
+        spans.append((start, length))
+        if start + length >= size:
+            break
+        start += min(length, stride)
+    best = []
+    for token in range(size):
+        scores = [
+            min(token - first, first + count - 1 - token) + 0.01 * count
+            if first <= token < first + count
+            else float("-inf")
+            for first, count in spans
+        ]
+        best.append(scores.index(max(scores)))
+    return spans, best
+
+
+def test_windows_are_those_of_the_reference(tokens):
+    rng = random.Random(1)
+    questions = [[5] * rng.randrange(1, 9) for _ in range(60)]
+    contexts = [[6 + i % 30 for i in range(rng.randrange(0, 50))] for _ in range(60)]
+    found = packing.slide(tokens, ragged(questions), ragged(contexts), 20, 4, 6)
+    rows = found.row.numpy()
+    for index, (question, context) in enumerate(zip(questions, contexts, strict=True)):
+        question = question[:6]
+        spans, best = windows_by_loops(len(context), 17 - len(question), 4)
+        mine = [w for w, row in enumerate(rows) if row == index]
+        assert [(int(found.start[w]), int(found.length[w])) for w in mine] == spans
+        for number, w in enumerate(mine):
+            start, length = spans[number]
+            assert found.packed.word_ids[w].numpy().tolist() == [
+                2, *question, 3, *context[start : start + length], 3,
+            ]  # fmt: skip
+            assert int(found.offset[w]) == len(question) + 2
+            assert found.best[w].numpy().tolist() == [
+                best[token] == number for token in range(start, start + length)
+            ]

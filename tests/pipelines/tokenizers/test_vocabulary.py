@@ -1,0 +1,130 @@
+"""The vocabulary learner."""
+
+import collections
+
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.corpus import reader
+from pipelines.tokenizers import vocabulary, word_counts, wordpiece
+from tests import commands
+
+
+def counts(texts, tmp_path, **changes):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(texts) + "\n")
+    options = {"lower_case": True, "strip_accents": None, "sample_bytes": 1 << 30, "seed": 0}
+    return word_counts.count_words(
+        reader.open_corpus(str(path), "sentences"), reader.ReadOptions(), **(options | changes)
+    )
+
+
+def test_words_are_those_of_the_tokenizer(tmp_path):
+    words = counts(["Été, ÉTÉ! 中文 it's"], tmp_path)
+    assert words == collections.Counter(
+        {"ete": 2, ",": 1, "!": 1, "中": 1, "文": 1, "it": 1, "'": 1, "s": 1}
+    )
+
+
+def test_frequent_words_become_one_token_and_nothing_is_unknown(tmp_path):
+    texts = ["the encoder reads the tokens"] * 50 + ["한국어 문장 하나", "中文句子", "rare zyzzyva"]
+    words = counts(texts, tmp_path, strip_accents=False)
+    tokens = vocabulary.learn(words, 120)
+    assert tokens[:5] == list(vocabulary.SPECIAL_TOKENS)
+    assert len(tokens) <= 120
+    assert len(set(tokens)) == len(tokens)
+    assert {"the", "encoder", "reads", "tokens"} <= set(tokens)
+    ids = wordpiece.BertTokenizer(tokens, strip_accents=False).tokenize(texts)
+    assert 1 not in ids.flat_values.numpy()
+
+
+def test_learning_twice_gives_the_same(tmp_path):
+    texts = [f"word{i % 37} and other{i % 11} things {i * 7919 % 101}" for i in range(2000)]
+    words = counts(texts, tmp_path)
+    shuffled = collections.Counter(dict(reversed(words.items())))
+    assert vocabulary.learn(words, 90) == vocabulary.learn(shuffled, 90)
+
+
+def test_the_size_asked_for_is_reached(tmp_path):
+    texts = [f"token{i % 1000:04d} number{i % 50}" for i in range(3000)]
+    assert len(vocabulary.learn(counts(texts, tmp_path), 300)) == 300
+
+
+def test_rare_characters_can_be_left_out(tmp_path):
+    words = counts(["common words " * 200, "Ж"], tmp_path)
+    assert "ж" in vocabulary.learn(words, 60)
+    assert "ж" not in vocabulary.learn(words, 60, coverage=0.999)
+
+
+def test_a_sample_is_smaller_and_the_same_each_time(tmp_path):
+    texts = [line for i in range(400) for line in (f"document {i} has words", "")]
+    whole = counts(texts, tmp_path)
+    some, again = (counts(texts, tmp_path, sample_bytes=2000) for _ in range(2))
+    assert some == again
+    assert 0 < some.total() < whole.total() / 2
+
+
+def test_more_characters_than_room_is_an_error():
+    with pytest.raises(InputError, match="do not fit a vocabulary of 10.*character_coverage"):
+        vocabulary.learn(collections.Counter("abcdefghijklmnop"), 10)
+
+
+def test_a_saved_vocabulary_loads_and_a_bad_one_is_named(tmp_path):
+    path = str(tmp_path / "vocab.txt")
+    vocabulary.save([*vocabulary.SPECIAL_TOKENS, "a"], path)
+    assert vocabulary.load(path)[-1] == "a"
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n")
+    with pytest.raises(InputError, match=r"vocab.txt: lacks \[CLS\], \[SEP\], \[MASK\]"):
+        vocabulary.load(path)
+    with pytest.raises(InputError, match="none.txt: no such file"):
+        vocabulary.load(str(tmp_path / "none.txt"))
+
+
+def test_a_vocabulary_learned_otherwise_is_not_taken(tmp_path):
+    (tmp_path / "text.txt").write_text("words of a corpus\n" * 10)
+
+    learn = (
+        "pipelines.commands.learn_vocabulary", f"--input={tmp_path}/text.txt",
+        f"--output={tmp_path}/vocab.txt", "--format=sentences",
+    )  # fmt: skip
+    commands.done(*learn, "--vocab_size=40")
+    assert "nothing to do" in commands.done(*learn, "--vocab_size=40").stdout
+    assert "vocab_size (40 there, 50 asked for)" in commands.error(*learn, "--vocab_size=50")
+    (tmp_path / "text.txt").write_text("other words of a corpus\n" * 10)
+    assert "was learned with other inputs: " in commands.error(*learn, "--vocab_size=40")
+
+
+def test_a_vocabulary_that_was_not_learned_here_is_kept(tmp_path):
+    (tmp_path / "text.txt").write_text("words of a corpus\n" * 10)
+    path = tmp_path / "vocab.txt"
+    learn = (
+        "pipelines.commands.learn_vocabulary", f"--input={tmp_path}/text.txt", f"--output={path}",
+        "--format=sentences", "--vocab_size=40",
+    )  # fmt: skip
+    path.write_text("mine\n")
+    assert "vocab.txt: is there, and was not learned here" in commands.error(*learn)
+    assert path.read_text() == "mine\n" and not (tmp_path / "vocab.txt.json").exists()
+    path.unlink()
+    commands.done(*learn)
+    learned = path.read_text()
+    path.write_text(learned + "mine\n")
+    assert "vocab.txt: was changed since it was learned" in commands.error(*learn)
+    path.unlink()  # a kill after the manifest, before the vocabulary
+    commands.done(*learn)
+    assert path.read_text() == learned
+    (tmp_path / "vocab.txt.json").write_text("[1]")
+    assert "vocab.txt.json: expected object, got array" in commands.error(*learn)
+
+
+def test_white_space_may_be_a_token_that_no_text_gives(tmp_path):
+    # Google's Chinese vocabulary has a line separator at number 343.
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*vocabulary.SPECIAL_TOKENS, "\u2028", "a"]) + "\n")
+    tokens = vocabulary.load(str(path))
+    assert tokens[5] == "\u2028"
+    assert wordpiece.make(tokens).tokenize(["a \u2028 a\u2028a"]).to_list() == [[6, 6, 6]]
+    vocabulary.save(tokens, str(tmp_path / "again.txt"))
+    assert vocabulary.load(str(tmp_path / "again.txt")) == tokens
+    path.write_text("\n".join([*vocabulary.SPECIAL_TOKENS, " ", "a"]) + "\n")
+    with pytest.raises(InputError, match="line 6 is empty"):
+        vocabulary.load(str(path))
