@@ -112,6 +112,6 @@ def tfrecords(tmp_path_factory, corpus_path, vocab_path) -> str:
     settings = sharding.ExampleSettings(
         max_seq_length=32, max_predictions_per_seq=5, dupe_factor=3, held_out_fraction=0.1
     )
-    request = local_runner.Request(corpus_path, vocab_path, output, settings)
+    request = local_runner.ExampleRequest(corpus_path, vocab_path, output, settings)
     local_runner.write(request, worker_count=1)
     return output

@@ -13,13 +13,13 @@ from pipelines.common import command_line
 _TASKS = flags.DEFINE_string("tasks", "", "As for the command export.")
 _OUTPUT = command_line.define_path("output", "savedmodels/portable", "Folder to write to.")
 _FORMATS = flags.DEFINE_multi_enum(
-    "format", list(portable.Format), list(portable.Format), "Which formats; all."
+    "format", list(portable.Runtime), list(portable.Runtime), "Which formats; all."
 )
 
 
 def main() -> None:
     """Exports with the flags given."""
-    formats = [portable.Format(name) for name in _FORMATS.value]
+    formats = [portable.Runtime(name) for name in _FORMATS.value]
     report = portable.export(sources.find(sources.entries_of(_TASKS.value)), _OUTPUT.value, formats)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())

@@ -34,7 +34,7 @@ _SPLIT = flags.DEFINE_string("split", None, "Name in the files written; that of 
 
 def main() -> None:
     """Predicts with the flags given."""
-    request = file_prediction.Request(
+    request = file_prediction.PredictionRequest(
         _INPUT.value,
         _KIND.value,
         command_line.pairs(_COLUMNS.value, "--columns"),

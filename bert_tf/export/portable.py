@@ -28,7 +28,7 @@ _AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}
 Run = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
-class Format(enum.StrEnum):
+class Runtime(enum.StrEnum):
     """What can be written."""
 
     LITERT = "litert"
@@ -37,13 +37,13 @@ class Format(enum.StrEnum):
 
 
 _ENDINGS = {
-    Format.LITERT: ".tflite",
-    Format.LITERT_INT8: ".int8.tflite",
-    Format.ONNX: ".onnx",
+    Runtime.LITERT: ".tflite",
+    Runtime.LITERT_INT8: ".int8.tflite",
+    Runtime.ONNX: ".onnx",
 }
 
 
-def export(sources: Sequence[Source], folder: str, formats: Sequence[Format]) -> dict[str, Any]:
+def export(sources: Sequence[Source], folder: str, formats: Sequence[Runtime]) -> dict[str, Any]:
     """Writes <signature>.tflite, <signature>.int8.tflite and <signature>.onnx, and a report.
 
     Args:
@@ -66,7 +66,9 @@ def export(sources: Sequence[Source], folder: str, formats: Sequence[Format]) ->
     return report
 
 
-def _write_all(sources: Sequence[Source], folder: str, formats: Sequence[Format]) -> dict[str, Any]:
+def _write_all(
+    sources: Sequence[Source], folder: str, formats: Sequence[Runtime]
+) -> dict[str, Any]:
     module = Exported(sources, portable=True)
     report: dict[str, Any] = {}
     for signature in module.signatures:
@@ -114,7 +116,7 @@ def _constants(inputs: dict[str, np.ndarray]) -> Tensors:
 
 
 def _compare(
-    name: str, wanted: dict[str, np.ndarray], found: dict[str, np.ndarray], target: Format
+    name: str, wanted: dict[str, np.ndarray], found: dict[str, np.ndarray], target: Runtime
 ) -> dict[str, Any]:
     """How far outputs are apart.
 
@@ -128,7 +130,7 @@ def _compare(
         result["largest_difference"][key] = float(np.abs(a - b).max())
         result["cosine"][key] = float(a @ b / product) if product else 1.0
         if not np.isfinite(b).all() or (
-            target is not Format.LITERT_INT8 and not np.allclose(a, b, atol=1e-3)
+            target is not Runtime.LITERT_INT8 and not np.allclose(a, b, atol=1e-3)
         ):
             raise InputError(
                 f"{name}: {key} differs from the original by "
@@ -188,15 +190,15 @@ def _run_onnx(content: bytes) -> Run:
     return lambda inputs: dict(zip(names, session.run(names, inputs), strict=True))
 
 
-_CONVERTERS: dict[Format, Callable[[Any], bytes]] = {
-    Format.LITERT: _convert_litert,
-    Format.LITERT_INT8: lambda function: _convert_litert(function, quantized=True),
-    Format.ONNX: _convert_onnx,
+_CONVERTERS: dict[Runtime, Callable[[Any], bytes]] = {
+    Runtime.LITERT: _convert_litert,
+    Runtime.LITERT_INT8: lambda function: _convert_litert(function, quantized=True),
+    Runtime.ONNX: _convert_onnx,
 }
-_RUNNERS: dict[Format, Callable[[bytes], Run]] = {
-    Format.LITERT: _run_litert,
-    Format.LITERT_INT8: _run_litert,
-    Format.ONNX: _run_onnx,
+_RUNNERS: dict[Runtime, Callable[[bytes], Run]] = {
+    Runtime.LITERT: _run_litert,
+    Runtime.LITERT_INT8: _run_litert,
+    Runtime.ONNX: _run_onnx,
 }
 
 

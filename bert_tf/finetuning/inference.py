@@ -13,15 +13,15 @@ from pipelines.labelled.features import Features
 
 _BATCH = 64
 
-Predictor = Callable[[Features], list[np.ndarray]]
+LogitsFunction = Callable[[Features], list[np.ndarray]]
 
 
-def make_predictor(
+def make_logits_function(
     objective: TaskObjective,
     strategy: tf.distribute.Strategy,
     fused: bool = False,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
-) -> Predictor:
+) -> LogitsFunction:
     """Makes the function that gives the float32 logits of each row of features.
 
     Everything is computed in float32, whatever the precision of training, so

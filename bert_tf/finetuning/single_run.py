@@ -124,7 +124,8 @@ class Run:
         ]
         fused = compilation is distribution.Compilation.FUSED
         self.predictors = [
-            inference.make_predictor(objective, setup.strategy, fused) for objective in objectives
+            inference.make_logits_function(objective, setup.strategy, fused)
+            for objective in objectives
         ]
 
     def go(self, seed: int) -> Result:
@@ -215,7 +216,7 @@ class Run:
             if not name.startswith(HEADS) or name.split("/")[1] in same
         }
 
-    def predictors_of(self, arrays: dict[str, np.ndarray]) -> list[inference.Predictor]:
+    def predictors_of(self, arrays: dict[str, np.ndarray]) -> list[inference.LogitsFunction]:
         """A predictor of each task, with weights that were kept.
 
         Of several workers each may call this alone: it computes on this one's
@@ -228,7 +229,7 @@ class Run:
             model = TaskModel.for_tasks(setup.config, tasks)
             local = tf.distribute.get_strategy()
             predictors = [
-                inference.make_predictor(TaskObjective(model, task), local) for task in tasks
+                inference.make_logits_function(TaskObjective(model, task), local) for task in tasks
             ]
         weights.assign(model, arrays, setup.output)
         return predictors

@@ -52,7 +52,7 @@ def finetune(
     _check_choice(settings, data)
     config = _config(bundle, settings, data)
     settings = dataclasses.replace(
-        settings, precision=run_folder.resolve_precision(settings.precision, output)
+        settings, precision=run_folder.settled_precision(settings.precision, output)
     )
     parts = settings.accumulation * distribution.worker_count(strategy)
     sequences = settings.batch_size // parts

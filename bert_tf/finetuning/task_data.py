@@ -15,7 +15,7 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import features, splits
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of
-from pipelines.labelled.user_files import Columns
+from pipelines.labelled.user_files import ColumnNames
 from pipelines.tokenizers.wordpiece import BertTokenizer
 
 _SPLIT_SEED = 0  # of which examples become dev: the same in every run
@@ -74,7 +74,7 @@ def load(
     paths = _paths(request, task)
     # One set of names serves all tasks; those that have columns of their own do without.
     alone = len(settings.tasks) == 1
-    columns = Columns(dict(request.columns) if alone or task.source.named_columns else {})
+    columns = ColumnNames(dict(request.columns) if alone or task.source.named_columns else {})
     notes: dict[str, int] = {}
     parts = {
         split: read(task, path, split, columns, notes, labelled=True)
@@ -134,7 +134,7 @@ def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
 
 
 def read(
-    task: Task, path: str, split: str, columns: Columns, notes: dict[str, int], labelled: bool
+    task: Task, path: str, split: str, columns: ColumnNames, notes: dict[str, int], labelled: bool
 ) -> list[Any]:
     """Reads the examples of a file; what had to be skipped is counted in `notes`.
 
@@ -155,7 +155,7 @@ def read(
 
 
 def _read_test(
-    task: Task, path: str, split: str, columns: Columns, notes: dict[str, int]
+    task: Task, path: str, split: str, columns: ColumnNames, notes: dict[str, int]
 ) -> list[Any]:
     """Reads a test file, with its labels if all its examples have one that training knows."""
     if task.source.test_labelled:

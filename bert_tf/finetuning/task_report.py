@@ -4,7 +4,7 @@ from typing import Any
 
 import matplotlib.figure
 
-from bert_tf.finetuning.inference import Predictor
+from bert_tf.finetuning.inference import LogitsFunction
 from bert_tf.finetuning.task_data import TaskData
 from bert_tf.tasks import Task
 from bert_tf.training import run_folder
@@ -14,7 +14,9 @@ _MISTAKES = 30
 _SIZE = (8, 6)  # of a picture, inches
 
 
-def write_task(data: TaskData, predictor: Predictor, folder: str) -> tuple[Task, dict[str, float]]:
+def write_task(
+    data: TaskData, predictor: LogitsFunction, folder: str
+) -> tuple[Task, dict[str, float]]:
     """Writes the official prediction files, mistakes.txt and picture.png of a task.
 
     Args:

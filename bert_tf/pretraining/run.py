@@ -66,7 +66,7 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     data = inputs.open_data(settings)
     config = inputs.model_config(settings, data)
     settings = dataclasses.replace(
-        settings, precision=run_folder.resolve_precision(settings.precision, output)
+        settings, precision=run_folder.settled_precision(settings.precision, output)
     )
     for phase, examples in zip(settings.phases, data.training, strict=True):
         parts = settings.accumulation * distribution.worker_count(strategy)

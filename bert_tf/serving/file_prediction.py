@@ -20,7 +20,7 @@ from bert_tf.weights.bundle import POOLER
 from pipelines.common import files, json_files, locks, outputs
 from pipelines.common.errors import InputError
 from pipelines.labelled import glue
-from pipelines.labelled.user_files import Columns
+from pipelines.labelled.user_files import ColumnNames
 
 _MANIFEST = "manifest.json"
 _MADE_BY = "bert_tf.predict"
@@ -41,7 +41,7 @@ class _Manifest(TypedDict):
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class PredictionRequest:
     """A file to predict for.
 
     Attributes:
@@ -61,7 +61,7 @@ class Request:
 
 
 def predict_file(
-    model: str, request: Request, output: str | None = None, task_name: str | None = None
+    model: str, request: PredictionRequest, output: str | None = None, task_name: str | None = None
 ) -> tuple[list[str], dict[str, float]]:
     """Writes the official prediction files for the examples of a file.
 
@@ -98,7 +98,7 @@ def predict_file(
     return written, reading.metrics(examples, predictions) if request.labelled else {}
 
 
-def _check_output(output: str, request: Request) -> None:
+def _check_output(output: str, request: PredictionRequest) -> None:
     """Raises InputError where a folder holds something else than predictions."""
     path = f"{output}/{_MANIFEST}"
     found = json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
@@ -117,14 +117,14 @@ def _write(output: str, texts: Mapping[str, str]) -> None:
         files.write_text(f"{output}/{name}", text)
 
 
-def _read(task: Task, request: Request, split: str) -> Sequence[Any]:
+def _read(task: Task, request: PredictionRequest, split: str) -> Sequence[Any]:
     """The examples of the file; what is wrong with some of them is logged.
 
     Raises:
       InputError: it is bad, or of another layout than the task's files.
     """
     try:
-        columns = Columns(request.columns, dict(task.columns))
+        columns = ColumnNames(request.columns, dict(task.columns))
         examples = task_data.read(task, request.path, split, columns, {}, request.labelled)
     except InputError as error:
         if task.source.named_columns or request.kind:
@@ -161,7 +161,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     # Heads of tokens have no use for a pooler, and may come without one.
     if missing and not all(name.startswith(POOLER) and task.per_token for name in missing):
         raise InputError(f"{folder}: lacks the weight {missing[0]}.")
-    predictor = inference.make_predictor(
+    predictor = inference.make_logits_function(
         TaskObjective(model, task), tf.distribute.get_strategy(), progress=_progress
     )
 

@@ -20,7 +20,7 @@ from bert_tf.tasks import plots
 from bert_tf.tasks.signatures import Serving
 from pipelines.labelled import bucketing
 from pipelines.labelled.features import Features, pad
-from pipelines.labelled.user_files import Columns
+from pipelines.labelled.user_files import ColumnNames
 from pipelines.tokenizers.wordpiece import BertTokenizer
 
 ExampleT = TypeVar("ExampleT")
@@ -29,7 +29,7 @@ Batch = dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class TaskFiles:
     """How the files of a kind of task are found and read.
 
     Attributes:
@@ -44,7 +44,7 @@ class Source:
     """
 
     splits: Mapping[str, tuple[str, ...]]
-    read: Callable[[str, str, bool, Columns, list[str]], list[Any]]
+    read: Callable[[str, str, bool, ColumnNames, list[str]], list[Any]]
     folder: str | None = None
     named_columns: bool = True
     test_labelled: bool = True
@@ -73,7 +73,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
 
     name: str
     kind: str
-    source: Source = dataclasses.field(repr=False, compare=False)
+    source: TaskFiles = dataclasses.field(repr=False, compare=False)
     max_length: int = 128
     labels: tuple[str, ...] = ()
     fixed_length: bool = False

@@ -4,14 +4,14 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert_tf.tasks.base import Source, Task
+from bert_tf.tasks.base import Task, TaskFiles
 from bert_tf.tasks.choice.task import Choice
 from bert_tf.tasks.classification.task import Classification, Regression
 from bert_tf.tasks.span.task import Spans
 from bert_tf.tasks.tagging.task import Tagging
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, glue, multiple_choice, squad, tables, user_files
-from pipelines.labelled.user_files import Columns
+from pipelines.labelled.user_files import ColumnNames
 
 _TABLES = (".jsonl", ".csv", ".tsv", ".json", ".txt")
 _SPLIT_NAMES = {
@@ -139,12 +139,14 @@ def _with_kind(description: Mapping[str, Any], task: Task) -> dict[str, Any]:
 def _glue(kind: str) -> Callable[[str, str], Task]:
     data = glue.SETS[kind]
 
-    def read(path: str, split: str, labelled: bool, _: Columns, skipped: list[str]) -> list[Any]:
+    def read(
+        path: str, split: str, labelled: bool, _: ColumnNames, skipped: list[str]
+    ) -> list[Any]:
         return glue.read(kind, path, split, labelled, skipped)
 
     names = ("train", *data.dev, *data.test) if data.dev else data.test
     patterns = {name: (f"{name}.tsv",) for name in names}
-    source = Source(patterns, read, data.folder, named_columns=False, test_labelled=False)
+    source = TaskFiles(patterns, read, data.folder, named_columns=False, test_labelled=False)
     submission = tuple(data.submission.items())
 
     def make_task(name: str, kind: str) -> Task:
@@ -174,15 +176,15 @@ _GLUE_METRICS = {
 }
 
 
-def _table_source(read: Callable[[str, Columns, bool], list[Any]], *more: str) -> Source:
+def _table_source(read: Callable[[str, ColumnNames, bool], list[Any]], *more: str) -> TaskFiles:
     """Of the user's own files: train.*, dev.* and test.* with one of the known endings."""
 
     def read_split(
-        path: str, split: str, labelled: bool, names: Columns, _: list[str]
+        path: str, split: str, labelled: bool, names: ColumnNames, _: list[str]
     ) -> list[Any]:
         return read(path, names, labelled)
 
-    return Source(_file_names((*more, *_TABLES)), read_split)
+    return TaskFiles(_file_names((*more, *_TABLES)), read_split)
 
 
 def _file_names(endings: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -192,21 +194,21 @@ def _file_names(endings: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _pairs(path: str, names: Columns, labelled: bool) -> list[Any]:
+def _pairs(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
     return user_files.read_texts(path, names, pair=True, labelled=labelled)
 
 
-def _texts_or_pairs(path: str, names: Columns, labelled: bool) -> list[Any]:
+def _texts_or_pairs(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
     return user_files.read_texts(path, names, pair=None, labelled=labelled)
 
 
-def _words(path: str, names: Columns, labelled: bool) -> list[Any]:
+def _words(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
     if tables.ending(path) in (".jsonl", ".json", ".tsv", ".csv"):
         return user_files.read_words(path, names, labelled)
     return conll.read(path, labelled)
 
 
-def _spans(path: str, names: Columns, labelled: bool) -> list[Any]:
+def _spans(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
     if squad.is_squad(path):
         return squad.read(path)
     return user_files.read_spans(path, names, labelled)
@@ -215,7 +217,7 @@ def _spans(path: str, names: Columns, labelled: bool) -> list[Any]:
 def _squad(version: int, allow_null: bool) -> Callable[[str, str], Task]:
     # Files of other names count too, but none of the other version: none with "-v".
     endings = (f"-v{version}*.json", ".json", "[!-]*.json", "-[!v]*.json")
-    source = Source(
+    source = TaskFiles(
         {
             split: tuple(f"{split}{ending}" for ending in endings)
             for split in ("train", "dev", "test")
@@ -227,7 +229,7 @@ def _squad(version: int, allow_null: bool) -> Callable[[str, str], Task]:
 
 
 def _read_choices(
-    path: str, split: str, labelled: bool, names: Columns, skipped: list[str]
+    path: str, split: str, labelled: bool, names: ColumnNames, skipped: list[str]
 ) -> list[Any]:
     if tables.ending(path) == ".csv" and multiple_choice.is_swag(path):
         return multiple_choice.read_swag(path)
@@ -236,7 +238,7 @@ def _read_choices(
     return user_files.read_choices(path, names, labelled)
 
 
-_NER = Source(
+_NER = TaskFiles(
     {
         "train": ("train.txt", "*train*.conll", "*train*.conllu", "eng.train"),
         "dev": ("valid.txt", "dev.txt", "*dev*.conll", "*dev*.conllu", "eng.testa"),
@@ -245,7 +247,7 @@ _NER = Source(
     lambda path, split, labelled, names, skipped: _words(path, names, labelled),
 )
 _TAGGED = _table_source(_words, ".conllu", ".conll")
-_CHOICES = Source(
+_CHOICES = TaskFiles(
     {
         split: tuple(
             f"{prefix}{name}{end}" for prefix in ("", "*") for name in names for end in _TABLES

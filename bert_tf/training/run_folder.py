@@ -78,7 +78,7 @@ def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, A
     return None
 
 
-def resolve_precision(choice: str, output: str) -> str:
+def settled_precision(choice: str, output: str) -> str:
     """The precision to train in: the one that a run began with, where the choice is left open."""
     path = f"{output}/{_IDENTITY}"
     if choice == "auto" and files.gfile.exists(path):

@@ -51,7 +51,7 @@ _WORKERS = flags.DEFINE_integer("workers", None, "Processes; default: one for ea
 
 def main() -> None:
     """Runs the writer with the flags given."""
-    request = local_runner.Request(
+    request = local_runner.ExampleRequest(
         input=corpus_flags.INPUT.value,
         vocab=_VOCAB.value,
         output=_OUTPUT.value,

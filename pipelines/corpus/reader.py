@@ -7,7 +7,7 @@ Three formats are read, plain or gzipped, local or on a bucket:
 * `prose`: one document a file, split into sentences by `pipelines.corpus.sentences`;
 * `jsonl`: JSON Lines, one document a line, its prose in a text field.
 
-A corpus is cut into splits, each read on its own, so that workers can share it.
+A corpus is cut into ranges, each read on its own, so that workers can share it.
 """
 
 import codecs
@@ -32,7 +32,7 @@ _PARAGRAPH_CHARACTERS = 150
 class Section(NamedTuple):
     """A document, or one part of a very long one."""
 
-    document: tuple[int, int, int]  # file, split and ordinal: the same for all its sections
+    document: tuple[int, int, int]  # file, range and ordinal: the same for all its sections
     sentences: list[str]
 
 
@@ -46,7 +46,7 @@ class CorpusFile:
 
 
 @dataclasses.dataclass(frozen=True)
-class Split:
+class FileRange:
     """The documents of a file that begin in the bytes [start, end)."""
 
     path: str
@@ -101,7 +101,7 @@ def _head(path: str) -> bytes:
 
 
 def _check_line_ends(path: str, head: bytes) -> None:
-    """Raises InputError where lines end as they did on old Macs; splits are cut at newlines."""
+    """Raises InputError where lines end as they did on old Macs; ranges are cut at newlines."""
     if b"\r" in head and b"\n" not in head:
         raise InputError(
             f"{path}: its lines end with a carriage return alone; make them newlines: "
@@ -145,30 +145,30 @@ def _is_json_object(line: str) -> bool:
         return False
 
 
-def plan_splits(corpus: list[CorpusFile], split_bytes: int) -> list[Split]:
-    """Cuts the files into splits of about `split_bytes`; gzip and prose files stay whole."""
-    splits = []
+def plan_ranges(corpus: list[CorpusFile], range_bytes: int) -> list[FileRange]:
+    """Cuts the files into ranges of about `range_bytes`; gzip and prose files stay whole."""
+    ranges = []
     for index, file in enumerate(corpus):
         if file.format == "prose" or files.is_gzip(file.path):
-            splits.append(Split(file.path, file.format, index, 0, -1))
+            ranges.append(FileRange(file.path, file.format, index, 0, -1))
             continue
-        for start in range(0, file.size, split_bytes):
-            end = min(start + split_bytes, file.size)
-            splits.append(Split(file.path, file.format, index, start, end))
-    return splits
+        for start in range(0, file.size, range_bytes):
+            end = min(start + range_bytes, file.size)
+            ranges.append(FileRange(file.path, file.format, index, start, end))
+    return ranges
 
 
-def read_sections(split: Split, options: ReadOptions) -> Iterator[Section]:
-    """Yields the documents of a split, long ones in sections.
+def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Section]:
+    """Yields the documents of a range, long ones in sections.
 
     Raises:
       InputError: bytes that are not UTF-8, a NUL byte, a line longer than
         MAX_LINE_BYTES, or a JSON line that is malformed or lacks the text field.
     """
-    lines = _Lines(split, options)
-    if split.format == "sentences":
+    lines = _Lines(file_range, options)
+    if file_range.format == "sentences":
         documents = _sentence_documents(lines)
-    elif split.format == "prose":
+    elif file_range.format == "prose":
         documents = iter([_prose_sentences(lines)])
     else:
         documents = _json_documents(lines, options.text_field)
@@ -177,7 +177,7 @@ def read_sections(split: Split, options: ReadOptions) -> Iterator[Section]:
         empty = True
         for section in _sections(document):
             empty = False
-            yield Section((split.file_index, split.start, ordinal), section)
+            yield Section((file_range.file_index, file_range.start, ordinal), section)
         ordinal += not empty
 
 
@@ -195,10 +195,10 @@ def _sections(document: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _sentence_documents(lines: "_Lines") -> Iterator[Iterator[str]]:
-    """Groups lines at blank ones; the last document may run past the end of the split."""
+    """Groups lines at blank ones; the last document may run past the end of the range."""
     iterator = iter(lines)
     done = False
-    if lines.split.start > 0:  # the split begins after its first blank line
+    if lines.file_range.start > 0:  # the range begins after its first blank line
         done = all(line.strip() for line in iterator) or lines.past_end
 
     def document() -> Iterator[str]:
@@ -249,16 +249,16 @@ def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
 
 
 class _Lines:
-    """The lines of a split as text, checked, read in blocks.
+    """The lines of a range as text, checked, read in blocks.
 
-    Iteration begins with the first line that starts at or after `split.start`
+    Iteration begins with the first line that starts at or after `file_range.start`
     and goes on to the end of the file; the reader stops by `past_end` (the
-    next line starts at or after `split.end`) or `line_start_past_end` (this
+    next line starts at or after `file_range.end`) or `line_start_past_end` (this
     line does).
     """
 
-    def __init__(self, split: Split, options: ReadOptions):
-        self.split = split
+    def __init__(self, file_range: FileRange, options: ReadOptions):
+        self.file_range = file_range
         self.past_end = False
         self.line_start_past_end = False
         self._options = options
@@ -266,9 +266,9 @@ class _Lines:
         self._block_start = 0
 
     def __iter__(self) -> Iterator[str]:
-        split = self.split
-        with files.open_unpacked(split.path) as file:
-            position = split.start
+        file_range = self.file_range
+        with files.open_unpacked(file_range.path) as file:
+            position = file_range.start
             if position > 0:
                 file.seek(position - 1)
                 position += len(self._read_rest_of_line(file, position - 1)) - 1
@@ -290,13 +290,15 @@ class _Lines:
 
     def place(self) -> str:
         """The file and line now being read, for messages."""
-        return f"{self.split.path}: line {self._number(self._block_start) + self._line_in_block}"
+        return (
+            f"{self.file_range.path}: line {self._number(self._block_start) + self._line_in_block}"
+        )
 
     def _block_lines(self, data: bytes, position: int) -> Iterator[str]:
         self._block_start = position
         text = self._decode(data, position)
-        end = self.split.end
-        # Offsets of single lines matter only in the block that holds the end of the split.
+        end = self.file_range.end
+        # Offsets of single lines matter only in the block that holds the end of the range.
         near_end = 0 <= end <= position + len(data)
         offset = position
         raw = data.split(b"\n") if near_end else ()
@@ -307,7 +309,7 @@ class _Lines:
             self._line_in_block = index
             if near_end:
                 self.line_start_past_end = offset >= end
-                # A blank line ends a split only if it starts at or after the end.
+                # A blank line ends a range only if it starts at or after the end.
                 self.past_end = offset >= end
                 offset += len(raw[index]) + 1
             yield line
@@ -336,11 +338,11 @@ class _Lines:
 
     def _place_of(self, data: bytes, position: int, at: int) -> str:
         line = self._number(position) + data.count(b"\n", 0, at)
-        return f"{self.split.path}: line {line}, byte {position + at}"
+        return f"{self.file_range.path}: line {line}, byte {position + at}"
 
     def _number(self, position: int) -> int:
         """The number, from 1, of the line that starts at a byte; counted only for messages."""
-        with files.open_unpacked(self.split.path) as file:
+        with files.open_unpacked(self.file_range.path) as file:
             count = 1
             while position > 0 and (block := file.read(min(position, _BLOCK_BYTES))):
                 count += block.count(b"\n")
@@ -349,8 +351,8 @@ class _Lines:
 
     def _raise_long_line(self, position: int) -> None:
         raise InputError(
-            f"{self.split.path}: at or after line {self._number(position)}: a line of more than "
-            f"{MAX_LINE_BYTES / 1e6:.0f} MB. Break the text into lines; one sentence, "
+            f"{self.file_range.path}: at or after line {self._number(position)}: a line of more "
+            f"than {MAX_LINE_BYTES / 1e6:.0f} MB. Break the text into lines; one sentence, "
             "paragraph or JSON document a line."
         )
 

@@ -34,7 +34,7 @@ class _Described(TypedDict):
 
 
 @dataclasses.dataclass(frozen=True)
-class Column:
+class FeatureColumn:
     """Rows of numbers, one after the other: row i is values[splits[i]:splits[i + 1]].
 
     `values` are int64 or float32.
@@ -44,7 +44,7 @@ class Column:
     splits: np.ndarray
 
     @classmethod
-    def of(cls, rows: tf.RaggedTensor | np.ndarray) -> "Column":
+    def of(cls, rows: tf.RaggedTensor | np.ndarray) -> "FeatureColumn":
         """Of a ragged tensor [rows, (numbers)], or of one number a row."""
         if isinstance(rows, tf.RaggedTensor):
             values, splits = rows.flat_values.numpy(), rows.row_splits.numpy()
@@ -70,13 +70,13 @@ class Column:
 class Features:
     """Columns of as many rows each, and what was counted while they were made."""
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, FeatureColumn]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> FeatureColumn:
         return self.columns[name]
 
     def __contains__(self, name: str) -> bool:
@@ -181,7 +181,7 @@ def _read(path: str, described: "_Described") -> Features:
         tf.io.parse_example(records, spec)
         for records in tf.data.TFRecordDataset(path).batch(_BATCH)
     ]
-    columns = {name: Column.of(tf.concat([b[name] for b in batches], 0)) for name in spec}
+    columns = {name: FeatureColumn.of(tf.concat([b[name] for b in batches], 0)) for name in spec}
     return Features(columns, described["counts"])
 
 

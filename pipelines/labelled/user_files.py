@@ -42,7 +42,7 @@ _TEXTS = ("text_a", "text_b")
 _QUESTIONS = ("question", "query")
 
 
-class Columns:
+class ColumnNames:
     """Finds the columns of roles.
 
     Args:
@@ -110,7 +110,9 @@ def _first(wanted: tuple[str, ...], names: tuple[str, ...]) -> str | None:
     return next(as_written, None) or next((folded[n] for n in wanted if n in folded), None)
 
 
-def read_texts(path: str, columns: Columns, pair: bool | None, labelled: bool) -> list[TextExample]:
+def read_texts(
+    path: str, columns: ColumnNames, pair: bool | None, labelled: bool
+) -> list[TextExample]:
     """Reads texts or pairs of texts, with labels where `labelled`.
 
     Args:
@@ -137,11 +139,11 @@ def read_texts(path: str, columns: Columns, pair: bool | None, labelled: bool) -
     return found
 
 
-def _single(columns: Columns, row: tables.Row) -> str:
+def _single(columns: ColumnNames, row: tables.Row) -> str:
     return columns.find("text", row) or columns.find("text_a", row) or columns.need("text", row)
 
 
-def read_words(path: str, columns: Columns, labelled: bool) -> list[WordsExample]:
+def read_words(path: str, columns: ColumnNames, labelled: bool) -> list[WordsExample]:
     """Reads sentences of words: lists in JSON Lines, separated by spaces in tables.
 
     Raises:
@@ -165,7 +167,7 @@ def _strings(row: tables.Row, column: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^ \t\r\n]+", row.text(column)))
 
 
-def read_spans(path: str, columns: Columns, labelled: bool) -> list[SpanExample]:
+def read_spans(path: str, columns: ColumnNames, labelled: bool) -> list[SpanExample]:
     """Reads questions, contexts, and the answer's text and first character.
 
     An empty answer says that the context has none. In JSON Lines there may be
@@ -191,7 +193,7 @@ def read_spans(path: str, columns: Columns, labelled: bool) -> list[SpanExample]
     return found
 
 
-def _answers(row: tables.Row, columns: Columns) -> tuple[Answer, ...]:
+def _answers(row: tables.Row, columns: ColumnNames) -> tuple[Answer, ...]:
     column = columns.need("answer", row)
     value = row.get(column)
     objects = value if isinstance(value, list) else [value]
@@ -224,7 +226,7 @@ def _answers_at(row: tables.Row, column: str, start_column: str) -> tuple[Answer
     return tuple(found)
 
 
-def read_choices(path: str, columns: Columns, labelled: bool) -> list[ChoiceExample]:
+def read_choices(path: str, columns: ColumnNames, labelled: bool) -> list[ChoiceExample]:
     """Reads choices: a list in JSON Lines, or columns choice0, choice1, ... in tables.
 
     The label is the number of the right one, counted from 0, or its letter.
@@ -249,7 +251,7 @@ def read_choices(path: str, columns: Columns, labelled: bool) -> list[ChoiceExam
     return found
 
 
-def _right(row: tables.Row, columns: Columns, count: int) -> int:
+def _right(row: tables.Row, columns: ColumnNames, count: int) -> int:
     """The index of the right one of so many choices."""
     label = row.text(columns.need("label", row))
     number = tables.whole_number(label)
@@ -262,7 +264,7 @@ def _right(row: tables.Row, columns: Columns, count: int) -> int:
     return index
 
 
-def _choices(row: tables.Row, columns: Columns) -> tuple[str, ...]:
+def _choices(row: tables.Row, columns: ColumnNames) -> tuple[str, ...]:
     column = columns.find("choices", row)
     if column:
         if not isinstance(row.get(column), list):

@@ -80,7 +80,7 @@ class Manifest(TypedDict):
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class ExampleRequest:
     """What to write, from what, to where.
 
     `lower_case` None: uncased unless the vocabulary has capital letters.
@@ -97,7 +97,7 @@ class Request:
     strip_accents: bool | None = None
 
 
-def write(request: Request, worker_count: int | None = None) -> dict[str, Any]:
+def write(request: ExampleRequest, worker_count: int | None = None) -> dict[str, Any]:
     """Writes TFRecords, `vocab.txt` and, when all is whole, `manifest.json`.
 
     The bytes depend on the request and the input files only. A finished
@@ -129,7 +129,7 @@ def write(request: Request, worker_count: int | None = None) -> dict[str, Any]:
 
 
 def _write(
-    request: Request,
+    request: ExampleRequest,
     corpus_files: list[reader.CorpusFile],
     tokens: BertTokenizer,
     identity: dict[str, Any],
@@ -204,7 +204,7 @@ def _remove(folder: str) -> None:
 
 
 def _identity(
-    request: Request, corpus_files: list[reader.CorpusFile], tokens: BertTokenizer
+    request: ExampleRequest, corpus_files: list[reader.CorpusFile], tokens: BertTokenizer
 ) -> dict[str, Any]:
     """All that decides the bytes written, as JSON values."""
     bar = tqdm(corpus_files, desc="checksums", unit="file", leave=False)
@@ -235,35 +235,35 @@ def _manifest_of(output: str, identity: dict[str, Any]) -> dict[str, Any] | None
 
 
 def _tokenize(
-    run: Any, request: Request, corpus_files: list[reader.CorpusFile]
+    run: Any, request: ExampleRequest, corpus_files: list[reader.CorpusFile]
 ) -> list[dict[str, Any]]:
-    splits = sharding.plan_corpus(corpus_files)
+    ranges = sharding.plan_corpus(corpus_files)
     summaries: dict[int, dict[str, Any]] = {}
-    function = functools.partial(_tokenize_split, request)
+    function = functools.partial(_tokenize_range, request)
     total = sum(summary.size for summary in corpus_files)
     with tqdm(total=total, desc="tokenize", unit="B", unit_scale=True) as bar:
-        for (index, split), summary in run(function, list(enumerate(splits))):
+        for (index, file_range), summary in run(function, list(enumerate(ranges))):
             summaries[index] = summary
-            whole = corpus_files[split.file_index].size
-            bar.update((split.end if split.end >= 0 else whole) - split.start)
-    return [summaries[index] for index in range(len(splits))]
+            whole = corpus_files[file_range.file_index].size
+            bar.update((file_range.end if file_range.end >= 0 else whole) - file_range.start)
+    return [summaries[index] for index in range(len(ranges))]
 
 
-def _tokenize_split(request: Request, item: tuple[int, reader.Split]) -> dict[str, Any]:
-    index, split = item
+def _tokenize_range(request: ExampleRequest, item: tuple[int, reader.FileRange]) -> dict[str, Any]:
+    index, file_range = item
     tokens = sharding.load_tokenizer(request.vocab, request.lower_case, request.strip_accents)
     folder = f"{request.output}/{sharding.UNFINISHED}"
-    return token_store.tokenize_split(
-        folder, index, split, request.read, tokens, request.settings.seed
+    return token_store.tokenize_range(
+        folder, index, file_range, request.read, tokens, request.settings.seed
     )
 
 
-def _store(request: Request, chunks: list[int], vocab_size: int) -> token_store.TokenStore:
+def _store(request: ExampleRequest, chunks: list[int], vocab_size: int) -> token_store.TokenStore:
     return token_store.TokenStore(f"{request.output}/{sharding.UNFINISHED}", chunks, vocab_size)
 
 
 def _write_shards(
-    run: Any, request: Request, chunks: list[int], plan: sharding.Plan
+    run: Any, request: ExampleRequest, chunks: list[int], plan: sharding.Plan
 ) -> list[dict[str, Any]]:
     summaries = {}
     with tqdm(total=len(plan.shards), desc="write", unit="shard") as bar:
@@ -279,7 +279,10 @@ def _write_shards(
 
 
 def _write_shard(
-    request: Request, chunks: list[int], held_out_keys: tuple[int, ...], shard: sharding.Shard
+    request: ExampleRequest,
+    chunks: list[int],
+    held_out_keys: tuple[int, ...],
+    shard: sharding.Shard,
 ) -> dict[str, Any]:
     finished = sharding.finished_summary(request.output, shard)
     if finished is not None:
@@ -293,11 +296,11 @@ def _write_shard(
 
 def _manifest(
     identity: dict[str, Any],
-    splits: list[dict[str, Any]],
+    ranges: list[dict[str, Any]],
     plan: sharding.Plan,
     shards: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    text = {key: sum(summary[key] for summary in splits) for key in _SUMMED}
+    text = {key: sum(summary[key] for summary in ranges) for key in _SUMMED}
     text["held_out_documents"] = len(plan.held_out_keys)
     text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
     return {

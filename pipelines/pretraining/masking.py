@@ -25,7 +25,7 @@ class SpecialIds:
 class Sequences(NamedTuple):
     """A block of padded sequences, int32 arrays [sequences, ...]."""
 
-    input_ids: np.ndarray  # [sequences, max_seq_length]
+    word_ids: np.ndarray  # [sequences, max_seq_length]
     lengths: np.ndarray  # [sequences], special tokens included
     a_lengths: np.ndarray  # [sequences]: [CLS] A [SEP]; the rest is segment 1
     is_random: np.ndarray  # [sequences]: the next-sentence label
@@ -92,12 +92,12 @@ def mask(
 @numba.njit(cache=True)
 def _fill(ids, plan, max_seq_length, cls_id, sep_id):
     count = len(plan)
-    input_ids = np.zeros((count, max_seq_length), np.int32)
+    word_ids = np.zeros((count, max_seq_length), np.int32)
     lengths = np.empty(count, np.int32)
     a_lengths = np.empty(count, np.int32)
     for row in range(count):
         a_start, a_length, b_start, b_length, _ = plan[row]
-        sequence = input_ids[row]
+        sequence = word_ids[row]
         sequence[0] = cls_id
         sequence[1 : 1 + a_length] = ids[a_start : a_start + a_length]
         end = a_length + 2
@@ -108,7 +108,7 @@ def _fill(ids, plan, max_seq_length, cls_id, sep_id):
             end += b_length + 1
             sequence[end - 1] = sep_id
         lengths[row] = end
-    return input_ids, lengths, a_lengths, plan[:, segments.IS_RANDOM].astype(np.int32)
+    return word_ids, lengths, a_lengths, plan[:, segments.IS_RANDOM].astype(np.int32)
 
 
 @numba.njit(cache=True)
@@ -127,7 +127,7 @@ def _words(sequence, length, a_length, is_suffix, whole_word, starts):
 
 @numba.njit(cache=True)
 def _mask(
-    input_ids,
+    word_ids,
     lengths,
     a_lengths,
     is_suffix,
@@ -138,7 +138,7 @@ def _mask(
     whole_word,
     rng,
 ):
-    count, max_seq_length = input_ids.shape
+    count, max_seq_length = word_ids.shape
     positions = np.zeros((count, max_predictions), np.int32)
     labels = np.zeros((count, max_predictions), np.int32)
     counts = np.zeros(count, np.int32)
@@ -146,7 +146,7 @@ def _mask(
     starts = np.empty(max_seq_length, np.int64)
     chosen = np.empty(max_seq_length, np.bool_)
     for row in range(count):
-        sequence, length = input_ids[row], lengths[row]
+        sequence, length = word_ids[row], lengths[row]
         words = _words(sequence, length, a_lengths[row], is_suffix, whole_word, starts)
         wanted = min(max_predictions, max(1, int(np.rint(length * masked_lm_prob))))
         chosen[:length] = False

@@ -306,7 +306,7 @@ def _add_statistics(
     statistics["records"] += len(sequences.lengths)
     statistics["random_next"] += int(sequences.is_random.sum())
     statistics["tokens"] += int(sequences.lengths.sum())
-    statistics["full_length"] += int((sequences.lengths == sequences.input_ids.shape[1]).sum())
+    statistics["full_length"] += int((sequences.lengths == sequences.word_ids.shape[1]).sum())
     if predictions is not None:
         statistics["predictions"] += int(predictions.counts.sum())
         statistics["masked"] += int(predictions.outcomes[masking.MASKED])
@@ -323,7 +323,7 @@ def check_vocabulary_ids(tokens: wordpiece.BertTokenizer) -> None:
         )
 
 
-def plan_corpus(files_of_corpus: list[reader.CorpusFile]) -> list[reader.Split]:
+def plan_corpus(files_of_corpus: list[reader.CorpusFile]) -> list[reader.FileRange]:
     """Splits of 1 to 64 MB: enough of them to share out, not too many to gather."""
     total = sum(file.size for file in files_of_corpus)
-    return reader.plan_splits(files_of_corpus, int(np.clip(total // 64, 1 << 20, 1 << 26)))
+    return reader.plan_ranges(files_of_corpus, int(np.clip(total // 64, 1 << 20, 1 << 26)))

@@ -128,7 +128,7 @@ def _put_weights(buffer, at, key, size, count):
 
 @numba.njit(cache=True)
 def _encode(
-    input_ids,
+    word_ids,
     lengths,
     a_lengths,
     is_random,
@@ -138,7 +138,7 @@ def _encode(
     has_predictions,
     next_sentence,
 ):
-    rows, size = input_ids.shape
+    rows, size = word_ids.shape
     slots = positions.shape[1]
     # An id takes five bytes at the most; seven features have their headers and keys.
     bound = 5 * size + 2 * size + 14 * slots + 7 * (_HEADER_BYTES + 24)
@@ -147,7 +147,7 @@ def _encode(
     ends = np.empty(rows, np.int64)
     total = 0
     for row in range(rows):
-        at = _put_ints(message, 0, _INPUT_IDS, input_ids[row])
+        at = _put_ints(message, 0, _INPUT_IDS, word_ids[row])
         at = _put_step(message, at, _INPUT_MASK, size, 0, lengths[row])
         if has_predictions:
             at = _put_ints(message, at, _MASKED_LM_IDS, labels[row])

@@ -1,12 +1,12 @@
 """The corpus as token ids on disk: the middle step of the example writer.
 
-Each split of the corpus is tokenized on its own into chunks of bounded size.
+Each range of the corpus is tokenized on its own into chunks of bounded size.
 Within a chunk, sections stand in the order of a hash of their document, so
 that a shard (an interval of hashes) is one contiguous piece of every chunk,
 whatever the number of shards. The store is removed when all is written.
 
 A chunk is three files: `.index` (one row a section), `.sentences` (uint32
-token counts) and `.ids` (uint16 or uint32). A split is finished when its
+token counts) and `.ids` (uint16 or uint32). A range is finished when its
 `.json` is there.
 """
 
@@ -37,8 +37,8 @@ class TokenizedSection(NamedTuple):
     sentence_lengths: np.ndarray
 
 
-class SplitSummary(TypedDict):
-    """What a finished split says of itself; `checksums` are of its files."""
+class RangeSummary(TypedDict):
+    """What a finished range says of itself; `checksums` are of its files."""
 
     chunks: int
     characters: int
@@ -55,28 +55,28 @@ def id_dtype(vocab_size: int) -> np.dtype:
     return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.uint32)
 
 
-def summary_path(folder: str, split_index: int) -> str:
-    """The file that says that a split is finished."""
-    return f"{folder}/{split_index:05d}.json"
+def summary_path(folder: str, range_index: int) -> str:
+    """The file that says that a range is finished."""
+    return f"{folder}/{range_index:05d}.json"
 
 
-def tokenize_split(
+def tokenize_range(
     folder: str,
-    split_index: int,
-    split: reader.Split,
+    range_index: int,
+    file_range: reader.FileRange,
     options: reader.ReadOptions,
     tokens: wordpiece.BertTokenizer,
     seed: int,
-) -> SplitSummary:
-    """Tokenizes one split into the store and returns its summary.
+) -> RangeSummary:
+    """Tokenizes one range into the store and returns its summary.
 
-    A pure function of the split's text and the seed; a finished split is not
+    A pure function of the range's text and the seed; a finished range is not
     done again, unless it was damaged.
 
     Raises:
       InputError: from reading the corpus.
     """
-    path = summary_path(folder, split_index)
+    path = summary_path(folder, range_index)
     finished = _finished(folder, path)
     if finished is not None:
         return finished
@@ -90,12 +90,12 @@ def tokenize_split(
     last_key = None
 
     def flush() -> None:
-        chunk = f"{split_index:05d}-{summary['chunks']:04d}"
+        chunk = f"{range_index:05d}-{summary['chunks']:04d}"
         checksums.update(_write_chunk(folder, chunk, sections, len(tokens.vocabulary)))
         summary["chunks"] += 1
         sections.clear()
 
-    for section, ids, lengths in _tokenized(reader.read_sections(split, options), tokens):
+    for section, ids, lengths in _tokenized(reader.read_sections(file_range, options), tokens):
         if not len(lengths):
             continue
         key = hashing.stable_hash("document", seed, *section.document)
@@ -120,9 +120,9 @@ def tokenize_split(
     return summary
 
 
-def _finished(folder: str, path: str) -> SplitSummary | None:
-    """The summary of a split that is finished and whole; others are tokenized again."""
-    summary = json_files.read_whole(path, SplitSummary)
+def _finished(folder: str, path: str) -> RangeSummary | None:
+    """The summary of a range that is finished and whole; others are tokenized again."""
+    summary = json_files.read_whole(path, RangeSummary)
     if summary is None:
         return None
     try:
@@ -155,10 +155,10 @@ def _tokenize_batch(
 ) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
     ragged = tokens.tokenize([sentence for section in batch for sentence in section.sentences])
     ids = ragged.flat_values.numpy()
-    splits = ragged.row_splits.numpy()
+    row_splits = ragged.row_splits.numpy()
     row = 0
     for section in batch:
-        bounds = splits[row : row + len(section.sentences) + 1]
+        bounds = row_splits[row : row + len(section.sentences) + 1]
         row += len(section.sentences)
         lengths = np.diff(bounds)
         yield section, ids[bounds[0] : bounds[-1]], lengths[lengths > 0]
@@ -193,16 +193,16 @@ class TokenStore:
     """A finished store, for reading.
 
     Args:
-      folder: where the splits were tokenized.
-      chunks: the number of chunks of each split.
+      folder: where the ranges were tokenized.
+      chunks: the number of chunks of each range.
       vocab_size: as when it was written.
     """
 
     def __init__(self, folder: str, chunks: list[int], vocab_size: int):
         self._dtype = id_dtype(vocab_size)
         self._bases = [
-            f"{folder}/{split:05d}-{chunk:04d}"
-            for split, count in enumerate(chunks)
+            f"{folder}/{number:05d}-{chunk:04d}"
+            for number, count in enumerate(chunks)
             for chunk in range(count)
         ]
 

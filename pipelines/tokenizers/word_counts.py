@@ -10,7 +10,7 @@ from pipelines.common import hashing
 from pipelines.corpus import reader
 from pipelines.tokenizers import normalizer, vocabulary
 
-_SPLIT_BYTES = 1 << 24
+_RANGE_BYTES = 1 << 24
 _BATCH_CHARACTERS = 2_000_000
 
 
@@ -47,9 +47,9 @@ def count_words(
         found = splitter(batch).numpy()
         words.update(word.decode("utf-8") for word in found)
 
-    splits = reader.plan_splits(corpus_files, _SPLIT_BYTES)
-    for split in tqdm(splits, desc="count words", unit="split"):
-        for number, section in enumerate(reader.read_sections(split, options)):
+    ranges = reader.plan_ranges(corpus_files, _RANGE_BYTES)
+    for file_range in tqdm(ranges, desc="count words", unit="part"):
+        for number, section in enumerate(reader.read_sections(file_range, options)):
             order = hashing.stable_hash("sample", seed, *section.document, number)
             if order >= share * hashing.HASH_RANGE:
                 continue

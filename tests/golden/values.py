@@ -128,7 +128,7 @@ def _examples(paths: tuple[str, str], vocab: str, folder: pathlib.Path) -> Value
         for whole_word in (False, True):
             output = str(folder / f"examples-{objective}-{whole_word}")
             changed = dataclasses.replace(settings, objective=objective, whole_word_mask=whole_word)
-            request = local_runner.Request(
+            request = local_runner.ExampleRequest(
                 " ".join(paths), vocab, output, changed, strip_accents=False
             )
             manifest = dict(local_runner.write(request, worker_count=1))

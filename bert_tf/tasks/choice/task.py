@@ -13,7 +13,7 @@ from bert_tf.tasks import base
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.choice.serving import ChoiceServing
 from bert_tf.tasks.predictions import ChoicePrediction
-from pipelines.labelled.features import Column, Features, pad
+from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import ChoiceExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.wordpiece import BertTokenizer
@@ -61,12 +61,16 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         splits = np.concatenate([[0], np.cumsum(counts)])
         tokens = np.concatenate([[0], np.cumsum(lengths)])[splits]
         columns = {
-            "input_word_ids": Column(packed.word_ids.flat_values.numpy().astype(np.int64), tokens),
-            "input_type_ids": Column(packed.type_ids.flat_values.numpy().astype(np.int64), tokens),
-            "choice_lengths": Column(lengths, splits),
+            "input_word_ids": FeatureColumn(
+                packed.word_ids.flat_values.numpy().astype(np.int64), tokens
+            ),
+            "input_type_ids": FeatureColumn(
+                packed.type_ids.flat_values.numpy().astype(np.int64), tokens
+            ),
+            "choice_lengths": FeatureColumn(lengths, splits),
         }
         if have_labels(examples):
-            columns["labels"] = Column.of(np.array([example.label for example in examples]))
+            columns["labels"] = FeatureColumn.of(np.array([example.label for example in examples]))
         number = int(tf.reduce_sum(tf.cast(cut, tf.int32)))
         return Features(columns, {"choices longer than the window, cut": number})
 

@@ -16,7 +16,7 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.classification.serving import ClassificationServing, RegressionServing
 from bert_tf.tasks.predictions import ClassPrediction
 from pipelines.common.errors import InputError
-from pipelines.labelled.features import Column, Features
+from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import TextExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.wordpiece import BertTokenizer
@@ -26,7 +26,7 @@ PredictionT = TypeVar("PredictionT")
 
 def text_features(
     examples: Sequence[TextExample], tokenizer: BertTokenizer, max_length: int
-) -> tuple[dict[str, Column], dict[str, int]]:
+) -> tuple[dict[str, FeatureColumn], dict[str, int]]:
     """Columns of packed single texts or pairs, and how many of them were cut."""
     first = tokenizer.tokenize([example.text_a for example in examples])
     second = None
@@ -37,8 +37,8 @@ def text_features(
     packed = packing.pack(tokenizer, first, second, max_length)
     cut = int(tf.reduce_sum(tf.cast(lengths > max_length, tf.int32)))
     columns = {
-        "input_word_ids": Column.of(packed.word_ids),
-        "input_type_ids": Column.of(packed.type_ids),
+        "input_word_ids": FeatureColumn.of(packed.word_ids),
+        "input_type_ids": FeatureColumn.of(packed.type_ids),
     }
     return columns, {"texts longer than the window, cut": cut}
 
@@ -145,7 +145,7 @@ class Classification(_TextTask[ClassPrediction]):
         columns, counts = text_features(examples, tokenizer, self.max_length)
         if have_labels(examples):
             index = {label: number for number, label in enumerate(self.labels)}
-            columns["labels"] = Column.of(np.array([index[e.label] for e in examples]))
+            columns["labels"] = FeatureColumn.of(np.array([index[e.label] for e in examples]))
         return Features(columns, counts)
 
     def batch_labels(
@@ -305,7 +305,9 @@ class Regression(_TextTask[float]):
         """Packed sequences, and scores where known."""
         columns, counts = text_features(examples, tokenizer, self.max_length)
         if have_labels(examples):
-            columns["labels"] = Column.of(np.array([float(e.label) for e in examples], np.float32))
+            columns["labels"] = FeatureColumn.of(
+                np.array([float(e.label) for e in examples], np.float32)
+            )
         return Features(columns, counts)
 
     def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -15,7 +15,7 @@ from bert_tf.tasks.predictions import Candidate, SpanPrediction
 from bert_tf.tasks.span import squad_metrics
 from bert_tf.tasks.span.serving import SpanServing
 from pipelines.common.errors import InputError
-from pipelines.labelled.features import Column, Features, pad
+from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import SpanExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.wordpiece import BertTokenizer
@@ -126,7 +126,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
             chunk = examples[first : first + _CHUNK]
             for name, value in self._chunk_features(chunk, first, tokenizer, labelled).items():
                 parts.setdefault(name, []).append(value)
-        columns = {name: Column.of(tf.concat(values, 0)) for name, values in parts.items()}
+        columns = {name: FeatureColumn.of(tf.concat(values, 0)) for name, values in parts.items()}
         more = len(columns["example"]) - len(examples)
         return Features(columns, {"further windows of long contexts": more})
 
@@ -153,7 +153,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
             "ends": _window_values(ends, windows),
         }
         if labelled:
-            first_bytes, end_bytes = Column.of(starts), Column.of(ends)
+            first_bytes, end_bytes = FeatureColumn.of(starts), FeatureColumn.of(ends)
             positions = [
                 _answer_tokens(example, first_bytes.row(index), end_bytes.row(index))
                 for index, example in enumerate(examples)

@@ -16,7 +16,7 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.predictions import TagsPrediction
 from bert_tf.tasks.tagging.serving import TaggingServing
 from pipelines.common.errors import InputError
-from pipelines.labelled.features import Column, Features
+from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import WordsExample, have_labels
 from pipelines.tokenizers.wordpiece import BertTokenizer
 
@@ -130,9 +130,9 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         word_ids = _ragged([np.concatenate(parts) for parts in sequences])
         columns = {
             "input_word_ids": word_ids,
-            "input_type_ids": Column(np.zeros_like(word_ids.values), word_ids.splits),
+            "input_type_ids": FeatureColumn(np.zeros_like(word_ids.values), word_ids.splits),
             "firsts": _ragged([row.firsts for row in rows]),
-            "example": Column.of(np.array([row.example for row in rows])),
+            "example": FeatureColumn.of(np.array([row.example for row in rows])),
         }
         if have_labels(examples):
             index = {tag: number for number, tag in enumerate(self.labels)}
@@ -298,9 +298,9 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         base.draw_matrix(figure.subplots(), matrix, labels)
 
 
-def _ragged(rows: list[np.ndarray]) -> Column:
+def _ragged(rows: list[np.ndarray]) -> FeatureColumn:
     splits = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    return Column(np.concatenate(rows).astype(np.int64), splits)
+    return FeatureColumn(np.concatenate(rows).astype(np.int64), splits)
 
 
 def _cut(sizes: list[int], limit: int) -> list[range]:

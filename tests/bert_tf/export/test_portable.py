@@ -13,7 +13,7 @@ def written(folders, tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("portable"))
     names = ("mood", "qa", "pick")
     found = sources.find([f"{name}={folders[name]}" for name in names])
-    return folder, portable.export(found, folder, list(portable.Format))
+    return folder, portable.export(found, folder, list(portable.Runtime))
 
 
 def test_all_are_written_and_compared(written):
@@ -52,7 +52,7 @@ def test_a_difference_is_an_error(written):
     values = {"logits": np.ones(4, np.float32)}
     with pytest.raises(portable.InputError, match=r"x.onnx: logits differs from the original by 1"):
         portable._compare(
-            "x.onnx", values, {"logits": np.zeros(4, np.float32)}, portable.Format.ONNX
+            "x.onnx", values, {"logits": np.zeros(4, np.float32)}, portable.Runtime.ONNX
         )
 
 
@@ -60,5 +60,5 @@ def test_nothing_is_overwritten(written, folders, tmp_path):
     found = sources.find([f"mood={folders['mood']}"])
     (tmp_path / "report.json").write_text("of a run")
     with pytest.raises(portable.InputError, match="is there already"):
-        portable.export(found, str(tmp_path), list(portable.Format))
+        portable.export(found, str(tmp_path), list(portable.Runtime))
     assert (tmp_path / "report.json").read_text() == "of a run"

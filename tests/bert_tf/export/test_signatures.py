@@ -27,7 +27,9 @@ def _in_memory(folder, name):
     task = tasks.load(bundle.task(name))
     model = TaskModel.for_tasks(bundle.config, [task])
     weights.assign(model, bundle.weights, folder)
-    predict = inference.make_predictor(TaskObjective(model, task), tf.distribute.get_strategy())
+    predict = inference.make_logits_function(
+        TaskObjective(model, task), tf.distribute.get_strategy()
+    )
     examples = exported.make_examples(name)
     features = task.features(examples, bundle.tokenizer())
     return task, examples, task.predict(examples, features, predict(features))
@@ -64,7 +66,7 @@ def test_exports_have_the_scores_that_were_reported(tmp_path):
     for entry in os.environ["FINETUNED"].split(","):
         name, folder, path = entry.split("=")
         exported_to = saved_model.export(sources.find([f"{name}={folder}"]), f"{tmp_path}/{name}")
-        request = file_prediction.Request(path, labelled=True)
+        request = file_prediction.PredictionRequest(path, labelled=True)
         _, found = file_prediction.predict_file(exported_to, request, f"{tmp_path}/out", name)
         with open(f"{folder}/report.json") as file:
             runs = json.load(file)["metrics"]["by_seed"].values()

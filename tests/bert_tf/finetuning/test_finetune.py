@@ -39,7 +39,7 @@ def test_classification(tmp_path, init):
     assert task["labels"] == ["neg", "pos"] and task["shape"] == "classification"
     # The weights that were kept give the predictions that were written, to another reader too.
     before = open(f"{output}/predictions.test.tsv").read()
-    request = file_prediction.Request(f"{tmp_path}/data/test.tsv")
+    request = file_prediction.PredictionRequest(f"{tmp_path}/data/test.tsv")
     (path,), _ = file_prediction.predict_file(output, request, f"{tmp_path}/again")
     assert open(path).read() == before
     # A second call finds the first one's report; other settings are refused.
@@ -144,7 +144,7 @@ def test_seeds_rates_and_joint_tasks(tmp_path, init):
     # One encoder, two heads, each predicting from the same folder.
     model = weights.read(output)
     assert {task["name"] for task in model.tasks} == {"mood", "ner"}
-    request = file_prediction.Request(f"{tmp_path}/texts/test.tsv")
+    request = file_prediction.PredictionRequest(f"{tmp_path}/texts/test.tsv")
     (path,), _ = file_prediction.predict_file(output, request, task_name="mood")
     assert path == f"{output}/predictions/mood/predictions.test.tsv"
     with pytest.raises(InputError, match="the tasks mood, ner; choose with --task="):

@@ -12,7 +12,7 @@ from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
-from pipelines.labelled.user_files import Columns
+from pipelines.labelled.user_files import ColumnNames
 from pipelines.tokenizers import vocabulary, wordpiece
 
 
@@ -74,7 +74,7 @@ def test_rows_without_labels_are_named(tmp_path):
         '[{"id": "1", "question": "what?"}]}]}]}'
     )
     with pytest.raises(InputError, match="dev-v1.1.json.*: has no label"):
-        task_data.read(task, str(path), "dev", Columns({}), {}, labelled=True)
+        task_data.read(task, str(path), "dev", ColumnNames({}), {}, labelled=True)
 
 
 def test_long_questions_leave_room_for_the_context(tokens):

@@ -40,7 +40,7 @@ def test_the_diagnostic_set_has_metrics_of_its_own(vocab_path, tmp_path):
     rows += [f"{i}\tthe layer {i}\ta token\t{label}" for i, label in enumerate(task.labels * 3)]
     path = tmp_path / "diagnostic.tsv"
     path.write_text("\n".join(rows) + "\n")
-    request = file_prediction.Request(str(path), kind="ax", labelled=True)
+    request = file_prediction.PredictionRequest(str(path), kind="ax", labelled=True)
     written, metrics = file_prediction.predict_file(model, request, f"{tmp_path}/out")
     assert written == [f"{tmp_path}/out/AX.tsv"]
     assert list(metrics) == ["matthews", "accuracy"]
@@ -57,7 +57,7 @@ def _foreign(vocab_path, folder, task, **changes):
 
 def _predict(model, path, **request):
     (written,), metrics = file_prediction.predict_file(
-        model, file_prediction.Request(str(path), **request), f"{model}/predictions"
+        model, file_prediction.PredictionRequest(str(path), **request), f"{model}/predictions"
     )
     return [line.split("\t") for line in open(written).read().splitlines()], metrics
 
@@ -142,7 +142,7 @@ def test_what_is_odd_is_said(vocab_path, tmp_path, caplog):
     path.write_text("opinion,comment\nthe layer,x\n,y\n")
     assert len(_predict(model, path)[0]) == 3
     (written,), _ = file_prediction.predict_file(
-        f"{model}/checkpoint", file_prediction.Request(str(path))
+        f"{model}/checkpoint", file_prediction.PredictionRequest(str(path))
     )
     assert written == f"{model}/predictions/classification/predictions.mine.tsv"
     assert "mine examples with a problem" in caplog.text and "line 3: the text_a" in caplog.text
@@ -173,7 +173,7 @@ def test_labels_are_never_swapped(kind, labels, expected):
 def test_predictions_are_written_where_nothing_else_is(folders, tmp_path):
     path = tmp_path / "texts.tsv"
     path.write_text("text\na layer\nthe mask\n")
-    request = file_prediction.Request(str(path))
+    request = file_prediction.PredictionRequest(str(path))
     for name in ("thesis.tsv", "manifest.json"):
         mine = tmp_path / f"mine {name}"
         mine.mkdir()

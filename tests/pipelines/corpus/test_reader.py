@@ -16,7 +16,7 @@ def read(path, split_bytes=1 << 20, file_format="auto", options=STRICT):
     found = reader.open_corpus(str(path), file_format)
     sections = [
         section
-        for split in reader.plan_splits(found, split_bytes)
+        for split in reader.plan_ranges(found, split_bytes)
         for section in reader.read_sections(split, options)
     ]
     documents = {}
@@ -81,7 +81,7 @@ def test_long_documents_come_in_sections_of_one_document(tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "SECTION_CHARACTERS", 100)
     document = make_documents(1)[0]
     path = write_documents(tmp_path / "a.txt", [document])
-    split = reader.plan_splits(reader.open_corpus(path), 1 << 20)[0]
+    split = reader.plan_ranges(reader.open_corpus(path), 1 << 20)[0]
     sections = list(reader.read_sections(split, STRICT))
     assert len(sections) > 1
     assert len({section.document for section in sections}) == 1

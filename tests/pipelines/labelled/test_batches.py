@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines.labelled import bucketing, features
-from pipelines.labelled.features import Column, Features
+from pipelines.labelled.features import FeatureColumn, Features
 
 
 def test_each_epoch_has_every_row_once_in_another_order():
@@ -52,7 +52,8 @@ def test_lengths_are_padded_to_a_step_but_not_past_the_limit():
 def make_features():
     ids = tf.ragged.constant([[1, 2, 3], [], [4]], tf.int32, row_splits_dtype=tf.int64)
     return Features(
-        {"ids": Column.of(ids), "score": Column.of(np.array([0.5, 1, 2], "f4"))}, {"cut": 2}
+        {"ids": FeatureColumn.of(ids), "score": FeatureColumn.of(np.array([0.5, 1, 2], "f4"))},
+        {"cut": 2},
     )
 
 

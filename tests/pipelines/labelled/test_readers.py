@@ -9,7 +9,7 @@ from bert_tf.tasks import make
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, glue, multiple_choice, splits, squad, tables, user_files
 from pipelines.labelled.schema import Answer
-from pipelines.labelled.user_files import Columns
+from pipelines.labelled.user_files import ColumnNames
 
 
 def write(path, text):
@@ -47,13 +47,13 @@ def test_a_damaged_row_is_named(tmp_path, name, text, message):
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
 def test_a_blank_line_is_a_row_except_before_the_header_and_at_the_end(tmp_path, name):
     path = write(tmp_path / name, "\ntext\nfirst\n\nthird\n\n\r\n")
-    found = user_files.read_texts(path, Columns({}), pair=False, labelled=False)
+    found = user_files.read_texts(path, ColumnNames({}), pair=False, labelled=False)
     assert [(e.key, e.text_a) for e in found] == [("0", "first"), ("1", ""), ("2", "third")]
 
 
 def test_a_row_of_empty_cells_is_kept(tmp_path):
     path = write(tmp_path / "a.tsv", "text_a\ttext_b\na\tb\n\t\nc\td\n")
-    found = user_files.read_texts(path, Columns({}), pair=True, labelled=False)
+    found = user_files.read_texts(path, ColumnNames({}), pair=True, labelled=False)
     assert [e.text_a for e in found] == ["a", "", "c"]
 
 
@@ -62,7 +62,9 @@ def test_names_of_files_may_be_written_in_other_ways(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
     write(tmp_path / "B.CSV", text)
     for name in ("a.csv.gz", "B.CSV"):
-        (example,) = user_files.read_texts(str(tmp_path / name), Columns({}), None, labelled=True)
+        (example,) = user_files.read_texts(
+            str(tmp_path / name), ColumnNames({}), None, labelled=True
+        )
         assert (example.text_a, example.label) == ("a", "b")
     assert splits.find(str(tmp_path), {"train": ("a.csv",)}) == {"train": f"{tmp_path}/a.csv.gz"}
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-9])
@@ -80,17 +82,19 @@ def test_json_may_be_one_list(tmp_path):
         tables.read_rows(path)
     span = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
     path = write(tmp_path / "c.json", json.dumps([span]))
-    assert make("span").source.read(path, "all", True, Columns({}), [])[0].key == "0"
+    assert make("span").source.read(path, "all", True, ColumnNames({}), [])[0].key == "0"
 
 
 def test_names_of_columns_that_a_model_was_trained_with_come_first(tmp_path):
     path = write(tmp_path / "a.tsv", "sentence1\tsentence2\ttext\nx\ty\tz\n")
     (row,) = tables.read_rows(path)
-    assert Columns({}, {"text": "sentence1"}).find("text", row) == "sentence1"
-    assert Columns({"text": "sentence2"}, {"text": "sentence1"}).find("text", row) == "sentence2"
-    assert Columns({}, {"text": "gone"}).find("text", row) == "text"
-    assert not Columns({}, {"text": "sentence1"}).is_pair(row)
-    assert Columns({}, {"text_a": "sentence1"}).is_pair(row)
+    assert ColumnNames({}, {"text": "sentence1"}).find("text", row) == "sentence1"
+    assert (
+        ColumnNames({"text": "sentence2"}, {"text": "sentence1"}).find("text", row) == "sentence2"
+    )
+    assert ColumnNames({}, {"text": "gone"}).find("text", row) == "text"
+    assert not ColumnNames({}, {"text": "sentence1"}).is_pair(row)
+    assert ColumnNames({}, {"text_a": "sentence1"}).is_pair(row)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +113,12 @@ def test_names_of_columns_that_a_model_was_trained_with_come_first(tmp_path):
 def test_two_texts_are_a_pair(tmp_path, header, chosen, pair):
     text = f"{header}\n{','.join('abc'[: header.count(',') + 1])}\n"
     (row,) = tables.read_rows(write(tmp_path / "a.csv", text))
-    assert Columns(chosen).is_pair(row) == pair
+    assert ColumnNames(chosen).is_pair(row) == pair
 
 
 def test_columns_of_choices_may_have_capitals(tmp_path):
     path = write(tmp_path / "a.csv", "Context,Choice0,Choice1,Label\nQ,a,b,1\n")
-    assert user_files.read_choices(path, Columns({}), True)[0].choices == ("a", "b")
+    assert user_files.read_choices(path, ColumnNames({}), True)[0].choices == ("a", "b")
 
 
 def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
@@ -233,7 +237,7 @@ def test_only_spaces_and_tabs_separate_columns(tmp_path):
     with pytest.raises(InputError, match="line 1: has too few columns"):
         conll.read(write(tmp_path / "bad.txt", "10\u00a0000\n"))
     table = write(tmp_path / "w.tsv", "words\ttags\n10\u00a0000  men\tO O\n")
-    assert user_files.read_words(table, Columns({}), True)[0].words == ("10\u00a0000", "men")
+    assert user_files.read_words(table, ColumnNames({}), True)[0].words == ("10\u00a0000", "men")
 
 
 def test_conllu_takes_forms_and_upos(tmp_path):
@@ -284,7 +288,7 @@ def test_choices_are_in_the_order_of_their_numbers(tmp_path):
     row = ",".join(f"e{number}" for number in numbers)
     for name, read in (
         ("ending", multiple_choice.read_swag),
-        ("choice", lambda path: user_files.read_choices(path, Columns({}), True)),
+        ("choice", lambda path: user_files.read_choices(path, ColumnNames({}), True)),
     ):
         header = ",".join(f"{name}{number}" for number in numbers)
         text = f"context,sent1,sent2,{header},label\nc,c,d,{row},2\n"
@@ -296,53 +300,53 @@ def test_choices_are_in_the_order_of_their_numbers(tmp_path):
 def test_columns_of_users_are_found_by_name_or_named(tmp_path):
     path = write(tmp_path / "a.csv", "id,review,stars\nr1,good,5\nr2,bad,1\n")
     with pytest.raises(InputError, match="no column for label.*--columns=label=NAME"):
-        user_files.read_texts(path, Columns({}), pair=False, labelled=True)
-    found = user_files.read_texts(path, Columns({"label": "stars"}), pair=False, labelled=True)
+        user_files.read_texts(path, ColumnNames({}), pair=False, labelled=True)
+    found = user_files.read_texts(path, ColumnNames({"label": "stars"}), pair=False, labelled=True)
     assert [(e.key, e.text_a, e.label) for e in found] == [("r1", "good", "5"), ("r2", "bad", "1")]
     with pytest.raises(InputError, match="has no column 'rating'"):
-        user_files.read_texts(path, Columns({"label": "rating"}), pair=False, labelled=True)
+        user_files.read_texts(path, ColumnNames({"label": "rating"}), pair=False, labelled=True)
     with pytest.raises(InputError, match="'lable' is no role"):
-        Columns({"lable": "stars"})
+        ColumnNames({"lable": "stars"})
 
 
 def test_words_spans_and_choices_of_users(tmp_path):
     words = write(tmp_path / "w.tsv", "words\ttags\nAnn ran\tB-PER O\n")
-    (example,) = user_files.read_words(words, Columns({}), True)
+    (example,) = user_files.read_words(words, ColumnNames({}), True)
     assert (example.words, example.tags) == (("Ann", "ran"), ("B-PER", "O"))
     bad = write(tmp_path / "w.jsonl", '{"words": ["Ann", "ran"], "tags": ["O"]}\n')
     with pytest.raises(InputError, match=r"line 1: has 2 words, but 1 tags"):
-        user_files.read_words(bad, Columns({}), True)
+        user_files.read_words(bad, ColumnNames({}), True)
     row = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
     none = {"question": "Why?", "context": "Ann ran.", "answer": "", "answer_start": ""}
     spans = write(tmp_path / "s.jsonl", f"{json.dumps(row)}\n{json.dumps(none)}\n")
-    found = user_files.read_spans(spans, Columns({}), True)
+    found = user_files.read_spans(spans, ColumnNames({}), True)
     assert [e.answers for e in found] == [(Answer("Ann", 0),), ()]
     listed = write(
         tmp_path / "c.jsonl", '{"context": "Q", "choices": ["a", "b", "c"], "label": 2}\n'
     )
     table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\nQ\ta\tb\tB\n")
-    assert user_files.read_choices(listed, Columns({}), True)[0].label == 2
-    assert user_files.read_choices(table, Columns({}), True)[0].choices == ("a", "b")
-    assert [e.label for e in user_files.read_choices(table, Columns({}), True)] == [1, 1]
+    assert user_files.read_choices(listed, ColumnNames({}), True)[0].label == 2
+    assert user_files.read_choices(table, ColumnNames({}), True)[0].choices == ("a", "b")
+    assert [e.label for e in user_files.read_choices(table, ColumnNames({}), True)] == [1, 1]
     bad = write(tmp_path / "d.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\tC\n")
     with pytest.raises(InputError, match="line 2: the label 'C' names none of 2 choices; numbers"):
-        user_files.read_choices(bad, Columns({}), True)
+        user_files.read_choices(bad, ColumnNames({}), True)
 
 
 def test_choices_of_users_keep_their_labels(tmp_path):
     header = "context,choice0,choice1,choice2,label"
     path = write(tmp_path / "c.csv", f"{header}\nQ,wrong,right,,1\n")
-    (example,) = user_files.read_choices(path, Columns({}), True)
+    (example,) = user_files.read_choices(path, ColumnNames({}), True)
     assert (example.choices, example.label) == (("wrong", "right"), 1)
     path = write(tmp_path / "c.csv", f"{header}\nQ,,right,wrong,1\n")
     with pytest.raises(InputError, match=r"c\.csv: line 2: choice 0, counted from 0, is empty"):
-        user_files.read_choices(path, Columns({}), True)
+        user_files.read_choices(path, ColumnNames({}), True)
     row = {"context": "Q", "choice0": 0, "choice1": 1, "choice2": None, "label": 1}
     path = write(tmp_path / "c.jsonl", json.dumps(row))
-    assert user_files.read_choices(path, Columns({}), True)[0].choices == ("0", "1")
+    assert user_files.read_choices(path, ColumnNames({}), True)[0].choices == ("0", "1")
     path = write(tmp_path / "c.jsonl", json.dumps(row | {"label": "²"}))
     with pytest.raises(InputError, match="line 1: the label '²' names none of 2 choices"):
-        user_files.read_choices(path, Columns({}), True)
+        user_files.read_choices(path, ColumnNames({}), True)
 
 
 @pytest.mark.parametrize(
@@ -357,12 +361,12 @@ def test_choices_of_users_keep_their_labels(tmp_path):
 def test_json_that_is_no_text_is_named(tmp_path, read, row, message):
     path = write(tmp_path / "a.jsonl", json.dumps(row))
     with pytest.raises(InputError, match=f"a.jsonl: line 1: {message}, not a text; write"):
-        read(path, Columns({}), True)
+        read(path, ColumnNames({}), True)
 
 
 def spans_of(path, **fields):
     row = {"question": "Who?", "context": "Ann ran.", **fields}
-    (example,) = user_files.read_spans(write(path, json.dumps(row)), Columns({}), True)
+    (example,) = user_files.read_spans(write(path, json.dumps(row)), ColumnNames({}), True)
     return example.answers
 
 
@@ -533,10 +537,10 @@ def test_labels_that_json_has_no_number_for_are_named(tmp_path):
     for value in ("NaN", "-Infinity", "1e999"):
         path = write(tmp_path / "a.jsonl", f'{{"text": "a", "label": {value}}}\n')
         with pytest.raises(InputError, match=r"a\.jsonl: line 1: label is (nan|-?inf), not a text"):
-            user_files.read_texts(path, Columns({}), pair=None, labelled=True)
+            user_files.read_texts(path, ColumnNames({}), pair=None, labelled=True)
     # Where nobody asks for it, a missing value is let be.
     path = write(tmp_path / "a.jsonl", '{"text": "a", "label": "x", "score": NaN}\n')
-    (example,) = user_files.read_texts(path, Columns({}), pair=None, labelled=True)
+    (example,) = user_files.read_texts(path, ColumnNames({}), pair=None, labelled=True)
     assert (example.text_a, example.label) == ("a", "x")
     write(tmp_path / "a.jsonl", '{"text": "a", "label": "x"}\n' + "[" * 100_000)
     with pytest.raises(InputError, match=r"line 2: is not JSON that can be read \(nested too"):

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf import tasks
 from pipelines.labelled import splits
-from pipelines.labelled.user_files import Columns
+from pipelines.labelled.user_files import ColumnNames
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def test_all_examples_are_read_and_in_order(root, kind, folder, counts):
     found = splits.find(str(root / folder), task.source.splits, task.source.folder)
     for split, count in counts.items():
         skipped = []
-        examples = task.source.read(found[split], split, split != "test", Columns({}), skipped)
+        examples = task.source.read(found[split], split, split != "test", ColumnNames({}), skipped)
         assert len(examples) == count and not skipped
         if split == "train":
             fitted = task.fit(examples)
@@ -58,7 +58,7 @@ def test_questions_of_arc_without_their_right_choice_are_skipped(root):
             pytest.skip(f"{path} is not there")
         skipped = []
         task = tasks.make("choice")
-        examples = task.source.read(str(path), "train", True, Columns({}), skipped)
+        examples = task.source.read(str(path), "train", True, ColumnNames({}), skipped)
         empty = sum(not "".join(example.choices) for example in examples)
         assert sum(map(bool, map(task.problem, examples))) == empty
         counts[name] = (len(examples), len(skipped), empty)

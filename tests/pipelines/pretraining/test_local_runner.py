@@ -26,13 +26,13 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
     monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
     monkeypatch.setattr(
-        sharding, "plan_corpus", lambda found: reader.plan_splits(found, split_bytes=20_000)
+        sharding, "plan_corpus", lambda found: reader.plan_ranges(found, split_bytes=20_000)
     )
 
 
 def request(corpus_path, vocab_path, output, **changes):
     settings = dataclasses.replace(SETTINGS, **changes)
-    return local_runner.Request(corpus_path, vocab_path, str(output), settings)
+    return local_runner.ExampleRequest(corpus_path, vocab_path, str(output), settings)
 
 
 def digests(folder):

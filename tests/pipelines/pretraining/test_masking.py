@@ -21,7 +21,7 @@ def sequences(count=4000, seed=0, low=3, high=126):
 def mask(data, whole_word=False, seed=0, is_suffix=None, prob=0.15, most=PREDICTIONS):
     if is_suffix is None:
         is_suffix = np.zeros(1000, bool)
-    copy = masking.Sequences(data.input_ids.copy(), *data[1:])
+    copy = masking.Sequences(data.word_ids.copy(), *data[1:])
     rng = np.random.Generator(np.random.Philox(seed))
     return copy, masking.mask(copy, SPECIAL, is_suffix, prob, most, whole_word, rng)
 
@@ -30,8 +30,8 @@ def test_sequences_are_laid_out_as_cls_a_sep_b_sep():
     ids, plan, data = sequences(50)
     for row, (a, a_length, b, b_length, is_random) in enumerate(plan):
         expected = [2, *ids[a : a + a_length], 3, *ids[b : b + b_length], 3]
-        assert data.input_ids[row, : len(expected)].tolist() == expected
-        assert not data.input_ids[row, len(expected) :].any()
+        assert data.word_ids[row, : len(expected)].tolist() == expected
+        assert not data.word_ids[row, len(expected) :].any()
         assert data.lengths[row] == len(expected)
         assert data.a_lengths[row] == a_length + 2
         assert data.is_random[row] == is_random
@@ -40,7 +40,7 @@ def test_sequences_are_laid_out_as_cls_a_sep_b_sep():
 def test_without_b_there_is_one_segment():
     plan = np.array([[0, 5, 0, 0, 0]])
     data = masking.fill(np.arange(10, 20, dtype=np.int32), plan, 16, SPECIAL)
-    assert data.input_ids[0, :8].tolist() == [2, 10, 11, 12, 13, 14, 3, 0]
+    assert data.word_ids[0, :8].tolist() == [2, 10, 11, 12, 13, 14, 3, 0]
     assert data.lengths[0] == data.a_lengths[0] == 7
 
 
@@ -59,7 +59,7 @@ def test_eighty_ten_ten():
     shares = found.outcomes / total
     assert found.outcomes.sum() == total
     assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.005)
-    seen = np.take_along_axis(masked.input_ids, found.positions, 1)
+    seen = np.take_along_axis(masked.word_ids, found.positions, 1)
     valid = np.arange(PREDICTIONS) < found.counts[:, np.newaxis]
     assert (seen[valid] == SPECIAL.mask).mean() == pytest.approx(0.8, abs=0.005)
     assert (seen[valid] == found.ids[valid]).mean() == pytest.approx(0.1, abs=0.006)
@@ -68,7 +68,7 @@ def test_eighty_ten_ten():
 def test_random_tokens_are_uniform_over_the_vocabulary():
     _, _, data = sequences(8000)
     masked, found = mask(data)
-    seen = np.take_along_axis(masked.input_ids, found.positions, 1)
+    seen = np.take_along_axis(masked.word_ids, found.positions, 1)
     valid = np.arange(PREDICTIONS) < found.counts[:, np.newaxis]
     replaced = seen[valid & (seen != SPECIAL.mask) & (seen != found.ids)]
     counts = np.histogram(replaced, bins=10, range=(0, 1000))[0]
@@ -82,12 +82,12 @@ def test_positions_ascend_are_no_special_tokens_and_keep_the_original():
         n = found.counts[row]
         positions = found.positions[row, :n]
         assert (np.diff(positions) > 0).all()
-        assert not np.isin(data.input_ids[row, positions], [2, 3]).any()
+        assert not np.isin(data.word_ids[row, positions], [2, 3]).any()
         assert (positions < data.lengths[row]).all()
-        assert (found.ids[row, :n] == data.input_ids[row, positions]).all()
+        assert (found.ids[row, :n] == data.word_ids[row, positions]).all()
         assert not found.positions[row, n:].any()
         untouched = np.setdiff1d(np.arange(LENGTH), positions)
-        assert (masked.input_ids[row, untouched] == data.input_ids[row, untouched]).all()
+        assert (masked.word_ids[row, untouched] == data.word_ids[row, untouched]).all()
 
 
 def test_every_position_is_chosen_equally_often():
@@ -112,14 +112,14 @@ def test_whole_words_are_masked_whole_and_never_overflow():
         chosen[found.positions[row, : found.counts[row]]] = True
         for position in range(1, data.lengths[row] - 1):
             starts_segment = position in (1, data.a_lengths[row])
-            continues = is_suffix[data.input_ids[row, position]] and not starts_segment
+            continues = is_suffix[data.word_ids[row, position]] and not starts_segment
             if continues and position != data.a_lengths[row] - 1:
                 assert chosen[position] == chosen[position - 1]
 
 
 def test_other_seeds_give_other_masks():
     _, _, data = sequences(200)
-    first, again, other = (mask(data, seed=seed)[0].input_ids for seed in (1, 1, 2))
+    first, again, other = (mask(data, seed=seed)[0].word_ids for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
 

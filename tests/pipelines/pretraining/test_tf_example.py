@@ -26,14 +26,14 @@ def _block(rows=200, length=128, slots=20, vocab=200_000):
 
 
 def _library(sequences, predictions, row, next_sentence):
-    length = sequences.input_ids.shape[1]
+    length = sequences.word_ids.shape[1]
     position = np.arange(length)
 
     def ints(values):
         return tf.train.Feature(int64_list=tf.train.Int64List(value=map(int, values)))
 
     features = {
-        "input_ids": ints(sequences.input_ids[row]),
+        "input_ids": ints(sequences.word_ids[row]),
         "input_mask": ints(position < sequences.lengths[row]),
         "segment_ids": ints(
             (position >= sequences.a_lengths[row]) & (position < sequences.lengths[row])
