@@ -10,7 +10,7 @@ import time
 
 import tensorflow as tf
 
-from pipelines.tokenizers import wordpiece
+from pipelines.tokenizers import registry
 
 _BATCH = 4096
 
@@ -25,7 +25,7 @@ def main() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    tokens = wordpiece.load(args.vocab)
+    tokens = registry.load_tokenizer(args.vocab)
     with open(args.input, "rb") as file:
         lines = file.read().splitlines()
     size = sum(map(len, lines))

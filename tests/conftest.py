@@ -9,8 +9,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import pytest
 
 from pipelines.corpus import reader
-from pipelines.pretraining import local_runner, sharding
-from pipelines.tokenizers import vocabulary, word_counts
+from pipelines.pretraining import local_runner
+from pipelines.pretraining.settings import ExampleSettings
+from pipelines.tokenizers import word_counts, wordpiece_vocabulary
 
 NOUNS = [
     "model",
@@ -101,7 +102,7 @@ def vocab_path(tmp_path_factory, corpus_path) -> str:
         seed=0,
     )
     path = str(tmp_path_factory.mktemp("vocab") / "vocab.txt")
-    vocabulary.save(vocabulary.learn(words, 100), path)
+    wordpiece_vocabulary.learn(words, 100).write(path)
     return path
 
 
@@ -109,7 +110,7 @@ def vocab_path(tmp_path_factory, corpus_path) -> str:
 def tfrecords(tmp_path_factory, corpus_path, vocab_path) -> str:
     """Examples of length 32, some held out."""
     output = str(tmp_path_factory.mktemp("tfrecords") / "pretraining")
-    settings = sharding.ExampleSettings(
+    settings = ExampleSettings(
         max_seq_length=32, max_predictions_per_seq=5, dupe_factor=3, held_out_fraction=0.1
     )
     request = local_runner.ExampleRequest(corpus_path, vocab_path, output, settings)

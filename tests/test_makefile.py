@@ -88,7 +88,7 @@ def test_every_variable_is_of_some_target():
 def test_the_steps_of_pretraining_follow_each_other(make):
     folder = "an examples/1"
     corpus, vocab, examples, pretrain = make("pretrain", TFRECORDS=folder)
-    assert corpus[1:] == ["pipelines.commands.make_corpus", f"--output={folder}/builtin_corpus.txt"]
+    assert corpus[1:] == ["bert_tf", "make-corpus", f"--output={folder}/builtin_corpus.txt"]
     assert f"--output={folder}/learned_vocab.txt" in vocab
     assert "--flagfile=recipes/vocabulary.flags" in vocab
     assert f"--input={folder}/builtin_corpus.txt" in examples

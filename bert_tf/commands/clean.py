@@ -11,7 +11,7 @@ import pipelines.common.quiet_start  # noqa: F401  isort: skip
 from bert_tf.training import run_folder
 from pipelines.common import command_line
 from pipelines.labelled import features
-from pipelines.pretraining import local_runner
+from pipelines.pretraining import example_folder
 
 _TFRECORDS = command_line.define_path("tfrecords", "tfrecords/pretraining", "Folder of examples.")
 _CACHE = command_line.define_path("cache", "tfrecords/finetuning", "Folder of converted examples.")
@@ -22,7 +22,7 @@ _OUTPUT = command_line.define_path(
 
 def main() -> None:
     """Removes what the flags name."""
-    local_runner.remove(_TFRECORDS.value)
+    example_folder.remove(_TFRECORDS.value)
     features.remove_caches(_CACHE.value)
     run_folder.remove_pretraining(_OUTPUT.value)
 

@@ -19,14 +19,15 @@ from bert_tf.weights import formats
 from pipelines.commands import text_flags
 from pipelines.common import command_line
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import vocabulary, wordpiece
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Settings, Vocabulary
 
 _INPUT = flags.DEFINE_string("input", None, "A model's folder or checkpoint.", required=True)
 _OUTPUT = command_line.define_path("output", None, "Folder to write.", required=True)
 _FORMAT = flags.DEFINE_enum(
     "format", formats.Format.BERT_TF, list(formats.WRITABLE), "Format to write."
 )
-_VOCAB = flags.DEFINE_string("vocab", None, "A vocab.txt to take in place of the input's.")
+_VOCAB = flags.DEFINE_string("vocab", None, "A vocabulary to take in place of the input's.")
 _TASK = flags.DEFINE_string("task", None, "Of several tasks, the one whose head to write.")
 _KIND = flags.DEFINE_string(
     "kind", None, "What the task is, where another program did not say so: mrpc, pair, squad2, ..."
@@ -52,36 +53,36 @@ def main() -> None:
     print(f"{_OUTPUT.value}: written as {_FORMAT.value}; heads of tasks: {names}")
 
 
-def _vocabulary(model: weights.Bundle) -> tuple[str, ...]:
+def _vocabulary(model: weights.Bundle) -> Vocabulary:
     """The vocabulary to take in place of the model's.
 
     Raises:
       InputError: it is not as long as that one.
     """
-    tokens = tuple(vocabulary.load(_VOCAB.value))
-    if model.vocabulary and len(tokens) != len(model.vocabulary):
+    vocabulary = registry.load(_VOCAB.value)
+    if model.vocabulary and len(vocabulary) != len(model.vocabulary):
         raise InputError(
-            f"{_VOCAB.value}: has {len(tokens)} tokens, the model's own vocabulary "
+            f"{_VOCAB.value}: has {len(vocabulary)} tokens, the model's own vocabulary "
             f"{len(model.vocabulary)}; another one may rename tokens, but not renumber them."
         )
-    return tokens
+    return vocabulary
 
 
-def _tokenizer_settings(model: weights.Bundle) -> dict[str, bool] | None:
+def _tokenizer_settings(model: weights.Bundle) -> Settings | None:
     """The model's own settings, but what the flags say; accents go on following lower case.
 
     Raises:
       InputError: text would be lower-cased, by the flags or for another vocabulary than the
         model's, and the vocabulary has capital letters.
     """
-    lower_case, strip_accents = text_flags.lower_case(), text_flags.strip_accents()
+    chosen = text_flags.chosen()
     own = dict(model.tokenizer_settings or {})
-    chosen = own.get("lower_case") if _VOCAB.value and lower_case is None else lower_case
-    wordpiece.check_case(model.vocabulary or (), chosen, _VOCAB.value or model.place)
+    if model.vocabulary:
+        brought = {"lower_case": own.get("lower_case")} if _VOCAB.value else {}
+        model.vocabulary.check_settings(brought | chosen, _VOCAB.value or model.place)
     if own.get("strip_accents") == own.get("lower_case"):
         own.pop("strip_accents", None)
-    stated = {"lower_case": lower_case, "strip_accents": strip_accents}
-    return own | {name: value for name, value in stated.items() if value is not None} or None
+    return own | chosen or None
 
 
 if __name__ == "__main__":

@@ -16,15 +16,18 @@ from bert_tf.export.sources import Source
 from bert_tf.models import fused_ops
 from bert_tf.objectives.bert import PretrainingModel
 from bert_tf.tasks.signatures import ENCODER_INPUTS, Tensors
+from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, POOLER
 from pipelines.common import checksums, files
-from pipelines.pretraining.sharding import Objective
-from pipelines.tokenizers import packing, vocabulary
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.pretraining.settings import Objective
+from pipelines.tokenizers import packing
+from pipelines.tokenizers.base import Tokenizer, Vocabulary
 
 # tf.Module would do, but its `trainable_variables` cannot be set.
 _Trackable = tf.__internal__.tracking.AutoTrackable
 _USUAL_LENGTH = 128
+# The common API's names of settings of tokenizers.
+_SETTINGS = {"lower_case": "do_lower_case"}
 
 
 def export(source: Source, folder: str) -> tuple[str, str]:
@@ -42,13 +45,11 @@ def export(source: Source, folder: str) -> tuple[str, str]:
     """
     length = min(_USUAL_LENGTH, source.bundle.config.max_position_embeddings)
     with files.folder_aside(folder) as partial:
-        vocab_path = f"{partial}/vocab.txt"
-        vocabulary.save(source.bundle.vocabulary, vocab_path)
-        config_path = f"{partial}/bert_config.json"
-        source.bundle.config.save(config_path)
-        encoder = encoder_module(source, vocab_path, config_path)
+        source.bundle.vocabulary.save(partial)
+        source.bundle.config.save(f"{partial}/{own.CONFIG}")
+        encoder = encoder_module(source, partial)
         _save(encoder, f"{partial}/encoder")
-        preprocess = preprocess_module(source.bundle.tokenizer(), vocab_path, length)
+        preprocess = preprocess_module(source.bundle.tokenizer(), partial, length)
         _save(preprocess, f"{partial}/preprocess")
     return f"{folder}/encoder", f"{folder}/preprocess"
 
@@ -59,7 +60,7 @@ def _save(root: Any, path: str) -> None:
     checksums.write(path, ("saved_model.pb", "assets", "variables"))
 
 
-def encoder_module(source: Source, vocab_path: str, config_path: str) -> Any:
+def encoder_module(source: Source, folder: str) -> Any:
     """The encoder: called with the inputs by name, and `training`.
 
     It returns `pooled_output` and `default` [batch, hidden_size],
@@ -70,8 +71,8 @@ def encoder_module(source: Source, vocab_path: str, config_path: str) -> Any:
 
     Args:
       source: the model.
-      vocab_path: its vocabulary, which goes along as `vocab_file`.
-      config_path: its configuration, which goes along as `config_file`.
+      folder: with its vocabulary, whose files go along as `vocab_file` and so on, and its
+        configuration, which goes along as `config_file`.
     """
     bundle = source.bundle
     objective = Objective.LEFT_TO_RIGHT if bundle.config.causal else Objective.MLM
@@ -102,11 +103,10 @@ def encoder_module(source: Source, vocab_path: str, config_path: str) -> Any:
 
     inputs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in ENCODER_INPUTS}
     root = _callable(encode, inputs, [v.value for v in encoder.variables])
-    root.vocab_file = tf.saved_model.Asset(vocab_path)
-    root.config_file = tf.saved_model.Asset(config_path)
-    settings = bundle.resolved_settings()
-    root.do_lower_case = tf.Variable(settings["lower_case"], trainable=False)
-    root.strip_accents = tf.Variable(settings["strip_accents"], trainable=False)
+    _add_vocabulary(root, bundle.vocabulary, folder)
+    root.config_file = tf.saved_model.Asset(f"{folder}/{own.CONFIG}")
+    for name, value in bundle.resolved_settings().items():
+        setattr(root, _SETTINGS.get(name, name), tf.Variable(value, trainable=False))
     if bundle.has(MASKED_LM):
         positions = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
         root.mlm = _callable(
@@ -129,7 +129,7 @@ def _callable(function: Any, inputs: dict[str, tf.TensorSpec], variables: list[A
     return root
 
 
-def preprocess_module(tokenizer: BertTokenizer, vocab_path: str, default_length: int) -> Any:
+def preprocess_module(tokenizer: Tokenizer, folder: str, default_length: int) -> Any:
     """The preprocessor: called with string [batch] texts, it returns the encoder's inputs.
 
     `tokenize` gives ragged int32 [batch, (tokens)]; `bert_pack_inputs` takes a
@@ -139,7 +139,7 @@ def preprocess_module(tokenizer: BertTokenizer, vocab_path: str, default_length:
 
     Args:
       tokenizer: of the model.
-      vocab_path: its vocabulary, which goes along as `vocab_file`.
+      folder: with its vocabulary, whose files go along.
       default_length: tokens of a sequence where none are asked for.
     """
     texts = tf.TensorSpec([None], tf.string)
@@ -162,8 +162,8 @@ def preprocess_module(tokenizer: BertTokenizer, vocab_path: str, default_length:
     special = {
         "vocab_size": len(tokenizer.vocabulary),
         "padding_id": tokenizer.pad_id,
-        "start_of_sequence_id": tokenizer.cls_id,
-        "end_of_segment_id": tokenizer.sep_id,
+        "start_of_sequence_id": tokenizer.start_id,
+        "end_of_segment_id": tokenizer.separator_id,
         "mask_id": tokenizer.mask_id,
     }
     root.tokenize.get_special_tokens_dict = tf.function(
@@ -180,5 +180,11 @@ def preprocess_module(tokenizer: BertTokenizer, vocab_path: str, default_length:
         lambda sentences: pack([tokenizer.tokenize(sentences)]), [texts], autograph=False
     )
     root.tokenizer = tokenizer
-    root.vocab_file = tf.saved_model.Asset(vocab_path)
+    _add_vocabulary(root, tokenizer.vocabulary, folder)
     return root
+
+
+def _add_vocabulary(root: Any, vocabulary: Vocabulary, folder: str) -> None:
+    """Adds the files of a vocabulary as assets: vocab.txt as `vocab_file`, and so on."""
+    for name in vocabulary.files:
+        setattr(root, f"{name.partition('.')[0]}_file", tf.saved_model.Asset(f"{folder}/{name}"))

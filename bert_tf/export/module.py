@@ -20,7 +20,7 @@ from bert_tf.models.heads import MaskedLMHead, TaskHead
 from bert_tf.tasks.pretrained import PretrainedServing
 from bert_tf.tasks.signatures import Engine, Signature, Tensors
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 
 class Exported(tf.Module):
@@ -37,7 +37,7 @@ class Exported(tf.Module):
         self._portable = portable
         self.weights: list[tf.Variable] = []
         encoders: dict[str, BertEncoder] = {}
-        tokenizers: dict[str, BertTokenizer] = {}
+        tokenizers: dict[str, Tokenizer] = {}
         found: list[Signature] = []
         for source in sources:
             key, vocabulary = source.encoder_key(), source.tokenizer_key()
@@ -77,7 +77,7 @@ class Exported(tf.Module):
         self.weights += [variable.value for variable in model.variables]
 
     def _signatures(
-        self, source: Source, encoder: BertEncoder, tokenizer: BertTokenizer
+        self, source: Source, encoder: BertEncoder, tokenizer: Tokenizer
     ) -> list[Signature]:
         config = source.bundle.config
         if not source.tasks:

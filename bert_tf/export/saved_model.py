@@ -13,7 +13,6 @@ from bert_tf.tasks.signatures import Method
 from bert_tf.weights import own
 from pipelines.common import checksums, files, json_files, locks, outputs
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import vocabulary
 
 # Its op set is what the tests hold exports against.
 OLDEST_SERVING = "2.14"
@@ -118,14 +117,14 @@ def _set_methods(module: Exported, path: str) -> None:
 def _write_extras(sources: Sequence[Source], module: Exported, path: str, dtype: str) -> None:
     labels = {t.name: list(t.labels) for source in sources for t in source.tasks if t.labels}
     json_files.write(f"{path}/{EXTRA}/labels.json", labels)
-    vocabularies: dict[tuple[str, ...], str] = {}
-    for source in sources:
-        tokens = source.bundle.vocabulary
-        name = "vocab.txt" if not vocabularies else f"vocab-{len(vocabularies) + 1}.txt"
-        if tokens not in vocabularies:
-            vocabularies[tokens] = name
-            vocabulary.save(tokens, f"{path}/{EXTRA}/{name}")
-    names = [vocabularies[source.bundle.vocabulary] for source in sources]
+    vocabularies = [source.bundle.vocabulary for source in sources]
+    places: dict[str, str] = {}  # by checksum
+    for vocabulary in vocabularies:
+        if vocabulary.sha256 not in places:
+            mark = f"-{len(places) + 1}" if places else ""
+            name, *_ = vocabulary.save(f"{path}/{EXTRA}", mark)
+            places[vocabulary.sha256] = f"{EXTRA}/{name}"
+    names = [places[vocabulary.sha256] for vocabulary in vocabularies]
     manifest = _manifest(sources, names, module, dtype)
     json_files.write(f"{path}/{MANIFEST}", manifest)
     files.write_text(f"{path}/README.md", model_card.render(manifest))
@@ -146,7 +145,7 @@ def _manifest(
                 "folder": source.folder,
                 "weights_sha256": source.bundle.sha256(),
                 "config": source.bundle.config.to_dict(),
-                "vocabulary": f"{EXTRA}/{name}",
+                "vocabulary": name,
                 "tokenizer": source.bundle.resolved_settings(),
                 "tasks": [task.describe() for task in source.tasks],
                 "scores": source.scores,

@@ -14,7 +14,7 @@ from bert_tf.tasks import JOINT, Task
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 _FINETUNED = "savedmodels/finetuned"
 _PRETRAINED = "savedmodels/pretrained"
@@ -56,7 +56,7 @@ class Source:
 
     def tokenizer_key(self) -> str:
         """Equal for models that may share a tokenizer."""
-        settings = [self.bundle.vocabulary, self.bundle.resolved_settings()]
+        settings = [self.bundle.vocabulary.sha256, self.bundle.resolved_settings()]
         return hashlib.sha256(_json(settings)).hexdigest()
 
     @property
@@ -71,7 +71,7 @@ class Source:
         return self.bundle.has(POOLER) and not alone
 
 
-def of_model(model: keras.Model, tokenizer: BertTokenizer, folder: str) -> Source:
+def of_model(model: keras.Model, tokenizer: Tokenizer, folder: str) -> Source:
     """A pre-trained model that is in memory.
 
     Args:

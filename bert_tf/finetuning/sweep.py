@@ -17,7 +17,7 @@ from bert_tf.training import checkpoints, distribution, footprint, run_folder
 from bert_tf.weights import Bundle, own
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 # What the report has of each run.
 _GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
@@ -119,7 +119,7 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
     )
 
 
-def _identity(setup: Setup, tokenizer: BertTokenizer) -> dict[str, Any]:
+def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:
     """What must be the same for a run to be gone on with: all that decides the weights."""
     values = dataclasses.asdict(setup.settings)
     for name in ("tasks", "init", "strategy", "compilation", "keep_runs"):
@@ -129,7 +129,7 @@ def _identity(setup: Setup, tokenizer: BertTokenizer) -> dict[str, Any]:
         "settings": values,
         "config": setup.config.to_dict(),
         "init_sha256": setup.bundle.sha256(),
-        "vocabulary_sha256": tokenizer.sha256,
+        "vocabulary_sha256": tokenizer.vocabulary.sha256,
         "tokenizer": tokenizer.settings,
         "tasks": [
             {

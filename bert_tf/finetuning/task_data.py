@@ -16,7 +16,7 @@ from pipelines.labelled import features, splits
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of
 from pipelines.labelled.user_files import ColumnNames
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 _SPLIT_SEED = 0  # of which examples become dev: the same in every run
 _NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
@@ -56,7 +56,7 @@ class TaskData:
 
 
 def load(
-    request: TaskRequest, settings: FineTuningSettings, tokenizer: BertTokenizer, cache: str
+    request: TaskRequest, settings: FineTuningSettings, tokenizer: Tokenizer, cache: str
 ) -> TaskData:
     """Loads all files of a task and makes, or reads from the cache, their features.
 
@@ -267,21 +267,26 @@ def make_features(
     task: Task,
     split: str,
     examples: list[Any],
-    tokenizer: BertTokenizer,
+    tokenizer: Tokenizer,
     inputs: dict[str, str],
     cache: str | None,
 ) -> Features:
     """Features of examples, from the cache where they are there."""
     if cache is None:
-        return task.features(examples, tokenizer)
+        return _padded(task.features(examples, tokenizer), tokenizer)
     identity = {
         "format": _FORMAT,
         "task": task.feature_settings(),
         "tokenizer": tokenizer.settings,
-        "vocabulary_sha256": tokenizer.sha256,
+        "vocabulary_sha256": tokenizer.vocabulary.sha256,
         "inputs": inputs,
         "examples_sha256": hashlib.sha256(repr(examples).encode()).hexdigest(),
     }
-    return features.cached(
+    found = features.cached(
         f"{cache}/{task.name}", split, identity, lambda: task.features(examples, tokenizer)
     )
+    return _padded(found, tokenizer)
+
+
+def _padded(found: Features, tokenizer: Tokenizer) -> Features:
+    return dataclasses.replace(found, pad_id=tokenizer.pad_id)

@@ -16,7 +16,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.layers.base import Configured
 from pipelines.common.errors import InputError
-from pipelines.pretraining.sharding import Objective
+from pipelines.pretraining.settings import Objective
 
 
 class Counts(NamedTuple):

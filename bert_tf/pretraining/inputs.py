@@ -5,22 +5,22 @@ from typing import Any
 
 from bert_tf.models.config import BertConfig
 from bert_tf.pretraining.settings import PretrainingSettings
-from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_reader, local_runner
-from pipelines.pretraining.sharding import Objective
-from pipelines.tokenizers import vocabulary, wordpiece
+from pipelines.pretraining import example_folder, example_reader
+from pipelines.pretraining.settings import Objective
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingData:
     """The examples of all phases, and the vocabulary they were made with."""
 
-    manifests: tuple[local_runner.Manifest, ...]
+    manifests: tuple[example_folder.Manifest, ...]
     training: tuple[example_reader.ExampleFiles, ...]
     held_out: example_reader.ExampleFiles | None  # of the last phase that has any
     held_out_random_share: float | None  # of its pairs, those whose B is random
-    tokenizer: wordpiece.BertTokenizer
+    tokenizer: Tokenizer
     objective: Objective
 
 
@@ -31,16 +31,14 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
       InputError: they have other vocabularies or objectives, or one is damaged.
     """
     folders = [phase.tfrecords for phase in settings.phases]
-    manifests = tuple(local_runner.read_manifest(folder) for folder in folders)
+    manifests = tuple(example_folder.read_manifest(folder) for folder in folders)
     for folder, found in zip(folders, manifests, strict=True):
         for key in ("vocabulary_sha256", "tokenizer"):
             if found[key] != manifests[0][key]:
                 raise InputError(f"{folder}: has another vocabulary than {folders[0]}.")
         if found["settings"]["objective"] != manifests[0]["settings"]["objective"]:
             raise InputError(f"{folder}: was made for another objective than {folders[0]}.")
-        path = f"{folder}/{local_runner.VOCABULARY}"
-        if files.sha256(path) != found["vocabulary_sha256"]:
-            raise InputError(f"{path}: is not the vocabulary that the examples were made with.")
+        vocabulary = example_folder.read_vocabulary(folder)
     held_out, random_share = None, None
     for folder, found in zip(folders, manifests, strict=True):
         if found["held_out"].get("records"):
@@ -51,10 +49,7 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
         tuple(example_reader.open_examples(folder) for folder in folders),
         held_out,
         random_share,
-        wordpiece.BertTokenizer(
-            vocabulary.load(f"{folders[0]}/{local_runner.VOCABULARY}"),
-            **manifests[0]["tokenizer"],
-        ),
+        registry.make(vocabulary, manifests[0]["tokenizer"]),
         Objective(manifests[0]["settings"]["objective"]),
     )
 
@@ -90,8 +85,7 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
                 "shorter (--max_seq_length), or enlarge the position table."
             )
     for phase, found in zip(settings.phases, data.manifests, strict=True):
-        ours = 2 if found["settings"]["objective"] == Objective.MLM_NSP else 1
-        config.check_segments(found.get("segments", ours), phase.tfrecords)
+        config.check_segments(example_folder.segments(found), phase.tfrecords)
     return config
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf.objectives.bert import PretrainingModel
 from bert_tf.training import run_folder
 from bert_tf.training.progress import Point
+from pipelines.tokenizers.base import Vocabulary
 
 _SENTENCES = 6
 _GUESSES = 5
@@ -16,14 +17,14 @@ _CONTEXT = 12  # tokens shown on each side of a masked one
 
 
 def guess_masked(
-    model: PretrainingModel, batch: dict[str, tf.Tensor], tokens: Sequence[str]
+    model: PretrainingModel, batch: dict[str, tf.Tensor], vocabulary: Vocabulary
 ) -> list[dict[str, Any]]:
     """Guesses one [MASK] in each of a few examples.
 
     Args:
       model: the model.
       batch: held-out examples.
-      tokens: the vocabulary.
+      vocabulary: its tokens.
 
     Returns:
       For each: the text round the mask, the original token, and the top
@@ -31,7 +32,8 @@ def guess_masked(
     """
     logits = model(batch)["masked_lm"]
     top = tf.math.top_k(tf.nn.softmax(logits), _GUESSES)
-    mask_id = tokens.index("[MASK]")
+    tokens = vocabulary.tokens
+    mask_id, pad_id = vocabulary.id_of("mask"), vocabulary.id_of("pad")
     results = []
     for row, ids in enumerate(batch["input_word_ids"].numpy()):
         positions = batch["masked_lm_positions"][row].numpy()
@@ -41,10 +43,10 @@ def guess_masked(
         slot = slots[len(slots) // 2]
         first = max(0, positions[slot] - _CONTEXT)
         window = ids[first : positions[slot] + _CONTEXT + 1]
-        words = [tokens[index] for index in window if tokens[index] != "[PAD]"]
+        words = [tokens[index] for index in window if index != pad_id]
         results.append(
             {
-                "text": _join(words, int(positions[slot] - first)),
+                "text": _join(vocabulary, words, int(positions[slot] - first)),
                 "original": tokens[batch["masked_lm_ids"][row, slot].numpy()],
                 "guesses": {
                     tokens[index]: round(float(probability), 4)
@@ -59,10 +61,9 @@ def guess_masked(
     return results
 
 
-def _join(words: list[str], asked: int) -> str:
+def _join(vocabulary: Vocabulary, words: list[str], asked: int) -> str:
     """Joins pieces to text; the mask that is asked for is shown as [?]."""
-    shown = [*words[:asked], "[?]", *words[asked + 1 :]]
-    return " ".join(shown).replace(" ##", "")
+    return vocabulary.plain([*words[:asked], "[?]", *words[asked + 1 :]])
 
 
 def draw_curves(points: Sequence[Point], path: str) -> None:

@@ -33,7 +33,7 @@ from bert_tf.weights import own
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
-from pipelines.pretraining.sharding import Objective
+from pipelines.pretraining.settings import Objective
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
 _EVALUATION_BATCH = 64
@@ -362,7 +362,7 @@ class _Run:
             batches.take(_BASELINE_RECORDS // size).as_numpy_iterator(),
             example_reader.evaluation_batches(self.data.held_out, size).as_numpy_iterator(),
             len(tokens.vocabulary),
-            (tokens.pad_id, tokens.unk_id, tokens.cls_id, tokens.sep_id, tokens.mask_id),
+            tokens.special_ids,
         )
         return {
             "unigram_accuracy": guesses.unigram_accuracy,

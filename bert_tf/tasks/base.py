@@ -21,7 +21,7 @@ from bert_tf.tasks.signatures import Serving
 from pipelines.labelled import bucketing
 from pipelines.labelled.features import Features, pad
 from pipelines.labelled.user_files import ColumnNames
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 ExampleT = TypeVar("ExampleT")
 PredictionT = TypeVar("PredictionT")
@@ -141,7 +141,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         return {"kind": self.kind, "max_length": self.max_length, "labels": list(self.labels)}
 
     @abc.abstractmethod
-    def features(self, examples: Sequence[ExampleT], tokenizer: BertTokenizer) -> Features:
+    def features(self, examples: Sequence[ExampleT], tokenizer: Tokenizer) -> Features:
         """Makes features, among them `input_word_ids` and `input_type_ids`."""
 
     def row_lengths(self, features: Features) -> np.ndarray:
@@ -173,7 +173,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         weights = np.zeros(size, np.float32)
         weights[: len(rows)] = 1
         batch = {
-            "input_word_ids": pad(words, size, length),
+            "input_word_ids": pad(words, size, length, features.pad_id),
             "input_mask": pad(masks, size, length),
             "input_type_ids": pad(types, size, length),
             "weights": weights,

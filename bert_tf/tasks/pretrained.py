@@ -8,7 +8,6 @@ from bert_tf.tasks import signatures
 from bert_tf.tasks.signatures import Engine, Signature, Tensors
 from pipelines.tokenizers import packing
 
-MASK = "[MASK]"
 _TOP_K = 5
 
 
@@ -43,7 +42,7 @@ class PretrainedServing:
                 name,
                 signatures.text_specs("text"),
                 lambda inputs: function(engine, _pack(engine, inputs["text"])),
-                {"text": [f"A sentence to {MASK} up with."]},
+                {"text": [f"A sentence to {engine.tokenizer.mask_token} up with."]},
             ),
             Signature(
                 f"{name}_ids",
@@ -54,13 +53,13 @@ class PretrainedServing:
         ]
 
     def _fill_mask(self, engine: Engine, inputs: Tensors) -> Tensors:
-        """Guesses for each [MASK] of a text.
+        """Guesses for each mask of a text.
 
         Returns:
           `tokens`, string, and `probabilities`, float32, both [batch, masks, 5],
           best first; texts with fewer masks than others have empty tokens and 0.
         """
-        vocabulary = engine.tokenizer.vocabulary
+        tokens = engine.tokenizer.vocabulary.tokens
 
         def masks(rows: Tensors) -> tf.Tensor:
             return rows["input_word_ids"] == engine.tokenizer.mask_id
@@ -68,20 +67,20 @@ class PretrainedServing:
         def guess(rows: Tensors) -> list[tf.Tensor]:
             masked = tf.boolean_mask(engine.outputs(rows)["sequence_output"], masks(rows))
             # The table may have more rows than the vocabulary has tokens.
-            logits = self._token_logits(masked)[:, : len(vocabulary)]
+            logits = self._token_logits(masked)[:, : len(tokens)]
             top = tf.math.top_k(tf.nn.softmax(logits), _TOP_K)
             return [top.indices, top.values]
 
         none = [tf.zeros([0, _TOP_K], tf.int32), tf.zeros([0, _TOP_K])]
         indices, shares = engine.in_parts(guess, inputs, none)
         counts = tf.reduce_sum(tf.cast(masks(inputs), tf.int32), 1)
-        tokens = tf.gather(tf.constant(vocabulary), indices)
+        guessed = tf.gather(tf.constant(tokens), indices)
 
         def padded(values: tf.Tensor, default: str | float) -> tf.Tensor:
             ragged = tf.RaggedTensor.from_row_lengths(values, counts)
             return ragged.to_tensor(default, shape=[None, None, _TOP_K])
 
-        return {"tokens": padded(tokens, ""), "probabilities": padded(shares, 0.0)}
+        return {"tokens": padded(guessed, ""), "probabilities": padded(shares, 0.0)}
 
     def _embed(self, engine: Engine, inputs: Tensors) -> Tensors:
         """Embeddings of texts, float32 [batch, hidden_size] each.
@@ -128,11 +127,11 @@ def _mean(sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def _pack(engine: Engine, text: tf.Tensor) -> Tensors:
-    """[CLS] text [SEP], cut to the longest sequence that the model takes."""
+    """A text as one segment, cut to the longest sequence that the model takes; with its masks."""
     tokens = engine.tokenizer
-    parts = tf.strings.split(text, MASK)
+    parts = tf.strings.split(text, tokens.mask_token)
     ids = parts.with_flat_values(tokens.tokenize(parts.flat_values))
-    # Each part is followed by a [MASK], but the last one of a text by [SEP].
+    # Each part is followed by a mask, but the last one of a text by the separator.
     is_last = tf.range(tf.size(parts.values, tf.int64)) == tf.gather(
         parts.row_limits() - 1, parts.value_rowids()
     )

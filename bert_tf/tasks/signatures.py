@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import TaskHead
+from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import Packed
-from pipelines.tokenizers.wordpiece import BertTokenizer
 
 ENCODER_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 # Tokens that are computed at once, padding included: what bounds the memory of a request.
@@ -94,7 +94,7 @@ class Engine:
 
     def __init__(
         self,
-        tokenizer: BertTokenizer,
+        tokenizer: Tokenizer,
         encoder: BertEncoder,
         head: TaskHead | None = None,
         portable: bool = False,
@@ -175,7 +175,8 @@ class Engine:
     def ids_sample(self, pair: bool = False, rank: int = 2) -> dict[str, np.ndarray]:
         """A request of a signature that takes token ids."""
         tokens = self.tokenizer
-        ids = [tokens.cls_id, tokens.unk_id, tokens.sep_id, tokens.unk_id, tokens.sep_id]
+        start, unknown, separator = tokens.start_id, tokens.unknown_id, tokens.separator_id
+        ids = [start, unknown, separator, unknown, separator]
         types = [0, 0, 0, 1, 1] if pair else [0] * 5
         rows = zip(ENCODER_INPUTS, (ids, [1] * 5, types), strict=True)
         return {name: np.array(row, np.int32).reshape([1] * (rank - 1) + [5]) for name, row in rows}

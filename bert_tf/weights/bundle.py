@@ -12,7 +12,8 @@ from absl import logging
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import wordpiece
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
 
 # The groups that a model may lack; each is there as a whole or not at all.
 POOLER = "encoder/pooler/"
@@ -41,8 +42,8 @@ class Bundle:
 
     config: BertConfig
     weights: dict[str, np.ndarray]
-    vocabulary: tuple[str, ...] | None = None
-    tokenizer_settings: dict[str, bool] | None = None  # None: by the vocabulary
+    vocabulary: Vocabulary | None = None
+    tokenizer_settings: Settings | None = None  # None: by the vocabulary
     tasks: tuple[dict[str, Any], ...] = ()
     place: str = "the model"
 
@@ -97,7 +98,7 @@ class Bundle:
             digest.update(np.ascontiguousarray(self.weights[name]).data)
         return digest.hexdigest()
 
-    def resolved_settings(self) -> dict[str, bool]:
+    def resolved_settings(self) -> Settings:
         """The settings of the tokenizer.
 
         Raises:
@@ -108,16 +109,16 @@ class Bundle:
                 f"{self.place}: has no vocabulary; give it one with python -m bert_tf convert "
                 f"--input={self.place} --output=FOLDER --vocab=vocab.txt."
             )
-        return wordpiece.resolve_settings(self.vocabulary, **(self.tokenizer_settings or {}))
+        return self.vocabulary.resolve(self.tokenizer_settings or {})
 
-    def tokenizer(self) -> wordpiece.BertTokenizer:
+    def tokenizer(self) -> Tokenizer:
         """The tokenizer.
 
         Raises:
           InputError: there is no vocabulary.
         """
         settings = self.resolved_settings()
-        return wordpiece.BertTokenizer(self.vocabulary, **settings)
+        return registry.make(self.vocabulary, settings)
 
     def encoder(self, **kwargs: Any) -> BertEncoder:
         """The encoder as a Keras model with these weights.

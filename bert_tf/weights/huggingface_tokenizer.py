@@ -11,18 +11,20 @@ from absl import logging
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import vocabulary
+from pipelines.tokenizers.base import Settings
+from pipelines.tokenizers.wordpiece_vocabulary import FILE, ROLES, WordPieceVocabulary
 
-_VOCABULARY = "vocab.txt"
 _CONFIG = "tokenizer_config.json"
 _ADDED = "added_tokens.json"
 _FAST = "tokenizer.json"
 # Steps before WordPiece, and BERT's kind of them.
 _STEPS = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
+# Their names of the roles of special tokens.
+_ROLES = {"pad": "pad", "unknown": "unk", "start": "cls", "separator": "sep", "mask": "mask"}
 _OTHER_WORDS = ("BertJapaneseTokenizer",)
 
 
-def read_vocabulary(path: str, vocab_size: int) -> tuple[str, ...] | None:
+def read_vocabulary(path: str, vocab_size: int) -> WordPieceVocabulary | None:
     """The tokens by their ids, those that were added included; None where there are none.
 
     Args:
@@ -33,8 +35,8 @@ def read_vocabulary(path: str, vocab_size: int) -> tuple[str, ...] | None:
       InputError: a file is damaged, the tokenizer is not WordPiece, or ids have gaps.
     """
     fast = _optional(f"{path}/{_FAST}")
-    if files.gfile.exists(f"{path}/{_VOCABULARY}"):
-        tokens = vocabulary.load(f"{path}/{_VOCABULARY}")
+    if files.gfile.exists(f"{path}/{FILE}"):
+        tokens = list(WordPieceVocabulary.load(path).tokens)
     elif fast:
         tokens = _in_order(_word_pieces(fast, f"{path}/{_FAST}"), f"{path}/{_FAST}")
     else:
@@ -49,9 +51,7 @@ def read_vocabulary(path: str, vocab_size: int) -> tuple[str, ...] | None:
         )
     numbered = {token: index for index, token in enumerate(tokens)}
     numbered |= {token: number for token, number in new.items() if number < vocab_size}
-    result = _in_order(numbered, path)
-    vocabulary.check(result, path)
-    return tuple(result)
+    return WordPieceVocabulary(tuple(_in_order(numbered, path)), path)
 
 
 def _optional(path: str) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _in_order(ids: dict[str, int], path: str) -> list[str]:
     return tokens
 
 
-def read_settings(path: str) -> dict[str, bool] | None:
+def read_settings(path: str) -> Settings | None:
     """Whether text is lower-cased and accents dropped; None where no file says so.
 
     Raises:
@@ -132,7 +132,7 @@ def _other_words(what: str) -> InputError:
 
 def write(model: Bundle, folder: str) -> None:
     """Writes vocab.txt and tokenizer_config.json of a model that has a vocabulary."""
-    vocabulary.save(model.vocabulary, f"{folder}/{_VOCABULARY}")
+    model.vocabulary.save(folder)
     settings = model.resolved_settings()
     json_files.write(
         f"{folder}/{_CONFIG}",
@@ -142,9 +142,6 @@ def write(model: Bundle, folder: str) -> None:
             "strip_accents": settings["strip_accents"],
             "tokenize_chinese_chars": True,
             "model_max_length": model.config.max_position_embeddings,
-            **{
-                f"{name}_token": f"[{name.upper()}]"
-                for name in ("pad", "unk", "cls", "sep", "mask")
-            },
+            **{f"{name}_token": ROLES[role] for role, name in _ROLES.items()},
         },
     )

@@ -9,7 +9,8 @@ from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
 from pipelines.common import files, json_files, memory
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import vocabulary
+from pipelines.tokenizers.base import Settings
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 _WEIGHTS = "model.weights.h5"
 _INDEX = "model.weights.json"
@@ -164,11 +165,11 @@ def _config(theirs: _BackboneConfig, place: str) -> BertConfig:
     return BertConfig.from_dict(values, place)
 
 
-def _tokenizer(path: str) -> tuple[tuple[str, ...] | None, dict[str, bool] | None]:
+def _tokenizer(path: str) -> tuple[WordPieceVocabulary | None, Settings | None]:
     if not files.gfile.exists(f"{path}/tokenizer.json"):
         return None, None
     stated = json_files.read(f"{path}/tokenizer.json", _Tokenizer)["config"]
     lower_case = bool(stated.get("lowercase"))
-    tokens = vocabulary.load(f"{path}/assets/tokenizer/vocabulary.txt")
+    tokens = WordPieceVocabulary.load(f"{path}/assets/tokenizer/vocabulary.txt")
     # Vocabularies of uncased models know no accents, whatever the preset says.
-    return tuple(tokens), {"lower_case": lower_case, "strip_accents": lower_case}
+    return tokens, {"lower_case": lower_case, "strip_accents": lower_case}

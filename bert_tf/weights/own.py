@@ -19,14 +19,14 @@ from bert_tf.training import checkpoints
 from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_shapes
 from pipelines.common import checksums, files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import vocabulary
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Settings
 
 CONFIG = "bert_config.json"
-VOCABULARY = "vocab.txt"
 TOKENIZER = "tokenizer_config.json"
 TASKS = "tasks.json"
 CHECKPOINT = "checkpoint"
-_CHECKED = (CONFIG, VOCABULARY, TOKENIZER, TASKS)
+_CHECKED = (CONFIG, *registry.all_files(), TOKENIZER, TASKS)
 # What may be part of the names of variables, signatures and files.
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RUN_CHECKPOINTS = "checkpoints"
@@ -93,21 +93,11 @@ def read(path: str) -> Bundle:
         for name, value in checkpoints.read_arrays(folder, prefix).items()
     }
     check(weights, parameter_shapes(config, list(head_units(weights).items())), folder)
-    tokens, settings = read_vocabulary(place), read_tokenizer(place)
+    tokens, settings = registry.find(place), read_tokenizer(place)
     return Bundle(config, weights, tokens, settings, read_tasks(place), path)
 
 
-def read_vocabulary(path: str) -> tuple[str, ...] | None:
-    """The vocab.txt of a folder, if there is one.
-
-    Raises:
-      InputError: it is damaged.
-    """
-    name = f"{path}/{VOCABULARY}"
-    return tuple(vocabulary.load(name)) if files.gfile.exists(name) else None
-
-
-def read_tokenizer(path: str) -> dict[str, bool] | None:
+def read_tokenizer(path: str) -> Settings | None:
     """The settings of the tokenizer, of a folder that has them.
 
     Raises:
@@ -216,7 +206,7 @@ def write_description(model: Bundle, folder: str) -> None:
     """Writes all but the weights: configuration, vocabulary, tokenizer's settings and tasks."""
     model.config.save(f"{folder}/{CONFIG}")
     if model.vocabulary:
-        vocabulary.save(model.vocabulary, f"{folder}/{VOCABULARY}")
+        model.vocabulary.save(folder)
         json_files.write(f"{folder}/{TOKENIZER}", model.resolved_settings())
     write_tasks(model, folder)
 

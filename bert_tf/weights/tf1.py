@@ -13,6 +13,7 @@ from bert_tf.weights import bundle, own, tf_checkpoint
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
 
 CHECKPOINT = "bert_model.ckpt"
 _EPSILON = 1e-12  # of LayerNorm; fixed in the reference
@@ -97,9 +98,7 @@ def read(path: str) -> Bundle:
             )
         heads = [(tasks[0]["name"], len(head))]
     found = _table(span).read(weights, config, prefix, heads)
-    return Bundle(
-        config, found, own.read_vocabulary(folder), own.read_tokenizer(folder), tasks, path
-    )
+    return Bundle(config, found, registry.find(folder), own.read_tokenizer(folder), tasks, path)
 
 
 def _describe(units: int, span: bool) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from bert_tf.weights.saved_objects import SavedModel
 from bert_tf.weights.table import Table, is_float
 from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import vocabulary
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Settings, Vocabulary
 
 _LAYER = "transformer/layer_{i}"
 _NAMES = {
@@ -112,8 +113,8 @@ def _weights(variables: list[tuple[str, np.ndarray]], path: str) -> dict[str, np
 def _read_ours(
     config_file: str,
     variables: list[tuple[str, np.ndarray]],
-    tokens: tuple[str, ...] | None,
-    settings: dict[str, bool] | None,
+    tokens: Vocabulary | None,
+    settings: Settings | None,
     path: str,
 ) -> Bundle:
     """What `bert_tf.export.hub` wrote: variables have our names."""
@@ -149,9 +150,9 @@ def _config(found: dict[str, np.ndarray], path: str) -> BertConfig:
         ) from error
 
 
-def _vocabulary(model: SavedModel) -> tuple[str, ...] | None:
+def _vocabulary(model: SavedModel) -> Vocabulary | None:
     path = _asset(model, "vocab_file")
-    return tuple(vocabulary.load(path)) if path and files.gfile.exists(path) else None
+    return registry.load(path) if path and files.gfile.exists(path) else None
 
 
 def _asset(model: SavedModel, name: str) -> str | None:
@@ -159,7 +160,7 @@ def _asset(model: SavedModel, name: str) -> str | None:
     return part.asset if part else None
 
 
-def _tokenizer_settings(model: SavedModel) -> dict[str, bool] | None:
+def _tokenizer_settings(model: SavedModel) -> Settings | None:
     parts = {name: model.root.part(name) for name in ("do_lower_case", "strip_accents")}
     keys = {name: part.key for name, part in parts.items() if part and part.key}
     values = model.values(set(keys.values()))

@@ -15,15 +15,17 @@ from absl import flags
 from pipelines.commands import text_flags
 from pipelines.common import command_line, files, json_files, locks
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_reader, local_runner, sharding
-from pipelines.tokenizers import vocabulary, wordpiece
+from pipelines.pretraining import example_folder, example_reader
+from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Tokenizer
 
 _TFRECORDS = flags.DEFINE_string("tfrecords", None, "The folder of the files.", required=True)
 _PATTERN = flags.DEFINE_string("pattern", "*.tfrecord*", "Which files of the folder.")
-_VOCAB = flags.DEFINE_string("vocab", None, "The vocab.txt they were made with.", required=True)
+_VOCAB = flags.DEFINE_string("vocab", None, "The vocabulary they were made with.", required=True)
 
 
-def adopt(folder: str, pattern: str, tokens: wordpiece.BertTokenizer) -> dict[str, Any]:
+def adopt(folder: str, pattern: str, tokens: Tokenizer) -> dict[str, Any]:
     """Checks the files and writes the manifest; returns it.
 
     Args:
@@ -33,7 +35,7 @@ def adopt(folder: str, pattern: str, tokens: wordpiece.BertTokenizer) -> dict[st
 
     Raises:
       InputError: a file is damaged, foreign, or has ids beyond the vocabulary; or the folder has
-        a manifest, or another vocab.txt.
+        a manifest, or another vocabulary.
     """
     if not files.gfile.isdir(folder):
         raise InputError(f"{folder}: no such folder; name that of the files (--tfrecords).")
@@ -41,26 +43,26 @@ def adopt(folder: str, pattern: str, tokens: wordpiece.BertTokenizer) -> dict[st
         return _adopt(folder, pattern, tokens)
 
 
-def _adopt(folder: str, pattern: str, tokens: wordpiece.BertTokenizer) -> dict[str, Any]:
-    if files.gfile.exists(f"{folder}/{local_runner.MANIFEST}"):
-        raise InputError(f"{folder}: has a {local_runner.MANIFEST} already.")
-    vocab_path = f"{folder}/{local_runner.VOCABULARY}"
-    if files.gfile.exists(vocab_path) and vocabulary.load(vocab_path) != list(tokens.vocabulary):
+def _adopt(folder: str, pattern: str, tokens: Tokenizer) -> dict[str, Any]:
+    if files.gfile.exists(f"{folder}/{example_folder.MANIFEST}"):
+        raise InputError(f"{folder}: has a {example_folder.MANIFEST} already.")
+    there = registry.find(folder)
+    if there not in (None, tokens.vocabulary):
         raise InputError(
-            f"{vocab_path}: is another vocabulary than that named (--vocab); move it away if it is "
-            "not that of the files."
+            f"{folder}/{there.files[0]}: is another vocabulary than that named (--vocab); move it "
+            "away if it is not that of the files."
         )
     paths = files.matching(folder, pattern)
     if not paths:
         raise InputError(f"{folder}: has no file like {pattern}; name them with --pattern.")
     found, segments = example_reader.open_foreign(paths, len(tokens.vocabulary))
     sizes = {name: size for name, size, _ in found.features}
-    settings = sharding.ExampleSettings(
+    settings = ExampleSettings(
         objective=_objective(found.names, folder),
         max_seq_length=found.max_seq_length,
         max_predictions_per_seq=sizes.get("masked_lm_positions", 1),
     )
-    vocabulary.save(tokens.vocabulary, vocab_path)
+    tokens.vocabulary.save(folder)
     shards = [
         {
             "file": path.rsplit("/", 1)[-1],
@@ -77,30 +79,30 @@ def _adopt(folder: str, pattern: str, tokens: wordpiece.BertTokenizer) -> dict[s
         },
         "segments": segments,
         "tokenizer": tokens.settings,
-        "vocabulary_sha256": tokens.sha256,
+        "vocabulary_sha256": tokens.vocabulary.sha256,
         "inputs": [{"path": path, "sha256": files.sha256(path)} for path in found.paths],
         "train": {"records": found.total, "shards": shards},
         "held_out": {"shards": []},
     }
-    json_files.write(f"{folder}/{local_runner.MANIFEST}", manifest)
+    json_files.write(f"{folder}/{example_folder.MANIFEST}", manifest)
     return manifest
 
 
-def _objective(names: frozenset[str], folder: str) -> sharding.Objective:
+def _objective(names: frozenset[str], folder: str) -> Objective:
     masked = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
     if not masked & names:
-        return sharding.Objective.LEFT_TO_RIGHT
+        return Objective.LEFT_TO_RIGHT
     if not masked <= names:
         raise InputError(f"{folder}: the records lack {', '.join(sorted(masked - names))}.")
     if "next_sentence_labels" in names:
-        return sharding.Objective.MLM_NSP
-    return sharding.Objective.MLM
+        return Objective.MLM_NSP
+    return Objective.MLM
 
 
 def main() -> None:
     """Adopts a folder."""
     folder = _TFRECORDS.value.rstrip("/")
-    tokens = wordpiece.load(_VOCAB.value, text_flags.lower_case(), text_flags.strip_accents())
+    tokens = registry.load_tokenizer(_VOCAB.value, text_flags.chosen())
     manifest = adopt(folder, _PATTERN.value, tokens)
     print(
         f"{folder}: {manifest['train']['records']:,} examples in "

@@ -14,7 +14,7 @@ from pipelines.commands import corpus_flags, text_flags
 from pipelines.common import command_line, files, json_files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
-from pipelines.tokenizers import vocabulary, word_counts
+from pipelines.tokenizers import word_counts, wordpiece_vocabulary
 
 _OUTPUT = command_line.define_path("output", None, "The vocab.txt to write.", required=True)
 _SIZE = flags.DEFINE_integer(
@@ -50,13 +50,14 @@ def main() -> None:
     path = _OUTPUT.value
     corpus_files = reader.open_corpus(corpus_flags.INPUT.value, corpus_flags.FORMAT.value)
     options = reader.ReadOptions(corpus_flags.TEXT_FIELD.value, corpus_flags.UTF8_ERRORS.value)
+    chosen = text_flags.chosen()
     settings = {
         "vocab_size": _SIZE.value,
         "character_coverage": _COVERAGE.value,
         "sample_megabytes": _SAMPLE.value,
         "seed": _SEED.value,
-        "lower_case": text_flags.lower_case() is not False,
-        "strip_accents": text_flags.strip_accents(),
+        "lower_case": chosen.get("lower_case", True),
+        "strip_accents": chosen.get("strip_accents"),
         **dataclasses.asdict(options),
     }
     identity = {"settings": settings, "inputs": list(map(reader.identity, corpus_files))}
@@ -72,11 +73,11 @@ def main() -> None:
             sample_bytes=_SAMPLE.value * 1_000_000,
             seed=_SEED.value,
         )
-        tokens = vocabulary.learn(words, _SIZE.value, _COVERAGE.value)
+        vocabulary = wordpiece_vocabulary.learn(words, _SIZE.value, _COVERAGE.value)
         # The manifest first: a kill between the two leaves no vocabulary of unknown origin.
-        json_files.write(_manifest_path(path), {**identity, "sha256": vocabulary.sha256(tokens)})
-        vocabulary.save(tokens, path)
-    print(f"{path}: {len(tokens):,} tokens from {words.total():,} words")
+        json_files.write(_manifest_path(path), {**identity, "sha256": vocabulary.sha256})
+        vocabulary.write(path)
+    print(f"{path}: {len(vocabulary):,} tokens from {words.total():,} words")
 
 
 def _manifest_path(path: str) -> str:

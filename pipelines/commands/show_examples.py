@@ -6,21 +6,20 @@ python -m bert_tf show-examples --tfrecords=tfrecords/pretraining --count=3
 import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import flags
 
 from pipelines.common import command_line
-from pipelines.pretraining import example_reader, local_runner
-from pipelines.tokenizers import vocabulary
+from pipelines.pretraining import example_folder, example_reader
 
 _TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of examples.", required=True)
 _COUNT = flags.DEFINE_integer("count", 5, "How many to print.")
 _HELD_OUT = flags.DEFINE_bool("held_out", False, "Print held-out examples.")
 
 
-def describe(example: dict[str, Any], tokens: list[str]) -> Iterator[str]:
+def describe(example: dict[str, Any], tokens: Sequence[str]) -> Iterator[str]:
     """Yields the lines that describe one example.
 
     A token to predict is shown as `{seen|original}`, segment A before segment
@@ -51,7 +50,7 @@ def describe(example: dict[str, Any], tokens: list[str]) -> Iterator[str]:
 def main() -> None:
     """Prints the first examples of a folder."""
     folder = _TFRECORDS.value.rstrip("/")
-    tokens = vocabulary.load(f"{folder}/{local_runner.VOCABULARY}")
+    tokens = example_folder.read_vocabulary(folder).tokens
     examples = example_reader.open_examples(folder, _HELD_OUT.value)
     batches = example_reader.evaluation_batches(examples, batch_size=1).as_numpy_iterator()
     for batch in itertools.islice(batches, _COUNT.value):

@@ -11,15 +11,7 @@ _STRIP_ACCENTS = flags.DEFINE_enum(
 )
 
 
-def lower_case() -> bool | None:
-    """The flag as a value; None for auto."""
-    return _as_value(_LOWER_CASE.value)
-
-
-def strip_accents() -> bool | None:
-    """The flag as a value; None for auto."""
-    return _as_value(_STRIP_ACCENTS.value)
-
-
-def _as_value(choice: str) -> bool | None:
-    return {"auto": None, "true": True, "false": False}[choice]
+def chosen() -> dict[str, bool]:
+    """The settings of a tokenizer that were chosen, by name."""
+    choices = {"lower_case": _LOWER_CASE.value, "strip_accents": _STRIP_ACCENTS.value}
+    return {name: value == "true" for name, value in choices.items() if value != "auto"}

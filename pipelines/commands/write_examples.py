@@ -13,15 +13,18 @@ from absl import flags
 from pipelines.commands import corpus_flags, text_flags
 from pipelines.common import command_line
 from pipelines.corpus import reader
-from pipelines.pretraining import local_runner, sharding
+from pipelines.pretraining import local_runner
+from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
 
-_DEFAULTS = sharding.ExampleSettings()
-_VOCAB = flags.DEFINE_string("vocab", None, "The vocab.txt.", required=True)
+_DEFAULTS = ExampleSettings()
+_VOCAB = flags.DEFINE_string(
+    "vocab", None, "The vocabulary: a vocab.txt, or a folder with one.", required=True
+)
 _OUTPUT = command_line.define_path("output", None, "Folder to write to.", required=True)
 _OBJECTIVE = flags.DEFINE_enum_class(
     "objective",
     _DEFAULTS.objective,
-    sharding.Objective,
+    Objective,
     "mlm_nsp: the paper's; mlm: without next-sentence prediction; left_to_right: unmasked.",
 )
 _MAX_SEQ_LENGTH = flags.DEFINE_integer(
@@ -42,6 +45,21 @@ _SHORT_SEQ_PROB = flags.DEFINE_float(
 _WHOLE_WORD_MASK = flags.DEFINE_bool(
     "whole_word_mask", _DEFAULTS.whole_word_mask, "Mask whole words instead of pieces."
 )
+_SEQUENCES = flags.DEFINE_enum_class(
+    "sequences",
+    _DEFAULTS.sequences,
+    SequenceKind,
+    "pairs; spans of one document; full_sentences across documents; auto: by the objective.",
+)
+_MASKING = flags.DEFINE_enum_class(
+    "masking", _DEFAULTS.masking, Masking, "static: now; dynamic: anew in every step of training."
+)
+_MASK_SHARE = flags.DEFINE_float(
+    "mask_share", _DEFAULTS.mask_share, "Share of the tokens to predict that become the mask."
+)
+_RANDOM_SHARE = flags.DEFINE_float(
+    "random_share", _DEFAULTS.random_share, "Share of those that become any token."
+)
 _HELD_OUT = flags.DEFINE_float(
     "held_out_fraction", _DEFAULTS.held_out_fraction, "Share of documents kept for evaluation."
 )
@@ -55,7 +73,7 @@ def main() -> None:
         input=corpus_flags.INPUT.value,
         vocab=_VOCAB.value,
         output=_OUTPUT.value,
-        settings=sharding.ExampleSettings(
+        settings=ExampleSettings(
             objective=_OBJECTIVE.value,
             max_seq_length=_MAX_SEQ_LENGTH.value,
             max_predictions_per_seq=_MAX_PREDICTIONS.value,
@@ -65,11 +83,14 @@ def main() -> None:
             whole_word_mask=_WHOLE_WORD_MASK.value,
             held_out_fraction=_HELD_OUT.value,
             seed=_SEED.value,
+            sequences=_SEQUENCES.value,
+            masking=_MASKING.value,
+            mask_share=_MASK_SHARE.value,
+            random_share=_RANDOM_SHARE.value,
         ),
         file_format=corpus_flags.FORMAT.value,
         read=reader.ReadOptions(corpus_flags.TEXT_FIELD.value, corpus_flags.UTF8_ERRORS.value),
-        lower_case=text_flags.lower_case(),
-        strip_accents=text_flags.strip_accents(),
+        tokenizer=tuple(text_flags.chosen().items()),
     )
     start = time.perf_counter()
     manifest = local_runner.write(request, _WORKERS.value)
@@ -79,7 +100,7 @@ def main() -> None:
         f"{request.output}: {records:,} training examples and "
         f"{manifest['held_out'].get('records', 0):,} held out, from "
         f"{manifest['text']['documents']:,} documents; {manifest['text']['unknown_share']:.3%} "
-        f"[UNK]; {seconds:.1f} s"
+        f"unknown; {seconds:.1f} s"
     )
 
 

@@ -72,6 +72,7 @@ class Features:
 
     columns: Mapping[str, FeatureColumn]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    pad_id: int = 0  # of the tokenizer, to fill up sequences with
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))

@@ -16,7 +16,7 @@ from google.protobuf import message
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.pretraining import local_runner
+from pipelines.pretraining import example_folder
 
 _GROUP = 16
 _MOST_SEGMENTS = 1 << 16
@@ -66,7 +66,7 @@ def open_examples(folder: str, held_out: bool = False) -> ExampleFiles:
       InputError: there is no manifest, or a file is missing, of another size
         than when it was written, or not one of examples.
     """
-    manifest = local_runner.read_manifest(folder)
+    manifest = example_folder.read_manifest(folder)
     shards = manifest["held_out" if held_out else "train"]["shards"]
     shards = [shard for shard in shards if shard["records"]]
     if not shards:

@@ -1,58 +1,48 @@
-"""Sequences as serialized tf.train.Example messages.
+"""Features as serialized tf.train.Example messages.
 
-The bytes are those of tf.train.Example.SerializeToString(deterministic=True)
-with the reference feature names and types. They are written by compiled loops
-because the protocol-buffer library, at tens of microseconds a message, would
-take most of the writer's time.
+The bytes are those of tf.train.Example.SerializeToString(deterministic=True). They are written by
+compiled loops because the protocol-buffer library, at tens of microseconds a message, would take
+most of the writer's time.
 """
 
 import itertools
+from collections.abc import Mapping
 
 import numba
 import numpy as np
-
-from pipelines.pretraining import masking
 
 _INT64_LIST, _FLOAT_LIST = 0x1A, 0x12
 _LENGTH_DELIMITED_1, _LENGTH_DELIMITED_2 = 0x0A, 0x12
 _HEADER_BYTES = 32
 
 
-def _key(name: str) -> np.ndarray:
-    return np.frombuffer(name.encode(), np.uint8)
-
-
-_INPUT_IDS = _key("input_ids")
-_INPUT_MASK = _key("input_mask")
-_MASKED_LM_IDS = _key("masked_lm_ids")
-_MASKED_LM_POSITIONS = _key("masked_lm_positions")
-_MASKED_LM_WEIGHTS = _key("masked_lm_weights")
-_NEXT_SENTENCE_LABELS = _key("next_sentence_labels")
-_SEGMENT_IDS = _key("segment_ids")
-
-
-def encode(
-    sequences: masking.Sequences,
-    predictions: masking.Predictions | None,
-    next_sentence: bool,
-) -> list[bytes]:
-    """Serializes a block of sequences, one message each.
+def encode(features: Mapping[str, np.ndarray]) -> list[bytes]:
+    """Serializes a block of examples, one message each.
 
     Args:
-      sequences: inputs, masked or not.
-      predictions: adds the masked_lm_* features; None leaves them out.
-      next_sentence: whether to add next_sentence_labels.
+      features: arrays [rows, size] by name: int32, of no negative number, become int64 lists,
+        float32 float lists.
     """
-    if predictions is None:
-        empty = np.zeros((len(sequences.lengths), 0), np.int32)
-        predictions = masking.Predictions(empty, empty, np.zeros(len(empty), np.int32), empty)
-        has_predictions = False
-    else:
-        has_predictions = True
-    buffer, ends = _encode(*sequences, *predictions[:3], has_predictions, next_sentence)
+    names = sorted(features)
+    arrays = [features[name] for name in names]
+    is_float = np.array([array.dtype == np.float32 for array in arrays])
+    # All values side by side; a float is the integer that has its bits.
+    values = np.concatenate([np.ascontiguousarray(array).view(np.int32) for array in arrays], 1)
+    keys = [np.frombuffer(name.encode(), np.uint8) for name in names]
+    buffer, ends = _encode(
+        values,
+        _bounds([array.shape[1] for array in arrays]),
+        is_float,
+        np.concatenate(keys),
+        _bounds(list(map(len, keys))),
+    )
     bounds = [0, *ends.tolist()]
     data = buffer[: bounds[-1]].tobytes()
     return [data[start:end] for start, end in itertools.pairwise(bounds)]
+
+
+def _bounds(sizes: list[int]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 @numba.njit(cache=True)
@@ -101,61 +91,44 @@ def _put_ints(buffer, at, key, values):
     for value in values:
         payload += _varint_size(value)
     at = _put_header(buffer, at, key, _INT64_LIST, payload)
+    if payload == len(values):  # a byte each
+        for value in values:
+            buffer[at] = value
+            at += 1
+        return at
     for value in values:
         at = _put_varint(buffer, at, value)
     return at
 
 
 @numba.njit(cache=True)
-def _put_step(buffer, at, key, size, low, high):
-    """`size` values of one byte: 1 from `low` to `high`, else 0."""
-    at = _put_header(buffer, at, key, _INT64_LIST, size)
-    buffer[at : at + size] = 0
-    buffer[at + low : at + high] = 1
-    return at + size
+def _put_floats(buffer, at, key, values):
+    at = _put_header(buffer, at, key, _FLOAT_LIST, 4 * len(values))
+    for value in values:
+        for shift in range(0, 32, 8):
+            buffer[at] = (value >> shift) & 0xFF
+            at += 1
+    return at
 
 
 @numba.njit(cache=True)
-def _put_weights(buffer, at, key, size, count):
-    """`size` float32 values: `count` times 1.0, then 0.0."""
-    at = _put_header(buffer, at, key, _FLOAT_LIST, 4 * size)
-    buffer[at : at + 4 * size] = 0
-    for index in range(count):
-        buffer[at + 4 * index + 2] = 0x80
-        buffer[at + 4 * index + 3] = 0x3F
-    return at + 4 * size
-
-
-@numba.njit(cache=True)
-def _encode(
-    word_ids,
-    lengths,
-    a_lengths,
-    is_random,
-    positions,
-    labels,
-    counts,
-    has_predictions,
-    next_sentence,
-):
-    rows, size = word_ids.shape
-    slots = positions.shape[1]
-    # An id takes five bytes at the most; seven features have their headers and keys.
-    bound = 5 * size + 2 * size + 14 * slots + 7 * (_HEADER_BYTES + 24)
+def _encode(values, value_bounds, is_float, keys, key_bounds):
+    rows, features = len(values), len(is_float)
+    # A number takes five bytes at the most; each feature has its headers and its key.
+    bound = 5 * values.shape[1] + features * _HEADER_BYTES + len(keys)
     buffer = np.empty(rows * bound, np.uint8)
     message = np.empty(bound, np.uint8)
     ends = np.empty(rows, np.int64)
     total = 0
     for row in range(rows):
-        at = _put_ints(message, 0, _INPUT_IDS, word_ids[row])
-        at = _put_step(message, at, _INPUT_MASK, size, 0, lengths[row])
-        if has_predictions:
-            at = _put_ints(message, at, _MASKED_LM_IDS, labels[row])
-            at = _put_ints(message, at, _MASKED_LM_POSITIONS, positions[row])
-            at = _put_weights(message, at, _MASKED_LM_WEIGHTS, slots, counts[row])
-        if next_sentence:
-            at = _put_ints(message, at, _NEXT_SENTENCE_LABELS, is_random[row : row + 1])
-        at = _put_step(message, at, _SEGMENT_IDS, size, a_lengths[row], lengths[row])
+        at = 0
+        for feature in range(features):
+            key = keys[key_bounds[feature] : key_bounds[feature + 1]]
+            part = values[row, value_bounds[feature] : value_bounds[feature + 1]]
+            if is_float[feature]:
+                at = _put_floats(message, at, key, part)
+            else:
+                at = _put_ints(message, at, key, part)
         buffer[total] = _LENGTH_DELIMITED_1
         total = _put_varint(buffer, total + 1, at)
         buffer[total : total + at] = message[:at]

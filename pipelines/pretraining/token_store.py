@@ -19,7 +19,7 @@ import numpy as np
 from pipelines.common import files, hashing, json_files
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
-from pipelines.tokenizers import wordpiece
+from pipelines.tokenizers.base import Tokenizer
 
 _CHUNK_CHARACTERS = 8_000_000
 _BATCH_CHARACTERS = 1_000_000
@@ -65,7 +65,7 @@ def tokenize_range(
     range_index: int,
     file_range: reader.FileRange,
     options: reader.ReadOptions,
-    tokens: wordpiece.BertTokenizer,
+    tokens: Tokenizer,
     seed: int,
 ) -> RangeSummary:
     """Tokenizes one range into the store and returns its summary.
@@ -108,7 +108,7 @@ def tokenize_range(
         summary["characters"] += characters
         summary["sentences"] += len(lengths)
         summary["tokens"] += len(ids)
-        summary["unknown_tokens"] += int(np.count_nonzero(ids == tokens.unk_id))
+        summary["unknown_tokens"] += int(np.count_nonzero(ids == tokens.unknown_id))
         size += characters
         if size >= _CHUNK_CHARACTERS:
             flush()
@@ -135,7 +135,7 @@ def _finished(folder: str, path: str) -> RangeSummary | None:
 
 
 def _tokenized(
-    sections: Iterator[reader.Section], tokens: wordpiece.BertTokenizer
+    sections: Iterator[reader.Section], tokens: Tokenizer
 ) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
     """Tokenizes many sections in one call; sentences without a token are left out."""
     batch: list[reader.Section] = []
@@ -151,7 +151,7 @@ def _tokenized(
 
 
 def _tokenize_batch(
-    batch: list[reader.Section], tokens: wordpiece.BertTokenizer
+    batch: list[reader.Section], tokens: Tokenizer
 ) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
     ragged = tokens.tokenize([sentence for section in batch for sentence in section.sentences])
     ids = ragged.flat_values.numpy()

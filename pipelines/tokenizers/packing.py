@@ -8,18 +8,22 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 
 class Packed(NamedTuple):
-    """Sequences of [CLS] a [SEP] or [CLS] a [SEP] b [SEP]; ragged int32 [batch, (length)]."""
+    """Sequences of one or two segments with their special tokens; ragged int32 [batch, (length)].
+
+    BERT's are [CLS] a [SEP] and [CLS] a [SEP] b [SEP], RoBERTa's <s> a </s> and
+    <s> a </s></s> b </s>.
+    """
 
     word_ids: tf.RaggedTensor
     type_ids: tf.RaggedTensor
 
 
 def pack(
-    tokenizer: BertTokenizer,
+    tokenizer: Tokenizer,
     first: tf.RaggedTensor,
     second: tf.RaggedTensor | None,
     max_length: int | tf.Tensor,
@@ -30,23 +34,27 @@ def pack(
     reference (`_truncate_seq_pair`).
 
     Args:
-      tokenizer: for the ids of special tokens.
+      tokenizer: for its special tokens.
       first: int32 [batch, (tokens)].
       second: the same, or None for single segments.
       max_length: tokens of a sequence, special ones included.
     """
-    budget = tf.cast(max_length, tf.int64) - (2 if second is None else 3)
+    overhead = tokenizer.overhead[second is not None]
+    budget = tf.cast(max_length, tf.int64) - overhead
     if second is None:
         size = tf.minimum(first.row_lengths(), budget)
-        total = size + 2
+        total = size + overhead
     else:
         size, size_b = _truncated(first.row_lengths(), second.row_lengths(), budget)
-        total = size + size_b + 3
+        total = size + size_b + overhead
     place = tf.ragged.range(total)
     row = place.value_rowids()
-    at, end = place.flat_values, tf.gather(size + 1, row)  # of [SEP] after the first segment
-    # One list of what is taken, [CLS] and [SEP] before the tokens, and each place's index in it.
-    taken = [[tokenizer.cls_id, tokenizer.sep_id], first.flat_values]
+    at = place.flat_values
+    begin = tf.gather(size + 1, row)  # of the separators after the first segment
+    end = begin + (1 if second is None else tokenizer.separators) - 1  # the last one of them
+    # One list of what is taken, start and separator before the tokens, and each place's index in
+    # it.
+    taken = [[tokenizer.start_id, tokenizer.separator_id], first.flat_values]
     index = 2 + tf.gather(first.row_starts(), row) + at - 1
     in_second = at > end
     if second is not None:
@@ -54,12 +62,12 @@ def pack(
         index_b = before + tf.gather(second.row_starts(), row) + at - end - 1
         index = tf.where(in_second, index_b, index)
         taken.append(second.flat_values)
-    is_sep = (at == end) | (at == tf.gather(total - 1, row))
+    is_sep = ((at >= begin) & (at <= end)) | (at == tf.gather(total - 1, row))
     index = tf.where(is_sep, tf.ones_like(index), index)
     index = tf.where(at == 0, tf.zeros_like(index), index)
     return Packed(
         place.with_flat_values(tf.gather(tf.concat(taken, 0), index)),
-        place.with_flat_values(tf.cast(in_second, tf.int32)),
+        place.with_flat_values(tf.cast(in_second & tokenizer.typed, tf.int32)),
     )
 
 
@@ -93,26 +101,27 @@ class Windows(NamedTuple):
 
 
 def slide(
-    tokenizer: BertTokenizer,
+    tokenizer: Tokenizer,
     question: tf.RaggedTensor,
     context: tf.RaggedTensor,
     max_length: int,
     stride: int,
     max_question: int,
 ) -> Windows:
-    """Packs questions with windows of contexts: [CLS] question [SEP] window [SEP].
+    """Packs questions with windows of contexts, as two segments.
 
     Args:
-      tokenizer: for the ids of special tokens.
+      tokenizer: for its special tokens.
       question: int32 [batch, (tokens)], cut to `max_question`.
       context: int32 [batch, (tokens)].
       max_length: tokens of a sequence.
       stride: tokens from the start of a window to that of the next.
       max_question: tokens of a question that are used; no more than half of a sequence.
     """
-    question = question[:, : min(max_question, (max_length - 3) // 2)]
+    budget = max_length - tokenizer.overhead[1]
+    question = question[:, : min(max_question, budget // 2)]
     total = context.row_lengths()
-    capacity = max_length - 3 - question.row_lengths()
+    capacity = budget - question.row_lengths()
     step = tf.minimum(tf.constant(stride, tf.int64), capacity)
     count = 1 + tf.maximum(total - capacity + step - 1, 0) // step
     number = tf.ragged.range(count)
@@ -125,7 +134,7 @@ def slide(
     token = position.flat_values + tf.gather(tf.gather(context.row_starts(), row), window)
     ids = position.with_flat_values(tf.gather(context.flat_values, token))
     packed = pack(tokenizer, tf.gather(question, row), ids, max_length)
-    offset = tf.gather(question.row_lengths(), row) + 2
+    offset = tf.gather(question.row_lengths(), row) + 1 + tokenizer.separators
     left = position.flat_values - tf.gather(start, window)
     size = tf.gather(length, window)
     score = tf.cast(tf.minimum(left, size - 1 - left), tf.float32) + 0.01 * tf.cast(
@@ -158,19 +167,19 @@ class Runs(NamedTuple):
 
 
 def cut_words(
-    tokenizer: BertTokenizer, pieces: tf.RaggedTensor, is_first: tf.Tensor, max_length: int
+    tokenizer: Tokenizer, pieces: tf.RaggedTensor, is_first: tf.Tensor, max_length: int
 ) -> Runs:
     """Packs texts of words, each into as few sequences as hold whole words.
 
     A word that exceeds a sequence alone loses its end.
 
     Args:
-      tokenizer: for the ids of special tokens.
+      tokenizer: for its special tokens.
       pieces: int32 [batch, (tokens)].
       is_first: bool [tokens in all], whether a token begins a word.
       max_length: tokens of a sequence, special ones included.
     """
-    limit = max_length - 2
+    limit = max_length - tokenizer.overhead[0]
     first = tf.where(is_first)[:, 0]  # of each word, through the whole batch
     total = tf.size(pieces.flat_values, tf.int64)
     bounds = tf.concat([first, [total]], 0)

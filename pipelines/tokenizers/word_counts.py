@@ -8,7 +8,8 @@ from tqdm import tqdm
 
 from pipelines.common import hashing
 from pipelines.corpus import reader
-from pipelines.tokenizers import normalizer, vocabulary
+from pipelines.tokenizers import normalizer
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
 
 _RANGE_BYTES = 1 << 24
 _BATCH_CHARACTERS = 2_000_000
@@ -69,9 +70,7 @@ class _WordSplitter:
 
     def __init__(self, lower_case: bool, strip_accents: bool):
         self._normalize = normalizer.Normalizer(lower_case, strip_accents)
-        self._split = tf_text.FastBertTokenizer(
-            [*vocabulary.SPECIAL_TOKENS, "x"], token_out_type=tf.int32
-        )
+        self._split = tf_text.FastBertTokenizer([*SPECIAL_TOKENS, "x"], token_out_type=tf.int32)
 
     def __call__(self, texts: list[str]) -> tf.Tensor:
         """Returns all words of the texts, string [words]."""

@@ -17,78 +17,58 @@ Steps 2, 4 and 5 are one op of tensorflow_text.
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.common.errors import InputError
-from pipelines.tokenizers import byte_ranges, normalizer, vocabulary
+from pipelines.tokenizers import byte_ranges, normalizer
+from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.wordpiece_vocabulary import SUFFIX, WordPieceVocabulary
 
 MAX_CHARACTERS_PER_WORD = 200
 _MAX_UTF8_BYTES = 4
 
 
-class BertTokenizer(tf.Module):
+class WordPieceTokenizer(Tokenizer):
     """WordPiece ids of raw text, as ragged int32 tensors.
 
-    >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hel", "##lo"])
+    >>> tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hel", "##lo")
+    >>> tokenizer = WordPieceTokenizer(WordPieceVocabulary(tokens))
     >>> tokenizer.tokenize(["Hello"]).to_list()
     [[5, 6]]
 
     Args:
-      tokens: the vocabulary, in the order of ids.
+      vocabulary: the tokens.
       lower_case: whether text is lower-cased (an uncased vocabulary).
       strip_accents: whether text is decomposed (NFD) and its non-spacing marks
         dropped; None: as `lower_case`, which is what the original does. Set it
         to False for Hangul and other scripts that decomposition breaks up.
       max_characters_per_word: longer words are [UNK].
-
-    Raises:
-      InputError: the vocabulary has duplicates or lacks a special token.
     """
 
     def __init__(
         self,
-        tokens: Sequence[str],
+        vocabulary: WordPieceVocabulary,
         *,
         lower_case: bool = True,
         strip_accents: bool | None = None,
         max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
     ):
-        super().__init__(name="bert_tokenizer")
-        vocabulary.check(tokens, "the vocabulary")
-        self.vocabulary = tuple(tokens)
         if strip_accents is None:
             strip_accents = lower_case
+        super().__init__(vocabulary, {"lower_case": lower_case, "strip_accents": strip_accents})
+        tokens = vocabulary.tokens
         # White space is no piece of a text, even where it is a token; control characters never are.
         pieces = [token if token.strip() else f"\x01{index}" for index, token in enumerate(tokens)]
         self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(pieces))
         self._max_characters = max_characters_per_word
-        ids = {token: index for index, token in enumerate(tokens)}
-        self.pad_id = ids["[PAD]"]
-        self.unk_id = ids["[UNK]"]
-        self.cls_id = ids["[CLS]"]
-        self.sep_id = ids["[SEP]"]
-        self.mask_id = ids["[MASK]"]
-        self.is_suffix = tuple(token.startswith("##") for token in tokens)
+        self.begins_word = np.array([not token.startswith(SUFFIX) for token in tokens])
         self._wordpiece = tf_text.FastBertTokenizer(
             pieces,
             token_out_type=tf.int32,
             max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
             lower_case_nfd_strip_accents=False,
         )
-
-    @property
-    def sha256(self) -> str:
-        """A checksum of the vocabulary: that of the vocab.txt it is written as."""
-        return vocabulary.sha256(self.vocabulary)
-
-    @property
-    def settings(self) -> dict[str, bool]:
-        """What, beside the vocabulary, decides the ids; kept in every manifest."""
-        return {
-            "lower_case": self.normalize.lower_case,
-            "strip_accents": self.normalize.strip_accents,
-        }
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Returns the ids of the pieces, int32 [batch, (pieces)], of string [batch] texts."""
@@ -142,19 +122,19 @@ class BertTokenizer(tf.Module):
         """
         ids, starts, ends = self._wordpiece.tokenize_with_offsets(normalized)
         rows = ids.value_rowids()
-        is_suffix = tf.gather(tf.constant(self.is_suffix), ids.flat_values)
+        begins = tf.gather(tf.constant(self.begins_word), ids.flat_values)
         # Without any piece, tf.cumsum and the segment ops below still hold.
-        word = tf.cumsum(tf.cast(~is_suffix, tf.int64)) - 1
-        words = tf.reduce_sum(tf.cast(~is_suffix, tf.int64))
+        word = tf.cumsum(tf.cast(begins, tf.int64)) - 1
+        words = tf.reduce_sum(tf.cast(begins, tf.int64))
         word_start = tf.math.unsorted_segment_min(starts.flat_values, word, words)
         word_end = tf.math.unsorted_segment_max(ends.flat_values, word, words)
         word_row = tf.math.unsorted_segment_max(rows, word, words)
         characters = byte_ranges.count_characters(normalized, word_row, word_start, word_end)
         too_long = characters > self._max_characters
         piece_too_long = tf.gather(too_long, word)
-        new_ids = tf.where(piece_too_long, self.unk_id, ids.flat_values)
+        new_ids = tf.where(piece_too_long, self.unknown_id, ids.flat_values)
         new_ends = tf.where(piece_too_long, tf.gather(word_end, word), ends.flat_values)
-        keep = ~(piece_too_long & is_suffix)
+        keep = ~piece_too_long | begins
         return tuple(
             tf.RaggedTensor.from_value_rowids(
                 tf.boolean_mask(values, keep), tf.boolean_mask(rows, keep), ids.nrows()
@@ -200,58 +180,3 @@ class BertTokenizer(tf.Module):
         new_starts = tf.gather(original, first) - row_start
         new_ends = tf.gather(tf.gather(group_end, group), last) - row_start
         return starts.with_flat_values(new_starts), ends.with_flat_values(new_ends)
-
-
-def resolve_settings(
-    tokens: Sequence[str],
-    lower_case: bool | None = None,
-    strip_accents: bool | None = None,
-) -> dict[str, bool]:
-    """The settings of the tokenizer of a vocabulary, as `BertTokenizer.settings` gives them.
-
-    Args:
-      tokens: the vocabulary, in the order of ids.
-      lower_case: None: uncased unless some token has a capital letter.
-      strip_accents: None: as `lower_case`.
-    """
-    if lower_case is None:
-        lower_case = not vocabulary.is_cased(tokens)
-    return {
-        "lower_case": lower_case,
-        "strip_accents": lower_case if strip_accents is None else strip_accents,
-    }
-
-
-def make(
-    tokens: Sequence[str],
-    lower_case: bool | None = None,
-    strip_accents: bool | None = None,
-    name: str = "the vocabulary",
-) -> BertTokenizer:
-    """Makes the tokenizer of a vocabulary; arguments as for `resolve_settings`.
-
-    Raises:
-      InputError: lower-cased text would never have the vocabulary's capital letters.
-    """
-    check_case(tokens, lower_case, name)
-    return BertTokenizer(tokens, **resolve_settings(tokens, lower_case, strip_accents))
-
-
-def check_case(tokens: Sequence[str], lower_case: bool | None, name: str) -> None:
-    """Checks that a user's wish suits a vocabulary.
-
-    Raises:
-      InputError: lower-cased text would never have the vocabulary's capital letters.
-    """
-    if lower_case and vocabulary.is_cased(tokens):
-        raise InputError(
-            f"{name}: the vocabulary has capital letters, which lower-cased text never has; "
-            "use --lower_case=false."
-        )
-
-
-def load(
-    path: str, lower_case: bool | None = None, strip_accents: bool | None = None
-) -> BertTokenizer:
-    """Makes the tokenizer of a vocab.txt; arguments and errors as for `make`."""
-    return make(vocabulary.load(path), lower_case, strip_accents, path)

@@ -10,7 +10,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.labelled.schema import ChoiceExample, SpanExample, TextExample, WordsExample
-from pipelines.tokenizers import vocabulary, wordpiece
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 MAX_LENGTH = 32
 TEXTS = [
@@ -49,7 +49,7 @@ def make_tasks() -> dict[str, tasks.Task]:
 
 def make_bundle(vocab_path: str, found: list[tasks.Task], seed: int, pretrained=False) -> Bundle:
     """Random weights for some tasks on one encoder."""
-    tokens = tuple(vocabulary.load(vocab_path))
+    tokens = WordPieceVocabulary.load(vocab_path)
     config = BertConfig(
         vocab_size=len(tokens),
         hidden_size=32,
@@ -67,7 +67,7 @@ def make_bundle(vocab_path: str, found: list[tasks.Task], seed: int, pretrained=
         center = 1.0 if name.endswith("gamma") else 0.0
         arrays[name] = rng.normal(center, 0.25, shape).astype(np.float32)
     descriptions = tuple(task.describe() for task in found)
-    return Bundle(config, arrays, tokens, wordpiece.resolve_settings(tokens), descriptions)
+    return Bundle(config, arrays, tokens, tokens.resolve({}), descriptions)
 
 
 # The folder of each task: two share an encoder.

@@ -12,6 +12,7 @@ from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.models.config import BertConfig
 from bert_tf.weights import Bundle, bundle
 from bert_tf.weights.formats import Format
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 GOOD = ["good", "fine", "great", "nice"]
 BAD = ["bad", "poor", "awful", "sad"]
@@ -51,7 +52,7 @@ def write_init(folder):
         else (0.1 * rng.standard_normal(shape)).astype("f4")
         for name, shape in bundle.parameter_shapes(CONFIG).items()
     }
-    weights.write(Bundle(CONFIG, values, TOKENS), folder, Format.BERT_TF)
+    weights.write(Bundle(CONFIG, values, WordPieceVocabulary(TOKENS)), folder, Format.BERT_TF)
     return folder
 
 

@@ -29,8 +29,11 @@ from bert_tf.weights import tf_checkpoint
 from bert_tf.weights.formats import Format
 from pipelines.corpus import reader as corpora
 from pipelines.corpus.reader import ReadOptions
-from pipelines.pretraining import local_runner, sharding
-from pipelines.tokenizers import vocabulary, word_counts, wordpiece
+from pipelines.pretraining import local_runner
+from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.tokenizers import registry, word_counts, wordpiece_vocabulary
+from pipelines.tokenizers.wordpiece import WordPieceTokenizer
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests.bert_tf import exported, labelled_data
 from tests.golden import corpus
 
@@ -58,7 +61,7 @@ def compute(folder: pathlib.Path) -> dict[str, Values]:
     """
     paths = corpus.write(folder)
     vocab = _learn(paths, folder)
-    exact = {"vocabulary": vocabulary.sha256(vocabulary.load(vocab)), **_tokens(vocab)}
+    exact = {"vocabulary": WordPieceVocabulary.load(vocab).sha256, **_tokens(vocab)}
     exact |= _examples(paths, vocab, folder)
     curves, digests = _pretraining(folder)
     models = folder / "models"
@@ -97,7 +100,7 @@ def _learn(paths: tuple[str, str], folder: pathlib.Path) -> str:
         found, ReadOptions(), lower_case=True, strip_accents=False, sample_bytes=1 << 30, seed=0
     )
     path = str(folder / "vocab.txt")
-    vocabulary.save(vocabulary.learn(words, 300), path)
+    wordpiece_vocabulary.learn(words, 300).write(path)
     return path
 
 
@@ -106,30 +109,30 @@ def _tokens(vocab: str) -> Values:
     found: Values = {}
     for lower_case in (True, False):
         for strip_accents in (True, False):
-            tokens = wordpiece.BertTokenizer(
-                vocabulary.load(vocab), lower_case=lower_case, strip_accents=strip_accents
+            tokens = WordPieceTokenizer(
+                WordPieceVocabulary.load(vocab), lower_case=lower_case, strip_accents=strip_accents
             )
             ids, starts, ends = tokens.tokenize_with_offsets(corpus.TRICKY)
             name = f"tokens/{lower_case=},{strip_accents=}"
             found[name] = _digest(*(json.dumps(x.to_list()) for x in (ids, starts, ends)))
             found[f"{name}/alone"] = _digest(json.dumps(tokens.tokenize(corpus.TRICKY).to_list()))
-    default = wordpiece.load(vocab)
+    default = registry.load_tokenizer(vocab)
     found["tokens/default"] = default.tokenize(corpus.TRICKY).to_list()
     return found
 
 
 def _examples(paths: tuple[str, str], vocab: str, folder: pathlib.Path) -> Values:
     """Digests of TFRecords by objective, with and without whole-word masking, and of manifests."""
-    settings = sharding.ExampleSettings(
+    settings = ExampleSettings(
         max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
     )
     found: Values = {}
-    for objective in sharding.Objective:
+    for objective in Objective:
         for whole_word in (False, True):
             output = str(folder / f"examples-{objective}-{whole_word}")
             changed = dataclasses.replace(settings, objective=objective, whole_word_mask=whole_word)
             request = local_runner.ExampleRequest(
-                " ".join(paths), vocab, output, changed, strip_accents=False
+                " ".join(paths), vocab, output, changed, tokenizer=(("strip_accents", False),)
             )
             manifest = dict(local_runner.write(request, worker_count=1))
             del manifest["versions"]
@@ -155,7 +158,7 @@ def _pretraining(folder: pathlib.Path) -> tuple[Values, Values]:
         max_position_embeddings=32,
     ).save(config)
     curves, digests = {}, {}
-    for objective in sharding.Objective:
+    for objective in Objective:
         output = str(folder / f"run-{objective}")
         settings = PretrainingSettings(
             (Phase(str(folder / f"examples-{objective}-False"), _STEPS, 16),),

@@ -16,7 +16,7 @@ from bert_tf.tasks.predictions import ChoicePrediction
 from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import ChoiceExample, have_labels
 from pipelines.tokenizers import packing
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 _ABSENT = -1e9  # the logit of a choice that an example does not have
 
@@ -48,7 +48,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
             return "a choice is empty"
         return base.empty_text(example, "context")
 
-    def features(self, examples: Sequence[ChoiceExample], tokenizer: BertTokenizer) -> Features:
+    def features(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> Features:
         """Packed pairs of context and choice."""
         counts = np.array([len(example.choices) for example in examples])
         first = tokenizer.tokenize([example.context for example in examples])
@@ -56,7 +56,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         texts = [f"{e.stem} {choice}".strip() for e in examples for choice in e.choices]
         second = tokenizer.tokenize(texts)
         packed = packing.pack(tokenizer, first, second, self.max_length)
-        cut = first.row_lengths() + second.row_lengths() + 3 > self.max_length
+        cut = first.row_lengths() + second.row_lengths() + tokenizer.overhead[1] > self.max_length
         lengths = packed.word_ids.row_lengths().numpy()
         splits = np.concatenate([[0], np.cumsum(counts)])
         tokens = np.concatenate([[0], np.cumsum(lengths)])[splits]
@@ -85,11 +85,11 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         choices = max(map(len, lengths))
         length = self.padded_length(max(map(max, lengths)))
         batch = {}
-        for name in ("input_word_ids", "input_type_ids"):
-            values = np.zeros((size, choices, length), np.int32)
+        for name, fill in (("input_word_ids", features.pad_id), ("input_type_ids", 0)):
+            values = np.full((size, choices, length), fill, np.int32)
             for index, (row, sizes) in enumerate(zip(rows, lengths, strict=True)):
                 parts = np.split(features[name].row(row), np.cumsum(sizes)[:-1])
-                values[index] = pad(parts, choices, length)
+                values[index] = pad(parts, choices, length, fill)
             batch[name] = values
         ends = np.zeros((size, choices), np.int64)
         ends[: len(rows)] = pad(lengths, len(rows), choices)

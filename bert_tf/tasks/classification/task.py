@@ -19,21 +19,22 @@ from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import TextExample, have_labels
 from pipelines.tokenizers import packing
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 PredictionT = TypeVar("PredictionT")
 
 
 def text_features(
-    examples: Sequence[TextExample], tokenizer: BertTokenizer, max_length: int
+    examples: Sequence[TextExample], tokenizer: Tokenizer, max_length: int
 ) -> tuple[dict[str, FeatureColumn], dict[str, int]]:
     """Columns of packed single texts or pairs, and how many of them were cut."""
     first = tokenizer.tokenize([example.text_a for example in examples])
     second = None
-    lengths = first.row_lengths() + 2
+    alone, paired = tokenizer.overhead
+    lengths = first.row_lengths() + alone
     if examples[0].text_b is not None:
         second = tokenizer.tokenize([example.text_b for example in examples])
-        lengths += second.row_lengths() + 1
+        lengths += second.row_lengths() + paired - alone
     packed = packing.pack(tokenizer, first, second, max_length)
     cut = int(tf.reduce_sum(tf.cast(lengths > max_length, tf.int32)))
     columns = {
@@ -140,7 +141,7 @@ class Classification(_TextTask[ClassPrediction]):
                     "or add such examples to the training data."
                 )
 
-    def features(self, examples: Sequence[TextExample], tokenizer: BertTokenizer) -> Features:
+    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
         """Packed sequences, and labels where known."""
         columns, counts = text_features(examples, tokenizer, self.max_length)
         if have_labels(examples):
@@ -301,7 +302,7 @@ class Regression(_TextTask[float]):
                     "such as 2.5, or leave the example out."
                 )
 
-    def features(self, examples: Sequence[TextExample], tokenizer: BertTokenizer) -> Features:
+    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
         """Packed sequences, and scores where known."""
         columns, counts = text_features(examples, tokenizer, self.max_length)
         if have_labels(examples):

@@ -18,7 +18,7 @@ from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import SpanExample, have_labels
 from pipelines.tokenizers import packing
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 _CHUNK = 256  # contexts that are packed at once
 
@@ -118,7 +118,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
             "max_question": self.max_question,
         }
 
-    def features(self, examples: Sequence[SpanExample], tokenizer: BertTokenizer) -> Features:
+    def features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer) -> Features:
         """Windows, the bytes of their tokens, and start and end where known."""
         parts: dict[str, list[Any]] = {}
         labelled = have_labels(examples)
@@ -131,7 +131,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
         return Features(columns, {"further windows of long contexts": more})
 
     def _chunk_features(
-        self, examples: Sequence[SpanExample], first: int, tokenizer: BertTokenizer, labelled: bool
+        self, examples: Sequence[SpanExample], first: int, tokenizer: Tokenizer, labelled: bool
     ) -> dict[str, Any]:
         question = tokenizer.tokenize([example.question for example in examples])
         # Several questions share a context; it is tokenized once.

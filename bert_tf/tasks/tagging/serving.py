@@ -53,8 +53,8 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
 
     def _tag_text(self, engine: Engine, text: tf.Tensor) -> Tensors:
         """Words are what the tokenizer splits at white space and punctuation."""
-        pieces, starts, ends = engine.tokenizer.tokenize_with_offsets(text)
-        is_first = ~tf.gather(tf.constant(engine.tokenizer.is_suffix), pieces.flat_values)
+        pieces, starts, ends, begins = engine.tokenizer.tokenize_by_word(text)
+        is_first = begins.flat_values
         shares = self._shares(engine, pieces, is_first)
         first = tf.where(is_first)[:, 0]
         row = tf.gather(pieces.value_rowids(), first)
@@ -83,10 +83,10 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
         shape = tf.shape(words)
         flat = tf.reshape(words, [-1])
         there = flat != ""
-        pieces = engine.tokenizer.tokenize(tf.boolean_mask(flat, there))
+        pieces = engine.tokenizer.tokenize_words(tf.boolean_mask(flat, there))
         # A word that normalization makes empty still gets its tag.
         lost = tf.cast(pieces.row_lengths() == 0, tf.int64)
-        unknown = tf.fill([tf.reduce_sum(lost)], engine.tokenizer.unk_id)
+        unknown = tf.fill([tf.reduce_sum(lost)], engine.tokenizer.unknown_id)
         pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, lost)], 1)
         row = tf.boolean_mask(tf.repeat(tf.range(shape[0], dtype=tf.int64), shape[1]), there)
         by_text = tf.RaggedTensor.from_value_rowids(

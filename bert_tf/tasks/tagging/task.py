@@ -18,7 +18,7 @@ from bert_tf.tasks.tagging.serving import TaggingServing
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import WordsExample, have_labels
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
 
 _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
@@ -116,17 +116,17 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         """As usual, and whether there is document context."""
         return super().feature_settings() | {"document_context": self.document_context}
 
-    def features(self, examples: Sequence[WordsExample], tokenizer: BertTokenizer) -> Features:
+    def features(self, examples: Sequence[WordsExample], tokenizer: Tokenizer) -> Features:
         """Sequences, the first token of each word, and a label for each of those."""
         words = [word for example in examples for word in example.words]
-        pieces = tokenizer.tokenize(words)
+        pieces = tokenizer.tokenize_words(words)
         values, splits = pieces.flat_values.numpy(), pieces.row_splits.numpy()
         tokens = np.split(values, splits[1:-1])
         # A word that normalization makes empty still gets its tag.
-        unknown = np.array([tokenizer.unk_id], np.int32)
+        unknown = np.array([tokenizer.unknown_id], np.int32)
         tokens = [token if len(token) else unknown for token in tokens]
         rows = list(self._rows(examples, tokens))
-        sequences = [[[tokenizer.cls_id], row.tokens, [tokenizer.sep_id]] for row in rows]
+        sequences = [[[tokenizer.start_id], row.tokens, [tokenizer.separator_id]] for row in rows]
         word_ids = _ragged([np.concatenate(parts) for parts in sequences])
         columns = {
             "input_word_ids": word_ids,

@@ -55,7 +55,7 @@ def program(tmp_path_factory):
     if compiler is None:
         pytest.skip("there is no C++ compiler")
     output = str(tmp_path_factory.mktemp("cc") / "run_signatures")
-    source = os.path.join(os.path.dirname(__file__), "../consumers/run_signatures.cc")
+    source = os.path.join(os.path.dirname(__file__), "consumers/run_signatures.cc")
     root = os.path.dirname(tf.__file__)
     libraries = [f"{root}/libtensorflow_cc.so.2", f"{root}/libtensorflow_framework.so.2"]
     subprocess.run(

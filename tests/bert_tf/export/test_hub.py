@@ -36,7 +36,7 @@ def _expected(bundle, texts):
     pooled = []
     for row in tokens:
         ids = tf.constant([[2, *row, 3]])
-        assert bundle.vocabulary[2:4] == ("[CLS]", "[SEP]")
+        assert bundle.vocabulary.tokens[2:4] == ("[CLS]", "[SEP]")
         inputs = {
             "input_word_ids": ids,
             "input_mask": tf.ones_like(ids),
@@ -47,7 +47,7 @@ def _expected(bundle, texts):
 
 
 def test_it_is_used_and_fine_tuned_without_our_code(pair, bundle, tmp_path):
-    script = os.path.abspath(os.path.join(os.path.dirname(__file__), "../consumers/use_hub.py"))
+    script = os.path.abspath(os.path.join(os.path.dirname(__file__), "consumers/use_hub.py"))
     done = subprocess.run(
         [sys.executable, "-P", script, *pair, f"{tmp_path}/result.json"],
         cwd=tmp_path,

@@ -80,7 +80,7 @@ def test_ids_give_what_text_gives(folders, predictor):
     tokens = weights.read(folders["mood"]).tokenizer()
     text = exported.TEXTS[0]
     pieces = tokens.tokenize([text]).to_list()[0]
-    ids = [tokens.cls_id, *pieces, tokens.sep_id]
+    ids = [tokens.start_id, *pieces, tokens.separator_id]
     padding = [0, 0, 0]
     inputs = {
         "input_word_ids": [ids + padding],
@@ -95,7 +95,7 @@ def test_ids_give_what_text_gives(folders, predictor):
             np.testing.assert_allclose(value, by_ids[name], atol=1e-5)
     first = predictor("tags_ids", **inputs)
     tagged = predictor("tags", text=[text])
-    is_first = [i + 1 for i, piece in enumerate(pieces) if not tokens.is_suffix[piece]]
+    is_first = [i + 1 for i, piece in enumerate(pieces) if tokens.begins_word[piece]]
     assert first["tags"][0, is_first].tolist() == tagged["tags"][0].tolist()
 
 

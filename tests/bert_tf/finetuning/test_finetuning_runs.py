@@ -20,6 +20,7 @@ from bert_tf.weights.formats import Format
 from pipelines.common import locks, stopping
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests import commands
 from tests.bert_tf.helpers import cluster_of
 from tests.bert_tf.labelled_data import (
@@ -218,7 +219,7 @@ def test_another_vocabulary_is_another_run(tmp_path, init):
     sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
     model = weights.read(init)
     for changes in (
-        {"vocabulary": (*TOKENS[:-2], TOKENS[-1], TOKENS[-2])},
+        {"vocabulary": WordPieceVocabulary((*TOKENS[:-2], TOKENS[-1], TOKENS[-2]))},
         {"tokenizer_settings": {"lower_case": False, "strip_accents": False}},
     ):
         other = f"{tmp_path}/{next(iter(changes))}"

@@ -13,12 +13,12 @@ from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
 from pipelines.labelled.user_files import ColumnNames
-from pipelines.tokenizers import vocabulary, wordpiece
+from pipelines.tokenizers import registry
 
 
 @pytest.fixture(scope="module")
 def tokens(vocab_path):
-    return wordpiece.make(tuple(vocabulary.load(vocab_path)))
+    return registry.load_tokenizer(vocab_path)
 
 
 def _load(tmp_path, tokens, kind, text, columns=(), name="data.tsv"):

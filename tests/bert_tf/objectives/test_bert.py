@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.objectives.bert import Counts, Metrics, PretrainingModel
 from pipelines.common.errors import InputError
-from pipelines.pretraining.sharding import Objective
+from pipelines.pretraining.settings import Objective
 from tests.bert_tf.helpers import CONFIG, make_batch
 
 

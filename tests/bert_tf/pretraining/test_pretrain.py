@@ -16,7 +16,6 @@ import tensorflow_text  # noqa: F401 (registers the ops of the SavedModel)
 from bert_tf import weights
 from bert_tf.models.config import BertConfig
 from pipelines.common.errors import InputError
-from pipelines.pretraining import local_runner
 from tests import commands
 
 MODEL = BertConfig(
@@ -184,7 +183,7 @@ def test_examples_that_do_not_fit_the_model_are_refused_before_the_first_step(tf
 
 def test_a_vocabulary_of_other_examples_is_refused(tfrecords, model_path, tmp_path):
     copy = shutil.copytree(tfrecords, tmp_path / "copy")
-    with open(copy / local_runner.VOCABULARY, "a") as file:
+    with open(copy / "vocab.txt", "a") as file:
         file.write("another\n")
     message = _error(run(copy, model_path, tmp_path / "o"))
     assert "vocab.txt: is not the vocabulary that the examples were made with" in message

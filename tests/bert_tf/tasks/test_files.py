@@ -19,14 +19,12 @@ from bert_tf.tasks.predictions import (
 from pipelines.common.errors import InputError
 from pipelines.labelled import splits
 from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
-from pipelines.tokenizers import wordpiece
+from tests import tokenizers
 
 
 @pytest.fixture(scope="module")
 def tokens():
-    return wordpiece.BertTokenizer(
-        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
-    )
+    return tokenizers.wordpiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"])
 
 
 def question(key, *answers, context="the cat sat", place="f.json: article 'a: b', paragraph 0"):

@@ -13,7 +13,7 @@ from bert_tf.tasks.span.task import Candidate, SpanPrediction
 from bert_tf.tasks.tagging.task import TagsPrediction
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
-from pipelines.tokenizers import wordpiece
+from tests import tokenizers
 
 TOKENS = [
     "[PAD]",
@@ -34,7 +34,7 @@ TOKENS = [
 
 @pytest.fixture(scope="module")
 def tokens():
-    return wordpiece.BertTokenizer(TOKENS)
+    return tokenizers.wordpiece(TOKENS)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_encoders_of_model_garden(tmp_path, model, functional, root):
     save(tmp_path / "garden", arrays)
     assert formats.detect(f"{tmp_path}/garden") is formats.Format.MODEL_GARDEN
     found = weights.read(f"{tmp_path}/garden")
-    assert found.vocabulary == TOKENS
+    assert found.vocabulary.tokens == TOKENS
     encoder = {k: v for k, v in model.weights.items() if k.startswith("encoder/")}
     assert_same_weights(found.weights, encoder)
 
@@ -176,7 +176,7 @@ def test_encoders_of_tf_hub(tmp_path, model, prefix):
     module = Named({f"{prefix}{name}": value for name, value in arrays.items()}, str(vocab))
     tf.saved_model.save(module, f"{tmp_path}/hub")
     found = weights.read(f"{tmp_path}/hub")
-    assert found.vocabulary == TOKENS
+    assert found.vocabulary.tokens == TOKENS
     assert found.tokenizer_settings == {"lower_case": False, "strip_accents": False}
     assert found.config == CONFIG
     encoder = {k: v for k, v in w.items() if k.startswith("encoder/")}
@@ -224,7 +224,7 @@ def test_presets_of_keras_hub(tmp_path):
     tokens = keras_nlp.models.BertTokenizer(vocabulary=list(TOKENS), lowercase=True)
     tokens.save_to_preset(f"{tmp_path}/preset")
     found = weights.read(f"{tmp_path}/preset")
-    assert found.vocabulary == TOKENS and not found.has(MASKED_LM)
+    assert found.vocabulary.tokens == TOKENS and not found.has(MASKED_LM)
     encoder = found.encoder()
     ids = rng.integers(0, CONFIG.vocab_size, (2, 9)).astype("i4")
     mask = (np.arange(9) < np.array([[9], [6]])).astype("i4")

@@ -190,10 +190,10 @@ def fast_tokenizer(folder, ids, added=()):
 def test_tokens_that_were_added_keep_their_ids(folder):
     ids = {token: index for index, token in enumerate(TOKENS[:-1])}
     fast_tokenizer(folder, ids, [("[CLS]", 2), ("<ent>", len(ids))])
-    assert weights.read(str(folder)).vocabulary == (*TOKENS[:-1], "<ent>")
+    assert weights.read(str(folder)).vocabulary.tokens == (*TOKENS[:-1], "<ent>")
     # Beyond the embeddings there is nothing that such a token could be.
     change(folder / "added_tokens.json", **{"<more>": len(TOKENS) + 4})
-    assert weights.read(str(folder)).vocabulary == (*TOKENS[:-1], "<ent>")
+    assert weights.read(str(folder)).vocabulary.tokens == (*TOKENS[:-1], "<ent>")
     change(folder / "added_tokens.json", **{"<more>": "7"})
     with pytest.raises(InputError, match=r"added_tokens.json: the id of '<more>' is '7'"):
         weights.read(str(folder))

@@ -19,7 +19,8 @@ from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights import Bundle, bundle, formats, own
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
-from pipelines.pretraining.sharding import Objective
+from pipelines.pretraining.settings import Objective
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests import commands
 
 CONFIG = BertConfig(
@@ -48,7 +49,7 @@ def make_bundle(config=CONFIG, shape=None, units=3, drop=(), name=None, task=Non
     }
     labels = [f"label {i}" for i in range(units)] if shape in ("classification", "tagging") else []
     task = task or {"name": name, "shape": shape, "labels": labels}
-    return Bundle(config, values, TOKENS, tasks=(task,) if shape else ())
+    return Bundle(config, values, WordPieceVocabulary(TOKENS), tasks=(task,) if shape else ())
 
 
 def assert_same_weights(a, b):
@@ -92,7 +93,7 @@ def test_a_round_trip_is_bit_exact(tmp_path, target, shape, units):
     assert formats.detect(f"{tmp_path}/out") is target
     found = weights.read(f"{tmp_path}/out")
     assert_same_weights(found.weights, model.weights)
-    assert found.vocabulary == TOKENS
+    assert found.vocabulary.tokens == TOKENS
     assert found.tokenizer_settings == model.tokenizer_settings
     assert found.config == config
     assert found.tasks == model.tasks
@@ -197,7 +198,7 @@ def test_a_vocabulary_comes_from_tokenizer_json(tmp_path):
     (tmp_path / "out/tokenizer.json").write_text(
         json.dumps({"model": {"type": "WordPiece", "vocab": ids}})
     )
-    assert weights.read(f"{tmp_path}/out").vocabulary == TOKENS
+    assert weights.read(f"{tmp_path}/out").vocabulary.tokens == TOKENS
 
 
 def test_optimizer_slots_of_tf1_are_left_out(tmp_path):
@@ -245,7 +246,7 @@ def test_a_checkpoint_of_a_folder_is_the_model_too(tmp_path):
     for place in ("checkpoint", "runs/lr-0.1-seed-2/kept"):
         found = weights.read(f"{tmp_path}/ours/{place}")
         assert_same_weights(found.weights, make_bundle().weights)
-        assert found.vocabulary == TOKENS
+        assert found.vocabulary.tokens == TOKENS
     (tmp_path / "ours/bert_config.json").unlink()
     with pytest.raises(InputError, match=r"has a checkpoint, but no bert_config\.json"):
         weights.read(f"{tmp_path}/ours")

@@ -10,7 +10,7 @@ from pipelines.common import checksums, files, locks, outputs
 from pipelines.common.errors import InputError
 
 HOLD = (
-    "import sys\nfrom pipelines import files\n"
+    "import sys\nfrom pipelines.common import files\n"
     "with files.folder_aside(sys.argv[1]) as partial:\n"
     "    print(partial, flush=True)\n    sys.stdin.read()\n"
 )

@@ -11,11 +11,13 @@ import tensorflow as tf
 from pipelines.common import files, locks
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
-from pipelines.pretraining import example_reader, local_runner, sharding
+from pipelines.pretraining import example_folder, example_reader, local_runner, plan
+from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.pretraining.shard import UNFINISHED
 from tests import commands
 from tests.conftest import make_documents, write_documents
 
-SETTINGS = sharding.ExampleSettings(
+SETTINGS = ExampleSettings(
     max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
 )
 
@@ -23,10 +25,10 @@ SETTINGS = sharding.ExampleSettings(
 @pytest.fixture
 def small_shards(monkeypatch):
     """Many shards from little text."""
-    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
-    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
+    monkeypatch.setattr(plan, "_SHARD_TOKENS", 4000)
+    monkeypatch.setattr(plan, "_MIN_SECTIONS_PER_SHARD", 20)
     monkeypatch.setattr(
-        sharding, "plan_corpus", lambda found: reader.plan_ranges(found, split_bytes=20_000)
+        local_runner, "plan_corpus", lambda found: reader.plan_ranges(found, range_bytes=20_000)
     )
 
 
@@ -71,7 +73,7 @@ def test_shards_and_splits_do_not_lose_documents(corpus_path, vocab_path, tmp_pa
 
 
 def test_the_manifest_tells_the_statistics(tfrecords):
-    manifest = local_runner.read_manifest(tfrecords)
+    manifest = example_folder.read_manifest(tfrecords)
     train = manifest["train"]
     assert train["masked_share"] == pytest.approx(0.8, abs=0.02)
     assert train["random_token_share"] == pytest.approx(0.1, abs=0.02)
@@ -115,14 +117,14 @@ def test_duplicates_have_other_masks(tfrecords):
     assert len(set(rows)) > 0.95 * len(rows)
 
 
-@pytest.mark.parametrize("objective", list(sharding.Objective))
+@pytest.mark.parametrize("objective", list(Objective))
 def test_objectives_have_the_features_they_need(corpus_path, vocab_path, tmp_path, objective):
     output = tmp_path / "o"
     local_runner.write(request(corpus_path, vocab_path, output, objective=objective), 1)
     names = example_reader.open_examples(str(output)).names
     masked = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
-    assert (names & masked == masked) == (objective is not sharding.Objective.LEFT_TO_RIGHT)
-    assert ("next_sentence_labels" in names) == (objective is sharding.Objective.MLM_NSP)
+    assert (names & masked == masked) == (objective is not Objective.LEFT_TO_RIGHT)
+    assert ("next_sentence_labels" in names) == (objective is Objective.MLM_NSP)
 
 
 def test_a_killed_writer_goes_on_without_redoing_shards(corpus_path, vocab_path, tmp_path):
@@ -132,7 +134,7 @@ def test_a_killed_writer_goes_on_without_redoing_shards(corpus_path, vocab_path,
     commands.done(*command(many, vocab_path, whole, *extra))
     process = commands.Running(*command(many, vocab_path, killed, *extra))
     # A shard is finished when its summary is there, a moment after its records.
-    assert process.kill_when(lambda: glob.glob(f"{killed}/{sharding.UNFINISHED}/train-*.json"))
+    assert process.kill_when(lambda: glob.glob(f"{killed}/{UNFINISHED}/train-*.json"))
     assert not (killed / "manifest.json").exists()
     finished = {path: os.stat(path).st_mtime_ns for path in glob.glob(f"{killed}/*.tfrecord")}
     commands.done(*command(many, vocab_path, killed, *extra))
@@ -204,7 +206,7 @@ def test_a_full_disk_is_named_and_leaves_no_half_file(
     def full(*_):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
-    monkeypatch.setattr(sharding, "_add_statistics", full)
+    monkeypatch.setattr("pipelines.pretraining.tf_example.encode", full)
     with pytest.raises(
         InputError, match=r"train-.*no space left on the device.*run the same command"
     ):
@@ -212,11 +214,14 @@ def test_a_full_disk_is_named_and_leaves_no_half_file(
     assert not glob.glob(f"{tmp_path}/o/train*")
 
 
-def test_a_vocabulary_with_padding_elsewhere_is_refused(corpus_path, tmp_path):
+def test_padding_has_the_id_that_the_vocabulary_gives_it(corpus_path, tmp_path):
     vocab = tmp_path / "v.txt"
     vocab.write_text("[UNK]\n[PAD]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
-    with pytest.raises(InputError, match=r"\[PAD\] on line 2"):
-        local_runner.write(request(corpus_path, str(vocab), tmp_path / "o"), 1)
+    local_runner.write(request(corpus_path, str(vocab), tmp_path / "o"), 1)
+    examples = example_reader.open_examples(f"{tmp_path}/o")
+    batch = next(iter(example_reader.evaluation_batches(examples, 64)))
+    padding = batch["input_word_ids"].numpy()[batch["input_mask"].numpy() == 0]
+    assert len(padding) and (padding == 1).all()
 
 
 @pytest.mark.parametrize(
@@ -282,13 +287,13 @@ def test_damage_to_what_was_finished_is_mended(
         raise KeyError("stopped")
 
     for pattern, spoil in (
-        (f"{sharding.UNFINISHED}/*.ids", lambda data: data[:9] + bytes(4) + data[13:]),
-        (f"{sharding.UNFINISHED}/0000[01].json", lambda data: data[:-9]),
-        (f"{sharding.UNFINISHED}/train*.json", lambda data: data.replace(b'"records"', b'"no"')),
+        (f"{UNFINISHED}/*.ids", lambda data: data[:9] + bytes(4) + data[13:]),
+        (f"{UNFINISHED}/0000[01].json", lambda data: data[:-9]),
+        (f"{UNFINISHED}/train*.json", lambda data: data.replace(b'"records"', b'"no"')),
         ("train-*", lambda data: data[:-5]),
     ):
         with monkeypatch.context() as patch, pytest.raises(KeyError, match="stopped"):
-            patch.setattr(local_runner, "_manifest", stop)
+            patch.setattr(example_folder, "make_manifest", stop)
             local_runner.write(request(corpus_path, vocab_path, broken), 1)
         paths = glob.glob(f"{broken}/{pattern}")
         assert paths, pattern
@@ -315,7 +320,7 @@ def test_a_damaged_manifest_is_named(tfrecords, tmp_path, old, new, message):
     assert old in text
     (tmp_path / "manifest.json").write_text(text.replace(old, new, 1))
     with pytest.raises(InputError, match=message):
-        local_runner.read_manifest(str(tmp_path))
+        example_folder.read_manifest(str(tmp_path))
 
 
 @pytest.mark.parametrize("end", ["", "\r\n"])

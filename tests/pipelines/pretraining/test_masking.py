@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from pipelines.pretraining import masking, segments
+from pipelines.pretraining import layout, masking
+from pipelines.pretraining.settings import ExampleSettings
 
-SPECIAL = masking.SpecialIds(cls=2, sep=3, mask=4, vocab_size=1000)
+SPECIAL = layout.SpecialIds(start=2, separator=3, mask=4, pad=0, separators=1, vocab_size=1000)
 LENGTH, PREDICTIONS = 128, 20
 
 
@@ -15,31 +16,33 @@ def sequences(count=4000, seed=0, low=3, high=126):
     a = np.array([rng.integers(1, n) for n in total])
     plan = np.stack([np.zeros_like(a), a, a, total - a, rng.integers(0, 2, count)], 1)
     ids = np.random.default_rng(1).integers(5, 1000, 128).astype(np.int32)
-    return ids, plan, masking.fill(ids, plan, LENGTH, SPECIAL)
+    return ids, plan, layout.fill(ids, plan, LENGTH, SPECIAL)
 
 
-def mask(data, whole_word=False, seed=0, is_suffix=None, prob=0.15, most=PREDICTIONS):
-    if is_suffix is None:
-        is_suffix = np.zeros(1000, bool)
-    copy = masking.Sequences(data.word_ids.copy(), *data[1:])
+def mask(data, seed=0, begins_word=None, **settings):
+    if begins_word is None:
+        begins_word = np.ones(1000, bool)
+    copy = layout.Sequences(data.word_ids.copy(), *data[1:])
     rng = np.random.Generator(np.random.Philox(seed))
-    return copy, masking.mask(copy, SPECIAL, is_suffix, prob, most, whole_word, rng)
+    settings = ExampleSettings(
+        max_seq_length=LENGTH, max_predictions_per_seq=PREDICTIONS, **settings
+    )
+    return copy, masking.mask(copy, SPECIAL, begins_word, settings, rng)
 
 
 def test_sequences_are_laid_out_as_cls_a_sep_b_sep():
     ids, plan, data = sequences(50)
-    for row, (a, a_length, b, b_length, is_random) in enumerate(plan):
+    for row, (a, a_length, b, b_length, _) in enumerate(plan):
         expected = [2, *ids[a : a + a_length], 3, *ids[b : b + b_length], 3]
         assert data.word_ids[row, : len(expected)].tolist() == expected
         assert not data.word_ids[row, len(expected) :].any()
         assert data.lengths[row] == len(expected)
         assert data.a_lengths[row] == a_length + 2
-        assert data.is_random[row] == is_random
 
 
 def test_without_b_there_is_one_segment():
     plan = np.array([[0, 5, 0, 0, 0]])
-    data = masking.fill(np.arange(10, 20, dtype=np.int32), plan, 16, SPECIAL)
+    data = layout.fill(np.arange(10, 20, dtype=np.int32), plan, 16, SPECIAL)
     assert data.word_ids[0, :8].tolist() == [2, 10, 11, 12, 13, 14, 3, 0]
     assert data.lengths[0] == data.a_lengths[0] == 7
 
@@ -47,22 +50,36 @@ def test_without_b_there_is_one_segment():
 @pytest.mark.parametrize("whole_word", [False, True])
 def test_the_number_of_predictions_is_that_of_the_formula(whole_word):
     _, _, data = sequences()
-    _, found = mask(data, whole_word)
+    _, found = mask(data, whole_word_mask=whole_word)
     expected = np.clip(np.rint(data.lengths * 0.15), 1, PREDICTIONS).astype(int)
     assert (found.counts == expected).all()  # without suffixes every word is one token
 
 
-def test_eighty_ten_ten():
+@pytest.mark.parametrize("shares", [(0.8, 0.1), (1.0, 0.0), (0.0, 1.0), (0.3, 0.2)])
+def test_masks_random_and_kept_tokens_have_their_shares(shares):
     _, _, data = sequences(8000)
-    masked, found = mask(data)
+    masked, found = mask(data, mask_share=shares[0], random_share=shares[1])
     total = found.counts.sum()
-    shares = found.outcomes / total
+    kept = 1 - sum(shares)
     assert found.outcomes.sum() == total
-    assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.005)
+    assert found.outcomes / total == pytest.approx([*shares, kept], abs=0.006)
     seen = np.take_along_axis(masked.word_ids, found.positions, 1)
     valid = np.arange(PREDICTIONS) < found.counts[:, np.newaxis]
-    assert (seen[valid] == SPECIAL.mask).mean() == pytest.approx(0.8, abs=0.005)
-    assert (seen[valid] == found.ids[valid]).mean() == pytest.approx(0.1, abs=0.006)
+    assert (seen[valid] == SPECIAL.mask).mean() == pytest.approx(shares[0], abs=0.006)
+    assert (seen[valid] == found.ids[valid]).mean() == pytest.approx(kept, abs=0.007)
+
+
+def test_tokens_between_segments_and_inner_separators_are_never_chosen():
+    """Two separators between segments, and separators between documents."""
+    special = SPECIAL._replace(separators=2, pad=1)
+    ids = np.arange(5, 133, dtype=np.int32)
+    plan = np.tile([0, 30, 30, 30, 0], (2000, 1))
+    data = layout.fill(ids, plan, LENGTH, special)
+    assert data.word_ids[0, 29:36].tolist() == [33, 34, 3, 3, 35, 36, 37]
+    assert data.word_ids[0, 63:65].tolist() == [3, 1] and data.a_lengths[0] == 33
+    for whole_word in (False, True):
+        _, found = mask(data, whole_word_mask=whole_word, begins_word=np.zeros(1000, bool))
+        assert not np.isin(found.ids[:, : found.counts.max()], [2, 3, 1]).any()
 
 
 def test_random_tokens_are_uniform_over_the_vocabulary():
@@ -93,7 +110,7 @@ def test_positions_ascend_are_no_special_tokens_and_keep_the_original():
 def test_every_position_is_chosen_equally_often():
     plan = np.tile([0, 60, 60, 60, 0], (6000, 1))
     ids = np.arange(5, 130, dtype=np.int32)
-    _, found = mask(masking.fill(ids, plan, LENGTH, SPECIAL))
+    _, found = mask(layout.fill(ids, plan, LENGTH, SPECIAL))
     counts = np.bincount(found.positions[:, : found.counts[0]].ravel(), minlength=123)
     inside = np.delete(counts[1:122], 60)
     assert inside.min() > 0.85 * inside.mean()
@@ -102,9 +119,9 @@ def test_every_position_is_chosen_equally_often():
 
 def test_whole_words_are_masked_whole_and_never_overflow():
     _, _, data = sequences(2000)
-    is_suffix = np.zeros(1000, bool)
-    is_suffix[600:] = True
-    _, found = mask(data, whole_word=True, is_suffix=is_suffix)
+    begins_word = np.ones(1000, bool)
+    begins_word[600:] = False
+    _, found = mask(data, whole_word_mask=True, begins_word=begins_word)
     limit = np.clip(np.rint(data.lengths * 0.15), 1, PREDICTIONS)
     assert (found.counts <= limit).all()
     for row in range(2000):
@@ -112,7 +129,7 @@ def test_whole_words_are_masked_whole_and_never_overflow():
         chosen[found.positions[row, : found.counts[row]]] = True
         for position in range(1, data.lengths[row] - 1):
             starts_segment = position in (1, data.a_lengths[row])
-            continues = is_suffix[data.word_ids[row, position]] and not starts_segment
+            continues = not begins_word[data.word_ids[row, position]] and not starts_segment
             if continues and position != data.a_lengths[row] - 1:
                 assert chosen[position] == chosen[position - 1]
 
@@ -125,6 +142,6 @@ def test_other_seeds_give_other_masks():
 
 
 def test_sequences_are_longer_than_pairs_by_the_special_tokens():
-    assert segments.IS_RANDOM == 4
+    assert layout.IS_RANDOM == 4
     _, plan, data = sequences(20)
-    assert (data.lengths == plan[:, segments.A_LENGTH] + plan[:, segments.B_LENGTH] + 3).all()
+    assert (data.lengths == plan[:, layout.A_LENGTH] + plan[:, layout.B_LENGTH] + 3).all()

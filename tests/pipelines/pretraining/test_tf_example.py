@@ -3,67 +3,41 @@
 import numpy as np
 import tensorflow as tf
 
-from pipelines.pretraining import masking, tf_example
+from pipelines.pretraining import tf_example
 
 
-def _block(rows=200, length=128, slots=20, vocab=200_000):
+def _features(rows=200):
     rng = np.random.default_rng(0)
-    lengths = rng.integers(8, length + 1, rows).astype(np.int32)
-    a_lengths = rng.integers(3, lengths - 2).astype(np.int32)
-    ids = rng.integers(0, vocab, (rows, length)).astype(np.int32)
-    ids[np.arange(length) >= lengths[:, np.newaxis]] = 0
-    sequences = masking.Sequences(
-        ids, lengths, a_lengths, rng.integers(0, 2, rows).astype(np.int32)
-    )
-    counts = rng.integers(1, slots + 1, rows).astype(np.int32)
-    predictions = masking.Predictions(
-        rng.integers(0, length, (rows, slots)).astype(np.int32),
-        rng.integers(0, vocab, (rows, slots)).astype(np.int32),
-        counts,
-        np.zeros(3, np.int64),
-    )
-    return sequences, predictions
-
-
-def _library(sequences, predictions, row, next_sentence):
-    length = sequences.word_ids.shape[1]
-    position = np.arange(length)
-
-    def ints(values):
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=map(int, values)))
-
-    features = {
-        "input_ids": ints(sequences.word_ids[row]),
-        "input_mask": ints(position < sequences.lengths[row]),
-        "segment_ids": ints(
-            (position >= sequences.a_lengths[row]) & (position < sequences.lengths[row])
-        ),
+    return {
+        "input_ids": rng.integers(0, 200_000, (rows, 128)).astype(np.int32),
+        "a_mask": rng.integers(0, 2, (rows, 128)).astype(np.int32),
+        "of any name": rng.integers(0, 1 << 31, (rows, 20)).astype(np.int32),
+        "weights": rng.normal(size=(rows, 7)).astype(np.float32),
+        "label": rng.integers(0, 2, (rows, 1)).astype(np.int32),
     }
-    if predictions is not None:
-        slots = np.arange(predictions.positions.shape[1])
-        features["masked_lm_positions"] = ints(predictions.positions[row])
-        features["masked_lm_ids"] = ints(predictions.ids[row])
-        weights = (slots < predictions.counts[row]).astype(np.float32)
-        features["masked_lm_weights"] = tf.train.Feature(
-            float_list=tf.train.FloatList(value=weights)
+
+
+def _library(features, row):
+    def feature(values):
+        if values.dtype == np.float32:
+            return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    example = tf.train.Example(
+        features=tf.train.Features(
+            feature={name: feature(values[row]) for name, values in features.items()}
         )
-    if next_sentence:
-        features["next_sentence_labels"] = ints([sequences.is_random[row]])
-    example = tf.train.Example(features=tf.train.Features(feature=features))
+    )
     return example.SerializeToString(deterministic=True)
 
 
 def test_bytes_are_those_of_the_library():
-    sequences, predictions = _block()
-    for found, next_sentence in ((predictions, True), (predictions, False), (None, False)):
-        records = tf_example.encode(sequences, found, next_sentence)
-        assert len(records) == len(sequences.lengths)
-        for row, record in enumerate(records):
-            assert record == _library(sequences, found, row, next_sentence)
+    features = _features()
+    records = tf_example.encode(features)
+    assert len(records) == 200
+    for row, record in enumerate(records):
+        assert record == _library(features, row)
 
 
-def test_no_sequences_are_no_records():
-    sequences, predictions = _block()
-    empty = masking.Sequences(*(value[:0] for value in sequences))
-    none = masking.Predictions(*(value[:0] for value in predictions[:3]), predictions.outcomes)
-    assert tf_example.encode(empty, none, True) == []
+def test_no_rows_are_no_records():
+    assert tf_example.encode({k: v[:0] for k, v in _features().items()}) == []

@@ -5,14 +5,15 @@ import random
 import pytest
 import tensorflow as tf
 
-from pipelines.tokenizers import packing, wordpiece
+from pipelines.tokenizers import packing
+from tests import tokenizers
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{i}" for i in range(40))]
 
 
 @pytest.fixture(scope="module")
 def tokens():
-    return wordpiece.BertTokenizer(TOKENS)
+    return tokenizers.wordpiece(TOKENS)
 
 
 def ragged(rows):

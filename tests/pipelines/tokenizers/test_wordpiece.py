@@ -8,11 +8,12 @@ import pytest
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import vocabulary
-from pipelines.tokenizers.wordpiece import BertTokenizer
+from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
+from tests import tokenizers
 from tests.pipelines.tokenizers import reference_tokenizer
 
-SPECIAL = list(vocabulary.SPECIAL_TOKENS)
+SPECIAL = list(SPECIAL_TOKENS)
 ALL_CODE_POINTS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 # Each code point alone, within, before and after words, after a capital sigma, and doubled.
 PLACES = ("{}", "a{}b", "A{} b{}", "aΣ{}a", "一{}{}")
@@ -32,8 +33,8 @@ def _vocabulary_of(characters: list[str], lower_case: bool) -> list[str]:
     return SPECIAL + letters + [f"##{letter}" for letter in letters]
 
 
-def _check(tokenizer: BertTokenizer, texts: list[str], lower_case: bool) -> None:
-    ids = {token: index for index, token in enumerate(tokenizer.vocabulary)}
+def _check(tokenizer: Tokenizer, texts: list[str], lower_case: bool) -> None:
+    ids = {token: index for index, token in enumerate(tokenizer.vocabulary.tokens)}
     found = tokenizer.tokenize(texts)
     expected = [
         [ids[piece] for piece in reference_tokenizer.tokenize(text, ids, lower_case)]
@@ -50,7 +51,7 @@ def _check(tokenizer: BertTokenizer, texts: list[str], lower_case: bool) -> None
 
 def _check_places(places, characters: list[str], lower_case: bool) -> None:
     # All letters unknown: what differs is where words end.
-    tokenizer = BertTokenizer([*SPECIAL, "a", "b", "##b", "一"], lower_case=lower_case)
+    tokenizer = tokenizers.wordpiece([*SPECIAL, "a", "b", "##b", "一"], lower_case=lower_case)
     for place in places:
         _check(tokenizer, [place.replace("{}", c) for c in characters], lower_case)
 
@@ -74,7 +75,7 @@ def test_normal_forms_of_every_letter_are_those_of_the_rules(lower_case):
     # All letters of a block known: what differs is what they become.
     marked = [c for c in ALL_CODE_POINTS if c.lower() != c or unicodedata.decomposition(c)]
     marked = [c for c in marked if not 0xAC00 <= ord(c) < 0xD7A4 or ord(c) % 97 == 0]
-    tokenizer = BertTokenizer(_vocabulary_of(marked, lower_case), lower_case=lower_case)
+    tokenizer = tokenizers.wordpiece(_vocabulary_of(marked, lower_case), lower_case=lower_case)
     _check(tokenizer, [f"a{c}b {c}" for c in marked], lower_case)
 
 
@@ -83,7 +84,7 @@ def test_normal_forms_of_every_letter_are_those_of_the_rules(lower_case):
 def test_every_code_point_with_a_vocabulary_that_knows_it(lower_case):
     for start in range(0, len(ALL_CODE_POINTS), 1 << 17):
         block = ALL_CODE_POINTS[start : start + (1 << 17)]
-        tokenizer = BertTokenizer(_vocabulary_of(block, lower_case), lower_case=lower_case)
+        tokenizer = tokenizers.wordpiece(_vocabulary_of(block, lower_case), lower_case=lower_case)
         for place in ("a{}b", "aΣ{} {}a"):
             _check(tokenizer, [place.replace("{}", c) for c in block], lower_case)
 
@@ -98,7 +99,11 @@ def test_random_texts_of_many_scripts_are_those_of_the_rules():
     tokens += [f"##{token}" for token in tokens[len(SPECIAL) :]]
     texts = ["".join(rng.choices(alphabet, k=rng.randint(0, 60))) for _ in range(3000)]
     for lower_case in (True, False):
-        _check(BertTokenizer(list(dict.fromkeys(tokens)), lower_case=lower_case), texts, lower_case)
+        _check(
+            tokenizers.wordpiece(list(dict.fromkeys(tokens)), lower_case=lower_case),
+            texts,
+            lower_case,
+        )
 
 
 @pytest.mark.parametrize(
@@ -116,12 +121,12 @@ def test_random_texts_of_many_scripts_are_those_of_the_rules():
 )
 def test_sigma_at_the_end_of_a_word_is_the_final_one(text):
     letters = sorted(set("ασςa\u2c5f1"))
-    tokenizer = BertTokenizer([*SPECIAL, *letters, *(f"##{c}" for c in letters), "'", "."])
+    tokenizer = tokenizers.wordpiece([*SPECIAL, *letters, *(f"##{c}" for c in letters), "'", "."])
     _check(tokenizer, [text], lower_case=True)
 
 
 def test_long_words_are_unknown_by_characters_not_bytes():
-    tokenizer = BertTokenizer(
+    tokenizer = tokenizers.wordpiece(
         [*SPECIAL, "x", "##x", "é", "##é", "한", "##한", "."], lower_case=False
     )
     texts = [
@@ -132,15 +137,15 @@ def test_long_words_are_unknown_by_characters_not_bytes():
 
 def test_accents_are_kept_where_only_lower_case_is_wanted():
     tokens = [*SPECIAL, "한국", "été", "e"]
-    keeping = BertTokenizer(tokens, lower_case=True, strip_accents=False)
+    keeping = tokenizers.wordpiece(tokens, lower_case=True, strip_accents=False)
     assert keeping.tokenize(["한국 ÉTÉ e"]).to_list() == [[5, 6, 7]]
-    stripping = BertTokenizer(tokens, lower_case=True)
+    stripping = tokenizers.wordpiece(tokens, lower_case=True)
     assert stripping.tokenize(["한국"]).to_list() == [[1]]  # falls to jamo
 
 
 def test_offsets_point_into_the_original_text():
     tokens = [*SPECIAL, "cafe", "##s", "istanbul", "中", "國", ",", "naive", "ab", "fi"]
-    tokenizer = BertTokenizer(tokens)
+    tokenizer = tokenizers.wordpiece(tokens)
     text = "CAFÉs,\u00a0İstanbul 中國 nai\u0308ve a\u200db\0 "
     ids, starts, ends = tokenizer.tokenize_with_offsets([text, "", "ab"])
     data = text.encode()
@@ -158,7 +163,7 @@ def test_offsets_of_random_texts_give_back_what_was_tokenized():
     alphabet = "abÉß한中 ,.\u0301\u200dİΣ"
     letters = "abeßs한국中,.iσς" + "".join(map(chr, range(0x1100, 0x1200)))
     tokens = SPECIAL + sorted(set(letters)) + [f"##{c}" for c in sorted(set(letters))]
-    tokenizer = BertTokenizer(tokens)
+    tokenizer = tokenizers.wordpiece(tokens)
     texts = ["".join(rng.choices(alphabet, k=rng.randint(0, 30))) for _ in range(500)]
     ids, starts, ends = (value.to_list() for value in tokenizer.tokenize_with_offsets(texts))
     assert ids == tokenizer.tokenize(texts).to_list()
@@ -178,26 +183,28 @@ def test_any_bytes_are_tokens_with_places():
         b"\xc0\xaf", b"\xff", b"\x80", b"\xf0\x9f\x98", "é".encode(), "中".encode(), b"\xcc\x81",
     ]  # fmt: skip
     texts = [b"".join(rng.choices(pieces, k=rng.randint(0, 9))) for _ in range(4000)]
-    tokenizer = BertTokenizer([*SPECIAL, "a", "b", "##a", "##b", "e", "##e", "中"], lower_case=True)
+    tokenizer = tokenizers.wordpiece(
+        [*SPECIAL, "a", "b", "##a", "##b", "e", "##e", "中"], lower_case=True
+    )
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     assert ids.to_list() == tokenizer.tokenize(texts).to_list()
-    known = set(tokenizer.vocabulary)
+    known = set(tokenizer.vocabulary.tokens)
     for text, row, first, last in zip(
         texts, ids.to_list(), starts.to_list(), ends.to_list(), strict=True
     ):
         expected = reference_tokenizer.tokenize(text.decode(errors="replace"), known, True)
-        assert [tokenizer.vocabulary[i] for i in row] == expected, text
+        assert [tokenizer.vocabulary.tokens[i] for i in row] == expected, text
         assert all(0 <= a <= b <= len(text) for a, b in zip(first, last, strict=True)), text
         assert first == sorted(first), text
 
 
 def test_bytes_that_are_not_utf8_are_dropped():
-    tokenizer = BertTokenizer([*SPECIAL, "ab"])
+    tokenizer = tokenizers.wordpiece([*SPECIAL, "ab"])
     assert tokenizer.tokenize(tf.constant([b"a\xffb"])).to_list() == [[5]]
 
 
 def test_the_same_ids_in_a_graph_of_unknown_batch_size():
-    tokenizer = BertTokenizer([*SPECIAL, "hel", "##lo", "é"], lower_case=False)
+    tokenizer = tokenizers.wordpiece([*SPECIAL, "hel", "##lo", "é"], lower_case=False)
     graph = tf.function(tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
     for texts in ([], ["hello"], ["hello hello", "", "é" * 300]):
         texts = tf.constant(texts, tf.string)
@@ -214,4 +221,4 @@ def test_the_same_ids_in_a_graph_of_unknown_batch_size():
 )
 def test_an_unusable_vocabulary_is_refused(tokens, message):
     with pytest.raises(InputError, match=message):
-        BertTokenizer(tokens)
+        tokenizers.wordpiece(tokens)

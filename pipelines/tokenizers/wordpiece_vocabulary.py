@@ -1,36 +1,105 @@
 """WordPiece vocabularies: learned from a corpus, or brought as a vocab.txt."""
 
 import collections
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import tokenizers
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers.base import Settings, Vocabulary
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+FILE = "vocab.txt"
+ROLES = {
+    "pad": "[PAD]",
+    "unknown": "[UNK]",
+    "start": "[CLS]",
+    "separator": "[SEP]",
+    "mask": "[MASK]",
+}
+SPECIAL_TOKENS = tuple(ROLES.values())
+SUFFIX = "##"  # before a piece that continues a word
 _BRACKETS = (("[", "]"), ("<", ">"))
 
 
-def load(path: str) -> list[str]:
-    """Reads a vocab.txt: one token a line, the line number its id.
+@dataclasses.dataclass(frozen=True)
+class WordPieceVocabulary(Vocabulary):
+    """The tokens of a vocab.txt, one a line, the line number the id.
 
     Raises:
-      InputError: the file is missing or is not UTF-8, or `check` fails.
+      InputError: a token is empty or stands twice, or a special token is missing.
     """
-    try:
-        with files.open_binary(path) as file:
-            text = file.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    # Google's Chinese vocabulary has a line separator (U+2028) for a token, which no text gives.
-    tokens = [line.strip() or line.strip(" \t\r") for line in lines]
-    check(tokens, path)
-    return tokens
+
+    tokens: tuple[str, ...]
+    name: dataclasses.InitVar[str] = "the vocabulary"  # for errors
+
+    kind: ClassVar[str] = "wordpiece"
+    files: ClassVar[tuple[str, ...]] = (FILE,)
+    roles: ClassVar[Mapping[str, str]] = ROLES
+
+    def __post_init__(self, name: str):
+        check(self.tokens, name)
+
+    @classmethod
+    def load(cls, path: str) -> "WordPieceVocabulary":
+        """Reads a vocab.txt, or that of a folder.
+
+        Raises:
+          InputError: the file is missing or is not UTF-8, or its tokens make no vocabulary.
+        """
+        path = f"{path}/{FILE}" if files.gfile.isdir(path) else path
+        try:
+            with files.open_binary(path) as file:
+                text = file.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
+        lines = text.split("\n")
+        if lines and not lines[-1]:
+            lines.pop()
+        # Google's Chinese vocabulary has a line separator (U+2028) for a token, which no text
+        # gives.
+        return cls(tuple(line.strip() or line.strip(" \t\r") for line in lines), path)
+
+    def write(self, path: str) -> None:
+        """Writes it as a file of any name."""
+        files.write_text(path, *self.texts())
+
+    def texts(self) -> tuple[str, ...]:
+        """A token a line."""
+        return ("".join(f"{token}\n" for token in self.tokens),)
+
+    def resolve(self, settings: Mapping[str, bool | str | None]) -> Settings:
+        """`lower_case` (None: unless a token has capitals), `strip_accents` (None: as that)."""
+        lower_case = settings.get("lower_case")
+        if lower_case is None:
+            lower_case = not self.is_cased
+        strip_accents = settings.get("strip_accents")
+        return {
+            "lower_case": bool(lower_case),
+            "strip_accents": bool(lower_case if strip_accents is None else strip_accents),
+        }
+
+    def check_settings(self, settings: Mapping[str, bool | str | None], place: str) -> None:
+        """Raises InputError where lower-cased text would never have the capital letters."""
+        if settings.get("lower_case") and self.is_cased:
+            raise InputError(
+                f"{place}: the vocabulary has capital letters, which lower-cased text never has; "
+                "use --lower_case=false."
+            )
+
+    @property
+    def is_cased(self) -> bool:
+        """Whether any token but the special ones ([MASK], <S>) has a capital letter."""
+        return any(
+            token != token.lower() and (token[0], token[-1]) not in _BRACKETS
+            for token in self.tokens
+        )
+
+    def plain(self, pieces: Sequence[str]) -> str:
+        """Pieces with blanks between words."""
+        return " ".join(pieces).replace(f" {SUFFIX}", "")
 
 
 def check(tokens: Sequence[str], name: str) -> None:
@@ -57,28 +126,7 @@ def check(tokens: Sequence[str], name: str) -> None:
         first[token] = line
 
 
-def is_cased(tokens: Iterable[str]) -> bool:
-    """Whether any token but the special ones ([MASK], <S>) has a capital letter."""
-    return any(
-        token != token.lower() and (token[0], token[-1]) not in _BRACKETS for token in tokens
-    )
-
-
-def save(tokens: Sequence[str], path: str) -> None:
-    """Writes a vocab.txt."""
-    files.write_text(path, _as_text(tokens))
-
-
-def sha256(tokens: Sequence[str]) -> str:
-    """The checksum of the vocab.txt that `save` writes, in hexadecimal."""
-    return hashlib.sha256(_as_text(tokens).encode()).hexdigest()
-
-
-def _as_text(tokens: Sequence[str]) -> str:
-    return "".join(f"{token}\n" for token in tokens)
-
-
-def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> list[str]:
+def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> WordPieceVocabulary:
     """Learns a WordPiece vocabulary from words and their counts.
 
     The special tokens come first, then the characters, then the pieces, each
@@ -104,7 +152,7 @@ def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> 
             "with --character_coverage=0.9995."
         )
     pieces = _train(words, size, sorted(alphabet))
-    return [*SPECIAL_TOKENS, *sorted(alphabet), *pieces]
+    return WordPieceVocabulary((*SPECIAL_TOKENS, *sorted(alphabet), *pieces))
 
 
 def _alphabet(words: collections.Counter[str], coverage: float) -> set[str]:

@@ -6,8 +6,9 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
-from pipelines.tokenizers import vocabulary, word_counts, wordpiece
-from tests import commands
+from pipelines.tokenizers import registry, word_counts, wordpiece_vocabulary
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from tests import commands, tokenizers
 
 
 def counts(texts, tmp_path, **changes):
@@ -29,12 +30,12 @@ def test_words_are_those_of_the_tokenizer(tmp_path):
 def test_frequent_words_become_one_token_and_nothing_is_unknown(tmp_path):
     texts = ["the encoder reads the tokens"] * 50 + ["한국어 문장 하나", "中文句子", "rare zyzzyva"]
     words = counts(texts, tmp_path, strip_accents=False)
-    tokens = vocabulary.learn(words, 120)
-    assert tokens[:5] == list(vocabulary.SPECIAL_TOKENS)
+    tokens = wordpiece_vocabulary.learn(words, 120).tokens
+    assert tokens[:5] == SPECIAL_TOKENS
     assert len(tokens) <= 120
     assert len(set(tokens)) == len(tokens)
     assert {"the", "encoder", "reads", "tokens"} <= set(tokens)
-    ids = wordpiece.BertTokenizer(tokens, strip_accents=False).tokenize(texts)
+    ids = tokenizers.wordpiece(tokens, strip_accents=False).tokenize(texts)
     assert 1 not in ids.flat_values.numpy()
 
 
@@ -42,18 +43,18 @@ def test_learning_twice_gives_the_same(tmp_path):
     texts = [f"word{i % 37} and other{i % 11} things {i * 7919 % 101}" for i in range(2000)]
     words = counts(texts, tmp_path)
     shuffled = collections.Counter(dict(reversed(words.items())))
-    assert vocabulary.learn(words, 90) == vocabulary.learn(shuffled, 90)
+    assert wordpiece_vocabulary.learn(words, 90) == wordpiece_vocabulary.learn(shuffled, 90)
 
 
 def test_the_size_asked_for_is_reached(tmp_path):
     texts = [f"token{i % 1000:04d} number{i % 50}" for i in range(3000)]
-    assert len(vocabulary.learn(counts(texts, tmp_path), 300)) == 300
+    assert len(wordpiece_vocabulary.learn(counts(texts, tmp_path), 300)) == 300
 
 
 def test_rare_characters_can_be_left_out(tmp_path):
     words = counts(["common words " * 200, "Ж"], tmp_path)
-    assert "ж" in vocabulary.learn(words, 60)
-    assert "ж" not in vocabulary.learn(words, 60, coverage=0.999)
+    assert "ж" in wordpiece_vocabulary.learn(words, 60).tokens
+    assert "ж" not in wordpiece_vocabulary.learn(words, 60, coverage=0.999).tokens
 
 
 def test_a_sample_is_smaller_and_the_same_each_time(tmp_path):
@@ -66,18 +67,18 @@ def test_a_sample_is_smaller_and_the_same_each_time(tmp_path):
 
 def test_more_characters_than_room_is_an_error():
     with pytest.raises(InputError, match="do not fit a vocabulary of 10.*character_coverage"):
-        vocabulary.learn(collections.Counter("abcdefghijklmnop"), 10)
+        wordpiece_vocabulary.learn(collections.Counter("abcdefghijklmnop"), 10)
 
 
 def test_a_saved_vocabulary_loads_and_a_bad_one_is_named(tmp_path):
     path = str(tmp_path / "vocab.txt")
-    vocabulary.save([*vocabulary.SPECIAL_TOKENS, "a"], path)
-    assert vocabulary.load(path)[-1] == "a"
+    WordPieceVocabulary((*SPECIAL_TOKENS, "a")).write(path)
+    assert WordPieceVocabulary.load(path).tokens[-1] == "a"
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n")
     with pytest.raises(InputError, match=r"vocab.txt: lacks \[CLS\], \[SEP\], \[MASK\]"):
-        vocabulary.load(path)
+        WordPieceVocabulary.load(path)
     with pytest.raises(InputError, match="none.txt: no such file"):
-        vocabulary.load(str(tmp_path / "none.txt"))
+        WordPieceVocabulary.load(str(tmp_path / "none.txt"))
 
 
 def test_a_vocabulary_learned_otherwise_is_not_taken(tmp_path):
@@ -119,12 +120,12 @@ def test_a_vocabulary_that_was_not_learned_here_is_kept(tmp_path):
 def test_white_space_may_be_a_token_that_no_text_gives(tmp_path):
     # Google's Chinese vocabulary has a line separator at number 343.
     path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*vocabulary.SPECIAL_TOKENS, "\u2028", "a"]) + "\n")
-    tokens = vocabulary.load(str(path))
-    assert tokens[5] == "\u2028"
-    assert wordpiece.make(tokens).tokenize(["a \u2028 a\u2028a"]).to_list() == [[6, 6, 6]]
-    vocabulary.save(tokens, str(tmp_path / "again.txt"))
-    assert vocabulary.load(str(tmp_path / "again.txt")) == tokens
-    path.write_text("\n".join([*vocabulary.SPECIAL_TOKENS, " ", "a"]) + "\n")
+    path.write_text("\n".join([*SPECIAL_TOKENS, "\u2028", "a"]) + "\n")
+    tokens = WordPieceVocabulary.load(str(path))
+    assert tokens.tokens[5] == "\u2028"
+    assert registry.make(tokens).tokenize(["a \u2028 a\u2028a"]).to_list() == [[6, 6, 6]]
+    tokens.write(str(tmp_path / "again.txt"))
+    assert WordPieceVocabulary.load(str(tmp_path / "again.txt")) == tokens
+    path.write_text("\n".join([*SPECIAL_TOKENS, " ", "a"]) + "\n")
     with pytest.raises(InputError, match="line 6 is empty"):
-        vocabulary.load(str(path))
+        WordPieceVocabulary.load(str(path))

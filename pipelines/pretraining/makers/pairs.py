@@ -1,0 +1,163 @@
+"""Sentence pairs for next-sentence prediction (paper, section 3.1 and appendix A.2).
+
+The functions are compiled with numba: they are the loops of the paper's procedure, one draw of a
+seeded generator at a time.
+"""
+
+import collections
+from typing import ClassVar
+
+import numba
+import numpy as np
+
+from pipelines.common.errors import InputError
+from pipelines.pretraining import layout
+from pipelines.pretraining.layout import (
+    A_LENGTH,
+    A_START,
+    B_LENGTH,
+    B_START,
+    COLUMNS,
+    IS_RANDOM,
+)
+from pipelines.pretraining.makers import draws
+from pipelines.pretraining.makers.base import ExampleMaker, Features, TokenizedDocuments
+
+
+class Pairs(ExampleMaker):
+    """Two segments; in half of the examples the second one is of another document."""
+
+    segments: ClassVar[int] = 2
+
+    @classmethod
+    def check(cls, index: np.ndarray, held_out_keys: np.ndarray) -> None:
+        """Raises InputError where there is one document, or one sentence in each."""
+        keys = np.unique(index["key"])
+        remedy = (
+            "Next-sentence prediction is impossible; train without it (--objective=mlm), or check "
+            "the format (--format): in `sentences` a blank line ends a document, in `prose` each "
+            "file is one document, in `jsonl` each line is."
+        )
+        if len(keys) == 1:
+            raise InputError(
+                f"the corpus is one document, so no sentence is from another. {remedy}"
+            )
+        if len(index) == len(keys) and (index["sentences"] == 1).all():
+            raise InputError(
+                f"every document is a single sentence, so none has a next one. {remedy}"
+            )
+        left = len(keys) - len(held_out_keys)
+        if left < 2:
+            raise InputError(
+                f"--held_out_fraction leaves {left} documents to train on; it takes two at least."
+            )
+
+    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
+        """See `plan_pairs`."""
+        budget = self.settings.max_seq_length - self.tokenizer.overhead[1]
+        return plan_pairs(documents, budget, self.settings.short_seq_prob, rng)
+
+    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> layout.Sequences:
+        """Lays out planned sequences."""
+        return layout.fill(documents.ids, plan, self.settings.max_seq_length, self.special)
+
+    def features(
+        self, documents: TokenizedDocuments, plan: np.ndarray, rng: np.random.Generator
+    ) -> tuple[Features, collections.Counter[str]]:
+        """As usual, and whether the second segment is random."""
+        features, counts = super().features(documents, plan, rng)
+        is_random = plan[:, IS_RANDOM].astype(np.int32)
+        counts["random_next"] = int(is_random.sum())
+        return features | {"next_sentence_labels": is_random[:, np.newaxis]}, counts
+
+
+def plan_pairs(
+    documents: TokenizedDocuments, budget: int, short_seq_prob: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Plans pairs of segments with the second one random in half of them.
+
+    Args:
+      documents: at least two with different keys.
+      budget: the most tokens of a sequence, special ones not included.
+      short_seq_prob: probability that a document aims at shorter sequences, of
+        a length drawn uniformly from 2 to the budget.
+      rng: the only source of chance.
+
+    Returns:
+      int64 [sequences, 5], columns as named in `layout`.
+
+    Raises:
+      ValueError: all documents have one key, so no B is from another document.
+    """
+    if len(np.unique(documents.document_keys)) < 2:
+        raise ValueError("random next sentences need two documents at least")
+    return _plan_pairs(*documents[1:], budget, short_seq_prob, rng)
+
+
+@numba.njit(cache=True)
+def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_seq_prob, rng):
+    plan = np.empty((len(sentence_starts) - 1, COLUMNS), np.int64)
+    count = 0
+    for document in range(len(document_keys)):
+        target = draws.target_length(budget, short_seq_prob, rng)
+        last = document_starts[document + 1]
+        chunk = document_starts[document]  # the first sentence not used yet
+        end = chunk
+        while end < last:
+            end += 1
+            if end < last and sentence_starts[end] - sentence_starts[chunk] < target:
+                continue
+            a_end = chunk + 1
+            if end - chunk >= 2:
+                a_end = chunk + draws.draw(rng, 1, end - chunk - 1)
+            a_start, a_stop = sentence_starts[chunk], sentence_starts[a_end]
+            is_random = end - chunk == 1 or rng.random() < 0.5
+            if is_random:
+                b_start, b_stop = _random_segment(
+                    sentence_starts,
+                    document_starts,
+                    document_keys,
+                    document,
+                    target - (a_stop - a_start),
+                    rng,
+                )
+                end = a_end  # the sentences that B would have been go back
+            else:
+                b_start, b_stop = sentence_starts[a_end], sentence_starts[end]
+            a_start, a_stop, b_start, b_stop = _truncate_pair(
+                a_start, a_stop, b_start, b_stop, budget, rng
+            )
+            plan[count, A_START] = a_start
+            plan[count, A_LENGTH] = a_stop - a_start
+            plan[count, B_START] = b_start
+            plan[count, B_LENGTH] = b_stop - b_start
+            plan[count, IS_RANDOM] = is_random
+            count += 1
+            chunk = end
+    return plan[:count].copy()
+
+
+@numba.njit(cache=True)
+def _random_segment(sentence_starts, document_starts, document_keys, document, target, rng):
+    """Sentences of another document, from a random one on, until `target` is reached."""
+    other = document
+    while document_keys[other] == document_keys[document]:
+        other = draws.draw(rng, 0, len(document_keys) - 1)
+    last = document_starts[other + 1]
+    first = draws.draw(rng, document_starts[other], last - 1)
+    end = first + 1
+    while end < last and sentence_starts[end] - sentence_starts[first] < target:
+        end += 1
+    return sentence_starts[first], sentence_starts[end]
+
+
+@numba.njit(cache=True)
+def _truncate_pair(a_start, a_stop, b_start, b_stop, budget, rng):
+    """Takes tokens from the longer segment, at its front or its back by chance."""
+    while a_stop - a_start + b_stop - b_start > budget:
+        front = rng.random() < 0.5
+        if a_stop - a_start > b_stop - b_start:
+            a_start, a_stop = (a_start + 1, a_stop) if front else (a_start, a_stop - 1)
+        else:
+            b_start, b_stop = (b_start + 1, b_stop) if front else (b_start, b_stop - 1)
+    return a_start, a_stop, b_start, b_stop

@@ -1,0 +1,108 @@
+"""One file of examples: a pure function of its documents and the seed."""
+
+import collections
+from typing import Any, TypedDict
+
+import numpy as np
+import tensorflow as tf
+
+from pipelines.common import files, json_files
+from pipelines.pretraining import tf_example, token_store
+from pipelines.pretraining.makers.base import ExampleMaker, TokenizedDocuments
+from pipelines.pretraining.plan import Shard
+from pipelines.pretraining.settings import BLOCK
+
+# Where an output folder keeps what is needed until all of it is written.
+UNFINISHED = ".unfinished"
+# What is counted of a file; 0 where its maker has no such thing.
+_COUNTS = (
+    "records",
+    "random_next",
+    "tokens",
+    "full_length",
+    "predictions",
+    "masked",
+    "random_token",
+    "kept",
+)
+
+
+class ShardSummary(TypedDict):
+    """What a finished shard says of itself."""
+
+    file: str
+    held_out: bool
+    bytes: int
+    records: int
+    random_next: int
+    tokens: int
+    full_length: int
+    predictions: int
+    masked: int
+    random_token: int
+    kept: int
+
+
+def write_shard(
+    output: str,
+    shard: Shard,
+    held_out_keys: tuple[int, ...],
+    store: token_store.TokenStore,
+    maker: ExampleMaker,
+) -> ShardSummary:
+    """Writes one TFRecord file and returns its statistics.
+
+    A pure function of the shard's documents and the seed. Held-out documents
+    are used once, whatever the dupe factor.
+    """
+    keys = np.array(held_out_keys, np.uint64)
+    documents = _flatten(store.read(shard.low, shard.high, keys, shard.held_out))
+    seeds = np.random.SeedSequence([maker.settings.seed, shard.index, shard.held_out])
+    rng = np.random.Generator(np.random.Philox(seeds))
+    times = 1 if shard.held_out else maker.settings.dupe_factor
+    plan = np.concatenate([maker.plan(documents, rng) for _ in range(times)])
+    plan = plan[rng.permutation(len(plan))]
+    counts: collections.Counter[str] = collections.Counter()
+    path = f"{output}/{shard.file}"
+    with files.write_aside(path) as partial, tf.io.TFRecordWriter(partial) as writer:
+        for start in range(0, len(plan), BLOCK):
+            features, found = maker.features(documents, plan[start : start + BLOCK], rng)
+            counts.update(found)
+            for record in tf_example.encode(features):
+                writer.write(record)
+    summary: ShardSummary = {
+        "file": shard.file,
+        "held_out": shard.held_out,
+        "bytes": files.gfile.stat(path).length,
+        **{name: counts[name] for name in _COUNTS},
+    }
+    json_files.write(summary_path(output, shard), summary)
+    return summary
+
+
+def finished_summary(output: str, shard: Shard) -> ShardSummary | None:
+    """The summary of a shard that is written; None if it is not, or not whole."""
+    summary = json_files.read_whole(summary_path(output, shard), ShardSummary)
+    if summary is None:
+        return None
+    written = f"{output}/{shard.file}"
+    whole = files.gfile.exists(written) and files.gfile.stat(written).length == summary["bytes"]
+    return summary if whole and summary["file"] == shard.file else None
+
+
+def summary_path(output: str, shard: Shard) -> str:
+    """The file that says that a shard is finished, with its statistics."""
+    return f"{output}/{UNFINISHED}/{shard.file}.json"
+
+
+def _flatten(sections: list[token_store.TokenizedSection]) -> TokenizedDocuments:
+    def ends(lengths: Any) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+    nothing = np.zeros(0, np.int32)
+    return TokenizedDocuments(
+        np.concatenate([nothing, *(s.ids for s in sections)]).astype(np.int32),
+        ends(np.concatenate([nothing, *(s.sentence_lengths for s in sections)])),
+        ends([len(s.sentence_lengths) for s in sections]),
+        np.array([s.key for s in sections], np.uint64),
+    )
