@@ -3,8 +3,6 @@
 The last line is JSON: requests and pairs a second, and the accuracy.
 """
 
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
-
 import csv
 import json
 import sys

@@ -1,31 +1,24 @@
-"""All commands: python -m bert_tf COMMAND [flags]."""
+"""All commands: bert-tf COMMAND [flags], or python -m bert_tf COMMAND [flags]."""
 
 import difflib
-import runpy
+import os
 import sys
 
-# What each does, by its name; it is the module's __main__.
+from pipelines.common import command_line, stopping
+
+# The module of each, and what it does.
 COMMANDS = {
     "make-corpus": ("pipelines.commands.make_corpus", "Write the built-in corpus"),
-    "learn-vocabulary": ("pipelines.commands.learn_vocabulary", "Learn a vocabulary from a corpus"),
-    "write-examples": (
-        "pipelines.commands.write_examples",
-        "Write pre-training examples as TFRecords",
-    ),
-    "adopt-examples": (
-        "pipelines.commands.adopt_examples",
-        "Take over another program's TFRecords",
-    ),
+    "learn-vocabulary": ("pipelines.commands.learn_vocabulary", "Learn a vocabulary of a corpus"),
+    "write-examples": ("pipelines.commands.write_examples", "Write pre-training examples"),
+    "adopt-examples": ("pipelines.commands.adopt_examples", "Take over others' TFRecords"),
     "show-examples": ("pipelines.commands.show_examples", "Print a few examples"),
-    "pretrain": ("bert_tf.commands.pretrain", "Pre-train on TFRecords"),
+    "pretrain": ("bert_tf.commands.pretrain", "Pre-train on examples"),
     "finetune": ("bert_tf.commands.finetune", "Fine-tune for a task"),
     "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),
     "convert": ("bert_tf.commands.convert", "Convert a model from and to other formats"),
     "export": ("bert_tf.commands.export", "Export a SavedModel for TensorFlow Serving"),
-    "export-hub": (
-        "bert_tf.commands.export_hub",
-        "Export a TF Hub pair of encoder and preprocessor",
-    ),
+    "export-hub": ("bert_tf.commands.export_hub", "Export encoder and preprocessor for TF Hub"),
     "export-portable": ("bert_tf.commands.export_portable", "Export for LiteRT and ONNX"),
     "serve": ("bert_tf.commands.serve", "Serve an export with TensorFlow Serving"),
     "ask": ("bert_tf.commands.ask", "Ask a server, or an export in this process"),
@@ -33,23 +26,30 @@ COMMANDS = {
 }
 
 
-def main(argv: list[str]) -> None:
+def main() -> None:
     """Runs the command that is named; a wrong name is one line and exit status 2."""
-    name, *rest = argv[1:] or ["--help"]
+    stopping.end_at_once()
+    program, *arguments = sys.argv
+    program = os.path.basename(program)
+    program = "python -m bert_tf" if program == "__main__.py" else program
+    name, *rest = arguments or ["--help"]
     if name in ("--help", "-h", "help"):
-        width = max(map(len, COMMANDS))
-        print("usage: python -m bert_tf COMMAND [flags]; COMMAND --help lists its flags\n")
-        print("\n".join(f"  {key:{width}}  {text}" for key, (_, text) in COMMANDS.items()))
+        print(_usage(program))
         return
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         print(f"error: there is no command {name!r}{hint} (--help lists all)", file=sys.stderr)
-        sys.exit(2)
-    module, _ = COMMANDS[name]
-    sys.argv = [f"bert_tf {name}", *rest]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+        sys.exit(command_line.BAD_INPUT)
+    command_line.run(f"{program} {name}", COMMANDS[name][0], rest)
+
+
+def _usage(program: str) -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items()]
+    about = f"usage: {program} COMMAND [--flag=value ...]; COMMAND --help lists its flags"
+    return "\n".join([about, "", *lines])
 
 
 if __name__ == "__main__":
-    main(sys.argv)
+    main()

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from bert_tf import __main__
+
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.preloaded"])
 
@@ -21,7 +23,7 @@ class Running:
     """A command that runs.
 
     Args:
-      module: of the command.
+      module: the name of a command, or a module of the tests.
       *flags: its flags.
       cwd: the folder to run in.
       env: variables of the environment besides.
@@ -102,5 +104,10 @@ def _command(args, cwd, environment, out, err):
         file = os.open(name, os.O_WRONLY)
         os.dup2(file, descriptor)
         os.close(file)
-    sys.argv = list(args)
-    runpy.run_module(args[0], run_name="__main__", alter_sys=True)
+    name, *rest = args
+    if "." in name:  # a module of the tests
+        sys.argv = list(args)
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = ["bert-tf", name, *rest]
+        __main__.main()

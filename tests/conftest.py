@@ -11,7 +11,7 @@ import pytest
 from pipelines.corpus import reader
 from pipelines.pretraining import local_runner
 from pipelines.pretraining.settings import ExampleSettings
-from pipelines.tokenizers import word_counts, wordpiece_vocabulary
+from pipelines.tokenizers import word_counts, word_splitter, wordpiece_vocabulary
 
 NOUNS = [
     "model",
@@ -96,8 +96,7 @@ def vocab_path(tmp_path_factory, corpus_path) -> str:
     words = word_counts.count_words(
         reader.open_corpus(corpus_path),
         reader.ReadOptions(),
-        lower_case=True,
-        strip_accents=None,
+        word_splitter.WordSplitter(True, True),
         sample_bytes=1 << 30,
         seed=0,
     )

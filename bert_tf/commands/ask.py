@@ -1,13 +1,11 @@
 r"""Asks a server, or an export in this process, and prints the answer as JSON.
 
-python -m bert_tf ask --server=grpc://localhost:8500 --signature=mrpc \
+bert-tf ask --server=grpc://localhost:8500 --signature=mrpc \
       --inputs='{"text_a": ["It rained."], "text_b": ["Rain fell."]}'
-python -m bert_tf ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
+bert-tf ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
 
 With --model the export is run in this process: take exports from people you trust only.
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 import json
 from typing import Any
@@ -16,7 +14,7 @@ from absl import flags
 
 from bert_tf.serving import client
 from bert_tf.serving.predictor import Predictor
-from pipelines.common import command_line, json_files
+from pipelines.common import json_files
 from pipelines.common.errors import InputError
 
 _SERVER = flags.DEFINE_string("server", None, "grpc://host:8500 or http://host:8501.")
@@ -48,7 +46,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -3,10 +3,8 @@
 A folder is touched only where its manifest.json or run.json says that it was made here; what it
 has besides stays, and is named.
 
-python -m bert_tf clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
+bert-tf clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 from bert_tf.training import run_folder
 from pipelines.common import command_line
@@ -25,7 +23,3 @@ def main() -> None:
     example_folder.remove(_TFRECORDS.value)
     features.remove_caches(_CACHE.value)
     run_folder.remove_pretraining(_OUTPUT.value)
-
-
-if __name__ == "__main__":
-    command_line.run(main)

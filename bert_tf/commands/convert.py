@@ -1,14 +1,12 @@
 """Reads a BERT in any known format and writes it in another.
 
-  python -m bert_tf convert --input=uncased_L-12_H-768_A-12 --output=savedmodels/base
-  python -m bert_tf convert --input=savedmodels/finetuned/mrpc --output=mrpc-hf --format=huggingface
+  bert-tf convert --input=uncased_L-12_H-768_A-12 --output=savedmodels/base
+  bert-tf convert --input=savedmodels/finetuned/mrpc --output=mrpc-hf --format=huggingface
 
 Reads: our folders, google-research TF 1 checkpoints, Hugging Face folders
 (safetensors; pickles are never loaded), KerasHub presets, Model Garden TF 2
 checkpoints and TF Hub encoders. Pre-training and task heads come along.
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 import dataclasses
 
@@ -83,7 +81,3 @@ def _tokenizer_settings(model: weights.Bundle) -> Settings | None:
     if own.get("strip_accents") == own.get("lower_case"):
         own.pop("strip_accents", None)
     return own | chosen or None
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -1,12 +1,10 @@
 r"""Exports fine-tuned tasks, and pre-trained models, as one SavedModel for TF Serving.
 
-  python -m bert_tf export --tasks=mrpc,squad2=runs/squad2,pretrained --output=savedmodels/bert
+  bert-tf export --tasks=mrpc,squad2=runs/squad2,pretrained --output=savedmodels/bert
 
 Each task becomes a signature of its name, with raw text in and answers out, and `<task>_ids` of
 token ids. Tasks that were trained on one encoder share its variables.
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 
@@ -32,7 +30,3 @@ def main() -> None:
     manifest = saved_model.read_manifest(path)
     print(f"{path}: {manifest['parameters']:,} parameters, {manifest['encoders']} encoder(s)")
     print(f"signatures: {', '.join(manifest['signatures'])}")
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -1,9 +1,7 @@
 r"""Exports an encoder and its preprocessor as reusable SavedModels for TF Hub.
 
-python -m bert_tf export-hub --model=savedmodels/pretrained --output=savedmodels/hub
+bert-tf export-hub --model=savedmodels/pretrained --output=savedmodels/hub
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 
@@ -22,7 +20,3 @@ def main() -> None:
     source = sources.read(model)
     encoder, preprocess = hub.export(source, _OUTPUT.value)
     print(f"{encoder}: the encoder\n{preprocess}: the preprocessor")
-
-
-if __name__ == "__main__":
-    command_line.run(main)

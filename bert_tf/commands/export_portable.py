@@ -1,9 +1,7 @@
 r"""Exports models for LiteRT and ONNX Runtime: the signatures that take token ids.
 
-python -m bert_tf export-portable --tasks=mrpc,pos --output=savedmodels/portable
+bert-tf export-portable --tasks=mrpc,pos --output=savedmodels/portable
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 
@@ -27,7 +25,3 @@ def main() -> None:
             f"{name}: {entry['bytes'] / 1e6:.1f} MB, differs by {largest:.2g} at most, "
             f"cosine {min(entry['cosine'].values()):.6f}"
         )
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -1,12 +1,10 @@
 r"""Fine-tunes a BERT for one task, or for several that share an encoder.
 
-python -m bert_tf finetune --task=mrpc --data=glue/MRPC --init=uncased_L-12_H-768_A-12
-python -m bert_tf finetune --task=classification --data=reviews.csv --init=savedmodels/base \
+bert-tf finetune --task=mrpc --data=glue/MRPC --init=uncased_L-12_H-768_A-12
+bert-tf finetune --task=classification --data=reviews.csv --init=savedmodels/base \
       --columns=text=review,label=stars
-python -m bert_tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
+bert-tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 
@@ -115,7 +113,3 @@ def main() -> None:
     if report:
         print(task_report.summary(report))
         print(f"\n{output}: {', '.join(sorted(files.gfile.listdir(output)))}")
-
-
-if __name__ == "__main__":
-    command_line.run(main)

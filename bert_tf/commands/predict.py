@@ -1,14 +1,12 @@
 r"""Predicts with a fine-tuned or exported model for the examples of a file.
 
-python -m bert_tf predict --model=savedmodels/finetuned/mrpc --input=glue/MRPC/test.tsv
-python -m bert_tf predict --model=savedmodels/finetuned/mnli --input=AX/diagnostic.tsv --kind=ax
-python -m bert_tf predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
+bert-tf predict --model=savedmodels/finetuned/mrpc --input=glue/MRPC/test.tsv
+bert-tf predict --model=savedmodels/finetuned/mnli --input=AX/diagnostic.tsv --kind=ax
+bert-tf predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
 
 An export is a program, which this runs: take exports from people you trust only. Other models are
 read as data.
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 
@@ -49,7 +47,3 @@ def main() -> None:
     print("\n".join(written))
     for name, value in metrics.items():
         print(f"{name}: {value:.4f}")
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -1,6 +1,6 @@
 r"""Pre-trains BERT on TFRecords of examples.
 
-  python -m bert_tf pretrain --tfrecords=tfrecords/pretraining --model=tiny --steps=5000 \
+  bert-tf pretrain --tfrecords=tfrecords/pretraining --model=tiny --steps=5000 \
       --output=savedmodels/pretrained
 
 Several phases (the paper: 90 % of the steps at length 128, then 512) are
@@ -8,8 +8,6 @@ comma-separated lists:
 
   --tfrecords=tfrecords/128,tfrecords/512 --steps=900000,100000 --batch_size=256,256
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 from absl import flags
 
@@ -80,7 +78,3 @@ def main() -> None:
     result = run.pretrain(settings, output, options)
     print(report.summary(result))
     print(f"\n{output}: checkpoints, saved_model, vocab.txt, report.json, curves.png")
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -3,10 +3,8 @@ r"""Serves an export with TensorFlow Serving, in docker, for this machine alone.
 The server asks nobody who they are: put a proxy with authentication before it, or use a private
 network, before you name another --host.
 
-python -m bert_tf serve --model=savedmodels/bert --grpc_port=8500 --rest_port=8501
+bert-tf serve --model=savedmodels/bert --grpc_port=8500 --rest_port=8501
 """
-
-import pipelines.common.quiet_start  # noqa: F401  isort: skip
 
 import ipaddress
 import os
@@ -17,7 +15,7 @@ import subprocess
 from absl import flags
 
 from bert_tf.export import saved_model
-from pipelines.common import checksums, command_line, files
+from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
 
 _MODEL = flags.DEFINE_string("model", "savedmodels/bert", "Folder of the versions.")
@@ -119,7 +117,3 @@ def command(
             f"--batching_parameters_file={mounted}/{saved_model.BATCHING}",
         ),
     ]
-
-
-if __name__ == "__main__":
-    command_line.run(main)

@@ -15,6 +15,7 @@ from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _LAYER = "encoder/_transformer_layers/{i}"
@@ -96,7 +97,7 @@ def read(path: str) -> Bundle:
             found[_modern_name(name, config.num_hidden_layers)] = value
     # The pooler that next-sentence prediction has trained counts, not the encoder's.
     weights = _TABLE.read(_untie(found, prefix) | pooler, config, prefix)
-    return Bundle(config, weights, own.read_vocabulary(folder), place=path)
+    return Bundle(config, weights, registry.find(folder), place=path)
 
 
 def _config(path: str) -> BertConfig:

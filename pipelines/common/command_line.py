@@ -1,15 +1,19 @@
-"""What every command shares: its flags, how it runs, stops, and reports bad input."""
+"""What every command shares: its flags and their help, how it runs, stops, and reports bad input.
 
+TensorFlow takes seconds to start. So a command's module imports it in its `main` only, when flags
+were read: --help and wrong flags are answered at once.
+"""
+
+import importlib
 import math
 import shlex
 import sys
-from collections.abc import Callable
-from typing import TypeVar
+import textwrap
+from typing import Any, TypeVar
 
-import tensorflow as tf
 from absl import app, flags, logging
 
-from pipelines.common import files, json_files, stopping
+from pipelines.common import stopping, texts
 from pipelines.common.errors import InputError
 
 # The exit status of bad input; that of a stop is `stopping.Stopped.status`.
@@ -18,34 +22,69 @@ _LARGEST = 1 << 63
 _LONGEST_MESSAGE = 2000  # characters
 # Flags as one text, quoted as for a shell: how `make` passes those that it does not know.
 _MORE_FLAGS = "--more_flags="
+_HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
+_ROOMS = ("bert_tf.", "pipelines.")  # whose flags are shown
 NumberT = TypeVar("NumberT", int, float)
 flags.disclaim_key_flags()  # what is defined here belongs to the command that calls
 
 
-def run(main: Callable[[], None]) -> None:
-    """Parses flags and runs `main`; bad input is one line and exit status 2."""
+def run(program: str, module: str, arguments: list[str]) -> None:
+    """Runs a command; bad input is one line and exit status 2.
+
+    Args:
+      program: its name, as the user calls it.
+      module: which defines its flags, and `main`.
+      arguments: those of the command line.
+    """
+    stopping.end_at_once()
+    command = importlib.import_module(module)
+    if any(argument in _HELP for argument in arguments):
+        print(_help(program, command.__doc__))
+        return
 
     def guarded(argv: list[str]) -> None:
+        if len(argv) > 1:
+            _end(f"error: unexpected argument: {argv[1]} (--help lists the flags)")
+        from pipelines.common import quiet_start
+
+        quiet_start.import_tensorflow()
         try:
             stopping.raise_stopped()
-            if len(argv) > 1:
-                raise InputError(f"unexpected argument: {argv[1]} (--help lists the flags)")
-            main()
+            command.main()
             stopping.end_at_once()
         except InputError as error:
             _end(f"error: {error}")
-        except (OSError, tf.errors.OpError) as error:
-            logging.debug("where it happened", exc_info=True)
-            _end(f"error: {_reason(error)}")
         except MemoryError:
             _end("error: out of memory; choose something smaller, or a machine with more.")
         except stopping.Stopped as stop:
             _end(str(stop), stop.status)
+        except Exception as error:
+            if not _is_outside(error):
+                raise
+            logging.debug("where it happened", exc_info=True)
+            _end(f"error: {_reason(error)}")
 
     logging.set_verbosity(logging.INFO)
     # TensorFlow reports how long each checkpoint took, in the midst of progress bars.
     logging.get_absl_logger().addFilter(lambda record: record.module != "functional_saver")
-    app.run(guarded, flags_parser=_parse)
+    app.run(guarded, [program, *arguments], flags_parser=_parse)
+
+
+def _help(program: str, about: str | None) -> str:
+    """What --help prints: what the command does, and its flags with their defaults."""
+    lines = [f"usage: {program} [--flag=value ...]", "", (about or "").strip(), "", "flags:"]
+    for name in sorted(flags.FLAGS):
+        flag = flags.FLAGS[name]
+        owner = flags.FLAGS.find_module_defining_flag(name) or ""
+        if not owner.startswith(_ROOMS) or name != flag.name:
+            continue
+        default = "" if flag.default_as_str is None else f"={flag.default_as_str.strip(chr(39))}"
+        required = any("other than None" in found.message for found in flag.validators)
+        text = f"{flag.help} Required." if required else str(flag.help)
+        lines.append(f"  --{name}{default}")
+        lines += textwrap.wrap(text, 96, initial_indent="      ", subsequent_indent="      ")
+    lines += ["  --flagfile=FILE", "      Flags, one a line; # begins a comment."]
+    return "\n".join(lines)
 
 
 def _end(message: str, status: int = BAD_INPUT) -> None:
@@ -56,8 +95,17 @@ def _end(message: str, status: int = BAD_INPUT) -> None:
     sys.exit(status)
 
 
-def _reason(error: OSError | tf.errors.OpError) -> str:
+def _is_outside(error: Exception) -> bool:
+    """Whether an error is of a file system, or of TensorFlow's ops."""
+    import tensorflow as tf
+
+    return isinstance(error, OSError | tf.errors.OpError)
+
+
+def _reason(error: Any) -> str:
     """What a file system or TensorFlow could not do, in one line."""
+    from pipelines.common import files
+
     if files.is_disk_full(error):
         return files.DISK_FULL
     if isinstance(error, OSError) and error.filename:
@@ -70,12 +118,25 @@ def _reason(error: OSError | tf.errors.OpError) -> str:
 def _parse(argv: list[str]) -> list[str]:
     """Parses flags; a bad one is one line and exit status 2, as other bad input."""
     try:
-        rest = flags.FLAGS(_expanded(argv))
+        arguments = flags.FLAGS.read_flags_from_files(_expanded(argv[1:]), force_gnu=True)
+        rest = flags.FLAGS([argv[0], *map(_spelled, arguments)])
         for name in flags.FLAGS:
             _check(flags.FLAGS[name])
         return rest
     except (flags.Error, InputError) as error:
         _end(f"error: {error} (--help lists the flags)")
+        raise AssertionError from error  # _end does not return
+
+
+def _spelled(argument: str) -> str:
+    """An argument with its flag as it is defined: --max-length is --max_length."""
+    if not argument.startswith("--"):
+        return argument
+    name, equals, value = argument[2:].partition("=")
+    name = name.replace("-", "_")
+    if name.startswith("no_") and name not in flags.FLAGS:
+        name = f"no{name[3:]}"
+    return f"--{name}{equals}{value}"
 
 
 def _expanded(argv: list[str]) -> list[str]:
@@ -101,7 +162,7 @@ def _check(flag: flags.Flag) -> None:
     """Raises InputError where the value of a flag is no text, or no number to compute with."""
     value = flag.value
     for text in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(text, str) and json_files.has_halves(text):
+        if isinstance(text, str) and texts.has_halves(text):
             raise InputError(f"--{flag.name}={text!r}: it is not UTF-8.")
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"--{flag.name}={value}: it must be a finite number.")

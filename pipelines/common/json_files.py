@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import msgspec
 import tensorflow as tf
 
-from pipelines.common import files
+from pipelines.common import files, texts
 from pipelines.common.errors import InputError
 
 KindT = TypeVar("KindT")
@@ -41,7 +41,7 @@ def parse(text: str, place: str, finite: bool = True) -> Any:
     try:
         value = (_FINITE if finite else _ANY_NUMBER).decode(text.removeprefix("\ufeff"))
         escaped = _ESCAPE.search(text) if "\\u" in text else None  # which is fast to tell
-        return _mended(value) if escaped or has_halves(text) else value
+        return _mended(value) if escaped or texts.has_halves(text) else value
     except json.JSONDecodeError as error:
         where = f"{place}: line {error.lineno}" if "\n" in text.strip() else place
         raise InputError(f"{where}: is not JSON ({error.msg}).") from error
@@ -50,15 +50,6 @@ def parse(text: str, place: str, finite: bool = True) -> Any:
     except ValueError as error:  # a constant or a number, from below, or of thousands of digits
         what = str(error) if isinstance(error, _NumberError) else "a number of too many digits"
         raise InputError(f"{place}: is not JSON ({what}).") from error
-
-
-def has_halves(text: str) -> bool:
-    """Whether a text has halves of surrogate pairs, so that UTF-8 cannot write it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 class _NumberError(ValueError):

@@ -1,4 +1,4 @@
-"""Imports TensorFlow without what it prints at its start; commands import this first.
+"""Imports TensorFlow without what it prints at its start.
 
 Its C++ parts say that there is no GPU, and which instructions they would like,
 before any setting of log levels can reach them. If the import fails, all that
@@ -6,18 +6,16 @@ they said is shown. A signal that comes meanwhile ends the command with its usua
 message.
 """
 
+import os
+import sys
+import tempfile
+
 from pipelines.common import stopping
 
-stopping.end_at_once()  # from the first moment on
 
-import os  # noqa: E402
-import sys  # noqa: E402
-import tempfile  # noqa: E402
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-
-def _import_tensorflow() -> None:
+def import_tensorflow() -> None:
+    """Imports TensorFlow and its text operations, and looks for devices."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     sys.stderr.flush()
     stderr = os.dup(2)
     stopping.end_at_once(stderr)
@@ -36,6 +34,3 @@ def _import_tensorflow() -> None:
             os.dup2(stderr, 2)
             stopping.end_at_once()
             os.close(stderr)
-
-
-_import_tensorflow()

@@ -10,15 +10,36 @@ import os
 import re
 import sysconfig
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from tqdm import tqdm
 
-from pipelines.common import files, process_pool
+from pipelines.common import files, json_files, locks, process_pool
 from pipelines.common.errors import InputError
 from pipelines.corpus import docstrings, sentences
 
 _MIN_SENTENCES = 3  # a shorter document teaches little about what follows what
 _FILES_PER_TASK = 100
+_MARK = {"made_by": "pipelines.make_corpus"}
+
+
+def make(path: str) -> dict[str, int] | None:
+    """Writes the corpus, and beside it a file that says whose work it is.
+
+    Returns:
+      As `write`; None if it was there.
+
+    Raises:
+      InputError: a file of another is there.
+    """
+    if files.gfile.exists(path):
+        return None
+    mark = f"{path}.json"
+    with locks.held_file(files.partial_of(path), path):
+        if files.gfile.exists(mark) and json_files.read(mark, Any) != _MARK:
+            raise InputError(f"{mark}: is there, and is not of a corpus; name another --output.")
+        json_files.write(mark, _MARK)
+        return write(path)
 
 
 def write(path: str, roots: Iterable[str] | None = None) -> dict[str, int]:

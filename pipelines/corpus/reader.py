@@ -19,8 +19,8 @@ from typing import BinaryIO, NamedTuple
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.corpus import sentences
+from pipelines.corpus.formats import FORMATS
 
-FORMATS = ("sentences", "prose", "jsonl")
 MAX_LINE_BYTES = 10_000_000
 # Longer documents are read and stored in sections, so that memory stays bounded.
 SECTION_CHARACTERS = 1_000_000

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipelines.common import memory
 from pipelines.common.errors import InputError
+from pipelines.common.settings import Settings, setting
 
 # Sequences that are made at once, and bytes of each of their tokens: ids, masks, segments and
 # what they are written as.
@@ -38,38 +39,52 @@ class SequenceKind(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class ExampleSettings:
+class ExampleSettings(Settings):
     """Everything, beside text and vocabulary, that decides the examples."""
 
-    objective: Objective = Objective.MLM_NSP
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    dupe_factor: int = 10  # times that each document is used, with other pairs and masks
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
-    whole_word_mask: bool = False
-    held_out_fraction: float = 0.0  # share of the documents kept apart for evaluation
-    seed: int = 12345
-    sequences: SequenceKind = SequenceKind.AUTO
-    masking: Masking = Masking.STATIC
-    mask_share: float = 0.8  # of the chosen tokens, those that become the mask
-    random_share: float = 0.1  # those that become any token; the rest is kept
+    objective: Objective = setting(
+        Objective.MLM_NSP,
+        "mlm_nsp: the paper's; mlm: without next-sentence prediction; left_to_right: unmasked.",
+    )
+    max_seq_length: int = setting(128, "Tokens in a sequence, special ones included.", least=8)
+    max_predictions_per_seq: int = setting(20, "Most tokens to predict.", least=1)
+    dupe_factor: int = setting(
+        10, "Times each document is used, with other pairs and masks.", least=1
+    )
+    masked_lm_prob: float = setting(0.15, "Share of the tokens to predict.", above=0, below=1)
+    short_seq_prob: float = setting(
+        0.1, "Probability of aiming at shorter sequences.", least=0, most=1
+    )
+    whole_word_mask: bool = setting(False, "Mask whole words instead of pieces.")
+    held_out_fraction: float = setting(
+        0.0, "Share of documents kept for evaluation.", least=0, below=1
+    )
+    seed: int = setting(12345, "Seed of pairs, masks and order.", least=0)
+    sequences: SequenceKind = setting(
+        SequenceKind.AUTO,
+        "pairs; spans of one document; full_sentences across documents; auto: by the objective.",
+    )
+    masking: Masking = setting(Masking.STATIC, "static: now; dynamic: anew in every step.")
+    mask_share: float = setting(
+        0.8, "Share of the tokens to predict that become the mask.", least=0, most=1
+    )
+    random_share: float = setting(
+        0.1, "Share of those that become any token; the rest is kept.", least=0, most=1
+    )
 
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
-        shares = 0 <= self.mask_share <= 1 and 0 <= self.random_share <= 1 - self.mask_share + 1e-9
-        for name, good in (
-            ("seed", self.seed >= 0),
-            ("max_seq_length", self.max_seq_length >= 8),
-            ("max_predictions_per_seq", 1 <= self.max_predictions_per_seq < self.max_seq_length),
-            ("dupe_factor", self.dupe_factor >= 1),
-            ("masked_lm_prob", 0 < self.masked_lm_prob < 1),
-            ("short_seq_prob", 0 <= self.short_seq_prob <= 1),
-            ("held_out_fraction", 0 <= self.held_out_fraction < 1),
-            ("random_share", shares),
-        ):
-            if not good:
-                raise InputError(f"--{name}={getattr(self, name)} is out of range; see --help.")
+        super().check()
+        if self.max_predictions_per_seq >= self.max_seq_length:
+            raise InputError(
+                f"--max_predictions_per_seq={self.max_predictions_per_seq} is out of range: it "
+                "must be below --max_seq_length."
+            )
+        if self.mask_share + self.random_share > 1 + 1e-9:
+            raise InputError(
+                f"--random_share={self.random_share} is out of range: with --mask_share it must "
+                "be at most 1."
+            )
         paired = self.sequence_kind is SequenceKind.PAIRS
         if paired != (self.objective is Objective.MLM_NSP):
             raise InputError(

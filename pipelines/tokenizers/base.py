@@ -64,6 +64,11 @@ class Vocabulary(abc.ABC):
     def texts(self) -> tuple[str, ...]:
         """What `files` hold."""
 
+    def write(self, path: str) -> None:
+        """Writes it where a user wants it: as a folder."""
+        with files.folder_aside(path) as partial:
+            self.save(partial)
+
     @property
     def sha256(self) -> str:
         """A checksum of what `save` writes, in hexadecimal; of one file, that of the file."""

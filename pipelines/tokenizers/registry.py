@@ -1,24 +1,45 @@
 """The tokenizers there are, one for each kind of vocabulary."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import collections
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import word_splitter, wordpiece_vocabulary
 from pipelines.tokenizers.base import Tokenizer, Vocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 
 class Kind(NamedTuple):
-    """An algorithm: the class of its vocabularies, and that of its tokenizer."""
+    """An algorithm.
+
+    Attributes:
+      vocabulary: the class of its vocabularies.
+      tokenizer: that of its tokenizer, of a vocabulary and settings.
+      settings_of_learning: all settings that decide words, by those that were chosen.
+      splitter: by these, what gives the words of texts.
+      learn: a vocabulary of counts of words, its size, and the share of characters to cover.
+    """
 
     vocabulary: type[Vocabulary]
-    tokenizer: Any  # takes a vocabulary's fields and settings
+    tokenizer: Callable[..., Tokenizer]
+    settings_of_learning: Callable[[Mapping[str, bool]], dict[str, bool | None]]
+    splitter: Callable[[Mapping[str, bool | None]], Callable[[list[str]], tf.Tensor]]
+    learn: Callable[[collections.Counter[bytes], int, float], Vocabulary]
 
 
 KINDS: dict[str, Kind] = {
-    "wordpiece": Kind(WordPieceVocabulary, WordPieceTokenizer),
+    "wordpiece": Kind(
+        WordPieceVocabulary,
+        WordPieceTokenizer,
+        word_splitter.settings,
+        word_splitter.WordSplitter.of,
+        wordpiece_vocabulary.learn,
+    ),
 }
 # What a path is where its name says nothing.
 _USUAL = KINDS["wordpiece"]

@@ -126,7 +126,9 @@ def check(tokens: Sequence[str], name: str) -> None:
         first[token] = line
 
 
-def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> WordPieceVocabulary:
+def learn(
+    words: collections.Counter[bytes], size: int, coverage: float = 1.0
+) -> WordPieceVocabulary:
     """Learns a WordPiece vocabulary from words and their counts.
 
     The special tokens come first, then the characters, then the pieces, each
@@ -144,14 +146,15 @@ def learn(words: collections.Counter[str], size: int, coverage: float = 1.0) -> 
     """
     if not words:
         raise InputError("the corpus has no words to learn a vocabulary from.")
-    alphabet = _alphabet(words, coverage)
+    texts = collections.Counter({word.decode(): count for word, count in words.items()})
+    alphabet = _alphabet(texts, coverage)
     if len(SPECIAL_TOKENS) + len(alphabet) > size:
         raise InputError(
             f"the corpus has {len(alphabet)} characters and continuing characters (##), which do "
             f"not fit a vocabulary of {size}: raise the size, or leave rare characters to [UNK] "
             "with --character_coverage=0.9995."
         )
-    pieces = _train(words, size, sorted(alphabet))
+    pieces = _train(texts, size, sorted(alphabet))
     return WordPieceVocabulary((*SPECIAL_TOKENS, *sorted(alphabet), *pieces))
 
 

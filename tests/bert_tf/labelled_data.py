@@ -162,7 +162,7 @@ def files_of(folder):
 
 def command(init, data, output, *extra):
     return [
-        "bert_tf.commands.finetune", "--task=classification", f"--data={data}",
+        "finetune", "--task=classification", f"--data={data}",
         f"--init={init}", f"--output={output}", f"--cache={data}/cache", "--epochs=8",
         "--batch_size=16", "--learning_rate=1e-3", "--max_length=40", "--precision=float32", *extra,
     ]  # fmt: skip

@@ -211,9 +211,7 @@ def test_tasks_may_be_in_folders_with_blanks(folders, tmp_path):
     ]  # fmt: skip
     assert sources.entries_of(f"'x={tmp_path}/no such' y") == [f"x={tmp_path}/no such", "y"]
     assert sources.entries_of(" ") == []
-    commands.done(
-        "bert_tf.commands.export", f"--tasks=mood={place}", f"--output={tmp_path}/an export"
-    )
+    commands.done("export", f"--tasks=mood={place}", f"--output={tmp_path}/an export")
     assert saved_model.versions(f"{tmp_path}/an export") == [1]
 
 

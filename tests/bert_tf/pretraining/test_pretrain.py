@@ -38,7 +38,7 @@ def model_path(tmp_path_factory):
 
 def command(tfrecords, model, output, *extra):
     return [
-        "bert_tf.commands.pretrain", f"--tfrecords={tfrecords}", f"--model={model}",
+        "pretrain", f"--tfrecords={tfrecords}", f"--model={model}",
         f"--output={output}", "--steps=60", "--batch_size=32", "--learning_rate=2e-3",
         "--warmup_steps=10", "--save_every=10", "--log_every=5", "--precision=float32", *extra,
     ]  # fmt: skip
@@ -50,7 +50,7 @@ def run(*arguments):
 
 def write_examples(corpus, vocab, output, *extra):
     commands.done(
-        "pipelines.commands.write_examples", f"--input={corpus}", f"--vocab={vocab}", f"--output={output}",
+        "write-examples", f"--input={corpus}", f"--vocab={vocab}", f"--output={output}",
         "--dupe_factor=1", "--workers=1", *extra,
     )  # fmt: skip
 
@@ -347,7 +347,7 @@ def test_cleaning_removes_what_was_made_and_nothing_else(corpus_path, vocab_path
         folder.mkdir()
         (folder / "vocab.txt").write_text("mine")
     flags = (f"--tfrecords={examples}", f"--output={output}", f"--cache={cache}")
-    said = commands.done("bert_tf.commands.clean", *flags).stdout
+    said = commands.done("clean", *flags).stdout
     assert f"{examples}: removed.\n" in said and not examples.exists()
     assert f"{output}: is no pre-training run (by its run.json); left alone." in said
     (output / "run.json").write_text('{"phases": []}')
@@ -358,7 +358,7 @@ def test_cleaning_removes_what_was_made_and_nothing_else(corpus_path, vocab_path
     (examples / "manifest.json").write_text(
         (examples / "manifest.json").read_text().replace('"text"', '"adopted_text"')
     )
-    said = commands.done("bert_tf.commands.clean", *flags).stdout
+    said = commands.done("clean", *flags).stdout
     assert f"{output}: removed 4 of ours; left notes.txt." in said
     assert os.listdir(output) == ["notes.txt"]
     assert f"{examples}: removed 1 of ours; left train-00000-of-00001.tfrecord, vocab.txt" in said

@@ -82,9 +82,7 @@ def test_a_server_that_is_not_there_is_said():
 
 def test_the_command_asks_and_prints_json(addresses, export):
     for where in (f"--server={addresses[0]}", f"--model={export}"):
-        done = commands.done(
-            "bert_tf.commands.ask", where, "--signature=mood", '--inputs={"text": ["the layer"]}'
-        )
+        done = commands.done("ask", where, "--signature=mood", '--inputs={"text": ["the layer"]}')
         assert len(json.loads(done.stdout)["probabilities"][0]) == 3
 
 
@@ -97,8 +95,6 @@ def test_serving_mounts_the_versions_and_its_batching(export):
 
 
 def test_without_docker_it_says_what_to_install(export):
-    done = commands.run(
-        "bert_tf.commands.serve", f"--model={export.rsplit('/', 1)[0]}", env={"PATH": ""}
-    )
+    done = commands.run("serve", f"--model={export.rsplit('/', 1)[0]}", env={"PATH": ""})
     assert done.returncode == 2
     assert "tensorflow_model_server --model_name=bert" in done.stderr.replace("\n", " ")

@@ -218,7 +218,7 @@ def test_optimizer_slots_of_tf1_are_left_out(tmp_path):
 
 def test_the_command_converts(tmp_path):
     weights.write(make_bundle(), f"{tmp_path}/tf1", Format.TF1)
-    command = ["bert_tf.commands.convert", f"--input={tmp_path}/tf1", f"--output={tmp_path}/ours"]
+    command = ["convert", f"--input={tmp_path}/tf1", f"--output={tmp_path}/ours"]
     commands.done(*command)
     assert own.is_own(f"{tmp_path}/ours")
     assert_same_weights(weights.read(f"{tmp_path}/ours").weights, make_bundle().weights)
@@ -228,7 +228,7 @@ def test_the_command_converts(tmp_path):
 def test_another_vocabulary_must_suit_the_case(tmp_path):
     weights.write(make_bundle(), f"{tmp_path}/ours", Format.BERT_TF)
     (tmp_path / "cased.txt").write_text("\n".join([*TOKENS[:-1], "Zoo"]) + "\n")
-    command = ["bert_tf.commands.convert", f"--input={tmp_path}/ours"]
+    command = ["convert", f"--input={tmp_path}/ours"]
     command += [f"--output={tmp_path}/out", f"--vocab={tmp_path}/cased.txt"]
     assert "--lower_case=false" in commands.error(*command)
     (tmp_path / "short.txt").write_text("\n".join(TOKENS[:-1]) + "\n")

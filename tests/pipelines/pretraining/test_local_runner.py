@@ -46,7 +46,7 @@ def digests(folder):
 
 def command(corpus_path, vocab_path, output, *extra):
     return [
-        "pipelines.commands.write_examples", f"--input={corpus_path}",
+        "write-examples", f"--input={corpus_path}",
         f"--vocab={vocab_path}", f"--output={output}", "--max_seq_length=32",
         "--max_predictions_per_seq=5", *extra,
     ]  # fmt: skip

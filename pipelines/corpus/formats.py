@@ -1,0 +1,3 @@
+"""The formats of a corpus."""
+
+FORMATS = ("sentences", "prose", "jsonl")

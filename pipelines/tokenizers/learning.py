@@ -1,0 +1,96 @@
+"""Learns a vocabulary from a corpus, once."""
+
+import dataclasses
+from typing import Any, NotRequired, TypedDict
+
+from pipelines.common import files, json_files, locks, manifest
+from pipelines.common.errors import InputError
+from pipelines.corpus import reader
+from pipelines.tokenizers import registry, word_counts
+from pipelines.tokenizers.base import Vocabulary
+from pipelines.tokenizers.settings import LearningSettings
+
+
+class _Manifest(TypedDict):
+    """What a vocabulary was learned from."""
+
+    settings: dict[str, Any]
+    inputs: list[dict[str, Any]]
+    sha256: NotRequired[str]  # of the vocabulary
+
+
+def learn(
+    corpus: list[reader.CorpusFile],
+    options: reader.ReadOptions,
+    settings: LearningSettings,
+    chosen: dict[str, bool],
+    path: str,
+) -> tuple[Vocabulary, int] | None:
+    """Learns a vocabulary unless it is there.
+
+    Args:
+      corpus: its files.
+      options: how they are read.
+      settings: of the vocabulary.
+      chosen: settings of the tokenizer, by name.
+      path: where it goes: a file, or a folder where it is more than one.
+
+    Returns:
+      The vocabulary, and the number of words that it was learned from; None if it was there.
+
+    Raises:
+      InputError: one is there that was learned otherwise, or was not learned here.
+    """
+    kind = registry.KINDS[settings.kind]
+    tokenizer = kind.settings_of_learning(chosen)
+    identity = {
+        "settings": {**settings.describe(), **tokenizer, **dataclasses.asdict(options)},
+        "inputs": list(map(reader.identity, corpus)),
+    }
+    with locks.held_file(files.partial_of(path), path):
+        if _is_finished(path, identity):
+            return None
+        words = word_counts.count_words(
+            corpus,
+            options,
+            kind.splitter(tokenizer),
+            sample_bytes=settings.sample_megabytes * 1_000_000,
+            seed=settings.seed,
+        )
+        vocabulary = kind.learn(words, settings.vocab_size, settings.character_coverage)
+        # The manifest first: a kill between the two leaves no vocabulary of unknown origin.
+        json_files.write(f"{path}.json", {**identity, "sha256": vocabulary.sha256})
+        vocabulary.write(path)
+    return vocabulary, words.total()
+
+
+def _is_finished(path: str, identity: dict[str, Any]) -> bool:
+    """Whether the vocabulary is there as it would be learned.
+
+    Raises:
+      InputError: another file is there, or one that was learned otherwise.
+    """
+    manifest_path = f"{path}.json"
+    known = files.gfile.exists(manifest_path)
+    found = json_files.read(manifest_path, _Manifest) if known else None
+    if not files.gfile.exists(path):
+        return False
+    if found is None:
+        raise InputError(
+            f"{path}: is there, and was not learned here (it has no {manifest_path}). Name another "
+            "--output, or use it as it is (VOCAB=)."
+        )
+    if found.get("sha256") not in (None, _checksum(path)):
+        raise InputError(
+            f"{path}: was changed since it was learned. Move it away to learn it anew, or use it "
+            "as it is (VOCAB=)."
+        )
+    other = manifest.difference(found, identity)
+    if other:
+        raise InputError(f"{path}: was learned with other {other}. Remove it to learn anew.")
+    return True
+
+
+def _checksum(path: str) -> str:
+    """Of a vocabulary's file, or of the files of its folder."""
+    return registry.load(path).sha256 if files.gfile.isdir(path) else files.sha256(path)

@@ -1,0 +1,34 @@
+"""What a vocabulary is learned as."""
+
+import dataclasses
+import enum
+from typing import Any
+
+from pipelines.common.settings import Settings, setting
+
+
+class VocabularyKind(enum.StrEnum):
+    """Kinds of vocabularies that can be learned; names of `registry.KINDS`."""
+
+    WORDPIECE = "wordpiece"  # BERT's
+    BYTE_BPE = "byte_bpe"  # GPT-2's and RoBERTa's
+
+
+@dataclasses.dataclass(frozen=True)
+class LearningSettings(Settings):
+    """Everything, beside the text, that decides a vocabulary."""
+
+    kind: VocabularyKind = setting(VocabularyKind.WORDPIECE, "The algorithm.")
+    vocab_size: int = setting(30_000, "Tokens, special ones included.", least=1, most=1 << 24)
+    character_coverage: float = setting(
+        1.0, "Share of the running characters that get a token; of wordpiece.", least=0, most=1
+    )
+    sample_megabytes: int = setting(200, "About how much text to learn from.", least=1)
+    seed: int = setting(12345, "Seed of the sample.")
+
+    def describe(self) -> dict[str, Any]:
+        """The settings by name; the kind where it is not WordPiece."""
+        values = dataclasses.asdict(self)
+        if self.kind is VocabularyKind.WORDPIECE:
+            del values["kind"]
+        return values
