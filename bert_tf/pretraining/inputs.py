@@ -4,6 +4,8 @@ import dataclasses
 from typing import Any
 
 from bert_tf.models.config import BertConfig
+from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
+from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining.settings import PretrainingSettings
 from pipelines.common import files
 from pipelines.common.errors import InputError
@@ -90,9 +92,36 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
                 "shorter (--max_seq_length), or enlarge the position table."
             )
     for phase, found in zip(settings.phases, data.manifests, strict=True):
-        ours = 2 if found["settings"]["objective"] == Objective.MLM_NSP else 1
-        config.check_segments(found.get("segments", ours), phase.tfrecords)
+        segments = found.get("segments", OBJECTIVES[data.objective].segments)
+        config.check_segments(segments, phase.tfrecords)
     return config
+
+
+def traits(data: PretrainingData) -> ExampleTraits:
+    """What objectives may have to know of the examples of all phases."""
+    tokens = data.tokenizer
+    settings = [dict(manifest["settings"]) for manifest in data.manifests]
+    return ExampleTraits(
+        frozenset().union(*(examples.names for examples in data.training)),
+        (tokens.pad_id, tokens.cls_id, tokens.sep_id, tokens.mask_id),
+        tokens.mask_id,
+        len(tokens.vocabulary),
+        settings[0].get("masked_lm_prob", 0.15),
+        {found["max_seq_length"]: found["max_predictions_per_seq"] for found in settings},
+    )
+
+
+def check_features(
+    objective: PretrainingObjective, settings: PretrainingSettings, data: PretrainingData
+) -> None:
+    """Raises InputError unless all examples have what the objective needs."""
+    for phase, examples in zip(settings.phases, data.training, strict=True):
+        missing = objective.features - examples.names
+        if missing:
+            raise InputError(
+                f"{phase.tfrecords}: the examples lack {', '.join(sorted(missing))}, which "
+                f"objective {data.objective} needs; write them with --objective={data.objective}."
+            )
 
 
 def run_identity(
@@ -102,8 +131,8 @@ def run_identity(
 
     Devices and compilation may change between two stops; they change the rounding only.
     """
-    values = dataclasses.asdict(settings)
-    for name in ("phases", "model", "strategy", "compilation"):
+    values = settings.identity()
+    for name in ("phases", "model"):  # what is in their files is compared
         del values[name]
     first = data.manifests[0]
     return {
