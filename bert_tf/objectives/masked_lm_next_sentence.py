@@ -7,6 +7,7 @@ import tensorflow as tf
 from bert_tf.models import heads
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.base import Batch, Scalars
+from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.token_prediction import Score, score
 
@@ -18,8 +19,8 @@ class MaskedLMNextSentence(MaskedLM):
     trains_pooler: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("masked_lm", "next_sentence")
 
-    def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(config, **kwargs)
+    def __init__(self, config: BertConfig, masking: DynamicMasking | None = None, **kwargs):
+        super().__init__(config, masking, **kwargs)
         self.next_sentence = heads.NextSentenceHead(
             config.initializer_range, name="next_sentence", dtype=self.dtype_policy
         )
@@ -27,7 +28,7 @@ class MaskedLMNextSentence(MaskedLM):
 
     @property
     def features(self) -> frozenset[str]:
-        """The masked tokens and the labels of pairs."""
+        """Those of masked LM, and the labels of pairs."""
         return super().features | {"next_sentence_labels"}
 
     def logits(self, outputs: dict[str, tf.Tensor], inputs: Batch) -> dict[str, tf.Tensor]:

@@ -214,6 +214,24 @@ def test_other_objectives_train(corpus_path, vocab_path, model_path, tmp_path, o
     assert report["objective"] == objective
 
 
+def test_masks_can_be_drawn_on_the_device(corpus_path, vocab_path, model_path, tmp_path):
+    write_examples(
+        corpus_path, vocab_path, tmp_path / "t", "--objective=left_to_right",
+        "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
+    )  # fmt: skip
+    path = tmp_path / "t" / "manifest.json"
+    path.write_text(path.read_text().replace('"left_to_right"', '"mlm"'))
+    process = run(tmp_path / "t", model_path, tmp_path / "o", "--accumulation=2")
+    assert process.returncode == 0, process.stderr[-3000:]
+    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    assert report["masked_sentences"][0]["guesses"]
+    assert 0 < report["unigram_accuracy"] < report["masked_lm_accuracy"]
+    lines = (tmp_path / "o" / "history.jsonl").read_text().splitlines()
+    points = [json.loads(line) for line in lines]
+    assert points[-1]["loss"] < points[0]["loss"] - 0.2
+    assert points[0]["next_sentence_accuracy"] is None
+
+
 def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_path, tmp_path):
     write_examples(
         corpus_path, vocab_path, tmp_path / "long", "--max_seq_length=64",
