@@ -1,7 +1,7 @@
 """The scores of a run on dev data, which say what weights are kept and when training ends."""
 
 import sys
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from tqdm import tqdm
 
@@ -61,10 +61,10 @@ class Scores:
         scores = [item["score"] for item in self.found]
         return scores.index(max(scores))
 
-    def chosen(self) -> dict[str, Any]:
-        """Score and metrics of the weights that are kept."""
+    def chosen(self) -> tuple[float | None, dict[str, float]]:
+        """Score and metrics of the weights that are kept; None and nothing without evaluations."""
         if not self.found:
-            return {"score": None, "metrics": {}}
+            return None, {}
         last = self._settings.selection is Selection.LAST
         item = self.found[-1 if last else self._best_index()]
-        return {"score": item["score"], "metrics": item["metrics"]}
+        return item["score"], item["metrics"]

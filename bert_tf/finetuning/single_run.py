@@ -129,10 +129,12 @@ class Run:
             self.session, self.objectives[0], folder, name, start, self.setup.tensorboard, begin
         ) as course:
             diverged = self._train(course, saved, scores, seed)
+            score, metrics = scores.chosen()
             result: Result = {
                 "learning_rate": self.rate,
                 "seed": seed,
-                **scores.chosen(),
+                "score": score,
+                "metrics": metrics,
                 "evaluations": scores.found,
                 "seconds": course.seconds(),
                 "diverged": diverged,
@@ -241,7 +243,8 @@ class Run:
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The score (mean of the main metrics), and all metrics by name."""
-        mains, metrics = [], {}
+        mains: list[float] = []
+        metrics: dict[str, float] = {}
         several = len(self.setup.data) > 1
         for item, predictor in zip(self.setup.data, self.predictors, strict=True):
             for index, split in enumerate(item.dev):
@@ -269,7 +272,7 @@ def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:
     if decay == 1.0:
         return {}
     depth = len(model.encoder.blocks)
-    factors = {}
+    factors: dict[str, float] = {}
     for index, block in enumerate(model.encoder.blocks):
         factors |= {variable.path: decay ** (depth - index) for variable in block.variables}
     embeddings = {v.path: decay ** (depth + 1) for v in model.encoder.embeddings.variables}

@@ -92,7 +92,8 @@ class TokenPrediction(PretrainingObjective):
     ) -> tuple[tf.Tensor, Scalars]:
         """The loss of a batch, or of a part of one, and its counts; see `Trainable`."""
         outputs = self.encoder(batch, training=training, dropout_seed=dropout_seed)
-        losses, counts = [], {}
+        losses: list[tf.Tensor] = []
+        counts: Scalars = {}
         for part, sums in self.scores(outputs, batch).items():
             losses.append(tf.math.divide_no_nan(sums.loss, totals[part]))
             counts |= {f"{part}_{name}": value for name, value in sums._asdict().items()}

@@ -17,7 +17,11 @@ _FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_ran
 
 
 def initialize(
-    model: PretrainingObjective, checkpoints: Checkpoints, tokenizer: BertTokenizer, path: str
+    model: PretrainingObjective,
+    checkpoints: Checkpoints,
+    tokenizer: BertTokenizer,
+    examples: str,
+    path: str,
 ) -> None:
     """Takes first weights from a checkpoint folder, or from a model in any format.
 
@@ -25,6 +29,7 @@ def initialize(
       model: to give weights to.
       checkpoints: of the run.
       tokenizer: that the examples were made with.
+      examples: their folder.
       path: of the checkpoint or the model.
 
     Raises:
@@ -36,7 +41,8 @@ def initialize(
     bundle = weights.read(path)
     if bundle.vocabulary not in (None, tokenizer.vocabulary):
         raise InputError(
-            f"{path}: has another vocabulary than the examples; write them with that of the model."
+            f"{path}: has another vocabulary than the examples in {examples}; write them with "
+            "that of the model."
         )
     _check_same_model(model.config, bundle.config, path)
     missing = weights.assign(model, bundle.weights, path)

@@ -1,7 +1,7 @@
 """The examples of a pre-training run, checked before the first step."""
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
@@ -12,6 +12,8 @@ from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader, local_runner
 from pipelines.pretraining.sharding import Objective
 from pipelines.tokenizers import vocabulary, wordpiece
+
+_MASKED_SHARE = 0.15  # the paper's, section 3.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,13 +102,14 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
 def traits(data: PretrainingData) -> ExampleTraits:
     """What objectives may have to know of the examples of all phases."""
     tokens = data.tokenizer
-    settings = [dict(manifest["settings"]) for manifest in data.manifests]
+    settings = [manifest["settings"] for manifest in data.manifests]
+    others = cast(dict[str, Any], settings[0])  # those of adopted examples do not say it
     return ExampleTraits(
         frozenset().union(*(examples.names for examples in data.training)),
         (tokens.pad_id, tokens.cls_id, tokens.sep_id, tokens.mask_id),
         tokens.mask_id,
         len(tokens.vocabulary),
-        settings[0].get("masked_lm_prob", 0.15),
+        others.get("masked_lm_prob", _MASKED_SHARE),
         {found["max_seq_length"]: found["max_predictions_per_seq"] for found in settings},
     )
 

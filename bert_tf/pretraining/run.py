@@ -30,6 +30,7 @@ from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
+_BASELINE_BATCH = 512
 _EVALUATION_BATCH = 64
 
 
@@ -157,7 +158,11 @@ class _Run:
         self.checkpoints.remove_damaged(restored)
         if restored is None and self.settings.init_checkpoint:
             first_weights.initialize(
-                self.model, self.checkpoints, self.data.tokenizer, self.settings.init_checkpoint
+                self.model,
+                self.checkpoints,
+                self.data.tokenizer,
+                self.settings.phases[0].tfrecords,
+                self.settings.init_checkpoint,
             )
         return restored or 0
 
@@ -226,7 +231,6 @@ class _Run:
           course: of the training.
           start_time: of this process, as time.perf_counter gives it.
         """
-        state = self.session.state()
         result: dict[str, Any] = {
             **dict.fromkeys(self.model.curves, math.nan),
             **self._held_out_metrics(),
@@ -238,7 +242,7 @@ class _Run:
             "parameters": self.model.count_params(),
             "precision": self.settings.precision,
             "objective": str(self.data.objective),
-            "weights_sha256": fingerprint(state),
+            "weights_sha256": fingerprint(self.session.state()),
         }
         result = json_files.as_json(result)
         if not self.session.is_chief:
@@ -247,7 +251,8 @@ class _Run:
         own.write_sealed_description(source.bundle, self.output)
         saved_model.write([source], f"{self.output}/saved_model", replace=True)
         if self.data.held_out is not None and self.model.guesses_masked:
-            batch = next(evaluation.prepared(self.model, self._held_out(_EVALUATION_BATCH)))
+            batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
+            batch = next(evaluation.prepared(self.model, batches))
             result["masked_sentences"] = report.guess_masked(
                 self.model, batch, self.data.tokenizer.vocabulary
             )
@@ -255,13 +260,11 @@ class _Run:
         run_folder.write_report(self.output, result)
         return result
 
-    def _held_out(self, batch_size: int) -> tf.data.Dataset:
-        return example_reader.evaluation_batches(self.data.held_out, batch_size)
-
     def _held_out_metrics(self) -> dict[str, float]:
         if self.data.held_out is None:
             return self.model.metrics_of({})
-        return self.evaluate(self._held_out(_EVALUATION_BATCH))
+        batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
+        return self.evaluate(batches)
 
     def _baselines(self) -> dict[str, float]:
         """What can be guessed without a model."""
@@ -277,11 +280,13 @@ class _Run:
         if self.data.held_out is None or not self.model.guesses_masked:
             return found
         tokens = self.data.tokenizer
-        size = 512
-        batches = example_reader.training_batches(self.data.training[-1], size, self.settings.seed)
+        training = example_reader.training_batches(
+            self.data.training[-1], _BASELINE_BATCH, self.settings.seed
+        ).take(_BASELINE_RECORDS // _BASELINE_BATCH)
+        held_out = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
         guesses = baselines.guess(
-            evaluation.prepared_arrays(self.model, batches.take(_BASELINE_RECORDS // size)),
-            evaluation.prepared_arrays(self.model, self._held_out(size)),
+            evaluation.prepared_arrays(self.model, training),
+            evaluation.prepared_arrays(self.model, held_out),
             len(tokens.vocabulary),
             (tokens.pad_id, tokens.unk_id, tokens.cls_id, tokens.sep_id, tokens.mask_id),
         )

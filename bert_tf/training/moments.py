@@ -72,7 +72,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
             that the optimizer was built with; None: all of these.
         """
         if not self.built:
-            self.build(trainable_variables)
+            self.build(trainable_variables or [])
         variables = trainable_variables or self._trainable_variables
         grads = [tf.convert_to_tensor(gradient) for gradient in grads]
         context = tf.distribute.get_replica_context()

@@ -105,15 +105,16 @@ class TrainingStep:
         totals = self._model.totals(batch)
         if context.num_replicas_in_sync > 1:
             totals = context.all_reduce(tf.distribute.ReduceOp.SUM, totals)
-        gradients, counts = None, None
-        for part in range(self._parts):
+
+        def of_part(part: int) -> tuple[list[tf.Tensor], Scalars]:
             seed = _seed(run_seed, number * self._parts + part) ^ replica
-            more, more_counts = self._gradients(_part(batch, part, self._parts), totals, seed)
-            if gradients is None:
-                gradients, counts = more, more_counts
-            else:
-                gradients = [a + b for a, b in zip(gradients, more, strict=True)]
-                counts = {name: counts[name] + value for name, value in more_counts.items()}
+            return self._gradients(_part(batch, part, self._parts), totals, seed)
+
+        gradients, counts = of_part(0)
+        for part in range(1, self._parts):
+            more, more_counts = of_part(part)
+            gradients = [a + b for a, b in zip(gradients, more, strict=True)]
+            counts = {name: counts[name] + value for name, value in more_counts.items()}
         self._optimizer.apply(gradients, self._model.trainable_variables)
         return counts
 
