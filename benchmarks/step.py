@@ -14,10 +14,10 @@ import tensorflow as tf
 
 from benchmarks.peers.timing import report_steps
 from bert_tf.models.config import BertConfig
-from bert_tf.objectives.bert import PretrainingModel
-from bert_tf.training import loop
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.training.adamw import AdamW
 from bert_tf.training.distribution import Compilation
-from bert_tf.training.optimizers import AdamW
+from bert_tf.training.step import TrainingStep
 
 BATCH, LENGTH, PREDICTIONS = 32, 128, 20
 CONFIG = BertConfig(
@@ -53,21 +53,20 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=3, help="steps before the timed ones")
     args = parser.parse_args()
     keras.utils.set_random_seed(0)
-    model = PretrainingModel(CONFIG, dtype=args.precision)
+    model = MaskedLMNextSentence(CONFIG, dtype=args.precision)
     optimizer = AdamW(1e-4)
     optimizer.build(model.trainable_variables)
-    settings = loop.LoopSettings(total_steps=args.steps, compilation=Compilation(args.compilation))
-    step = loop.make_step(model, optimizer, tf.distribute.get_strategy(), settings)
-    batches = [random_batch(seed) for seed in range(4)]
-    numbers = itertools.count()
+    step = TrainingStep(
+        model,
+        optimizer,
+        tf.distribute.get_strategy(),
+        compilation=Compilation(args.compilation),
+    )
+    batches = itertools.cycle([random_batch(seed) for seed in range(4)])
+    numbers, seed = itertools.count(), tf.constant(12345)
 
     def one_step() -> float:
-        number = next(numbers)
-        return float(
-            step(
-                batches[number % len(batches)], tf.constant(number), tf.constant(settings.seed)
-            ).masked_lm_loss
-        )
+        return float(step(batches, next(numbers), 1, seed)["masked_lm_loss"])
 
     report_steps(one_step, args.warmup, args.steps, BATCH, precision=args.precision)
 

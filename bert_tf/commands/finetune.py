@@ -8,7 +8,7 @@ bert-tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --in
 
 from absl import flags
 
-from bert_tf.commands import device_flags
+from bert_tf.commands import training_flags
 from bert_tf.finetuning import sweep, task_report
 from bert_tf.finetuning.settings import FineTuningSettings, Selection, TaskRequest
 from bert_tf.tasks import JOINT, KINDS
@@ -33,11 +33,8 @@ _BATCH = flags.DEFINE_integer("batch_size", 32, "Examples of a step.")
 _RATES = flags.DEFINE_list("learning_rate", ["5e-5"], "Peak learning rate, or a grid of them.")
 _SEEDS = flags.DEFINE_list("seeds", ["1"], "A run for each; the median is reported.")
 _WARMUP = flags.DEFINE_float("warmup_share", 0.1, "Share of the steps.")
-_DECAY = flags.DEFINE_float("weight_decay", 0.01, "Decoupled weight decay.")
 _LAYER_DECAY = flags.DEFINE_float("layer_decay", 1.0, "Learning rate's factor from layer to layer.")
-_CLIP = flags.DEFINE_float("clip_norm", 1.0, "Largest global norm of the gradients; 0: any.")
 _CORRECTION = flags.DEFINE_bool("bias_correction", True, "Of Adam; the reference has none.")
-_DROPOUT = flags.DEFINE_float("dropout", None, "In place of the model's two dropout rates.")
 _BALANCED = flags.DEFINE_bool("balanced", False, "Weigh classes by the inverse of their frequency.")
 _LENGTH = flags.DEFINE_integer("max_length", None, "Tokens of a sequence: 128, of SQuAD 384.")
 _CONTEXT = flags.DEFINE_bool("document_context", False, "Tagging: fill up with the document.")
@@ -91,11 +88,8 @@ def main() -> None:
         learning_rates=tuple(command_line.numbers(_RATES, float)),
         seeds=tuple(command_line.numbers(_SEEDS, int, 0)),
         warmup_share=_WARMUP.value,
-        weight_decay=_DECAY.value,
         layer_decay=_LAYER_DECAY.value,
-        clip_norm=_CLIP.value,
         bias_correction=_CORRECTION.value,
-        dropout=_DROPOUT.value,
         balanced=_BALANCED.value,
         max_length=_LENGTH.value,
         document_context=_CONTEXT.value,
@@ -105,7 +99,7 @@ def main() -> None:
         patience=_PATIENCE.value,
         selection=_SELECT.value,
         keep_runs=_KEEP_RUNS.value,
-        **device_flags.values(),
+        **training_flags.values(),
     )
     name = JOINT.join(request.name for request in requests)
     output = _OUTPUT.value or f"savedmodels/finetuned/{name}"

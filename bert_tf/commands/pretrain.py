@@ -11,7 +11,7 @@ comma-separated lists:
 
 from absl import flags
 
-from bert_tf.commands import device_flags
+from bert_tf.commands import training_flags
 from bert_tf.pretraining import report, run
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
 from pipelines.common import command_line, files
@@ -26,10 +26,7 @@ _OUTPUT = command_line.define_path("output", "savedmodels/pretrained", "Folder t
 _MODEL = flags.DEFINE_string("model", "base", "tiny, mini, small, medium, base, large, or a .json.")
 _LEARNING_RATE = flags.DEFINE_float("learning_rate", 1e-4, "Peak learning rate.")
 _WARMUP = flags.DEFINE_integer("warmup_steps", 10_000, "Steps of linear warm-up.")
-_WEIGHT_DECAY = flags.DEFINE_float("weight_decay", 0.01, "Decoupled weight decay.")
 _BETA_2 = flags.DEFINE_float("beta_2", 0.999, "Decay rate of squared gradients.")
-_CLIP_NORM = flags.DEFINE_float("clip_norm", 1.0, "Largest global norm of the gradients.")
-_DROPOUT = flags.DEFINE_float("dropout", None, "In place of the model's two dropout rates.")
 _INIT = flags.DEFINE_string(
     "init_checkpoint", None, "First weights: a checkpoint folder, or any model."
 )
@@ -60,11 +57,8 @@ def main() -> None:
         model=_MODEL.value,
         learning_rate=_LEARNING_RATE.value,
         warmup_steps=_WARMUP.value,
-        weight_decay=_WEIGHT_DECAY.value,
         beta_2=_BETA_2.value,
-        clip_norm=_CLIP_NORM.value,
-        dropout=_DROPOUT.value,
-        **device_flags.values(),
+        **training_flags.values(),
         init_checkpoint=_INIT.value,
         seed=_SEED.value,
     )

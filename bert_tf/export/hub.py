@@ -14,12 +14,11 @@ from bert_tf import weights
 from bert_tf.export import quiet_tensorflow
 from bert_tf.export.sources import Source
 from bert_tf.models import fused_ops
-from bert_tf.objectives.bert import PretrainingModel
+from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks.signatures import ENCODER_INPUTS, Tensors
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, POOLER
 from pipelines.common import checksums, files
-from pipelines.pretraining.settings import Objective
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer, Vocabulary
 
@@ -75,8 +74,7 @@ def encoder_module(source: Source, folder: str) -> Any:
         configuration, which goes along as `config_file`.
     """
     bundle = source.bundle
-    objective = Objective.LEFT_TO_RIGHT if bundle.config.causal else Objective.MLM
-    model = PretrainingModel(bundle.config, objective)
+    model = TokenPrediction(bundle.config)
     weights.assign(model, bundle.weights, source.folder)
     if not bundle.has(POOLER):
         logging.warning("%s has no pooler: pooled_output is of random weights.", source.folder)

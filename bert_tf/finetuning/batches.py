@@ -12,7 +12,7 @@ from pipelines.labelled import bucketing
 from pipelines.labelled.features import Features
 from pipelines.pretraining import example_reader
 
-TrainingItem = tuple[int, dict[str, tf.Tensor]]
+Stream = tuple[int, Iterator[dict[str, tf.Tensor]]]
 # What a batch holds beside the model's inputs.
 _LABELS = frozenset(["labels", "weights"])
 
@@ -45,15 +45,15 @@ class Schedule:
             epoch += 1
 
 
-def training_items(
+def training_streams(
     data: Sequence[TaskData],
     schedule: Schedule,
     batch_size: int,
     seed: int,
     start: int,
     strategy: tf.distribute.Strategy,
-) -> Iterator[TrainingItem]:
-    """Yields the number of a task and a distributed batch of it, from any step on.
+) -> Iterator[Stream]:
+    """Yields the number of a task and its batches, the next of which to take, from any step on.
 
     Args:
       data: of each task.
@@ -72,7 +72,7 @@ def training_items(
         for index, item in enumerate(data)
     ]
     for index in order:
-        yield index, next(streams[index])
+        yield index, streams[index]
 
 
 def training_batches(

@@ -1,40 +1,36 @@
 """One run of fine-tuning: one learning rate and one seed."""
 
 import dataclasses
-import sys
 import time
 from collections.abc import Iterator
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
-from tqdm import tqdm
 
 from bert_tf import weights
 from bert_tf.finetuning import batches, inference
+from bert_tf.finetuning.scores import Evaluation, Scores
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
 from bert_tf.finetuning.task_data import TaskData
 from bert_tf.models.config import BertConfig
-from bert_tf.tasks.model import TaskCounts, TaskModel, TaskObjective
-from bert_tf.training import checkpoints, distribution, loop, optimizers, progress
+from bert_tf.tasks.model import TaskModel, TaskObjective
+from bert_tf.training import checkpoints, distribution
+from bert_tf.training.checkpoints import Checkpoints
+from bert_tf.training.course import Course
+from bert_tf.training.loop import DivergenceError
+from bert_tf.training.schedules import WarmupLinearDecay
+from bert_tf.training.session import Session
+from bert_tf.training.step import Source
 from bert_tf.weights import Bundle
 from bert_tf.weights.bundle import HEADS, POOLER
 from pipelines.common import files, json_files
-from pipelines.common.errors import InputError
 
 _RESULT = "result.json"
 _LOG_EVERY = 20  # steps
 _SAVE_EVERY = 1000  # steps; every evaluation saves besides
-
-
-class Evaluation(TypedDict):
-    """A score on dev, the mean of the main metrics, and all metrics by name."""
-
-    step: int
-    score: float
-    metrics: dict[str, float]
 
 
 class Result(TypedDict):
@@ -84,48 +80,27 @@ class Run:
         settings, tasks = setup.settings, [item.task for item in setup.data]
         self.schedule = batches.Schedule(setup.data, settings.batch_size)
         self.total_steps = max(1, round(settings.epochs * self.schedule.steps_per_epoch))
-        compilation = distribution.resolve_compilation(settings.compilation, setup.strategy)
-        replicas = setup.strategy.num_replicas_in_sync
-        if settings.batch_size % (replicas * settings.accumulation):
-            raise InputError(
-                f"a batch of {settings.batch_size} cannot be cut into equal parts for {replicas} "
-                f"devices and an accumulation of {settings.accumulation}; choose a multiple."
-            )
-        with setup.strategy.scope():
-            self.model = TaskModel.for_tasks(setup.config, tasks, dtype=settings.precision)
-            self.optimizer = optimizers.AdamW(
-                optimizers.WarmupLinearDecay(
-                    rate, round(settings.warmup_share * self.total_steps), self.total_steps
-                ),
-                decay=settings.weight_decay,
-                bias_correction=settings.bias_correction,
-                clip_norm=settings.clip_norm or None,
-                rate_factors=_layer_factors(self.model, settings.layer_decay),
-            )
-            self.optimizer.build(self.model.trainable_variables)
-        self.loop = loop.LoopSettings(
-            total_steps=self.total_steps,
-            accumulation=settings.accumulation,
-            compilation=compilation,
-            save_every=_SAVE_EVERY,
-            log_every=_LOG_EVERY,
-            evaluate_every=max(1, self.schedule.steps_per_epoch // settings.evaluations),
+        warmup_steps = round(settings.warmup_share * self.total_steps)
+        self.session = Session(
+            setup.strategy,
+            settings,
+            WarmupLinearDecay(rate, warmup_steps, self.total_steps),
+            lambda: TaskModel.for_tasks(setup.config, tasks, dtype=settings.precision),
+            lambda model: _layer_factors(model, settings.layer_decay),
+            bias_correction=settings.bias_correction,
         )
-        objectives = [TaskObjective(self.model, task) for task in tasks]
+        self.model: TaskModel = self.session.model
+        self.objectives = [TaskObjective(self.model, task) for task in tasks]
         self._steps = [
-            loop.make_step(
-                objective,
-                self.optimizer,
-                setup.strategy,
-                self.loop,
-                batches.spec(item, settings.batch_size, setup.strategy),
+            self.session.make_step(
+                objective, batches.spec(item, settings.batch_size, setup.strategy)
             )
-            for objective, item in zip(objectives, setup.data, strict=True)
+            for objective, item in zip(self.objectives, setup.data, strict=True)
         ]
-        fused = compilation is distribution.Compilation.FUSED
+        fused = self.session.compilation is distribution.Compilation.FUSED
         self.predictors = [
             inference.make_logits_function(objective, setup.strategy, fused)
-            for objective in objectives
+            for objective in self.objectives
         ]
 
     def go(self, seed: int) -> Result:
@@ -144,52 +119,72 @@ class Run:
             return json_files.read(f"{folder}/{_RESULT}", Result, finite=False)
         begin = time.perf_counter()
         self._reset(seed)
-        chief = distribution.is_chief(self.setup.strategy)
-        state = loop.state_variables(self.model, self.optimizer)
-        saved = checkpoints.Checkpoints(f"{folder}/checkpoints", state, keep=1, write=chief)
+        saved = self.session.checkpoints(f"{folder}/checkpoints", keep=1)
         start = saved.restore_newest() or 0
-        course = _Course(self, folder, seed, start, begin)
-        scored = any(item.dev for item in self.setup.data)
-        diverged = None
-        try:
-            if not course.scores.enough:
-                loop.train(
-                    self._step,
-                    lambda first: self._items(seed, first),
-                    saved,
-                    dataclasses.replace(self.loop, seed=seed),
-                    course.report,
-                    start,
-                    distribution.make_agreement(self.setup.strategy),
-                    course.evaluate if scored else None,
-                )
-            ended = course.scores.enough or course.scores.last_step == self.total_steps
-            if scored and not ended:  # the last epoch was not whole
-                course.evaluate(self.total_steps)
-        except loop.DivergenceError as error:  # the other runs still count
-            diverged = f"learning rate {self.rate:g}, seed {seed}: {error.what}."
-            logging.warning(diverged)
-        finally:
-            course.display.close()
-        if not diverged and (not scored or self.setup.settings.selection is Selection.LAST):
-            self.keep(seed)
-        result = {
-            "learning_rate": self.rate,
-            "seed": seed,
-            **course.scores.chosen(),
-            "evaluations": course.scores.found,
-            "seconds": course.seconds(),
-            "diverged": diverged,
-        }
-        if chief:
+        scores = Scores(
+            f"{folder}/evaluations.json", start, self.setup.settings, self.session.is_chief
+        )
+        name = f"lr {self.rate:g}, seed {seed}"
+        with Course(
+            self.session, self.objectives[0], folder, name, start, self.setup.tensorboard, begin
+        ) as course:
+            diverged = self._train(course, saved, scores, seed)
+            score, metrics = scores.chosen()
+            result: Result = {
+                "learning_rate": self.rate,
+                "seed": seed,
+                "score": score,
+                "metrics": metrics,
+                "evaluations": scores.found,
+                "seconds": course.seconds(),
+                "diverged": diverged,
+            }
+        if self.session.is_chief:
             json_files.write(f"{folder}/{_RESULT}", result)
             files.remove_tree(f"{folder}/checkpoints")
         return result
 
+    def _train(self, course: Course, saved: Checkpoints, scores: Scores, seed: int) -> str | None:
+        """Trains, evaluates, and keeps weights; returns what went wrong, None if nothing did."""
+        settings = self.setup.settings
+        scored = any(item.dev for item in self.setup.data)
+
+        def evaluate(done: int) -> bool:
+            score, metrics = self.evaluate()
+            course.display.scalars(done, {f"dev/{name}": x for name, x in metrics.items()})
+            if scores.add(done, score, metrics):
+                self.keep(seed)
+            return scores.enough
+
+        loop_settings = self.session.loop_settings(
+            seed=seed,
+            save_every=_SAVE_EVERY,
+            log_every=_LOG_EVERY,
+            evaluate_every=max(1, self.schedule.steps_per_epoch // settings.evaluations),
+        )
+        try:
+            if not scores.enough:
+                course.train(
+                    lambda first: self._sources(seed, first),
+                    saved,
+                    loop_settings,
+                    lambda done, counts: course.note(done, counts, settings.batch_size),
+                    evaluate if scored else None,
+                )
+            if scored and not scores.enough and scores.last_step != self.total_steps:
+                evaluate(self.total_steps)  # the last epoch was not whole
+        except DivergenceError as error:  # the other runs still count
+            diverged = f"learning rate {self.rate:g}, seed {seed}: {error.what}."
+            logging.warning(diverged)
+            return diverged
+        if not scored or settings.selection is Selection.LAST:
+            self.keep(seed)
+        return None
+
     def _reset(self, seed: int) -> None:
         """First weights: those of the model brought, heads and what it lacks by the seed."""
         keras.utils.set_random_seed(seed)
-        self.optimizer.reset()
+        self.session.optimizer.reset()
         settings = self.setup.settings
         missing = weights.assign(self.model, self._first_weights(), settings.init)
         rng = np.random.default_rng(seed)
@@ -234,8 +229,9 @@ class Run:
         weights.assign(model, arrays, setup.output)
         return predictors
 
-    def _items(self, seed: int, first: int) -> Iterator[batches.TrainingItem]:
-        return batches.training_items(
+    def _sources(self, seed: int, first: int) -> Iterator[Source]:
+        """The batches of all tasks, from a step on."""
+        streams = batches.training_streams(
             self.setup.data,
             self.schedule,
             self.setup.settings.batch_size,
@@ -243,14 +239,12 @@ class Run:
             first,
             self.setup.strategy,
         )
-
-    def _step(self, item: batches.TrainingItem, number: tf.Tensor, seed: tf.Tensor) -> TaskCounts:
-        task, batch = item
-        return self._steps[task](batch, number, seed)
+        return (Source(self._steps[task], stream) for task, stream in streams)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The score (mean of the main metrics), and all metrics by name."""
-        mains, metrics = [], {}
+        mains: list[float] = []
+        metrics: dict[str, float] = {}
         several = len(self.setup.data) > 1
         for item, predictor in zip(self.setup.data, self.predictors, strict=True):
             for index, split in enumerate(item.dev):
@@ -267,108 +261,10 @@ class Run:
 
     def keep(self, seed: int) -> None:
         """Writes the weights of this moment as those that the run is about."""
-        if distribution.is_chief(self.setup.strategy):
+        if self.session.is_chief:
             prefix = checkpoints.MODEL_PREFIX
             arrays = {f"{prefix}{v.path}": v.numpy() for v in self.model.variables}
             checkpoints.write_arrays(self.setup.kept_folder(self.rate, seed), arrays)
-
-
-class _Course:
-    """What is shown and noted while one seed is trained.
-
-    Args:
-      run: whose course it is.
-      folder: for history, evaluations and TensorBoard.
-      seed: of the run.
-      start: the steps done before.
-      begin: when this process began with it, by time.perf_counter.
-    """
-
-    def __init__(self, run: Run, folder: str, seed: int, start: int, begin: float):
-        chief = distribution.is_chief(run.setup.strategy)
-        self._run, self._seed = run, seed
-        kind = progress.FineTuningPoint
-        self._history = progress.History(f"{folder}/history.jsonl", kind, start, chief)
-        self._begin = begin - self._history.seconds
-        self.scores = _Scores(f"{folder}/evaluations.json", start, run.setup.settings, chief)
-        logs = f"{folder}/tensorboard" if run.setup.tensorboard and chief else None
-        self.display = progress.Display(
-            f"lr {run.rate:g}, seed {seed}", run.total_steps, start, logs
-        )
-        self._lap = time.perf_counter()
-
-    def seconds(self) -> float:
-        """Seconds given to the run, by earlier processes too."""
-        return time.perf_counter() - self._begin
-
-    def report(self, done: int, counts: list[TaskCounts]) -> None:
-        """Notes and shows the steps since the last call."""
-        examples = len(counts) * self._run.setup.settings.batch_size
-        point = progress.FineTuningPoint(
-            done,
-            sum(count.loss for count in counts) / max(sum(count.total for count in counts), 1e-9),
-            float(self._run.optimizer.learning_rate),
-            examples / (time.perf_counter() - self._lap),
-            self.seconds(),
-        )
-        self._history.add(point)
-        self.display.show(point)
-        self._lap = time.perf_counter()
-
-    def evaluate(self, done: int) -> bool:
-        """Scores the model, keeps it if it is the best; True if training may end."""
-        score, metrics = self._run.evaluate()
-        self.display.scalars(done, {f"dev/{name}": value for name, value in metrics.items()})
-        if self.scores.add(done, score, metrics):
-            self._run.keep(self._seed)
-        self._lap = time.perf_counter()  # what was done here is not training
-        return self.scores.enough
-
-
-class _Scores:
-    """The evaluations of a run, in a file; a resumed run goes on with them."""
-
-    def __init__(self, path: str, start: int, settings: FineTuningSettings, write: bool):
-        self._path, self._settings, self._write = path, settings, write
-        self.found: list[Evaluation] = []
-        if files.gfile.exists(path):
-            known = json_files.read(path, list[Evaluation], finite=False)
-            self.found = [item for item in known if item["step"] <= start]
-
-    @property
-    def last_step(self) -> int:
-        """The step of the last evaluation."""
-        return self.found[-1]["step"] if self.found else 0
-
-    @property
-    def enough(self) -> bool:
-        """Whether patience is at its end."""
-        patience = self._settings.patience
-        return bool(patience and self.found) and (
-            len(self.found) - 1 - self._best_index() >= patience
-        )
-
-    def add(self, step: int, score: float, metrics: dict[str, float]) -> bool:
-        """Adds an evaluation; says whether it is the best so far."""
-        better = not self.found or score > max(item["score"] for item in self.found)
-        self.found.append({"step": step, "score": score, "metrics": metrics})
-        if self._write:
-            json_files.write(self._path, self.found)
-            scores = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-            tqdm.write(f"step {step}, dev: {scores}", file=sys.stderr)  # above the progress bar
-        return better
-
-    def _best_index(self) -> int:
-        scores = [item["score"] for item in self.found]
-        return scores.index(max(scores))
-
-    def chosen(self) -> dict[str, Any]:
-        """Score and metrics of the weights that are kept."""
-        if not self.found:
-            return {"score": None, "metrics": {}}
-        last = self._settings.selection is Selection.LAST
-        item = self.found[-1 if last else self._best_index()]
-        return {"score": item["score"], "metrics": item["metrics"]}
 
 
 def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:
@@ -376,7 +272,7 @@ def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:
     if decay == 1.0:
         return {}
     depth = len(model.encoder.blocks)
-    factors = {}
+    factors: dict[str, float] = {}
     for index, block in enumerate(model.encoder.blocks):
         factors |= {variable.path: decay ** (depth - index) for variable in block.variables}
     embeddings = {v.path: decay ** (depth + 1) for v in model.encoder.embeddings.variables}

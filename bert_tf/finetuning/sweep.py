@@ -46,6 +46,7 @@ def finetune(
     start_time = time.perf_counter()
     settings.check()
     strategy = distribution.make_strategy(settings.strategy)
+    distribution.check_batch(settings.batch_size, settings.accumulation, strategy)
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
     data = [load(request, settings, tokenizer, cache) for request in settings.tasks]
@@ -121,10 +122,9 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
 
 def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:
     """What must be the same for a run to be gone on with: all that decides the weights."""
-    values = dataclasses.asdict(setup.settings)
-    for name in ("tasks", "init", "strategy", "compilation", "keep_runs"):
+    values = setup.settings.identity()
+    for name in ("tasks", "init"):  # what is in their files is compared
         del values[name]
-    values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
     return {
         "settings": values,
         "config": setup.config.to_dict(),

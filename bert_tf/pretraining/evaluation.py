@@ -1,29 +1,54 @@
-"""Evaluation of a pre-training model on held-out examples."""
+"""Evaluation of a pre-training objective on held-out examples."""
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.objectives.bert import Counts, Metrics, PretrainingModel
-from bert_tf.training import distribution
+from bert_tf.objectives.base import Batch, PretrainingObjective, Scalars
+from bert_tf.training import distribution, loop
 
 
-def make_evaluation(model: PretrainingModel, strategy: tf.distribute.Strategy) -> Any:
-    """Makes the function that evaluates a dataset of batches and returns `Metrics`."""
+def make_evaluation(
+    objective: PretrainingObjective, strategy: tf.distribute.Strategy
+) -> Callable[[tf.data.Dataset], dict[str, float]]:
+    """Makes the function that gives the metrics of a dataset of batches.
 
-    def replica_counts(batch: dict[str, tf.Tensor]) -> Counts:
-        _, counts = model.batch_loss(batch, model.totals(batch), training=False)
+    What is left to chance follows from the number of the batch alone, so that
+    metrics of several evaluations can be compared.
+    """
+
+    def replica_counts(batch: Batch, number: tf.Tensor) -> Scalars:
+        context = tf.distribute.get_replica_context()
+        replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
+        batch = objective.prepare(batch, number ^ replica)
+        _, counts = objective.batch_loss(batch, objective.totals(batch), training=False)
         return counts
 
     @tf.function(autograph=False)
-    def count(batch: dict[str, tf.Tensor]) -> Counts:
-        return distribution.run_and_sum(strategy, replica_counts, batch)
+    def count(batch: Batch, number: tf.Tensor) -> Scalars:
+        return distribution.run_and_sum(strategy, replica_counts, batch, number)
 
-    def evaluate(batches: tf.data.Dataset) -> Metrics:
-        total = np.zeros(len(Counts._fields))
-        for batch in strategy.experimental_distribute_dataset(batches):
-            total += [float(value) for value in count(batch)]
-        return Metrics.of(Counts(*total))
+    def evaluate(batches: tf.data.Dataset) -> dict[str, float]:
+        found = (
+            count(batch, tf.constant(number))
+            for number, batch in enumerate(strategy.experimental_distribute_dataset(batches))
+        )
+        each = [{name: float(value) for name, value in counts.items()} for counts in found]
+        return objective.metrics_of(loop.sum_counts(each))
 
     return evaluate
+
+
+def prepared(objective: PretrainingObjective, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Yields batches as they are evaluated on one device."""
+    for number, batch in enumerate(batches):
+        yield objective.prepare(batch, tf.constant(number))
+
+
+def prepared_arrays(
+    objective: PretrainingObjective, batches: Iterable[Batch]
+) -> Iterator[dict[str, np.ndarray]]:
+    """The same as arrays."""
+    for batch in prepared(objective, batches):
+        yield {name: value.numpy() for name, value in batch.items()}

@@ -4,10 +4,11 @@ import dataclasses
 from typing import Any
 
 from bert_tf.models.config import BertConfig
+from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
 from bert_tf.pretraining.settings import PretrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
-from pipelines.pretraining.settings import Objective
+from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Tokenizer
 
@@ -89,6 +90,36 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
     return config
 
 
+def traits(data: PretrainingData) -> ExampleTraits:
+    """What objectives may have to know of the examples of all phases."""
+    tokens = data.tokenizer
+    settings = [manifest["settings"] for manifest in data.manifests]
+    usual = ExampleSettings()  # what manifests do not say
+    return ExampleTraits(
+        frozenset().union(*(examples.names for examples in data.training)),
+        (tokens.pad_id, tokens.start_id, tokens.separator_id, tokens.mask_id),
+        tokens.mask_id,
+        len(tokens.vocabulary),
+        settings[0].get("masked_lm_prob", usual.masked_lm_prob),
+        settings[0].get("mask_share", usual.mask_share),
+        settings[0].get("random_share", usual.random_share),
+        {found["max_seq_length"]: found["max_predictions_per_seq"] for found in settings},
+    )
+
+
+def check_features(
+    objective: PretrainingObjective, settings: PretrainingSettings, data: PretrainingData
+) -> None:
+    """Raises InputError unless all examples have what the objective needs."""
+    for phase, examples in zip(settings.phases, data.training, strict=True):
+        missing = objective.features - examples.names
+        if missing:
+            raise InputError(
+                f"{phase.tfrecords}: the examples lack {', '.join(sorted(missing))}, which "
+                f"objective {data.objective} needs; write them with --objective={data.objective}."
+            )
+
+
 def run_identity(
     settings: PretrainingSettings, data: PretrainingData, config: BertConfig
 ) -> dict[str, Any]:
@@ -96,8 +127,8 @@ def run_identity(
 
     Devices and compilation may change between two stops; they change the rounding only.
     """
-    values = dataclasses.asdict(settings)
-    for name in ("phases", "model", "strategy", "compilation"):
+    values = settings.identity()
+    for name in ("phases", "model"):  # what is in their files is compared
         del values[name]
     first = data.manifests[0]
     return {

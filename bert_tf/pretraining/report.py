@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib.figure
 import tensorflow as tf
 
-from bert_tf.objectives.bert import PretrainingModel
+from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.training import run_folder
 from bert_tf.training.progress import Point
 from pipelines.tokenizers.base import Vocabulary
@@ -14,16 +14,32 @@ from pipelines.tokenizers.base import Vocabulary
 _SENTENCES = 6
 _GUESSES = 5
 _CONTEXT = 12  # tokens shown on each side of a masked one
+# What a report has beside metrics and what they are compared with.
+_OF_THE_RUN = frozenset(
+    (
+        "steps",
+        "sequences_per_second",
+        "seconds",
+        "held_out_examples",
+        "parameters",
+        "precision",
+        "objective",
+        "weights_sha256",
+        "masked_sentences",
+    )
+)
+# Figures of names that end so are shares of what was asked.
+_SHARES = ("_accuracy", "_majority")
 
 
 def guess_masked(
-    model: PretrainingModel, batch: dict[str, tf.Tensor], vocabulary: Vocabulary
+    model: PretrainingObjective, batch: dict[str, tf.Tensor], vocabulary: Vocabulary
 ) -> list[dict[str, Any]]:
     """Guesses one [MASK] in each of a few examples.
 
     Args:
-      model: the model.
-      batch: held-out examples.
+      model: one that guesses masked tokens.
+      batch: held-out examples, prepared.
       vocabulary: its tokens.
 
     Returns:
@@ -67,48 +83,38 @@ def _join(vocabulary: Vocabulary, words: list[str], asked: int) -> str:
 
 
 def draw_curves(points: Sequence[Point], path: str) -> None:
-    """Draws loss, accuracies, learning rate and speed over the steps, as a PNG."""
+    """Draws losses, accuracies, learning rate and speed over the steps, as a PNG."""
     figure = matplotlib.figure.Figure(figsize=(11, 7), layout="constrained")
     steps = [point.step for point in points]
+    columns: dict[str, list[float]] = {}
+    for name in points[0].curves() if points else ():
+        columns[name] = [point.curves()[name] for point in points]
     panels = (
-        ("loss (nats)", {"training": [point.loss for point in points]}),
-        (
-            "accuracy",
-            {
-                "masked LM": [point.masked_lm_accuracy for point in points],
-                "next sentence": [point.next_sentence_accuracy for point in points],
-            },
-        ),
-        ("learning rate", {"": [point.learning_rate for point in points]}),
-        ("sequences / s", {"": [point.sequences_per_second for point in points]}),
+        ("loss (nats)", "loss"),
+        ("accuracy", "_accuracy"),
+        ("learning rate", "learning_rate"),
+        ("sequences / s", "sequences_per_second"),
     )
-    for axes, (title, curves) in zip(figure.subplots(2, 2).flat, panels, strict=True):
+    for axes, (title, ending) in zip(figure.subplots(2, 2).flat, panels, strict=True):
+        curves = {k.removesuffix(ending): v for k, v in columns.items() if k.endswith(ending)}
         for label, values in curves.items():
-            axes.plot(steps, values, label=label, linewidth=1.2)
+            axes.plot(steps, values, label=label.replace("_", " "), linewidth=1.2)
         axes.set_title(title)
         axes.set_xlabel("step")
         axes.grid(alpha=0.3)
-        if all(curves):
+        if len(curves) > 1:
             axes.legend()
     run_folder.save_figure(figure, path)
 
 
 def summary(report: dict[str, Any]) -> str:
     """The report, as JSON has it, as a few lines of text."""
-
-    def percent(name: str) -> str:
-        value = report.get(name)
-        return "-" if value is None else f"{value:.1%}"
-
-    lines = [
-        f"held-out masked LM accuracy  {percent('masked_lm_accuracy')}   "
-        f"(most frequent token {percent('unigram_accuracy')}, "
-        f"best guess from a neighbour {percent('bigram_accuracy')})",
-        f"next-sentence accuracy       {percent('next_sentence_accuracy')}   "
-        f"(the more frequent answer {percent('next_sentence_majority')})",
-    ]
-    if report.get("perplexity"):
-        lines.append(f"perplexity of masked tokens  {report['perplexity']:.1f}")
+    figures = {k: v for k, v in report.items() if k not in _OF_THE_RUN and v is not None}
+    width = max(map(len, figures), default=0)
+    lines = ["held out:"] if figures else ["There were no held-out examples to score with."]
+    for name, value in figures.items():
+        text = f"{value:.1%}" if name.endswith(_SHARES) else f"{value:.4g}"
+        lines.append(f"  {name.replace('_', ' '):{width}}  {text}")
     rate = report["sequences_per_second"]
     speed = "" if rate is None else f"{rate:.0f} sequences/s, "
     lines.append(f"{report['steps']:,} steps, {speed}{report['seconds']:.0f} s")

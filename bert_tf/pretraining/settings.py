@@ -2,8 +2,10 @@
 
 import dataclasses
 import math
+from collections.abc import Iterator
+from typing import Any
 
-from bert_tf.training.distribution import Compilation, StrategyName
+from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
 
 _MOST_STEPS = 1 << 31  # they are numbered by int32
@@ -19,38 +21,28 @@ class Phase:
 
 
 @dataclasses.dataclass(frozen=True)
-class PretrainingSettings:
+class PretrainingSettings(TrainingSettings):
     """Everything that decides the weights, beside the examples."""
 
     phases: tuple[Phase, ...]
     model: str = "base"  # a size of `config.SIZES`, or a bert_config.json
     learning_rate: float = 1e-4  # at the end of the warm-up
     warmup_steps: int = 10_000
-    weight_decay: float = 0.01
     beta_2: float = 0.999
-    clip_norm: float = 1.0
-    dropout: float | None = None  # in place of the configuration's two; None: as it says
-    accumulation: int = 1  # parts of a batch whose gradients are summed
-    precision: str = "auto"  # float32, mixed_bfloat16, or auto
-    strategy: StrategyName = StrategyName.AUTO
-    compilation: Compilation = Compilation.AUTO
     init_checkpoint: str | None = None  # first weights: a checkpoint folder, or any model
     seed: int = 12345
 
+    def ranges(self) -> Iterator[tuple[str, Any, bool]]:
+        """Yields flags, values, and whether these make sense."""
+        yield "learning_rate", self.learning_rate, 0 < self.learning_rate < math.inf
+        yield "warmup_steps", self.warmup_steps, 0 <= self.warmup_steps < _MOST_STEPS
+        yield "beta_2", self.beta_2, 0 <= self.beta_2 < 1
+        yield "seed", self.seed, 0 <= self.seed < 1 << 31
+        yield from super().ranges()
+
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
-        for name, good in (
-            ("learning_rate", 0 < self.learning_rate < math.inf),
-            ("warmup_steps", 0 <= self.warmup_steps < _MOST_STEPS),
-            ("weight_decay", 0 <= self.weight_decay < math.inf),
-            ("beta_2", 0 <= self.beta_2 < 1),
-            ("clip_norm", 0 <= self.clip_norm < math.inf),
-            ("dropout", self.dropout is None or 0 <= self.dropout < 1),
-            ("accumulation", self.accumulation >= 1),
-            ("seed", 0 <= self.seed < 1 << 31),
-        ):
-            if not good:
-                raise InputError(f"--{name}={getattr(self, name)} is out of range; see --help.")
+        super().check()
         if self.total_steps >= _MOST_STEPS:
             raise InputError(f"--steps={self.total_steps}: it must be below {_MOST_STEPS:,}.")
 

@@ -1,6 +1,6 @@
 """An encoder with a head for each task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -10,6 +10,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import TaskHead
 from bert_tf.models.layers.base import Configured, Layer
+from bert_tf.objectives.base import Batch, Scalars
 from bert_tf.tasks import Task
 
 
@@ -80,20 +81,15 @@ class TaskModel(Configured, keras.Model):
         return super().get_config() | {"heads": [tuple(shape) for shape in self.head_shapes]}
 
 
-class TaskCounts(NamedTuple):
-    """What a batch adds to the course of training, float32 scalars."""
-
-    loss: tf.Tensor  # sum, weighted
-    total: tf.Tensor  # of the weights
-
-
 class TaskObjective:
-    """One task of a model, as the training loop takes it.
+    """One task of a model, as the training loop takes it (`Trainable`).
 
     Args:
       model: the encoder and the heads.
       task: whose loss it is.
     """
+
+    curves = ("loss",)
 
     def __init__(self, model: TaskModel, task: Task):
         self.model = model
@@ -108,24 +104,24 @@ class TaskObjective:
         shared = [v for v in encoder.trainable_variables if id(v) not in unused]
         return [*shared, *self.head.trainable_variables]
 
-    def totals(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, ...]:
+    def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
+        """The batch as it is."""
+        return batch
+
+    def totals(self, batch: Batch) -> Scalars:
         """The divisor of the loss: the sum of the weights."""
-        return (tf.reduce_sum(self.task.loss_weights(batch)),)
+        return {"total": tf.reduce_sum(self.task.loss_weights(batch))}
 
     def batch_loss(
         self,
-        batch: dict[str, tf.Tensor],
-        totals: tuple[tf.Tensor, ...],
+        batch: Batch,
+        totals: Scalars,
         training: bool,
         dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, TaskCounts]:
-        """The loss of a batch, or of a part of one, and its counts.
+    ) -> tuple[tf.Tensor, Scalars]:
+        """The loss of a batch that the task assembled, or of a part of one; see `Trainable`.
 
-        Args:
-          batch: as the task assembles it.
-          totals: of the whole batch.
-          training: whether to drop out.
-          dropout_seed: int32 scalar.
+        The counts are `loss`, the weighted sum, and `total`, of the weights.
         """
         seed = dropout_seed if training else None
         outputs = self.model.encoder(
@@ -136,10 +132,14 @@ class TaskObjective:
         logits = self.task.logits(self.head(outputs, seed=head_seed), batch)
         weights = self.task.loss_weights(batch)
         loss = tf.reduce_sum(self.task.losses(logits, batch) * weights)
-        counts = TaskCounts(loss, tf.reduce_sum(weights))
-        return tf.math.divide_no_nan(loss, totals[0]), counts
+        counts = {"loss": loss, "total": tf.reduce_sum(weights)}
+        return tf.math.divide_no_nan(loss, totals["total"]), counts
 
-    def logits(self, batch: dict[str, tf.Tensor], dtype: str = "float32") -> tf.Tensor:
+    def metrics_of(self, counts: Mapping[str, float]) -> dict[str, float]:
+        """The mean loss."""
+        return {"loss": counts["loss"] / max(counts["total"], 1e-9)}
+
+    def logits(self, batch: Batch, dtype: str = "float32") -> tf.Tensor:
         """Logits of a batch without dropout, computed in `dtype`."""
         outputs = self.model.encoder(self.task.encoder_inputs(batch), dtype=dtype)
         return self.task.logits(self.head(outputs), batch)

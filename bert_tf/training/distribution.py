@@ -102,6 +102,17 @@ def worker_count(strategy: tf.distribute.Strategy) -> int:
     return _worker_count() if has_several_workers(strategy) else 1
 
 
+def check_batch(batch_size: int, accumulation: int, strategy: tf.distribute.Strategy) -> None:
+    """Raises InputError unless a batch can be cut evenly for all replicas and parts."""
+    parts = strategy.num_replicas_in_sync * accumulation
+    if batch_size % parts:
+        raise InputError(
+            f"a batch of {batch_size} cannot be cut into {parts} equal parts "
+            f"({strategy.num_replicas_in_sync} devices, --accumulation={accumulation}); choose a "
+            "multiple."
+        )
+
+
 def run_and_sum(
     strategy: tf.distribute.Strategy, function: Callable[..., Any], *arguments: Any
 ) -> Any:
@@ -109,7 +120,7 @@ def run_and_sum(
 
     Args:
       strategy: the replicas.
-      function: returns a scalar, or a named tuple of scalars.
+      function: returns a scalar, or scalars by name.
       *arguments: distributed values, or the same for every replica.
     """
     values = strategy.run(function, args=arguments)

@@ -1,45 +1,32 @@
-"""The training loop: one step on every device, checkpoints, resumption, orderly stops.
+"""The training loop: steps, checkpoints, resumption, orderly stops.
 
 Everything that happens at a step follows from the seed and the number of the
 step, so a run that is killed and started again ends with the same bits as one
-that never stopped.
+that never stopped, whatever the number of steps that one call does.
 """
 
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import math
 import signal
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.models import fused_ops
+from bert_tf.objectives.base import Scalars
 from bert_tf.training.checkpoints import MODEL_PREFIX, Checkpoints
-from bert_tf.training.distribution import Compilation, run_and_sum
+from bert_tf.training.step import Source
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
 
-Batch = dict[str, tf.Tensor]
-Step = Callable[[Batch, tf.Tensor, tf.Tensor], Any]
-
-
-class Trainable(Protocol):
-    """What the loop needs of a model; pre-training objectives and tasks are such."""
-
-    trainable_variables: list[keras.Variable]
-
-    def totals(self, batch: Batch) -> tuple[tf.Tensor, ...]:
-        """Divisors of the loss, summed over the replicas."""
-
-    def batch_loss(
-        self, batch: Batch, totals: tuple[tf.Tensor, ...], training: bool, dropout_seed: tf.Tensor
-    ) -> tuple[tf.Tensor, Any]:
-        """The loss of a part of a batch, and a named tuple of counts."""
+# What a step adds to the metrics, by name.
+Counts = dict[str, float]
 
 
 class DivergenceError(InputError):
@@ -65,94 +52,17 @@ class LoopSettings:
 
     total_steps: int
     seed: int = 12345
-    accumulation: int = 1  # parts that a batch is cut into, their gradients summed
-    compilation: Compilation = Compilation.FUSED
     save_every: int = 1000  # steps
     log_every: int = 20  # steps
     evaluate_every: int = 0  # steps; 0: never
-
-
-def make_step(
-    model: Trainable,
-    optimizer: keras.optimizers.Optimizer,
-    strategy: tf.distribute.Strategy,
-    settings: LoopSettings,
-    batch_spec: Any = None,
-) -> Step:
-    """Makes the function that trains on one global batch.
-
-    Args:
-      model: what to train.
-      optimizer: built with the model's variables.
-      strategy: the replicas.
-      settings: of the loop.
-      batch_spec: `element_spec` of the batches, where their lengths differ, so
-        that one trace serves them all; None: of the first batch.
-
-    Returns:
-      A function of a distributed batch, the step and the seed (int32 scalars),
-      which returns the counts of the batch, summed over replicas.
-    """
-    variables = model.trainable_variables
-
-    def gradients(batch: Batch, totals: tuple[tf.Tensor, ...], seed: tf.Tensor) -> Any:
-        fused = settings.compilation is Compilation.FUSED
-        values = [variable.value for variable in variables]
-        with fused_ops.compile_fused(fused):
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(values)
-                loss, counts = model.batch_loss(batch, totals, training=True, dropout_seed=seed)
-            found = tape.gradient(loss, values)  # in the scope too: backward passes are fused
-        # A gradient of look-ups alone is sparse; the sum and the clipping want it dense.
-        return [tf.convert_to_tensor(gradient) for gradient in found], counts
-
-    compiled = tf.function(
-        gradients, jit_compile=settings.compilation is Compilation.STEP, autograph=False
-    )
-
-    def replica_step(batch: Batch, step: tf.Tensor, run_seed: tf.Tensor) -> Any:
-        context = tf.distribute.get_replica_context()
-        totals = model.totals(batch)
-        if context.num_replicas_in_sync > 1:
-            totals = context.all_reduce(tf.distribute.ReduceOp.SUM, totals)
-        replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
-        total, total_counts = None, None
-        for part in range(settings.accumulation):
-            key = tf.stack([run_seed, step * settings.accumulation + part])
-            seed = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int32)
-            found, counts = compiled(
-                _part(batch, part, settings.accumulation), totals, seed ^ replica
-            )
-            if total is None:
-                total, total_counts = found, counts
-            else:
-                total = [a + b for a, b in zip(total, found, strict=True)]
-                total_counts = type(counts)(*map(tf.add, total_counts, counts))
-        optimizer.apply(total, variables)
-        return total_counts
-
-    scalar = tf.TensorSpec([], tf.int32)
-    signature = None if batch_spec is None else (batch_spec, scalar, scalar)
-
-    @tf.function(autograph=False, input_signature=signature)
-    def step(batch: Batch, number: tf.Tensor, seed: tf.Tensor) -> Any:
-        return run_and_sum(strategy, replica_step, batch, number, seed)
-
-    return step
-
-
-def _part(batch: Batch, part: int, parts: int) -> Batch:
-    if parts == 1:
-        return batch
-    return {name: tf.split(value, parts)[part] for name, value in batch.items()}
+    steps_per_execution: int = 1  # at the most, in one call of a compiled function
 
 
 def train(
-    step_function: Step,
-    batches: Callable[[int], Iterator[Batch]],
+    sources: Callable[[int], Iterator[Source]],
     checkpoints: Checkpoints,
     settings: LoopSettings,
-    report: Callable[[int, list[Any]], None],
+    report: Callable[[int, list[Counts]], None],
     start: int,
     agree: Callable[[bool], bool] = bool,
     evaluate: Callable[[int], bool] | None = None,
@@ -160,12 +70,11 @@ def train(
     """Trains from step `start` to the last.
 
     Args:
-      step_function: of `make_step`.
-      batches: gives, from a step on, one batch a step.
+      sources: gives, from a step on, the source of each step.
       checkpoints: where to save.
       settings: of the loop.
       report: called every `log_every` steps with the number of the steps done
-        and the counts of each step since the last call, as floats.
+        and the counts of each step since the last call.
       start: the steps done before.
       agree: tells whether any worker wants to stop; asked where counts are read.
       evaluate: called every `evaluate_every` steps, before the checkpoint, with
@@ -175,12 +84,12 @@ def train(
       stopping.Stopped: SIGINT or SIGTERM came; a checkpoint was saved.
       DivergenceError: the loss is no number any more.
     """
-    pending: list[Any] = []
+    pending: list[Scalars] = []
     with _stop_signals() as stop:
-        iterator, seed = batches(start), tf.constant(settings.seed, tf.int32)
-        for step in range(start, settings.total_steps):
-            pending.append(step_function(next(iterator), tf.constant(step, tf.int32), seed))
-            done = step + 1
+        seed = tf.constant(settings.seed, tf.int32)
+        for source, first, count in _calls(sources(start), settings, start):
+            pending.append(source.step(source.batches, first, count, seed))
+            done = first + count
             last = done == settings.total_steps
             scored = bool(settings.evaluate_every) and done % settings.evaluate_every == 0
             due = last or scored or done % settings.save_every == 0
@@ -188,12 +97,8 @@ def train(
             # Workers stop together, where all of them ask; one alone need not wait for that.
             ending = (bool(stop) and agree is bool) or (log and agree(bool(stop)))
             if log or ending:
-                counts = [type(value)(*map(float, value)) for value in pending]
+                report(done, _read(pending, done, checkpoints))
                 pending = []
-                for offset, values in enumerate(counts):
-                    if not all(map(math.isfinite, values)):
-                        raise DivergenceError("loss", done - len(counts) + offset + 1, checkpoints)
-                report(done, counts)
             if due or ending:
                 # A finite loss can still have had a gradient that was not.
                 if not checkpoints.all_finite():
@@ -206,6 +111,42 @@ def train(
             if ending:
                 number = stop[0] if stop else signal.SIGTERM
                 raise stopping.Stopped(number, f" at step {done}")
+
+
+def _calls(
+    sources: Iterator[Source], settings: LoopSettings, start: int
+) -> Iterator[tuple[Source, int, int]]:
+    """Yields, for each call of a step: its source, its first step, and how many steps it does.
+
+    A call ends where its source does, and where something is due after a step.
+    """
+    done, total = start, settings.total_steps
+    ends = (total, settings.save_every, settings.log_every, settings.evaluate_every or total)
+    for source, steps in itertools.groupby(itertools.islice(sources, total - start)):
+        while True:
+            most = min(settings.steps_per_execution, *(end - done % end for end in ends))
+            count = sum(1 for _ in itertools.islice(steps, most))
+            if not count:
+                break
+            yield source, done, count
+            done += count
+
+
+def _read(pending: list[Scalars], done: int, checkpoints: Checkpoints) -> list[Counts]:
+    """The counts of each step, the last of which is `done`.
+
+    Raises:
+      DivergenceError: one of them is no number.
+    """
+    counts: list[Counts] = []
+    for call in pending:
+        columns = {name: np.atleast_1d(value.numpy()).tolist() for name, value in call.items()}
+        steps = zip(*columns.values(), strict=True)
+        counts += [dict(zip(columns, values, strict=True)) for values in steps]
+    for offset, values in enumerate(counts):
+        if not all(map(math.isfinite, values.values())):
+            raise DivergenceError("loss", done - len(counts) + offset + 1, checkpoints)
+    return counts
 
 
 @contextlib.contextmanager
@@ -228,6 +169,15 @@ def _stop_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def sum_counts(counts: Sequence[Counts]) -> Counts:
+    """Counts of several steps, name by name; a name that some lack counts as 0 there."""
+    total: Counts = {}
+    for item in counts:
+        for name, value in item.items():
+            total[name] = total.get(name, 0.0) + value
+    return total
 
 
 def state_variables(

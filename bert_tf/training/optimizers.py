@@ -1,179 +1,35 @@
-"""The optimizer and the learning-rate schedule of BERT."""
+"""The optimizers by name: a further one is a file, and a line here."""
 
-import re
+import enum
+from typing import Any
 
-import keras
-import tensorflow as tf
-
-# Neither biases nor LayerNorm weights decay (google-research/bert, optimization.py).
-_NO_DECAY = re.compile(r"bias|gamma|beta")
-
-
-@keras.saving.register_keras_serializable("bert_tf")
-class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly from 0 over the warm-up, then falls linearly to 0 at the last step.
-
-    Args:
-      peak: the learning rate at the end of the warm-up.
-      warmup_steps: length of the warm-up.
-      total_steps: the step at which the rate is 0.
-    """
-
-    def __init__(self, peak: float, warmup_steps: int, total_steps: int):
-        super().__init__()
-        self.peak = peak
-        self.warmup_steps = warmup_steps
-        self.total_steps = total_steps
-
-    def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        """The learning rate of the update after `step` updates, float32."""
-        step = tf.cast(step, tf.float32)
-        rising = (step + 1.0) / max(self.warmup_steps, 1)
-        falling = (self.total_steps - step) / max(self.total_steps - self.warmup_steps, 1)
-        return self.peak * tf.clip_by_value(tf.minimum(rising, falling), 0.0, 1.0)
-
-    def get_config(self) -> dict:
-        """The arguments of the constructor."""
-        return {
-            "peak": self.peak,
-            "warmup_steps": self.warmup_steps,
-            "total_steps": self.total_steps,
-        }
+from bert_tf.training.adamw import AdamW
+from bert_tf.training.lamb import LAMB
+from bert_tf.training.moments import MomentOptimizer
+from bert_tf.training.schedules import WarmupLinearDecay
 
 
-@keras.saving.register_keras_serializable("bert_tf")
-class AdamW(keras.optimizers.Optimizer):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101).
+class OptimizerName(enum.StrEnum):
+    """What turns gradients into updates."""
 
-    The decay is part of the update, which the learning rate scales; biases and
-    LayerNorm weights do not decay. One fused operation updates a variable.
+    ADAMW = "adamw"  # the paper's
+    LAMB = "lamb"  # for batches of thousands
+
+
+_CLASSES: dict[OptimizerName, type[MomentOptimizer]] = {
+    OptimizerName.ADAMW: AdamW,
+    OptimizerName.LAMB: LAMB,
+}
+
+
+def make_optimizer(
+    name: OptimizerName, schedule: WarmupLinearDecay, **options: Any
+) -> MomentOptimizer:
+    """Makes the optimizer of a name.
 
     Args:
-      learning_rate: a number or a schedule.
-      decay: weight decay (0.01 in the paper).
-      beta_1: decay rate of the mean of gradients.
-      beta_2: decay rate of the mean of squared gradients.
-      epsilon: added to the root of the latter.
-      bias_correction: False as in the reference; True is steadier in fine-tuning.
-      clip_norm: the most that the global norm of the gradients may be; None: any.
-      rate_factors: of the learning rate, by the path of a variable; 1 for others.
+      name: of the optimizer.
+      schedule: of the learning rate.
+      **options: other arguments of `MomentOptimizer`.
     """
-
-    def __init__(
-        self,
-        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 1e-4,
-        decay: float = 0.01,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-6,
-        bias_correction: bool = False,
-        clip_norm: float | None = 1.0,
-        rate_factors: dict[str, float] | None = None,
-        name: str = "adamw",
-        **kwargs,
-    ):
-        super().__init__(
-            learning_rate=learning_rate, global_clipnorm=clip_norm, name=name, **kwargs
-        )
-        self.decay = decay
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.bias_correction = bias_correction
-        self.rate_factors = dict(rate_factors or {})
-
-    def build(self, variables: list[keras.Variable]) -> None:
-        """Creates the two means of each variable."""
-        if self.built:
-            return
-        super().build(variables)
-        self._means = [self.add_variable_from_reference(v, "mean") for v in variables]
-        self._squares = [self.add_variable_from_reference(v, "square") for v in variables]
-
-    def reset(self) -> None:
-        """Forgets all means and steps, as if newly built."""
-        for variable in (self.iterations, *self._means, *self._squares):
-            variable.assign(tf.zeros(variable.shape, variable.dtype))
-
-    def apply(
-        self, grads: list[tf.Tensor], trainable_variables: list[keras.Variable] | None = None
-    ) -> None:
-        """Updates the variables.
-
-        In a replica of a strategy, gradients are summed over the replicas first
-        and clipped then; each replica makes the same update to its own copy.
-
-        Args:
-          grads: one for each variable.
-          trainable_variables: those that have gradients, all of them among those
-            that the optimizer was built with; None: all of these.
-        """
-        if not self.built:
-            self.build(trainable_variables)
-        variables = trainable_variables or self._trainable_variables
-        grads = [tf.convert_to_tensor(gradient) for gradient in grads]
-        context = tf.distribute.get_replica_context()
-        if context is not None and context.num_replicas_in_sync > 1:
-            grads = context.all_reduce(tf.distribute.ReduceOp.SUM, grads)
-        if self.global_clipnorm:
-            grads, _ = tf.clip_by_global_norm(grads, self.global_clipnorm)
-        rate = tf.cast(self.learning_rate, tf.float32)
-        powers = self._beta_powers()
-        for variable, gradient in zip(variables, grads, strict=True):
-            factor = self.rate_factors.get(variable.path, 1.0)
-            self._update(variable, gradient, rate * factor, powers)
-        step = self.iterations.value
-        tf.raw_ops.AssignAddVariableOp(resource=step.handle, value=tf.ones([], step.dtype))
-
-    def _beta_powers(self) -> tuple[tf.Tensor | float, tf.Tensor | float]:
-        """The powers that correct the bias of the means; 0 corrects nothing."""
-        if not self.bias_correction:
-            return 0.0, 0.0
-        step = tf.cast(self.iterations.value + 1, tf.float32)
-        return tf.pow(self.beta_1, step), tf.pow(self.beta_2, step)
-
-    def _update(
-        self,
-        variable: keras.Variable,
-        gradient: tf.Tensor,
-        rate: tf.Tensor,
-        powers: tuple[tf.Tensor | float, tf.Tensor | float],
-    ) -> None:
-        index, value = self._get_variable_index(variable), variable.value
-        # Handles are those of this replica's copies; a mirrored variable's own methods would
-        # leave the replica, which a compiled step cannot.
-        if self.decays(variable):
-            loss = rate * self.decay * tf.convert_to_tensor(value)
-            tf.raw_ops.AssignSubVariableOp(resource=value.handle, value=loss)
-        tf.raw_ops.ResourceApplyAdam(
-            var=value.handle,
-            m=self._means[index].value.handle,
-            v=self._squares[index].value.handle,
-            beta1_power=powers[0],
-            beta2_power=powers[1],
-            lr=rate,
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            epsilon=self.epsilon,
-            grad=gradient,
-            use_locking=True,
-        )
-
-    def decays(self, variable: keras.Variable) -> bool:
-        """Whether weight decay applies to a variable."""
-        return self.decay > 0 and not _NO_DECAY.search(variable.path.rsplit("/", 1)[-1])
-
-    def get_config(self) -> dict:
-        """The arguments of the constructor."""
-        config = super().get_config()
-        for name in ("weight_decay", "clipnorm", "global_clipnorm", "clipvalue"):
-            config.pop(name, None)
-        return config | {
-            "decay": self.decay,
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "bias_correction": self.bias_correction,
-            "clip_norm": self.global_clipnorm,
-            "rate_factors": self.rate_factors,
-        }
+    return _CLASSES[name](schedule, **options)

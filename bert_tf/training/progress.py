@@ -12,44 +12,65 @@ from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 
 
-class PretrainingPoint(NamedTuple):
-    """The means of the steps since the point before."""
+class Point(NamedTuple):
+    """The means of the steps since the point before: a line of history.jsonl."""
 
     step: int
-    phase: int
-    loss: float
-    masked_lm_accuracy: float
-    next_sentence_accuracy: float  # NaN without next-sentence prediction
+    metrics: dict[str, float]  # NaN where the objective has no such part
     learning_rate: float
     sequences_per_second: float
-    peak_share: float  # of the machine's floating-point operations a second
     seconds: float  # since the start, in all processes of the run
+    phase: int | None = None  # of a run that has several
+    peak_share: float | None = None  # of the machine's floating-point operations a second
 
     def text(self) -> str:
         """For the progress bar."""
-        parts = [f"loss {self.loss:.3f}", f"MLM {self.masked_lm_accuracy:.1%}"]
-        if not math.isnan(self.next_sentence_accuracy):
-            parts.append(f"NSP {self.next_sentence_accuracy:.1%}")
+        known = {name: value for name, value in self.metrics.items() if not math.isnan(value)}
+        parts = [metric_text(name, value) for name, value in known.items()]
         parts.append(f"{self.sequences_per_second:,.0f} seq/s")
-        parts.append(f"{self.peak_share:.0%} of peak")
+        if self.peak_share is not None:
+            parts.append(f"{self.peak_share:.0%} of peak")
         return ", ".join(parts)
 
+    def curves(self) -> dict[str, float]:
+        """All that has a curve, by name."""
+        speed = {"sequences_per_second": self.sequences_per_second}
+        if self.peak_share is not None:
+            speed["peak_share"] = self.peak_share
+        rate = {"learning_rate": self.learning_rate}
+        return self.metrics | rate | speed | {"seconds": self.seconds}
 
-class FineTuningPoint(NamedTuple):
-    """The means of the steps since the point before."""
+    def to_json(self) -> dict[str, Any]:
+        """A line of history.jsonl; null for NaN."""
+        phase = {} if self.phase is None else {"phase": self.phase}
+        values = {"step": self.step} | phase | self.curves()
+        return {name: None if math.isnan(value) else value for name, value in values.items()}
 
-    step: int
-    loss: float
-    learning_rate: float
-    sequences_per_second: float
-    seconds: float  # since the start, in all processes of the run
+    @classmethod
+    def from_json(cls, line: dict[str, float | None]) -> "Point":
+        """The point of a line.
 
-    def text(self) -> str:
-        """For the progress bar."""
-        return f"loss {self.loss:.3f}, {self.sequences_per_second:,.0f} seq/s"
+        Raises:
+          KeyError: it is not one of a point.
+        """
+        values = {name: math.nan if value is None else value for name, value in line.items()}
+        phase = values.pop("phase", None)
+        return cls(
+            step=int(values.pop("step")),
+            learning_rate=values.pop("learning_rate"),
+            sequences_per_second=values.pop("sequences_per_second"),
+            seconds=values.pop("seconds"),
+            phase=None if phase is None else int(phase),
+            peak_share=values.pop("peak_share", None),
+            metrics=values,
+        )
 
 
-Point = PretrainingPoint | FineTuningPoint
+def metric_text(name: str, value: float) -> str:
+    """A metric with its name; as a percentage where the name says that it is a share."""
+    if name.endswith("_accuracy"):
+        return f"{name.removesuffix('_accuracy').replace('_', ' ')} {value:.1%}"
+    return f"{name.replace('_', ' ')} {value:.3f}"
 
 
 class History:
@@ -57,22 +78,21 @@ class History:
 
     Args:
       path: the file.
-      kind: the type of the points.
       start: the step that the run goes on from; later points are dropped.
       write: whether this process writes.
     """
 
-    def __init__(self, path: str, kind: type[Point], start: int, write: bool = True):
+    def __init__(self, path: str, start: int, write: bool = True):
         self._path = path
         self._write = write
         self.points: list[Point] = []
         if files.gfile.exists(path):
             with files.gfile.GFile(path, "r") as file:
                 lines = file.read().splitlines()
-            points = (_parse(line, kind) for line in lines)
+            points = map(_parse, lines)
             self.points = [point for point in points if point and point.step <= start]
         if write:
-            text = "".join(f"{json.dumps(_values(point))}\n" for point in self.points)
+            text = "".join(f"{json.dumps(point.to_json())}\n" for point in self.points)
             files.write_text(path, text)
 
     @property
@@ -92,21 +112,14 @@ class History:
         if not self._write:
             return
         with files.gfile.GFile(self._path, "a") as file:
-            file.write(f"{json.dumps(_values(point))}\n")
+            file.write(f"{json.dumps(point.to_json())}\n")
 
 
-def _values(point: Point) -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in point._asdict().items()
-    }
-
-
-def _parse(line: str, kind: type[Point]) -> Point | None:
+def _parse(line: str) -> Point | None:
     try:
         values = json_files.check(json_files.parse(line, ""), dict[str, float | None], "")
-        return kind(**{key: math.nan if value is None else value for key, value in values.items()})
-    except (InputError, TypeError):
+        return Point.from_json(values)
+    except (InputError, KeyError):
         return None  # the line that a killed run was writing
 
 
@@ -128,8 +141,7 @@ class Display:
         """Shows a point."""
         self._bar.set_postfix_str(point.text(), refresh=False)
         self._bar.update(point.step - self._bar.n)
-        values = point._asdict()
-        self.scalars(point.step, {k: v for k, v in values.items() if k not in ("step", "phase")})
+        self.scalars(point.step, point.curves())
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         """Writes values that are numbers to TensorBoard."""

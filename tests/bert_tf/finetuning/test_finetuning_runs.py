@@ -72,6 +72,31 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path, init):
     assert kept(tmp_path / "killed") == kept(tmp_path / "whole")
 
 
+def test_several_steps_in_a_call_are_those_of_one_by_one(tmp_path, init):
+    data = make_texts(tmp_path)
+    found = []
+    for count in (1, 4):
+        settings = settings_of(
+            init, "classification", data, epochs=2.0, dropout=0.1, evaluations=2,
+            steps_per_execution=count,
+        )  # fmt: skip
+        sweep.finetune(settings, f"{tmp_path}/{count}", f"{tmp_path}/cache")
+        found.append(kept(f"{tmp_path}/{count}"))
+    assert found[0] == found[1]
+
+
+def test_several_steps_in_a_call_of_two_devices_and_joint_tasks(tmp_path, init):
+    data = make_texts(tmp_path, train=96, dev=16)
+    _, *flags = command(init, data, tmp_path / "1", "--strategy=mirrored", "--epochs=2")
+    both = ["--task=a=classification,b=classification", f"--data={data},{data}"]
+    for count in (1, 3):
+        commands.done(
+            "tests.bert_tf.training.two_devices", *flags, *both, f"--output={tmp_path}/{count}",
+            f"--steps_per_execution={count}",
+        )  # fmt: skip
+    assert kept(tmp_path / "1") == kept(tmp_path / "3")
+
+
 def broken(path, old, new):
     path.write_text(path.read_text().replace(old, new, 1))
 
@@ -425,5 +450,6 @@ def test_half_of_a_surrogate_pair_in_a_text_is_replaced_when_it_is_read(tmp_path
 )  # fmt: skip
 def test_settings_that_are_no_numbers_are_refused(init, changes):
     settings = settings_of(init, "classification", "data", **changes)
-    with pytest.raises(InputError, match=f"{next(iter(changes))} is .*(nan|inf).*, out of range"):
+    flag = next(iter(changes)).replace("learning_rates", "learning_rate")
+    with pytest.raises(InputError, match=f"--{flag}=.*(nan|inf).* is out of range"):
         settings.check()

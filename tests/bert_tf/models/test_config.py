@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bert_tf.models.config import SIZES, BertConfig
-from bert_tf.objectives.bert import PretrainingModel
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from pipelines.common.errors import InputError
 
 
@@ -57,7 +57,7 @@ def _parameters(config: BertConfig, heads: bool) -> int:
 @pytest.mark.parametrize("name", ["tiny", "mini", "small"])
 def test_parameters_are_those_of_the_shapes(name):
     config = BertConfig.named(name, vocab_size=997)
-    model = PretrainingModel(config)
+    model = MaskedLMNextSentence(config)
     assert model.encoder.count_params() == _parameters(config, heads=False) == config.parameters
     assert model.count_params() == _parameters(config, heads=True)
 

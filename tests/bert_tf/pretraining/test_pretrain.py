@@ -137,7 +137,8 @@ def test_a_run_killed_at_any_time_ends_with_the_same_bits(
         )
     assert killed == 2
     assert not (output / "report.json").exists()
-    process = run(tfrecords, model_path, output)
+    # Nor does it matter how many steps a call does.
+    process = run(tfrecords, model_path, output, "--steps_per_execution=4")
     assert process.returncode == 0, process.stderr[-3000:]
     whole, resumed = (json.loads((o / "report.json").read_text()) for o in (finished, output))
     assert resumed["weights_sha256"] == whole["weights_sha256"]
@@ -212,6 +213,24 @@ def test_other_objectives_train(corpus_path, vocab_path, model_path, tmp_path, o
     assert report["objective"] == objective
 
 
+def test_masks_can_be_drawn_on_the_device(corpus_path, vocab_path, model_path, tmp_path):
+    write_examples(
+        corpus_path, vocab_path, tmp_path / "t", "--objective=left_to_right",
+        "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
+    )  # fmt: skip
+    path = tmp_path / "t" / "manifest.json"
+    path.write_text(path.read_text().replace('"left_to_right"', '"mlm"'))
+    process = run(tmp_path / "t", model_path, tmp_path / "o", "--accumulation=2")
+    assert process.returncode == 0, process.stderr[-3000:]
+    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    assert report["masked_sentences"][0]["guesses"]
+    assert 0 < report["unigram_accuracy"] < report["masked_lm_accuracy"]
+    lines = (tmp_path / "o" / "history.jsonl").read_text().splitlines()
+    points = [json.loads(line) for line in lines]
+    assert points[-1]["loss"] < points[0]["loss"] - 0.2
+    assert points[0]["next_sentence_accuracy"] is None
+
+
 def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_path, tmp_path):
     write_examples(
         corpus_path, vocab_path, tmp_path / "long", "--max_seq_length=64",
@@ -233,6 +252,7 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
         ("--accumulation=0", "--accumulation=0 is out of range"),
         ("--accumulation=3", "a batch of 32 cannot be cut into 3 equal parts"),
         ("--seed=-1", "--seed=-1 is out of range"),
+        ("--steps_per_execution=0", "--steps_per_execution=0 is out of range"),
         ("--dropout=1.0", "--dropout=1.0 is out of range"),
         ("--steps=1,2", "--tfrecords names 1 phases, --steps 2"),
         ("--model=huge", "model 'huge' is unknown"),

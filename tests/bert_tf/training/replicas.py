@@ -1,28 +1,35 @@
-"""Trains a few steps on 1 or 2 logical CPU devices and prints the losses; run by a test."""
+"""Trains a few steps on 1 or 2 logical CPU devices, prints losses and weights; run by a test."""
 
+import argparse
 import json
-import sys
 
 import keras
 import tensorflow as tf
 
-devices, compilation, tfrecords = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+parser = argparse.ArgumentParser()
+parser.add_argument("tfrecords")
+parser.add_argument("--devices", type=int, default=1)
+parser.add_argument("--compilation", default="step")
+parser.add_argument("--strategy")
+parser.add_argument("--optimizer", default="adamw")
+parser.add_argument("--steps_per_call", type=int, default=1)
+args = parser.parse_args()
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
-    [tf.config.LogicalDeviceConfiguration()] * devices,
+    [tf.config.LogicalDeviceConfiguration()] * args.devices,
 )
 
-from bert_tf.objectives.bert import Metrics, PretrainingModel  # noqa: E402
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence  # noqa: E402
 from bert_tf.training import loop  # noqa: E402
 from bert_tf.training.distribution import Compilation, StrategyName, make_strategy  # noqa: E402
-from bert_tf.training.optimizers import AdamW  # noqa: E402
+from bert_tf.training.optimizers import OptimizerName, make_optimizer  # noqa: E402
+from bert_tf.training.step import TrainingStep  # noqa: E402
 from pipelines.pretraining import example_reader  # noqa: E402
 from tests.bert_tf.helpers import CONFIG  # noqa: E402
 
-name = StrategyName.MIRRORED if devices > 1 else StrategyName.ONE_DEVICE
-if len(sys.argv) > 4:
-    name = StrategyName(sys.argv[4])
-strategy = make_strategy(name)
+STEPS = 12
+name = StrategyName.MIRRORED if args.devices > 1 else StrategyName.ONE_DEVICE
+strategy = make_strategy(StrategyName(args.strategy or name))
 keras.utils.set_random_seed(3)
 changes = {
     "vocab_size": 100,
@@ -31,24 +38,35 @@ changes = {
     "attention_probs_dropout_prob": 0.0,
 }
 with strategy.scope():
-    model = PretrainingModel(CONFIG.from_dict(CONFIG.to_dict() | changes))
-    optimizer = AdamW(1e-2, clip_norm=0.5)
+    model = MaskedLMNextSentence(CONFIG.from_dict(CONFIG.to_dict() | changes))
+    optimizer = make_optimizer(OptimizerName(args.optimizer), 1e-2, clip_norm=0.5)
     optimizer.build(model.trainable_variables)
-settings = loop.LoopSettings(total_steps=12, compilation=Compilation(compilation))
-step = loop.make_step(model, optimizer, strategy, settings)
-examples = example_reader.open_examples(tfrecords)
-batches = strategy.distribute_datasets_from_function(
-    lambda context: example_reader.training_batches(
-        examples,
-        16,
-        seed=1,
-        shard=(context.input_pipeline_id, context.num_input_pipelines),
-        replicas=context.num_replicas_in_sync // context.num_input_pipelines,
+step = TrainingStep(model, optimizer, strategy, compilation=Compilation(args.compilation))
+examples = example_reader.open_examples(args.tfrecords)
+batches = iter(
+    strategy.distribute_datasets_from_function(
+        lambda context: example_reader.training_batches(
+            examples,
+            16,
+            seed=1,
+            shard=(context.input_pipeline_id, context.num_input_pipelines),
+            replicas=context.num_replicas_in_sync // context.num_input_pipelines,
+        )
     )
 )
-iterator = iter(batches)
-losses = [
-    Metrics.of(step(next(iterator), tf.constant(i), tf.constant(settings.seed))).loss
-    for i in range(12)
-]
-print(json.dumps({"replicas": strategy.num_replicas_in_sync, "losses": losses}))
+counts = []
+for first in range(0, STEPS, args.steps_per_call):
+    found = step(batches, first, args.steps_per_call, tf.constant(5))
+    columns = {name: tf.reshape(value, [-1]).numpy().tolist() for name, value in found.items()}
+    counts += [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+print(
+    json.dumps(
+        {
+            "replicas": strategy.num_replicas_in_sync,
+            "losses": [model.metrics_of(values)["loss"] for values in counts],
+            "weights": loop.fingerprint(loop.state_variables(model, optimizer)),
+        }
+    )
+)

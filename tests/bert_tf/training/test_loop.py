@@ -1,5 +1,6 @@
 """The training loop: resumption to the bit, accumulation, replicas, orderly stops."""
 
+import itertools
 import os
 import signal
 
@@ -8,11 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.objectives.bert import Metrics, PretrainingModel
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.training import loop
+from bert_tf.training.adamw import AdamW
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.distribution import Compilation
-from bert_tf.training.optimizers import AdamW, WarmupLinearDecay
+from bert_tf.training.schedules import WarmupLinearDecay
+from bert_tf.training.step import Source, TrainingStep
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
@@ -27,32 +30,38 @@ SMALL = CONFIG.__class__.from_dict(
 class Run:
     """A model, its optimizer and its loop, made anew as after a start."""
 
-    def __init__(self, folder, tfrecords, **changes):
+    def __init__(self, folder, tfrecords, accumulation=1, compilation=Compilation.FUSED, **changes):
         options = {"total_steps": STEPS, "save_every": 3, "log_every": 1, "seed": 5}
         self.settings = loop.LoopSettings(**(options | changes))
         keras.utils.set_random_seed(5)
-        self.model = PretrainingModel(SMALL)
+        self.model = MaskedLMNextSentence(SMALL)
         self.optimizer = AdamW(WarmupLinearDecay(1e-2, 2, STEPS))
         self.optimizer.build(self.model.trainable_variables)
         self.state = loop.state_variables(self.model, self.optimizer)
         self.checkpoints = Checkpoints(str(folder), self.state)
         self.examples = example_reader.open_examples(tfrecords)
+        self.step = TrainingStep(
+            self.model,
+            self.optimizer,
+            tf.distribute.get_strategy(),
+            accumulation,
+            compilation,
+        )
         self.counts = []
         self.on_report = lambda step: None
 
     def go(self):
-        strategy = tf.distribute.get_strategy()
-        step = loop.make_step(self.model, self.optimizer, strategy, self.settings)
         start = self.checkpoints.restore_newest() or 0
 
         def report(done, counts):
             self.counts.extend(counts)
             self.on_report(done)
 
-        def batches(first):
-            return iter(example_reader.training_batches(self.examples, 16, 5, first))
+        def sources(first):
+            batches = iter(example_reader.training_batches(self.examples, 16, 5, first))
+            return itertools.repeat(Source(self.step, batches))
 
-        loop.train(step, batches, self.checkpoints, self.settings, report, start)
+        loop.train(sources, self.checkpoints, self.settings, report, start)
         return loop.fingerprint(self.state)
 
 
@@ -69,6 +78,46 @@ def test_a_run_that_died_ends_with_the_bits_of_one_that_did_not(tmp_path, tfreco
     with pytest.raises(RuntimeError, match="killed"):
         dying.go()
     assert Run(tmp_path / "dying", tfrecords, compilation=compilation).go() == whole
+
+
+@pytest.mark.parametrize(
+    ("compilation", "accumulation"),
+    [(Compilation.FUSED, 1), (Compilation.FUSED, 2), (Compilation.STEP, 2), (Compilation.OFF, 1)],
+)
+def test_several_steps_in_a_call_are_those_of_one_by_one(
+    tmp_path, tfrecords, compilation, accumulation
+):
+    def run(name, count, **changes):
+        changes |= {"compilation": compilation, "accumulation": accumulation, "save_every": STEPS}
+        return Run(tmp_path / name, tfrecords, steps_per_execution=count, **changes)
+
+    one, several = run("one", 1), run("several", 3, log_every=4)
+    done = []
+    several.on_report = done.append
+    whole = one.go()
+    assert several.go() == whole
+    assert done == [4, 8]
+    assert several.counts == one.counts
+    # Begun by twos, stopped after a single step more, and gone on with by fours.
+    stopped = run("stopped", 2, log_every=3)
+    stopped.on_report = lambda step: step == 3 and os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(stopping.Stopped, match="at step 5"):
+        stopped.go()
+    assert run("stopped", 4, log_every=STEPS).go() == whole
+
+
+def test_calls_end_where_something_is_due():
+    def calls(start, sources="aaaaaaaaaaaa", **changes):
+        settings = loop.LoopSettings(total_steps=12, steps_per_execution=4, **changes)
+        return [tuple(call) for call in loop._calls(iter(sources[start:]), settings, start)]
+
+    assert calls(0) == [("a", 0, 4), ("a", 4, 4), ("a", 8, 4)]
+    assert calls(5, log_every=6) == [("a", 5, 1), ("a", 6, 4), ("a", 10, 2)]
+    assert calls(6, save_every=9, evaluate_every=7) == [("a", 6, 1), ("a", 7, 2), ("a", 9, 3)]
+    assert calls(0, "aaaaabbabbbbb") == [
+        ("a", 0, 4), ("a", 4, 1), ("b", 5, 2), ("a", 7, 1), ("b", 8, 4),
+    ]  # fmt: skip
+    assert calls(12) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -88,7 +137,7 @@ def test_a_signal_saves_and_stops(tmp_path, tfrecords, number):
 def test_loss_falls(tmp_path, tfrecords):
     run = Run(tmp_path, tfrecords)
     run.go()
-    losses = [Metrics.of(counts).loss for counts in run.counts]
+    losses = [run.model.metrics_of(counts)["loss"] for counts in run.counts]
     assert losses[-1] < losses[0] - 0.3
 
 
@@ -106,15 +155,14 @@ def _losses(model_changes, **changes):
         | model_changes
     )
     keras.utils.set_random_seed(1)
-    model = PretrainingModel(config)
+    model = MaskedLMNextSentence(config)
     optimizer = AdamW(1e-2)
     optimizer.build(model.trainable_variables)
-    settings = loop.LoopSettings(total_steps=3, **changes)
-    step = loop.make_step(model, optimizer, tf.distribute.get_strategy(), settings)
-    return [
-        Metrics.of(step(make_batch(8, seed=i), tf.constant(i), tf.constant(settings.seed))).loss
-        for i in range(3)
-    ], [v.numpy() for v in model.variables]
+    step = TrainingStep(model, optimizer, tf.distribute.get_strategy(), **changes)
+    batches = (make_batch(8, seed=i) for i in range(3))
+    found = [step(batches, i, 1, tf.constant(5)) for i in range(3)]
+    losses = [model.metrics_of({k: float(v) for k, v in counts.items()}) for counts in found]
+    return [metrics["loss"] for metrics in losses], [v.numpy() for v in model.variables]
 
 
 def test_accumulation_is_the_same_as_one_batch():
@@ -140,10 +188,12 @@ def test_a_loss_that_is_no_number_stops_with_step_and_checkpoint(tmp_path, tfrec
                 run.model.masked_lm.bias.assign(run.model.masked_lm.bias * float("nan"))
             yield batch
 
-    step = loop.make_step(run.model, run.optimizer, tf.distribute.get_strategy(), run.settings)
+    def sources(first):
+        return itertools.repeat(Source(run.step, break_model(first)))
+
     message = "loss of step 5 is not a number.*checkpoint-00000003"
     with pytest.raises(InputError, match=message):
-        loop.train(step, break_model, run.checkpoints, run.settings, lambda done, counts: None, 0)
+        loop.train(sources, run.checkpoints, run.settings, lambda done, counts: None, 0)
     assert run.checkpoints.steps() == [3]
 
 
@@ -162,8 +212,7 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path, tfrecords):
 
 def test_backward_passes_are_compiled_too(tfrecords, tmp_path):
     run = Run(tmp_path, tfrecords)
-    strategy = tf.distribute.get_strategy()
-    step = loop.make_step(run.model, run.optimizer, strategy, run.settings)
+    step = run.step.on_batch
     batch = next(iter(example_reader.training_batches(run.examples, 16, 5)))
     graph = step.get_concrete_function(batch, tf.constant(0), tf.constant(5)).graph.as_graph_def()
     compiled = [f for f in graph.library.function if f.attr["_XlaMustCompile"].b]

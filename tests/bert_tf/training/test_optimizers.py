@@ -1,11 +1,14 @@
-"""The optimizer against its formulas, and the schedule."""
+"""The optimizers against their formulas, and the schedule."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.training.optimizers import AdamW, WarmupLinearDecay
+from bert_tf.training.adamw import AdamW
+from bert_tf.training.lamb import LAMB
+from bert_tf.training.optimizers import OptimizerName, make_optimizer
+from bert_tf.training.schedules import WarmupLinearDecay
 
 
 def _variables():
@@ -54,17 +57,88 @@ def test_updates_are_those_of_the_formulas(correct):
     assert int(optimizer.iterations) == 5
 
 
-def test_keras_fit_can_use_it():
+def _lamb_reference(weights, gradients, steps, correct, rate=0.01, decay=0.1, clip=1.0):
+    """Algorithm 2 of arXiv 1904.00962, with decay and trust ratio off for norms and biases."""
+    weights = [w.astype(np.float64) for w in weights]
+    means = [np.zeros_like(w) for w in weights]
+    squares = [np.zeros_like(w) for w in weights]
+    for step in range(1, steps + 1):
+        grads = [g * step for g in gradients]
+        norm = np.sqrt(sum((g**2).sum() for g in grads))
+        for i, g in enumerate(grads):
+            g = g * min(1.0, clip / norm)
+            means[i] = 0.9 * means[i] + 0.1 * g
+            squares[i] = 0.999 * squares[i] + 0.001 * g**2
+            powers = (0.9**step, 0.999**step) if correct else (0, 0)
+            mean, square = means[i] / (1 - powers[0]), squares[i] / (1 - powers[1])
+            update = mean / (np.sqrt(square) + 1e-6)
+            ratio = 1.0
+            if weights[i].ndim > 1:
+                update = update + decay * weights[i]
+                norms = np.linalg.norm(weights[i]), np.linalg.norm(update)
+                ratio = norms[0] / norms[1] if all(norms) else 1.0
+            weights[i] = weights[i] - rate * ratio * update
+    return weights
+
+
+@pytest.mark.parametrize("correct", [False, True])
+@pytest.mark.parametrize("jit_compile", [None, False, True])
+def test_updates_of_lamb_are_those_of_the_formulas(correct, jit_compile):
+    zeros = keras.Variable(np.zeros((2, 3)), dtype="float32", name="new_kernel")
+    still = keras.Variable(np.ones((2, 3)), dtype="float32", name="still_kernel")
+    variables = [*_variables(), zeros, still]
+    gradients = [np.random.default_rng(1).normal(size=v.shape).astype("f4") for v in variables]
+    gradients[-1][:] = 0  # its update is the decay alone
+    expected = _lamb_reference([v.numpy() for v in variables], gradients, 5, correct)
+    optimizer = LAMB(0.01, decay=0.1, bias_correction=correct)
+    optimizer.build(variables)
+
+    def apply(step):
+        optimizer.apply([g * tf.cast(step, tf.float32) for g in gradients], variables)
+
+    if jit_compile is not None:
+        apply = tf.function(apply, jit_compile=jit_compile, autograph=False)
+    for step in range(1, 6):
+        apply(tf.constant(step))
+    for variable, wanted in zip(variables, expected, strict=True):
+        np.testing.assert_allclose(variable.numpy(), wanted, atol=1e-5)
+    assert int(optimizer.iterations) == 5
+
+
+def test_nothing_moves_without_gradient_and_decay():
+    (kernel, *_) = _variables()
+    before = kernel.numpy()
+    LAMB(0.1, decay=0.0).apply([tf.zeros([3, 4])], [kernel])
+    np.testing.assert_array_equal(kernel.numpy(), before)
+
+
+@pytest.mark.parametrize("cls", [AdamW, LAMB])
+def test_rates_of_variables_have_factors(cls):
+    moved = []
+    for factors in ({}, {"kernel": 0.5}):
+        kernel, *_ = _variables()
+        before = kernel.numpy()
+        cls(0.01, rate_factors=factors).apply([tf.ones([3, 4])], [kernel])
+        moved.append(kernel.numpy() - before)
+    np.testing.assert_allclose(moved[1], 0.5 * moved[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [AdamW, LAMB])
+def test_keras_fit_can_use_it(cls):
+    keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input([3]), keras.layers.Dense(1)])
-    model.compile(AdamW(0.05, bias_correction=True), "mse")
+    model.compile(cls(0.05, bias_correction=True), "mse")
     x = np.random.default_rng(0).normal(size=(64, 3))
     losses = model.fit(x, x @ [[1.0], [2.0], [3.0]], epochs=30, verbose=0).history["loss"]
     assert losses[-1] < 0.3 * losses[0]
 
 
-def test_get_config_round_trip():
-    optimizer = AdamW(WarmupLinearDecay(1e-3, 10, 100), decay=0.02, bias_correction=True)
-    again = AdamW.from_config(optimizer.get_config())
+@pytest.mark.parametrize("name", list(OptimizerName))
+def test_get_config_round_trip(name):
+    schedule = WarmupLinearDecay(1e-3, 10, 100)
+    optimizer = make_optimizer(name, schedule, decay=0.02, bias_correction=True)
+    assert optimizer.name == name
+    again = type(optimizer).from_config(optimizer.get_config())
     assert again.get_config() == optimizer.get_config()
 
 

@@ -14,12 +14,12 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.models.config import BertConfig
-from bert_tf.objectives.bert import PretrainingModel
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights import Bundle, bundle, formats, own
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
-from pipelines.pretraining.settings import Objective
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests import commands
 
@@ -60,7 +60,7 @@ def assert_same_weights(a, b):
 
 
 def test_our_names_and_shapes_are_those_of_the_models():
-    model = PretrainingModel(CONFIG)
+    model = MaskedLMNextSentence(CONFIG)
     expected = {variable.path: tuple(variable.shape) for variable in model.variables}
     assert bundle.parameter_shapes(CONFIG) == expected
     tasks = TaskModel(CONFIG, [HeadShape("mrpc", 2, False), HeadShape("ner", 9, True)])
@@ -317,8 +317,7 @@ def our_outputs(model, inputs):
         net = TaskModel(model.config, [head])
         assert not [n for n in weights.assign(net, model.weights, "") if "pooler" not in n]
         return {"logits": net(features)[task["name"]].numpy()}
-    objective = Objective.LEFT_TO_RIGHT if model.config.causal else Objective.MLM_NSP
-    net = PretrainingModel(model.config, objective)
+    net = (TokenPrediction if model.config.causal else MaskedLMNextSentence)(model.config)
     weights.assign(net, model.weights, "")
     outputs = net.encoder(features)
     logits = net(features)

@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.objectives.bert import Counts, Metrics, PretrainingModel
-from pipelines.common.errors import InputError
+from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.registry import OBJECTIVES
 from pipelines.pretraining.settings import Objective
 from tests.bert_tf.helpers import CONFIG, make_batch
+
+
+def metrics(model, counts):
+    return model.metrics_of({name: float(value) for name, value in counts.items()})
 
 
 def _log_softmax(logits):
@@ -17,7 +23,7 @@ def _log_softmax(logits):
 
 
 def test_loss_is_the_mean_over_masked_tokens_plus_the_mean_over_pairs():
-    model = PretrainingModel(CONFIG)
+    model = MaskedLMNextSentence(CONFIG)
     batch = make_batch()
     loss, counts = model.batch_loss(batch, model.totals(batch), training=False)
     logits = model(batch)
@@ -28,15 +34,18 @@ def test_loss_is_the_mean_over_masked_tokens_plus_the_mean_over_pairs():
     pair = _log_softmax(logits["next_sentence"])[np.arange(4), batch["next_sentence_labels"]]
     expected = -(token * weights).sum() / weights.sum() - pair.mean()
     assert float(loss) == pytest.approx(expected, rel=1e-5)
-    assert float(counts.masked_lm_total) == weights.sum()
-    assert float(counts.next_sentence_total) == 4
+    assert float(counts["masked_lm_total"]) == weights.sum()
+    assert float(counts["next_sentence_total"]) == 4
     guesses = logits["masked_lm"].numpy().argmax(-1) == batch["masked_lm_ids"].numpy()
-    assert float(counts.masked_lm_correct) == (guesses * weights).sum()
-    assert Metrics.of(counts).loss == pytest.approx(expected, rel=1e-5)
+    assert float(counts["masked_lm_correct"]) == (guesses * weights).sum()
+    assert metrics(model, counts)["loss"] == pytest.approx(expected, rel=1e-5)
+    assert metrics(model, counts)["perplexity"] == pytest.approx(
+        math.exp(-(token * weights).sum() / weights.sum()), rel=1e-5
+    )
 
 
 def test_parts_of_a_batch_add_up_to_the_whole():
-    model = PretrainingModel(CONFIG)
+    model = MaskedLMNextSentence(CONFIG)
     batch = make_batch(6)
     totals = model.totals(batch)
     whole, _ = model.batch_loss(batch, totals, training=False)
@@ -46,18 +55,18 @@ def test_parts_of_a_batch_add_up_to_the_whole():
 
 
 def test_without_next_sentence_there_is_no_such_head():
-    model = PretrainingModel(CONFIG, Objective.MLM)
+    model = MaskedLM(CONFIG)
     assert not [v for v in model.variables if "next_sentence" in v.path]
     batch = make_batch()
     del batch["next_sentence_labels"]
     _, counts = model.batch_loss(batch, model.totals(batch), training=False)
-    metrics = Metrics.of(counts)
-    assert math.isnan(metrics.next_sentence_accuracy)
-    assert metrics.loss == metrics.masked_lm_loss
+    found = metrics(model, counts)
+    assert "next_sentence_accuracy" not in found
+    assert found["loss"] == found["masked_lm_loss"]
 
 
 def test_left_to_right_predicts_each_next_token():
-    model = PretrainingModel(CONFIG, Objective.LEFT_TO_RIGHT)
+    model = LeftToRight(CONFIG)
     batch = {k: v for k, v in make_batch().items() if "input" in k}
     loss, counts = model.batch_loss(batch, model.totals(batch), training=False)
     scores = _log_softmax(model(batch)["masked_lm"])
@@ -65,11 +74,11 @@ def test_left_to_right_predicts_each_next_token():
     token = np.take_along_axis(scores[:, :-1], ids[:, 1:, None], -1)[..., 0]
     expected = -(token * mask[:, 1:]).sum() / mask[:, 1:].sum()
     assert float(loss) == pytest.approx(expected, rel=1e-5)
-    assert float(counts.masked_lm_total) == mask[:, 1:].sum()
+    assert float(counts["masked_lm_total"]) == mask[:, 1:].sum()
 
 
 def test_the_output_embedding_is_the_input_embedding():
-    model = PretrainingModel(CONFIG)
+    model = MaskedLMNextSentence(CONFIG)
     batch = make_batch()
     before = model(batch)["masked_lm"].numpy()
     shapes = [tuple(v.shape) for v in model.variables]
@@ -83,11 +92,24 @@ def test_the_output_embedding_is_the_input_embedding():
     assert not np.allclose(model(batch)["masked_lm"], before)
 
 
-def test_examples_without_the_features_are_refused():
-    model = PretrainingModel(CONFIG)
-    with pytest.raises(InputError, match="folder: the examples lack next_sentence_labels"):
-        model.check_features(model.features - {"next_sentence_labels"}, "folder")
-
-
 def test_metrics_of_nothing_are_no_numbers():
-    assert math.isnan(Metrics.of(Counts(*[0.0] * 6)).masked_lm_accuracy)
+    found = MaskedLMNextSentence(CONFIG).metrics_of({})
+    assert found.keys() >= {"loss", "masked_lm_accuracy", "next_sentence_accuracy", "perplexity"}
+    assert all(map(math.isnan, found.values()))
+
+
+def test_a_loss_too_large_for_a_perplexity_is_no_error():
+    counts = {"masked_lm_loss": 1e4, "masked_lm_correct": 0.0, "masked_lm_total": 1.0}
+    assert MaskedLM(CONFIG).metrics_of(counts)["perplexity"] == math.inf
+
+
+@pytest.mark.parametrize("name", list(Objective))
+def test_what_objectives_say_of_themselves_is_so(name):
+    model = OBJECTIVES[name](CONFIG)
+    batch = make_batch()
+    batch = {k: v for k, v in batch.items() if k in model.features or k.startswith("input")}
+    _, counts = model.batch_loss(batch, model.totals(batch), training=False)
+    known = metrics(model, counts)
+    assert set(model.curves) - known.keys() <= {"next_sentence_accuracy"}
+    assert model.predictions(10, 3) == model(batch)["masked_lm"].shape[1]
+    assert model.config.causal == model.encoder.config.causal == (name == "left_to_right")

@@ -1,0 +1,49 @@
+"""Masked LM and next-sentence prediction, the paper's (Devlin et al. 2018, section 3.1)."""
+
+from typing import ClassVar
+
+import tensorflow as tf
+
+from bert_tf.models import heads
+from bert_tf.models.config import BertConfig
+from bert_tf.objectives.base import Batch, Scalars
+from bert_tf.objectives.dynamic_masking import DynamicMasking
+from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.objectives.token_prediction import Score, score
+
+
+class MaskedLMNextSentence(MaskedLM):
+    """Guesses masked tokens, and whether the second segment follows the first."""
+
+    trains_pooler: ClassVar[bool] = True
+    parts: ClassVar[tuple[str, ...]] = ("masked_lm", "next_sentence")
+
+    def __init__(self, config: BertConfig, masking: DynamicMasking | None = None, **kwargs):
+        super().__init__(config, masking, **kwargs)
+        self.next_sentence = heads.NextSentenceHead(
+            config.initializer_range, name="next_sentence", dtype=self.dtype_policy
+        )
+        self.next_sentence.build((None, config.hidden_size))
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Those of masked LM, and the labels of pairs."""
+        return super().features | {"next_sentence_labels"}
+
+    def logits(self, outputs: dict[str, tf.Tensor], inputs: Batch) -> dict[str, tf.Tensor]:
+        """Those of masked LM, and `next_sentence` [batch, 2], float32."""
+        logits = tf.cast(self.next_sentence(outputs["pooled_output"]), tf.float32)
+        return super().logits(outputs, inputs) | {"next_sentence": logits}
+
+    def totals(self, batch: Batch) -> Scalars:
+        """The numbers of tokens to guess and of pairs."""
+        pairs = tf.cast(tf.shape(batch["input_word_ids"])[0], tf.float32)
+        return super().totals(batch) | {"next_sentence": pairs}
+
+    def scores(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Score]:
+        """The scores of the tokens and of the pairs."""
+        found = super().scores(outputs, batch)
+        labels = batch["next_sentence_labels"]
+        logits = self.next_sentence(outputs["pooled_output"], add_bias=False)
+        weights = tf.ones_like(labels, tf.float32)
+        return found | {"next_sentence": score(logits, self.next_sentence.bias, labels, weights)}

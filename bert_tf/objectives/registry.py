@@ -1,0 +1,13 @@
+"""The objectives of pre-training by name: a further one is a file, and a line here."""
+
+from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from pipelines.pretraining.settings import Objective
+
+OBJECTIVES: dict[Objective, type[PretrainingObjective]] = {
+    Objective.MLM_NSP: MaskedLMNextSentence,
+    Objective.MLM: MaskedLM,
+    Objective.LEFT_TO_RIGHT: LeftToRight,
+}

@@ -1,0 +1,152 @@
+"""The compiled step: gradients on every device, accumulated, and one update.
+
+Everything that happens at a step follows from the seed of the run and the
+number of the step.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models import fused_ops
+from bert_tf.objectives.base import Batch, Scalars, Trainable
+from bert_tf.training.distribution import Compilation, run_and_sum
+
+# Any number that tells the seeds of `prepare` from those of dropout.
+_PREPARING = 0x2545F491
+
+
+class TrainingStep:
+    """Trains on one global batch, or on several in one call.
+
+    Args:
+      model: what to train.
+      optimizer: built with the model's variables.
+      strategy: the replicas.
+      accumulation: parts that a batch is cut into, their gradients summed.
+      compilation: what XLA compiles; not AUTO.
+      batch_spec: `element_spec` of the batches, where their lengths differ, so
+        that one trace serves them all; None: of the first batch.
+
+    Attributes:
+      on_batch: the tf.function of a distributed batch, the step and the seed
+        (int32 scalars), which returns the counts of the batch, summed over replicas.
+    """
+
+    def __init__(
+        self,
+        model: Trainable,
+        optimizer: keras.optimizers.Optimizer,
+        strategy: tf.distribute.Strategy,
+        accumulation: int = 1,
+        compilation: Compilation = Compilation.FUSED,
+        batch_spec: Any = None,
+    ):
+        self._model = model
+        self._optimizer = optimizer
+        self._strategy = strategy
+        self._parts = accumulation
+        self._fused = compilation is Compilation.FUSED
+        self._gradients = tf.function(
+            self._plain_gradients, jit_compile=compilation is Compilation.STEP, autograph=False
+        )
+        scalar = tf.TensorSpec([], tf.int32)
+        signature = None if batch_spec is None else (batch_spec, scalar, scalar)
+        self.on_batch = tf.function(self._on_batch, autograph=False, input_signature=signature)
+        self._on_batches = tf.function(self._on_several, autograph=False)
+
+    def __call__(
+        self, batches: Iterator[Batch], first: int, count: int, seed: tf.Tensor
+    ) -> Scalars:
+        """Trains on the next batches.
+
+        Args:
+          batches: distributed ones; of a dataset, where there are several.
+          first: the number of the first step.
+          count: of steps.
+          seed: of the run, int32 scalar.
+
+        Returns:
+          The counts of each step, float32 [count]; of a single one, scalars.
+        """
+        number = tf.constant(first, tf.int32)
+        if count == 1:
+            return self.on_batch(next(batches), number, seed)
+        return self._on_batches(batches, number, tf.constant(count, tf.int32), seed)
+
+    def _on_several(
+        self, batches: Iterator[Batch], first: tf.Tensor, count: tf.Tensor, seed: tf.Tensor
+    ) -> Scalars:
+        names: list[str] = []
+
+        def body(index: tf.Tensor, found: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+            counts = self.on_batch(next(batches), first + index, seed)
+            names[:] = counts
+            return index + 1, found.write(index, tf.stack(list(counts.values())))
+
+        _, found = tf.while_loop(
+            lambda index, _: index < count,
+            body,
+            (tf.constant(0), tf.TensorArray(tf.float32, size=count)),
+            parallel_iterations=1,
+        )
+        columns = tf.unstack(found.stack(), num=len(names), axis=1)
+        return dict(zip(names, columns, strict=True))
+
+    def _on_batch(self, batch: Batch, number: tf.Tensor, seed: tf.Tensor) -> Scalars:
+        return run_and_sum(self._strategy, self._on_replica, batch, number, seed)
+
+    def _on_replica(self, batch: Batch, number: tf.Tensor, run_seed: tf.Tensor) -> Scalars:
+        context = tf.distribute.get_replica_context()
+        replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
+        batch = self._model.prepare(batch, _seed(run_seed ^ _PREPARING, number) ^ replica)
+        totals = self._model.totals(batch)
+        if context.num_replicas_in_sync > 1:
+            totals = context.all_reduce(tf.distribute.ReduceOp.SUM, totals)
+
+        def of_part(part: int) -> tuple[list[tf.Tensor], Scalars]:
+            seed = _seed(run_seed, number * self._parts + part) ^ replica
+            return self._gradients(_part(batch, part, self._parts), totals, seed)
+
+        gradients, counts = of_part(0)
+        for part in range(1, self._parts):
+            more, more_counts = of_part(part)
+            gradients = [a + b for a, b in zip(gradients, more, strict=True)]
+            counts = {name: counts[name] + value for name, value in more_counts.items()}
+        self._optimizer.apply(gradients, self._model.trainable_variables)
+        return counts
+
+    def _plain_gradients(
+        self, batch: Batch, totals: Scalars, seed: tf.Tensor
+    ) -> tuple[list[tf.Tensor], Scalars]:
+        values = [variable.value for variable in self._model.trainable_variables]
+        with fused_ops.compile_fused(self._fused):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(values)
+                loss, counts = self._model.batch_loss(
+                    batch, totals, training=True, dropout_seed=seed
+                )
+            found = tape.gradient(loss, values)  # in the scope too: backward passes are fused
+        # A gradient of look-ups alone is sparse; the sum and the clipping want it dense.
+        return [tf.convert_to_tensor(gradient) for gradient in found], counts
+
+
+class Source(NamedTuple):
+    """Where a step of a run takes its batch from, and what it does with it."""
+
+    step: TrainingStep
+    batches: Iterator[Batch]
+
+
+def _seed(run_seed: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+    """An int32 seed for each number."""
+    key = tf.stack([run_seed, number])
+    return tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int32)
+
+
+def _part(batch: Batch, part: int, parts: int) -> Batch:
+    if parts == 1:
+        return batch
+    return {name: tf.split(value, parts)[part] for name, value in batch.items()}
