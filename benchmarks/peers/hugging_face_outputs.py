@@ -1,7 +1,8 @@
 """Outputs of Hugging Face transformers, the reference that converted weights are held against.
 
 make:  a randomly initialised model (biases and LayerNorms too), saved as a folder
-run:   the float32 outputs of a folder's model for token ids, as an .npz file
+run:   the float32 outputs of a folder's model for token ids, as an .npz file; weights of the folder
+       that the model has no place for are printed as a list in JSON
 where: the folder of the released MiniLM weights that the environment has
 """
 
@@ -20,7 +21,7 @@ def parse_args() -> argparse.Namespace:
     make = commands.add_parser("make")
     make.add_argument("--folder", required=True)
     make.add_argument("--architecture", default="BertForPreTraining")
-    make.add_argument("--config", type=json.loads, required=True, help="JSON of BertConfig")
+    make.add_argument("--config", type=json.loads, required=True, help="JSON of its keys")
     run = commands.add_parser("run")
     run.add_argument("--folder", required=True)
     run.add_argument("--inputs", required=True, help=".npz: input_ids, attention_mask, ...")
@@ -31,11 +32,12 @@ def parse_args() -> argparse.Namespace:
 
 def make(folder: str, architecture: str, config: dict) -> None:
     torch.manual_seed(0)
-    model = getattr(transformers, architecture)(transformers.BertConfig(**config))
+    cls = getattr(transformers, architecture)
+    model = cls(cls.config_class(**config))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            centre = 1.0 if name.endswith("LayerNorm.weight") else 0.0
-            parameter.copy_(centre + 0.1 * torch.randn_like(parameter))
+            of_norm = name.endswith(("LayerNorm.weight", "layer_norm.weight"))
+            parameter.copy_(float(of_norm) + 0.1 * torch.randn_like(parameter))
     model.save_pretrained(folder)
 
 
@@ -50,12 +52,13 @@ def run(folder: str, inputs: str, outputs: str) -> None:
     model.eval()
     with np.load(inputs) as arrays:
         features = {name: torch.tensor(arrays[name], dtype=torch.long) for name in arrays}
-    if architecture == "BertForMultipleChoice":  # the rows are the choices of one question
+    if architecture.endswith("ForMultipleChoice"):  # the rows are the choices of one question
         features = {name: value[None] for name, value in features.items()}
     with torch.no_grad():
         result = model(**features)
     found = {name: value.numpy() for name, value in result.items() if torch.is_tensor(value)}
     np.savez(outputs, **found)
+    print(json.dumps(sorted(loading["unexpected_keys"])))
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ def export(source: Source, folder: str) -> tuple[str, str]:
     Raises:
       InputError: the folder is there already, or the disk is full.
     """
-    length = min(_USUAL_LENGTH, source.bundle.config.max_position_embeddings)
+    length = min(_USUAL_LENGTH, source.bundle.config.longest_sequence)
     with files.folder_aside(folder) as partial:
         source.bundle.vocabulary.save(partial)
         source.bundle.config.save(f"{partial}/{own.CONFIG}")
@@ -76,7 +76,7 @@ def encoder_module(source: Source, folder: str) -> Any:
     bundle = source.bundle
     model = TokenPrediction(bundle.config)
     weights.assign(model, bundle.weights, source.folder)
-    if not bundle.has(POOLER):
+    if bundle.config.pooler_act and not bundle.has(POOLER):
         logging.warning("%s has no pooler: pooled_output is of random weights.", source.folder)
     encoder = model.encoder
     encoder.pooler.trainable = True

@@ -86,8 +86,8 @@ class Exported(tf.Module):
             return serving.signatures(Engine(tokenizer, encoder, portable=self._portable))
         found = []
         for task, name in zip(source.tasks, source.heads, strict=True):
-            head = TaskHead(task.units, task.per_token, name=name)
-            head.build((None, config.hidden_size))
+            head = TaskHead(config.hidden_size, task.units, task.per_token, name=name)
+            head.build()
             self._adopt(head, source, "heads/")
             engine = Engine(tokenizer, encoder, head, self._portable)
             found += task.serving().signatures(engine)
@@ -98,7 +98,7 @@ class Exported(tf.Module):
     ) -> Callable[[tf.Tensor], tf.Tensor]:
         config: BertConfig = source.bundle.config
         head = MaskedLMHead(config, name="masked_lm", dtype=encoder.dtype_policy)
-        head.build((None, config.hidden_size))
+        head.build()
         self._adopt(head, source)
         table = encoder.embeddings.word
 

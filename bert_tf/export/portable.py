@@ -100,12 +100,13 @@ def _numbers_only(signature: Signature) -> Signature:
 def _inputs(configs: Sequence[BertConfig], signature: Signature) -> dict[str, np.ndarray]:
     """Random sequences with padding, that all models take."""
     rng = np.random.default_rng(0)
-    length = min(_LENGTH, *(config.max_position_embeddings for config in configs))
+    length = min(_LENGTH, *(config.longest_sequence for config in configs))
     lengths = rng.integers(length // 2, length + 1, (_BATCH, 1))
     mask = (np.arange(length) < lengths).astype(np.int32)
     vocab_size = min(config.vocab_size for config in configs)
     ids = rng.integers(1, vocab_size, mask.shape).astype(np.int32) * mask
-    types = (np.arange(length) >= length // 3).astype(np.int32) * mask
+    several = all(config.type_vocab_size > 1 for config in configs)
+    types = (several & (np.arange(length) >= length // 3)).astype(np.int32) * mask
     values = dict(zip(ENCODER_INPUTS, (ids, mask, types), strict=True))
     rank = len(signature.inputs[ENCODER_INPUTS[0]].shape)
     return {k: v.reshape(2, 2, length) if rank == 3 else v for k, v in values.items()}

@@ -204,9 +204,10 @@ def _read(name: str, folder: str) -> list[Source]:
 
 def _with_task(source: Source, head: str, name: str) -> Source:
     """The model with one of its tasks, by a name of its own."""
-    longest = source.bundle.config.max_position_embeddings
+    longest = source.bundle.config.longest_sequence
     task = tasks.load(source.bundle.task(head) | {"name": name}, longest)
-    if not task.per_token and not source.bundle.has(POOLER):
+    pooled = not task.per_token and source.bundle.config.pooler_act is not None
+    if pooled and not source.bundle.has(POOLER):
         raise InputError(f"{source.folder}: has no pooler, which the task {name} needs.")
     if getattr(task, "pair", False) is None:
         logging.warning(
@@ -217,5 +218,6 @@ def _with_task(source: Source, head: str, name: str) -> Source:
             "stsb" if task.shape == "regression" else "pair",
         )
         task = dataclasses.replace(task, pair=False)
-    source.bundle.config.check_segments(task.segments, f"{source.folder}, task {name}")
+    types = source.bundle.vocabulary.types(task.segments)
+    source.bundle.config.check_segments(types, f"{source.folder}, task {name}")
     return dataclasses.replace(source, tasks=(task,), heads=(head,))

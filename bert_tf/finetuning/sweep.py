@@ -105,11 +105,12 @@ def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
 def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> BertConfig:
     config = bundle.config
     for item in data:
-        config.check_segments(item.task.segments, item.task.name)
-        if item.task.max_length > config.max_position_embeddings:
+        types = bundle.vocabulary.types(item.task.segments)
+        config.check_segments(types, item.task.name)
+        if item.task.max_length > config.longest_sequence:
             raise InputError(
                 f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "
-                f"max_position_embeddings of {config.max_position_embeddings}; set --max_length."
+                f"{config.longest_sequence} positions; set --max_length."
             )
     if settings.dropout is None:
         return config

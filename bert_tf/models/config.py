@@ -11,11 +11,23 @@ from pipelines.common.errors import InputError
 _MOST_LAYERS = 10_000
 _LARGEST_SIZE = (1 << 31) - 1
 ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
+FAMILIES = ("bert", "roberta")
+
+
+def _option(default: Any) -> Any:
+    """A field that bert_config.json has only where it differs from BERT's value."""
+    return dataclasses.field(default=default, metadata={"option": True})
 
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig:
-    """One field for each key of bert_config.json, defaults as BERT-Base uncased."""
+    """One field for each key of bert_config.json, defaults as BERT-Base uncased.
+
+    Options make a relative of BERT of it. They are BERT's own where nothing is said.
+
+    Raises:
+      InputError: a value makes no sense, alone or with another.
+    """
 
     vocab_size: int = 30522  # tokens
     hidden_size: int = 768  # width of the encoder (H)
@@ -25,11 +37,18 @@ class BertConfig:
     hidden_act: str = "gelu"  # of ACTIVATIONS; "gelu" has tanh, as in google-research/bert
     hidden_dropout_prob: float = 0.1  # of embeddings and of each sub-layer's output
     attention_probs_dropout_prob: float = 0.1  # of attention probabilities
-    max_position_embeddings: int = 512  # the longest sequence
-    type_vocab_size: int = 2  # segments
+    max_position_embeddings: int = 512  # rows of the position table
+    type_vocab_size: int = 2  # segments; 0: no table of them, and input_type_ids are ignored
     initializer_range: float = 0.02  # standard deviation of the truncated normal
     layer_norm_eps: float = 1e-12  # added to the variance
-    causal: bool = False  # left-to-right: nothing attends to what follows (paper, section 5.1)
+    causal: bool = _option(False)  # left-to-right: nothing attends to what follows (section 5.1)
+    model_type: str = _option("bert")  # of FAMILIES: whose names the weights have elsewhere
+    embedding_size: int | None = _option(None)  # width before a projection; None: H, without one
+    embedding_norm: bool = _option(True)  # GPT has none
+    position_offset: int = _option(0)  # rows before the first token's; RoBERTa: 2
+    shared_layers: bool = _option(False)  # one block does for all layers (ALBERT)
+    pooler_act: str | None = _option("tanh")  # None: no pooler; the first token's vector is taken
+    pooler_dropout: float = _option(0.0)  # before the pooler, as in RoBERTa's heads
 
     def __post_init__(self):
         for name in (
@@ -39,15 +58,14 @@ class BertConfig:
             "num_attention_heads",
             "intermediate_size",
             "max_position_embeddings",
-            "type_vocab_size",
         ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} is {value!r}; it must be a whole number of 1 or more.")
             most = _MOST_LAYERS if name == "num_hidden_layers" else _LARGEST_SIZE
-            if value > most:
-                raise InputError(f"{name} is too large; it must be {most:,} or less.")
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            self._check_whole(name, 1, most)
+        self._check_whole("type_vocab_size", 0)
+        self._check_whole("position_offset", 0)
+        if self.embedding_size is not None:
+            self._check_whole("embedding_size", 1)
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
                 raise InputError(f"{name} is {value!r}; it must be from 0 to below 1.")
@@ -56,16 +74,41 @@ class BertConfig:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 < value < math.inf:
                 raise InputError(f"{name} is {value!r}; it must be a number above 0.")
+        for name in ("causal", "embedding_norm", "shared_layers"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be true or false.")
+        self._check_choice("hidden_act", ACTIVATIONS)
+        if self.pooler_act is not None:
+            self._check_choice("pooler_act", ACTIVATIONS)
+        self._check_choice("model_type", FAMILIES)
+        self._check_together()
+
+    def _check_whole(self, name: str, least: int, most: int = _LARGEST_SIZE) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InputError(f"{name} is {value!r}; it must be a whole number of {least} or more.")
+        if value > most:
+            raise InputError(f"{name} is too large; it must be {most:,} or less.")
+
+    def _check_choice(self, name: str, known: tuple[str, ...]) -> None:
+        value = getattr(self, name)
+        if value not in known:
+            raise InputError(f"{name} {value!r} is unknown; use one of {', '.join(known)}.")
+
+    def _check_together(self) -> None:
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
                 f"{self.num_attention_heads}."
             )
-        if not isinstance(self.causal, bool):
-            raise InputError(f"causal is {self.causal!r}; it must be true or false.")
-        if self.hidden_act not in ACTIVATIONS:
+        if self.position_offset >= self.max_position_embeddings:
             raise InputError(
-                f"hidden_act {self.hidden_act!r} is unknown; use one of {', '.join(ACTIVATIONS)}."
+                f"position_offset {self.position_offset} leaves none of the "
+                f"{self.max_position_embeddings} max_position_embeddings for a token."
+            )
+        if self.pooler_act is None and self.pooler_dropout:
+            raise InputError(
+                f"pooler_dropout is {self.pooler_dropout}, but there is no pooler (pooler_act)."
             )
 
     @classmethod
@@ -100,7 +143,7 @@ class BertConfig:
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> "BertConfig":
-        """A published size, from "tiny" (2/128) to "large" (24/1024).
+        """A published size: BERT from "tiny" (2/128) to "large" (24/1024), or "roberta-base".
 
         Raises:
           InputError: the name is unknown.
@@ -114,43 +157,56 @@ class BertConfig:
             "num_attention_heads": hidden // 64,
             "intermediate_size": 4 * hidden,
         }
-        return cls(**(size | changes))
+        family, _, _ = name.rpartition("-")
+        return cls(**(_PUBLISHED[family] | size | changes))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that are not as BERT's, by name."""
+        options = [field for field in dataclasses.fields(self) if field.metadata.get("option")]
+        values = {field.name: (getattr(self, field.name), field.default) for field in options}
+        return {name: value for name, (value, berts) in values.items() if value != berts}
+
+    def beyond(self, *options: str) -> list[str]:
+        """What it has that BERT with these options has not, such as "position_offset 2"."""
+        found = [f"{name} {value!r}" for name, value in self.options.items() if name not in options]
+        return found if self.type_vocab_size else [*found, "type_vocab_size 0"]
 
     def to_dict(self) -> dict[str, Any]:
-        """The keys and values of bert_config.json; `causal` only where it is so."""
-        values = dataclasses.asdict(self)
-        return values if self.causal else {k: v for k, v in values.items() if k != "causal"}
+        """The keys and values of bert_config.json; options only where they are not BERT's."""
+        fields = [field for field in dataclasses.fields(self) if not field.metadata.get("option")]
+        return {field.name: getattr(self, field.name) for field in fields} | self.options
 
     def save(self, path: str) -> None:
         """Writes a bert_config.json."""
         json_files.write(path, self.to_dict())
 
+    @property
+    def embedding_width(self) -> int:
+        """The width of the embeddings, before they are projected to hidden_size."""
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def longest_sequence(self) -> int:
+        """The tokens that there are positions for."""
+        return self.max_position_embeddings - self.position_offset
+
     def check_segments(self, segments: int, place: str) -> None:
         """Raises InputError where sequences of so many segments exceed the segment table.
 
         Args:
-          segments: that the sequences have.
-          place: where they come from.
+          segments: that the types of tokens tell apart; 1 where separators alone do.
+          place: where the sequences come from.
         """
-        if segments > self.type_vocab_size:
+        if 0 < self.type_vocab_size < segments:
             raise InputError(
                 f"{place}: has sequences of {segments} segments, but the model's type_vocab_size "
                 f"is {self.type_vocab_size}. Use a model with {segments}, or examples of single "
                 "texts (in pre-training, --objective=mlm)."
             )
 
-    @property
-    def parameters(self) -> int:
-        """Weights of the encoder, its pooler included."""
-        hidden, inner = self.hidden_size, self.intermediate_size
-        tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
-        attention = 4 * (hidden * hidden + hidden)
-        block = attention + 2 * hidden * inner + hidden + inner + 4 * hidden
-        pooler = hidden * hidden + hidden
-        return (tables + 2) * hidden + self.num_hidden_layers * block + pooler
 
-
-# Layers and width of the published sizes (Turc et al. 2019, Devlin et al. 2018).
+# Layers and width of the published sizes (Turc et al. 2019, Devlin et al. 2018, Liu et al. 2019).
 SIZES = {
     "tiny": (2, 128),
     "mini": (4, 256),
@@ -158,6 +214,22 @@ SIZES = {
     "medium": (8, 512),
     "base": (12, 768),
     "large": (24, 1024),
+    "roberta-base": (12, 768),
+    "roberta-large": (24, 1024),
+}
+# What families have in common, by the beginning of the name of a size.
+_PUBLISHED: dict[str, dict[str, Any]] = {
+    "": {},
+    "roberta": {
+        "model_type": "roberta",
+        "vocab_size": 50265,
+        "max_position_embeddings": 514,
+        "position_offset": 2,
+        "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5,
+        "hidden_act": "gelu_erf",
+        "pooler_dropout": 0.1,
+    },
 }
 
 # Keys of released configurations that do not concern the encoder.
@@ -174,7 +246,6 @@ _FOREIGN_KEYS = frozenset(
         "is_decoder",
         "label2id",
         "language",
-        "model_type",
         "name",
         "num_labels",
         "output_attentions",

@@ -13,12 +13,11 @@ step is compiled, and these are ordinary parts of it. Graphs for inference
 import contextlib
 import contextvars
 import functools
-import math
 from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from bert_tf.models import inference_ops
+from bert_tf.models import activations, inference_ops
 
 _compile = contextvars.ContextVar("compile_fused", default=False)
 _inference = contextvars.ContextVar("inference", default=False)
@@ -62,37 +61,6 @@ def _compiled(function: Callable, settings: tuple) -> Callable:
     return tf.function(apply, jit_compile=True, autograph=False)
 
 
-def gelu(x: tf.Tensor, approximate: bool) -> tf.Tensor:
-    """The Gaussian error linear unit of a float32 tensor: exact (erf), or with tanh."""
-    if approximate:
-        return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1.0 + tf.math.erf(x * math.sqrt(0.5)))
-
-
-def _gelu_slope(x: tf.Tensor, approximate: bool) -> tf.Tensor:
-    if approximate:
-        c = math.sqrt(2 / math.pi)
-        t = tf.tanh(c * (x + 0.044715 * x * x * x))
-        return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * c * (1.0 + 3 * 0.044715 * x * x)
-    density = tf.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
-    return 0.5 * (1.0 + tf.math.erf(x * math.sqrt(0.5))) + x * density
-
-
-_ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
-    "gelu": (
-        functools.partial(gelu, approximate=True),
-        functools.partial(_gelu_slope, approximate=True),
-    ),
-    "gelu_erf": (
-        functools.partial(gelu, approximate=False),
-        functools.partial(_gelu_slope, approximate=False),
-    ),
-    "relu": (tf.nn.relu, lambda x: tf.cast(x > 0, tf.float32)),
-    "tanh": (tf.tanh, lambda x: 1.0 - tf.square(tf.tanh(x))),
-}
-_ACTIVATIONS["gelu_tanh"] = _ACTIVATIONS["gelu"]
-
-
 def bias_activation(x: tf.Tensor, bias: tf.Tensor, activation: str) -> tf.Tensor:
     """Returns activation(x + bias).
 
@@ -102,7 +70,7 @@ def bias_activation(x: tf.Tensor, bias: tf.Tensor, activation: str) -> tf.Tensor
       activation: a name of `config.ACTIVATIONS`.
     """
     if _inference.get():
-        return inference_ops.bias_activation(x, bias, _ACTIVATIONS[activation][0])
+        return inference_ops.bias_activation(x, bias, activations.function(activation))
     settings = (activation,)
 
     @tf.custom_gradient
@@ -116,12 +84,12 @@ def bias_activation(x: tf.Tensor, bias: tf.Tensor, activation: str) -> tf.Tensor
 
 
 def _activation_forward(activation, x, bias):
-    function, _ = _ACTIVATIONS[activation]
+    function = activations.function(activation)
     return tf.cast(function(tf.cast(x, tf.float32) + bias), x.dtype)
 
 
 def _activation_backward(activation, x, bias, upstream):
-    _, slope = _ACTIVATIONS[activation]
+    slope = activations.slope(activation)
     inner = slope(tf.cast(x, tf.float32) + bias) * tf.cast(upstream, tf.float32)
     return tf.cast(inner, x.dtype), tf.reduce_sum(inner, 0)
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers import Dense, LayerNorm
-from bert_tf.models.layers.base import Configured, Layer
+from bert_tf.models.layers.base import Configured, Layer, Weight
 
 
 class MaskedLMHead(Configured, Layer):
@@ -18,28 +18,28 @@ class MaskedLMHead(Configured, Layer):
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        policy = self.dtype_policy
+        width, policy = config.embedding_width, self.dtype_policy
         self.transform = Dense(
-            config.hidden_size, config.initializer_range, name="transform", dtype=policy
+            config.hidden_size, width, config.initializer_range, name="transform", dtype=policy
         )
-        self.norm = LayerNorm(config.layer_norm_eps, name="norm", dtype=policy)
+        self.norm = LayerNorm(width, config.layer_norm_eps, name="norm", dtype=policy)
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Builds the transform and creates the output bias [vocab_size]."""
-        self.transform.build(input_shape)
-        self.norm.build(input_shape)
-        self.bias = self.add_weight(
-            name="output_bias",
-            shape=(self.config.vocab_size,),
-            initializer="zeros",
-        )
+    def statement(self) -> tuple[Layer | Weight, ...]:
+        """The transform, its norm, and the output bias [vocab_size]."""
+        bias = Weight("output_bias", (self.config.vocab_size,), "zeros", "bias")
+        return self.transform, self.norm, bias
+
+    def flops(self, predictions: int) -> int:
+        """Floating-point operations of the products for so many positions."""
+        vocabulary = 2 * predictions * self.norm.width * self.config.vocab_size
+        return self.transform.flops(predictions) + vocabulary
 
     def call(self, x: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
         """Returns the logits without their bias.
 
         Args:
           x: [rows, hidden_size], encoder outputs at the positions to predict.
-          word_embeddings: [vocab_size, hidden_size], the encoder's.
+          word_embeddings: [vocab_size, embedding width], the encoder's.
 
         Returns:
           [rows, vocab_size], compute dtype; `bias` is yet to be added.
@@ -52,17 +52,23 @@ class MaskedLMHead(Configured, Layer):
 
 
 class NextSentenceHead(Dense):
-    """Two logits of [CLS]: 0, B follows A; 1, B is a random segment."""
+    """Two logits of [CLS]: 0, B follows A; 1, B is a random segment.
 
-    def __init__(self, initializer_range: float = 0.02, **kwargs):
+    Args:
+      inputs: width of the encoder.
+      initializer_range: of the kernel.
+    """
+
+    def __init__(self, inputs: int, initializer_range: float = 0.02, **kwargs):
         kwargs.pop("units", None)
-        super().__init__(2, initializer_range, **kwargs)
+        super().__init__(inputs, 2, initializer_range, **kwargs)
 
 
 class TaskHead(Dense):
     """The one output layer of a task: a linear map, after dropout, of [CLS] or of every token.
 
     Args:
+      inputs: width of the encoder.
       units: logits.
       per_token: whether there are logits for every token.
       rate: share of the inputs dropped in training.
@@ -71,13 +77,14 @@ class TaskHead(Dense):
 
     def __init__(
         self,
+        inputs: int,
         units: int,
         per_token: bool = False,
         rate: float = 0.1,
         initializer_range: float = 0.02,
         **kwargs,
     ):
-        super().__init__(units, initializer_range, **kwargs)
+        super().__init__(inputs, units, initializer_range, **kwargs)
         self.per_token = per_token
         self.rate = rate
 

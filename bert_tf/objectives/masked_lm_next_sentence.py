@@ -21,9 +21,12 @@ class MaskedLMNextSentence(MaskedLM):
     def __init__(self, config: BertConfig, masking: DynamicMasking | None = None, **kwargs):
         super().__init__(config, masking, **kwargs)
         self.next_sentence = heads.NextSentenceHead(
-            config.initializer_range, name="next_sentence", dtype=self.dtype_policy
+            config.hidden_size,
+            config.initializer_range,
+            name="next_sentence",
+            dtype=self.dtype_policy,
         )
-        self.next_sentence.build((None, config.hidden_size))
+        self.next_sentence.build()
 
     @property
     def features(self) -> frozenset[str]:

@@ -45,7 +45,7 @@ class TokenPrediction(PretrainingObjective):
         super().__init__(config, **kwargs)
         policy = self.dtype_policy
         self.masked_lm = heads.MaskedLMHead(self.config, name="masked_lm", dtype=policy)
-        self.masked_lm.build((None, config.hidden_size))
+        self.masked_lm.build()
         self.built = True
 
     def labels(self, batch: Batch) -> Labels:

@@ -79,14 +79,15 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
             attention_probs_dropout_prob=settings.dropout,
         )
     for phase, examples in zip(settings.phases, data.training, strict=True):
-        if examples.max_seq_length > config.max_position_embeddings:
+        if examples.max_seq_length > config.longest_sequence:
             raise InputError(
                 f"{phase.tfrecords}: records of {examples.max_seq_length} tokens exceed the "
-                f"model's max_position_embeddings of {config.max_position_embeddings}. Write them "
-                "shorter (--max_seq_length), or enlarge the position table."
+                f"model's {config.longest_sequence} positions. Write them shorter "
+                "(--max_seq_length), or enlarge max_position_embeddings."
             )
     for phase, found in zip(settings.phases, data.manifests, strict=True):
-        config.check_segments(example_folder.segments(found), phase.tfrecords)
+        types = data.tokenizer.vocabulary.types(example_folder.segments(found))
+        config.check_segments(types, phase.tfrecords)
     return config
 
 

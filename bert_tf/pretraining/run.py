@@ -221,7 +221,10 @@ class _Run:
         for examples, manifest in zip(self.data.training, self.data.manifests, strict=True):
             length, most = examples.max_seq_length, manifest["settings"]["max_predictions_per_seq"]
             predictions = self.model.predictions(length, most)
-            shares.append(throughput.training_flops(self.model.config, length, predictions) / peak)
+            flops = throughput.training_flops(
+                self.model.encoder, self.model.masked_lm, length, predictions
+            )
+            shares.append(flops / peak)
         return shares
 
     def finish(self, course: Course, start_time: float) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     description = bundle.task(task_name)
     if kind and "kind" not in description:
         description = tasks.of_kind(description, kind)
-    task = tasks.load(description, bundle.config.max_position_embeddings)
+    task = tasks.load(description, bundle.config.longest_sequence)
     model = TaskModel.for_tasks(bundle.config, [task])
     missing = weights.assign(model, bundle.weights, folder)
     # Heads of tokens have no use for a pooler, and may come without one.
@@ -166,8 +166,9 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     )
 
     def predict(examples: Sequence[Any]) -> list[Any]:
-        bundle.config.check_segments(task.segments, folder)
-        features = task.features(examples, bundle.tokenizer())
+        tokenizer = bundle.tokenizer()
+        bundle.config.check_segments(tokenizer.vocabulary.types(task.segments), folder)
+        features = task_data.make_features(task, "", list(examples), tokenizer, {}, None)
         return task.predict(examples, features, predictor(features))
 
     return task, predict

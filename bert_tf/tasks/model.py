@@ -1,6 +1,6 @@
 """An encoder with a head for each task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -19,7 +19,7 @@ class HeadShape(NamedTuple):
 
     name: str
     units: int
-    per_token: bool
+    per_token: bool = False
 
 
 class Heads(Layer):
@@ -27,9 +27,9 @@ class Heads(Layer):
 
     def __init__(self, config: BertConfig, shapes: Sequence[HeadShape], **kwargs):
         super().__init__(**kwargs)
-        self._width = config.hidden_size
         self.of = {
             shape.name: TaskHead(
+                config.hidden_size,
                 shape.units,
                 shape.per_token,
                 config.hidden_dropout_prob,
@@ -40,10 +40,9 @@ class Heads(Layer):
             for shape in shapes
         }
 
-    def build(self, input_shape: object = None) -> None:
-        """Creates kernel [hidden_size, units] and bias [units] of each head."""
-        for head in self.of.values():
-            head.build((None, self._width))
+    def statement(self) -> Iterable[TaskHead]:
+        """The heads."""
+        return self.of.values()
 
 
 class TaskModel(Configured, keras.Model):

@@ -139,4 +139,4 @@ def _pack(engine: Engine, text: tf.Tensor) -> Tensors:
     masks = tf.fill([tf.reduce_sum(has_mask)], tokens.mask_id)
     joined = tf.concat([ids.values, tf.RaggedTensor.from_row_lengths(masks, has_mask)], 1)
     flat = parts.with_flat_values(joined).merge_dims(1, 2)
-    return engine.inputs(packing.pack(tokens, flat, None, engine.config.max_position_embeddings))
+    return engine.inputs(packing.pack(tokens, flat, None, engine.config.longest_sequence))

@@ -193,7 +193,10 @@ class Engine:
         ids, mask, types = (inputs[name] for name in ENCODER_INPUTS)
         config = self.config
         shape = tf.shape(ids)
-        longest = config.max_position_embeddings
+        longest = config.longest_sequence
+        known_types = tf.constant(True)  # whatever they are, where there is no table of them
+        if config.type_vocab_size:
+            known_types = tf.reduce_all((types >= 0) & (types < config.type_vocab_size))
         checks = [
             tf.debugging.Assert(ok, [message])
             for ok, message in (
@@ -202,7 +205,7 @@ class Engine:
                     f"input_word_ids must be from 0 to {config.vocab_size - 1}.",
                 ),
                 (
-                    tf.reduce_all((types >= 0) & (types < config.type_vocab_size)),
+                    known_types,
                     f"input_type_ids must be from 0 to {config.type_vocab_size - 1}.",
                 ),
                 (tf.reduce_all((mask == 0) | (mask == 1)), "input_mask must be 0 or 1."),

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from bert_tf.models.config import BertConfig
+from bert_tf.models.encoder import BertEncoder
 from pipelines.common import memory
 
 _BYTES_A_WEIGHT = 16  # itself, its gradient and two moments, float32
@@ -27,7 +28,8 @@ def check_training(
     """
     if not all("CPU" in device for device in strategy.extended.worker_devices):
         return
-    memory.check(_BYTES_A_WEIGHT * config.parameters, f"training {config.parameters:,} parameters")
+    parameters = BertEncoder.unallocated(config).parameters
+    memory.check(_BYTES_A_WEIGHT * parameters, f"training {parameters:,} parameters")
     widths = _KEPT_WIDTHS * config.num_hidden_layers * config.hidden_size
     memory.check(
         _BYTES_A_VALUE * sequences * length * widths,

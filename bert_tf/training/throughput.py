@@ -4,29 +4,27 @@ import time
 
 import tensorflow as tf
 
-from bert_tf.models.config import BertConfig
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.heads import MaskedLMHead
 
 _SIZE = 2048
 _REPEATS = 5
 
 
-def training_flops(config: BertConfig, length: int, predictions: int) -> float:
+def training_flops(
+    encoder: BertEncoder, head: MaskedLMHead, length: int, predictions: int
+) -> float:
     """Floating-point operations of forward and backward pass for one sequence.
 
-    Two for each multiply-add of the matrix products, and twice as many
-    backward as forward; the rest is not counted.
+    Backward there are twice as many as forward.
 
     Args:
-      config: the encoder.
+      encoder: that is trained.
+      head: on it.
       length: tokens of the sequence.
       predictions: positions of which logits are computed.
     """
-    hidden = config.hidden_size
-    kernels = hidden * (4 * hidden + 2 * config.intermediate_size)
-    attention = 2 * length * hidden
-    encoder = config.num_hidden_layers * length * (kernels + attention)
-    head = predictions * hidden * (hidden + config.vocab_size)
-    return 3 * 2 * float(encoder + head)
+    return 3 * float(encoder.flops(length) + head.flops(predictions))
 
 
 def peak_flops(dtype: tf.DType) -> float:

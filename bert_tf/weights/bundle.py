@@ -11,6 +11,8 @@ from absl import logging
 
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.heads import MaskedLMHead, NextSentenceHead
+from bert_tf.tasks.model import Heads, HeadShape
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
@@ -180,36 +182,13 @@ def parameter_shapes(
       config: the sizes.
       heads: name and number of units of each task's head.
     """
-    hidden, inner = config.hidden_size, config.intermediate_size
-    shapes: dict[str, tuple[int, ...]] = {
-        "encoder/embeddings/word_embeddings": (config.vocab_size, hidden),
-        "encoder/embeddings/position_embeddings": (config.max_position_embeddings, hidden),
-        "encoder/embeddings/token_type_embeddings": (config.type_vocab_size, hidden),
-    }
-
-    def norm(path: str) -> None:
-        shapes[f"{path}/gamma"] = shapes[f"{path}/beta"] = (hidden,)
-
-    def dense(path: str, inputs: int, units: int) -> None:
-        shapes[f"{path}/kernel"], shapes[f"{path}/bias"] = (inputs, units), (units,)
-
-    norm("encoder/embeddings/norm")
-    for index in range(config.num_hidden_layers):
-        block = f"encoder/block_{index}"
-        dense(f"{block}/attention/qkv", hidden, 3 * hidden)
-        dense(f"{block}/attention/output", hidden, hidden)
-        norm(f"{block}/attention_norm")
-        dense(f"{block}/feed_forward/intermediate", hidden, inner)
-        dense(f"{block}/feed_forward/output", inner, hidden)
-        norm(f"{block}/output_norm")
-    dense("encoder/pooler", hidden, hidden)
-    dense("masked_lm/transform", hidden, hidden)
-    norm("masked_lm/norm")
-    shapes["masked_lm/output_bias"] = (config.vocab_size,)
-    dense("next_sentence", hidden, 2)
-    for name, units in heads:
-        dense(f"heads/{name}", hidden, units)
-    return shapes
+    parts = (
+        BertEncoder.unallocated(config),
+        MaskedLMHead(config, name="masked_lm"),
+        NextSentenceHead(config.hidden_size, name="next_sentence"),
+        Heads(config, [HeadShape(name, units) for name, units in heads], name="heads"),
+    )
+    return {path: shape for part in parts for path, shape in part.shapes().items()}
 
 
 def head_units(weights: Mapping[str, np.ndarray]) -> dict[str, int]:

@@ -5,6 +5,7 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 
 from bert_tf.models.config import BertConfig
+from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
 from pipelines.common import files, json_files, memory
@@ -99,7 +100,8 @@ def read(path: str) -> Bundle:
         raise InputError(f"{path}: is a preset of {name}, not of a BertBackbone.")
     sizes = json_files.check(described["config"], _BackboneConfig, place)
     config = _config(sizes, place)
-    memory.check(4 * config.parameters, f"{path}: a model of {config.parameters:,} parameters")
+    parameters = BertEncoder.unallocated(config).parameters
+    memory.check(4 * parameters, f"{path}: a model of {parameters:,} parameters")
     found = _weights(path, sizes)
     tokens, settings = _tokenizer(path)
     return Bundle(config, _TABLE.read(found, config, path), tokens, settings, place=path)

@@ -110,7 +110,10 @@ def _config(path: str) -> BertConfig:
     if width not in (None, values.get("hidden_size")):
         raise InputError(f"{path}: embedding_size {width} differs from hidden_size.")
     values = {key: value for key, value in values.items() if key not in _OUTPUTS}
-    return BertConfig.from_dict(values, path)
+    config = BertConfig.from_dict(values, path)
+    if foreign := config.beyond("causal"):
+        raise InputError(f"{path}: has {', '.join(foreign)}; Model Garden's encoder is BERT's.")
+    return config
 
 
 def _modern_name(name: str, layers: int) -> str:

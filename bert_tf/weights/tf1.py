@@ -82,6 +82,7 @@ def read(path: str) -> Bundle:
     prefix = find_checkpoint(path)
     folder = tf_checkpoint.folder_of(prefix)
     config = BertConfig.load(f"{folder}/{own.CONFIG}")
+    _check_bert(config, f"{folder}/{own.CONFIG}")
     weights = tf_checkpoint.read(prefix, lambda name: not re.fullmatch(_IGNORED, name))
     tasks = own.read_tasks(folder)
     span = _SPAN_HEAD in weights
@@ -99,6 +100,15 @@ def read(path: str) -> Bundle:
         heads = [(tasks[0]["name"], len(head))]
     found = _table(span).read(weights, config, prefix, heads)
     return Bundle(config, found, registry.find(folder), own.read_tokenizer(folder), tasks, path)
+
+
+def _check_bert(config: BertConfig, place: str) -> None:
+    """Raises InputError where the model is a relative of BERT."""
+    if foreign := config.beyond("causal"):
+        raise InputError(
+            f"{place}: has {', '.join(foreign)}; google-research/bert is of BERT only. Take "
+            "another format."
+        )
 
 
 def _describe(units: int, span: bool) -> dict[str, Any]:
@@ -129,6 +139,7 @@ def write(model: Bundle, folder: str) -> None:
 
 def _check(config: BertConfig) -> None:
     """Raises InputError where google-research/bert would compute something else."""
+    _check_bert(config, "the model")
     if config.causal:
         raise InputError("google-research/bert has no left-to-right encoder; write another format.")
     if config.hidden_act == "gelu_erf":

@@ -26,21 +26,36 @@ class Vocabulary(abc.ABC):
     Attributes:
       tokens: text by id.
       kind: the tokenizer's name in `registry.KINDS`.
-      files: names of its files, the first of which tells that they are there.
+      files: names of its files.
+      signs: names of files of which one tells that such a vocabulary is there.
       roles: the special tokens: pad, unknown, start, separator and mask.
+      separators: how many separators stand between two segments.
+      typed: whether the second segment has another type than the first.
     """
 
     tokens: tuple[str, ...]
     kind: ClassVar[str]
     files: ClassVar[tuple[str, ...]]
+    signs: ClassVar[tuple[str, ...]]
     roles: ClassVar[Mapping[str, str]]
+    separators: ClassVar[int] = 1
+    typed: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def types(self, segments: int) -> int:
+        """How many types the tokens of so many segments have."""
+        return segments if self.typed else 1
+
     def id_of(self, role: str) -> int:
         """The id of the special token that has a role."""
         return self.tokens.index(self.roles[role])
+
+    @classmethod
+    def claims(cls, path: str) -> bool:
+        """Whether the name of a file tells that it is such a vocabulary."""
+        return path.endswith(cls.signs)
 
     @classmethod
     @abc.abstractmethod
@@ -118,19 +133,17 @@ class Tokenizer(tf.Module, abc.ABC):
     Attributes:
       pad_id, unknown_id, start_id, separator_id, mask_id: ids of special tokens by role.
       begins_word: bool [tokens], whether a piece begins a word wherever it stands.
-      separators: how many separators stand between two segments.
-      typed: whether the second segment has another type than the first.
+      separators, typed: as those of the vocabulary.
     """
 
     begins_word: np.ndarray
-    separators: ClassVar[int] = 1
-    typed: ClassVar[bool] = True
 
     def __init__(self, vocabulary: Vocabulary, settings: Settings):
         super().__init__(name=f"{vocabulary.kind}_tokenizer")
         # Functions hide what is in them: tf.Module would track, and wrap, containers.
         self._vocabulary = lambda: vocabulary
         self._settings = lambda: dict(settings)
+        self.separators, self.typed = vocabulary.separators, vocabulary.typed
         self.pad_id = vocabulary.id_of("pad")
         self.unknown_id = vocabulary.id_of("unknown")
         self.start_id = vocabulary.id_of("start")

@@ -8,8 +8,15 @@ import tensorflow as tf
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import word_splitter, wordpiece_vocabulary
+from pipelines.tokenizers import (
+    byte_bpe_vocabulary,
+    byte_bpe_words,
+    word_splitter,
+    wordpiece_vocabulary,
+)
 from pipelines.tokenizers.base import Tokenizer, Vocabulary
+from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
+from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
@@ -40,6 +47,13 @@ KINDS: dict[str, Kind] = {
         word_splitter.WordSplitter.of,
         wordpiece_vocabulary.learn,
     ),
+    "byte_bpe": Kind(
+        ByteBPEVocabulary,
+        ByteBPETokenizer,
+        lambda chosen: {},
+        lambda settings: byte_bpe_words.split_words,
+        byte_bpe_vocabulary.learn,
+    ),
 }
 # What a path is where its name says nothing.
 _USUAL = KINDS["wordpiece"]
@@ -54,7 +68,7 @@ def find(folder: str) -> Vocabulary | None:
     found = [
         kind.vocabulary
         for kind in KINDS.values()
-        if files.gfile.exists(f"{folder}/{kind.vocabulary.files[0]}")
+        if any(files.gfile.exists(f"{folder}/{name}") for name in kind.vocabulary.signs)
     ]
     if len(found) > 1:
         names = " and ".join(vocabulary.files[0] for vocabulary in found)
@@ -74,8 +88,7 @@ def load(path: str) -> Vocabulary:
             names = ", ".join(kind.vocabulary.files[0] for kind in KINDS.values())
             raise InputError(f"{path}: has no vocabulary; known are {names}.")
         return found
-    name = path.rsplit("/", 1)[-1]
-    kind = next((k for k in KINDS.values() if name in k.vocabulary.files), _USUAL)
+    kind = next((k for k in KINDS.values() if k.vocabulary.claims(path)), _USUAL)
     return kind.vocabulary.load(path)
 
 

@@ -37,6 +37,7 @@ class WordPieceVocabulary(Vocabulary):
 
     kind: ClassVar[str] = "wordpiece"
     files: ClassVar[tuple[str, ...]] = (FILE,)
+    signs: ClassVar[tuple[str, ...]] = (FILE,)
     roles: ClassVar[Mapping[str, str]] = ROLES
 
     def __post_init__(self, name: str):

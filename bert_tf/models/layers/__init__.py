@@ -5,6 +5,7 @@ from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.embeddings import Embeddings
 from bert_tf.models.layers.feed_forward import FeedForward
 from bert_tf.models.layers.normalization import LayerNorm, ResidualNorm
+from bert_tf.models.layers.pooler import NoPooler, Pooler
 from bert_tf.models.layers.transformer_block import TransformerBlock
 
 __all__ = [
@@ -12,6 +13,8 @@ __all__ = [
     "Embeddings",
     "FeedForward",
     "LayerNorm",
+    "NoPooler",
+    "Pooler",
     "ResidualNorm",
     "SelfAttention",
     "TransformerBlock",

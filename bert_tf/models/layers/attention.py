@@ -34,15 +34,19 @@ class SelfAttention(Layer):
         self.num_heads = num_heads
         self.dropout = dropout
         self.initializer_range = initializer_range
-        self.qkv = Dense(3 * hidden_size, initializer_range, name="qkv", dtype=self.dtype_policy)
-        self.output_dense = Dense(
-            hidden_size, initializer_range, name="output", dtype=self.dtype_policy
+        self.qkv, self.output_dense = (
+            Dense(hidden_size, units, initializer_range, name=name, dtype=self.dtype_policy)
+            for name, units in (("qkv", 3 * hidden_size), ("output", hidden_size))
         )
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Builds the two projections."""
-        self.qkv.build(input_shape)
-        self.output_dense.build((None, self.hidden_size))
+    def statement(self) -> tuple[Dense, ...]:
+        """The two projections."""
+        return self.qkv, self.output_dense
+
+    def flops(self, length: int) -> int:
+        """Floating-point operations of the products for one sequence; the softmax not counted."""
+        between_tokens = 2 * (2 * length * length * self.hidden_size)
+        return self.qkv.flops(length) + between_tokens + self.output_dense.flops(length)
 
     def call(
         self,

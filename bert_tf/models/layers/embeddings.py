@@ -1,10 +1,13 @@
-"""Token, position and segment embeddings (paper, figure 2)."""
+"""Token, position and segment embeddings (Devlin et al. 2018, figure 2)."""
+
+from collections.abc import Iterator
 
 import tensorflow as tf
 
+from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers import initializers
-from bert_tf.models.layers.base import Configured, Layer
+from bert_tf.models.layers.base import Configured, Layer, Weight
+from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm
 from bert_tf.models.layers.unpadding import TokenRows
 
@@ -12,67 +15,76 @@ from bert_tf.models.layers.unpadding import TokenRows
 class Embeddings(Configured, Layer):
     """The sum of three embeddings, normalized, with dropout.
 
+    The configuration may do without the types or the norm, begin with another position than the
+    first, and have the sum projected to the width of the encoder.
+
     Args:
-      config: sizes and dropout.
+      config: sizes, dropout, and options.
     """
 
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.norm = LayerNorm(
-            config.layer_norm_eps,
-            config.hidden_dropout_prob,
-            name="norm",
-            dtype=self.dtype_policy,
-        )
+        policy, width = self.dtype_policy, config.embedding_width
+        self.norm = self.projection = None
+        if config.embedding_norm:
+            self.norm = LayerNorm(
+                width, config.layer_norm_eps, config.hidden_dropout_prob, name="norm", dtype=policy
+            )
+        if config.embedding_size is not None:
+            self.projection = Dense(
+                width, config.hidden_size, config.initializer_range, name="projection", dtype=policy
+            )
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Creates the three tables, [vocab_size or positions or types, hidden_size]."""
+    def statement(self) -> Iterator[Weight | Layer]:
+        """Tables [vocab_size or positions or types, embedding width], norm, and projection."""
         config = self.config
-        self.word, self.position, self.token_type = (
-            self.add_weight(
-                name=name,
-                shape=(rows, config.hidden_size),
-                initializer=initializers.truncated_normal(config.initializer_range),
-            )
-            for name, rows in (
-                ("word_embeddings", config.vocab_size),
-                ("position_embeddings", config.max_position_embeddings),
-                ("token_type_embeddings", config.type_vocab_size),
-            )
-        )
-        self.norm.build((None, config.hidden_size))
+        for attribute, rows in (
+            ("word", config.vocab_size),
+            ("position", config.max_position_embeddings),
+            ("token_type", config.type_vocab_size),
+        ):
+            shape = (rows, config.embedding_width)
+            if rows:
+                yield Weight(f"{attribute}_embeddings", shape, config.initializer_range, attribute)
+        yield from (part for part in (self.norm, self.projection) if part)
+
+    def flops(self, length: int) -> int:
+        """Floating-point operations of the projection for one sequence."""
+        return self.projection.flops(length) if self.projection else 0
 
     def call(
         self,
         word_ids: tf.Tensor,
-        type_ids: tf.Tensor,
+        type_ids: tf.Tensor | None,
         seed: tf.Tensor | None = None,
         dtype: str | None = None,
         rows: TokenRows | None = None,
     ) -> tf.Tensor:
         """Embeds int32 [batch, length] ids as [batch * length, hidden_size], or as [rows, ...].
 
-        The result has `dtype`, or the compute dtype; all that follows computes in it.
+        The result has `dtype`, or the compute dtype; all that follows computes in it. Without a
+        table of types `type_ids` count for nothing.
 
         Raises:
-          ValueError: the length is known and exceeds max_position_embeddings.
+          ValueError: the length is known and there are not as many positions.
         """
-        if (
-            word_ids.shape[1] is not None
-            and word_ids.shape[1] > self.config.max_position_embeddings
-        ):
-            raise ValueError(
-                f"sequences of {word_ids.shape[1]} tokens exceed max_position_embeddings "
-                f"{self.config.max_position_embeddings}"
-            )
-        shape = tf.shape(word_ids)
+        config, length = self.config, word_ids.shape[1]
+        if length is not None and length > config.longest_sequence:
+            raise ValueError(f"{length} tokens exceed the {config.longest_sequence} positions")
+        begin, end = config.position_offset, config.position_offset + tf.shape(word_ids)[1]
         # Looked up in float32, so that the gradient of a table is summed in float32.
-        words = tf.cast(tf.gather(tf.convert_to_tensor(self.word), word_ids), tf.float32)
-        # A product, not a look-up: two rows only, and the gradient is one dense sum.
-        types = tf.one_hot(type_ids, self.config.type_vocab_size)
-        types = tf.tensordot(types, tf.cast(self.token_type, tf.float32), 1)
-        positions = tf.cast(tf.convert_to_tensor(self.position)[: shape[1]], tf.float32)
-        total = tf.reshape(words + positions + types, [-1, self.config.hidden_size])
+        total = tf.cast(tf.gather(tf.convert_to_tensor(self.word), word_ids), tf.float32)
+        total += tf.cast(tf.convert_to_tensor(self.position)[begin:end], tf.float32)
+        if config.type_vocab_size:
+            # A product, not a look-up: two rows only, and the gradient is one dense sum.
+            types = tf.one_hot(type_ids, config.type_vocab_size)
+            total += tf.tensordot(types, tf.cast(self.token_type, tf.float32), 1)
+        total = tf.reshape(total, [-1, config.embedding_width])
         total = total if rows is None else rows.drop(total)
-        return self.norm(tf.cast(total, dtype or self.compute_dtype), seed=seed)
+        x = tf.cast(total, dtype or self.compute_dtype)
+        if self.norm:
+            x = self.norm(x, seed=seed)
+        else:
+            x = fused_ops.dropout(x, config.hidden_dropout_prob, seed)
+        return self.projection(x) if self.projection else x

@@ -32,14 +32,19 @@ class FeedForward(Layer):
         self.initializer_range = initializer_range
         policy = self.dtype_policy
         self.intermediate = Dense(
-            intermediate_size, initializer_range, name="intermediate", dtype=policy
+            hidden_size, intermediate_size, initializer_range, name="intermediate", dtype=policy
         )
-        self.output_dense = Dense(hidden_size, initializer_range, name="output", dtype=policy)
+        self.output_dense = Dense(
+            intermediate_size, hidden_size, initializer_range, name="output", dtype=policy
+        )
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Builds the two maps."""
-        self.intermediate.build(input_shape)
-        self.output_dense.build((None, self.intermediate_size))
+    def statement(self) -> tuple[Dense, ...]:
+        """The two maps."""
+        return self.intermediate, self.output_dense
+
+    def flops(self, rows: int) -> int:
+        """Floating-point operations of the products of so many rows."""
+        return self.intermediate.flops(rows) + self.output_dense.flops(rows)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [rows, hidden_size] to [rows, hidden_size]."""

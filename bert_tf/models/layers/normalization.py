@@ -3,27 +3,27 @@
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
-from bert_tf.models.layers.base import Layer
+from bert_tf.models.layers.base import Layer, Weight
 
 
 class LayerNorm(Layer):
     """LayerNorm over the last axis of [rows, width], then dropout.
 
     Args:
+      width: of input and output.
       epsilon: added to the variance.
       rate: share of the outputs dropped in training.
     """
 
-    def __init__(self, epsilon: float = 1e-12, rate: float = 0.0, **kwargs):
+    def __init__(self, width: int, epsilon: float = 1e-12, rate: float = 0.0, **kwargs):
         super().__init__(**kwargs)
+        self.width = width
         self.epsilon = epsilon
         self.rate = rate
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Creates gamma and beta [width], float32 variables."""
-        width = (input_shape[-1],)
-        self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones")
-        self.beta = self.add_weight(name="beta", shape=width, initializer="zeros")
+    def statement(self) -> tuple[Weight, ...]:
+        """Gamma and beta [width]."""
+        return Weight("gamma", (self.width,), "ones"), Weight("beta", (self.width,), "zeros")
 
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Normalizes; drops out where a seed (int32 scalar) is given."""
@@ -33,7 +33,11 @@ class LayerNorm(Layer):
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""
-        return super().get_config() | {"epsilon": self.epsilon, "rate": self.rate}
+        return super().get_config() | {
+            "width": self.width,
+            "epsilon": self.epsilon,
+            "rate": self.rate,
+        }
 
 
 class ResidualNorm(LayerNorm):

@@ -38,14 +38,23 @@ class TransformerBlock(Configured, Layer):
             dtype=policy,
         )
         self.attention_norm, self.output_norm = (
-            ResidualNorm(config.layer_norm_eps, config.hidden_dropout_prob, name=name, dtype=policy)
+            ResidualNorm(
+                config.hidden_size,
+                config.layer_norm_eps,
+                config.hidden_dropout_prob,
+                name=name,
+                dtype=policy,
+            )
             for name in ("attention_norm", "output_norm")
         )
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Builds the sub-layers."""
-        for layer in (self.attention, self.attention_norm, self.feed_forward, self.output_norm):
-            layer.build(input_shape)
+    def statement(self) -> tuple[Layer, ...]:
+        """The sub-layers."""
+        return self.attention, self.attention_norm, self.feed_forward, self.output_norm
+
+    def flops(self, length: int) -> int:
+        """Floating-point operations of the products for one sequence."""
+        return self.attention.flops(length) + self.feed_forward.flops(length)
 
     def call(
         self,

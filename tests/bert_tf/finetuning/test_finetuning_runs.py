@@ -139,7 +139,7 @@ def test_bad_requests_are_named(tmp_path, init):
         (["--task=clasification"], "the task 'clasification' is unknown; there are cola,"),
         (["--task=my task=classification"], "'my task' is no name of a task; use letters"),
         (["--learning_rate=fast"], "--learning_rate=fast: not a list of numbers"),
-        (["--max_length=100"], "exceed the model's max_position_embeddings of 64"),
+        (["--max_length=100"], "exceed the model's 64 positions"),
         ([f"--init={tmp_path}"], "no model of a known format"),
         (["--document_context"], "--document_context does not apply to the task classification"),
     ):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bert_tf.models.config import SIZES, BertConfig
+from bert_tf.models.encoder import BertEncoder
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from pipelines.common.errors import InputError
 
@@ -34,6 +35,15 @@ def test_released_configurations_load():
         ({"hidden_size": 10, "num_attention_heads": 3}, "not a multiple"),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is unknown"),
         ({"num_hidden_layers": 0}, "num_hidden_layers is 0"),
+        ({"type_vocab_size": -1}, "type_vocab_size is -1; it must be a whole number of 0 or more"),
+        ({"embedding_size": 0}, "embedding_size is 0"),
+        ({"position_offset": 512}, "position_offset 512 leaves none of the 512 max_position"),
+        ({"shared_layers": 1}, "shared_layers is 1; it must be true or false"),
+        ({"embedding_norm": None}, "embedding_norm is None; it must be true or false"),
+        ({"pooler_act": "swish"}, "pooler_act 'swish' is unknown"),
+        ({"pooler_dropout": 1}, "pooler_dropout is 1; it must be from 0 to below 1"),
+        ({"pooler_act": None, "pooler_dropout": 0.1}, "there is no pooler"),
+        ({"model_type": "xlnet"}, "model_type 'xlnet' is unknown; use one of bert, roberta"),
     ],
 )
 def test_mistakes_are_named(tmp_path, values, message):
@@ -43,6 +53,36 @@ def test_mistakes_are_named(tmp_path, values, message):
         BertConfig.load(str(path))
     with pytest.raises(InputError, match="model 'huge' is unknown; use tiny"):
         BertConfig.named("huge")
+
+
+def test_options_are_written_where_they_are_not_as_in_bert(tmp_path):
+    assert BertConfig().options == {} and len(BertConfig().to_dict()) == 12
+    options = {
+        "causal": True, "model_type": "roberta", "embedding_size": 8, "embedding_norm": False,
+        "position_offset": 2, "shared_layers": True, "pooler_act": None,
+    }  # fmt: skip
+    config = BertConfig(**options)
+    assert config.options == options
+    config.save(str(tmp_path / "bert_config.json"))
+    assert BertConfig.load(str(tmp_path / "bert_config.json")) == config
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("roberta-base", 124_055_040), ("roberta-large", 354_310_144)]
+)
+def test_roberta_has_the_published_sizes(name, parameters):
+    config = BertConfig.named(name)
+    width = config.hidden_size
+    # As transformers counts them, without the pooler.
+    assert BertEncoder.unallocated(config).parameters == parameters + width * width + width
+    assert config.longest_sequence == 512
+
+
+def test_segments_need_types_to_tell_them_apart_unless_there_are_none():
+    with pytest.raises(InputError, match="here: has sequences of 2 segments"):
+        BertConfig(type_vocab_size=1).check_segments(2, "here")
+    BertConfig(type_vocab_size=0).check_segments(2, "here")
+    BertConfig.named("roberta-base").check_segments(1, "here")
 
 
 def _parameters(config: BertConfig, heads: bool) -> int:
@@ -58,7 +98,8 @@ def _parameters(config: BertConfig, heads: bool) -> int:
 def test_parameters_are_those_of_the_shapes(name):
     config = BertConfig.named(name, vocab_size=997)
     model = MaskedLMNextSentence(config)
-    assert model.encoder.count_params() == _parameters(config, heads=False) == config.parameters
+    told = BertEncoder.unallocated(config).parameters
+    assert model.encoder.count_params() == _parameters(config, heads=False) == told
     assert model.count_params() == _parameters(config, heads=True)
 
 

@@ -9,7 +9,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import BertConfig, BertEncoder
+from bert_tf.models import fused_ops
+from bert_tf.models.heads import MaskedLMHead
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.tasks.model import HeadShape, TaskModel
+from bert_tf.training.throughput import training_flops
+from bert_tf.weights.bundle import parameter_shapes
 from tests.bert_tf.helpers import CONFIG, make_batch
 
 
@@ -48,16 +53,16 @@ def _reference(encoder, batch, causal=False):
     )
     tables = encoder.embeddings
     length, heads = ids.shape[1], config.num_attention_heads
-    x = (
-        tables.word.numpy()[ids]
-        + tables.position.numpy()[:length]
-        + tables.token_type.numpy()[types]
-    ).astype(np.float64)
-    x = _norm(x, tables.norm)
+    x = tables.word.numpy().astype(np.float64)[ids]
+    x += tables.position.numpy()[config.position_offset :][:length]
+    x += tables.token_type.numpy()[types] if config.type_vocab_size else 0
+    x = _norm(x, tables.norm) if config.embedding_norm else x
+    x = _dense(x, tables.projection) if config.embedding_size else x
     allowed = np.broadcast_to(mask[:, None, None, :] > 0, (len(ids), heads, length, length))
     if causal:
         allowed = allowed & np.tril(np.ones((length, length), bool))
-    for block in encoder.blocks:
+    for index in range(config.num_hidden_layers):
+        block = encoder.blocks[0 if config.shared_layers else index]
         q, k, v = (
             part.reshape(len(ids), length, heads, -1).transpose(0, 2, 1, 3)
             for part in np.split(_dense(x, block.attention.qkv), 3, -1)
@@ -68,23 +73,129 @@ def _reference(encoder, batch, causal=False):
         x = _norm(x + _dense(context, block.attention.output_dense), block.attention_norm)
         inner = _gelu(_dense(x, block.feed_forward.intermediate), config.hidden_act == "gelu_erf")
         x = _norm(x + _dense(inner, block.feed_forward.output_dense), block.output_norm)
-    return x, np.tanh(_dense(x[:, 0], encoder.pooler))
+    pool = {"tanh": np.tanh, "relu": lambda v: np.maximum(v, 0), None: lambda v: v}
+    first = x[:, 0]
+    return x, pool[config.pooler_act](_dense(first, encoder.pooler) if config.pooler_act else first)
 
 
-@pytest.mark.parametrize(("activation", "causal"), [("gelu", False), ("gelu_erf", True)])
-def test_outputs_are_those_of_the_formulas(activation, causal):
-    config = BertConfig.from_dict(CONFIG.to_dict() | {"hidden_act": activation})
-    encoder = BertEncoder(dataclasses.replace(config, causal=causal))
+# What makes relatives of BERT: each option alone, and as two of them have several together.
+OPTIONS = [
+    {},
+    {"embedding_size": 6},
+    {"embedding_size": 16},
+    {"embedding_norm": False},
+    {"position_offset": 2},
+    {"shared_layers": True},
+    {"type_vocab_size": 0},
+    {"type_vocab_size": 3},
+    {"pooler_act": None},
+    {"pooler_act": "relu", "pooler_dropout": 0.2},
+    {"embedding_size": 6, "shared_layers": True, "num_hidden_layers": 3},
+    {"model_type": "roberta", "position_offset": 2, "hidden_act": "gelu_erf", "causal": True},
+]
+each_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
+
+
+@each_option
+def test_outputs_are_those_of_the_formulas(options):
+    config = dataclasses.replace(CONFIG, **options)
+    encoder = BertEncoder(config)
     _randomize(encoder)
     batch = make_batch()
     outputs = encoder(batch)
-    sequence, pooled = _reference(encoder, batch, causal)
+    sequence, pooled = _reference(encoder, batch, config.causal)
     real = batch["input_mask"].numpy() > 0
     np.testing.assert_allclose(outputs["sequence_output"].numpy()[real], sequence[real], atol=2e-5)
     np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=2e-5)
     assert len(outputs["encoder_outputs"]) == config.num_hidden_layers
+    assert outputs["encoder_outputs"][-1] is outputs["sequence_output"]
     assert outputs["attention_probs"][0].shape == (4, 2, 10, 10)
     np.testing.assert_allclose(tf.reduce_sum(outputs["attention_probs"][1], -1), 1, atol=1e-5)
+
+
+@each_option
+def test_each_way_to_compute_gives_the_same(options):
+    encoder = BertEncoder(dataclasses.replace(CONFIG, **options))
+    _randomize(encoder)
+    batch = make_batch()
+    real = batch["input_mask"].numpy() > 0
+    plain = encoder(batch)
+
+    def check(outputs, tolerance):
+        for name in ("sequence_output", "pooled_output"):
+            wanted, found = plain[name], tf.cast(outputs[name], tf.float32)
+            if name == "sequence_output":
+                wanted, found = wanted[real], found[real]
+            assert np.abs(wanted - found).max() < tolerance
+
+    check(encoder(batch, drop_padding=True), 1e-5)
+    check(encoder(batch, dtype="bfloat16"), 0.3)
+    with fused_ops.compile_fused():
+        check(encoder(batch), 1e-4)
+    with fused_ops.inference():
+        check(encoder(batch), 1e-4)
+
+
+@each_option
+def test_each_weight_learns(options):
+    model = MaskedLMNextSentence(dataclasses.replace(CONFIG, **options))
+    assert model.masked_lm.transform.kernel.shape == (16, model.config.embedding_width)
+    batch = make_batch()
+    with tf.GradientTape() as tape:
+        loss, _ = model.batch_loss(batch, model.totals(batch), True, tf.constant(3))
+    variables = model.trainable_variables
+    gradients = tape.gradient(loss, [variable.value for variable in variables])
+    for variable, gradient in zip(variables, gradients, strict=True):
+        assert np.abs(tf.convert_to_tensor(gradient)).max() > 0, variable.path
+
+
+@each_option
+def test_all_shapes_are_told_before_there_are_any(options):
+    config = dataclasses.replace(CONFIG, **options)
+    heads = [HeadShape("mrpc", 2, False), HeadShape("ner", 9, True)]
+    told = parameter_shapes(config, [(head.name, head.units) for head in heads])
+    models = MaskedLMNextSentence(config), TaskModel(config, heads)
+    built = {v.path: tuple(v.shape) for model in models for v in model.variables}
+    assert told == built
+    encoder = BertEncoder.unallocated(config)
+    assert not encoder.variables
+    encoder.build()
+    assert encoder.shapes() == {v.path: tuple(v.shape) for v in encoder.variables}
+    assert encoder.parameters == encoder.count_params()
+
+
+def test_positions_before_the_first_are_never_looked_up():
+    encoder = BertEncoder(dataclasses.replace(CONFIG, position_offset=2))
+    batch = make_batch()
+    before = encoder(batch)["sequence_output"]
+    table = encoder.embeddings.position.numpy()
+    table[:2] = np.nan
+    encoder.embeddings.position.assign(table)
+    np.testing.assert_array_equal(encoder(batch)["sequence_output"], before)
+    with pytest.raises(ValueError, match="11 tokens exceed the 10 positions"):
+        encoder(make_batch(length=11))
+
+
+def test_without_types_their_ids_may_be_absent_or_anything():
+    encoder = BertEncoder(dataclasses.replace(CONFIG, type_vocab_size=0))
+    batch = make_batch()
+    before = encoder(batch)["sequence_output"]
+    batch["input_type_ids"] += 7
+    np.testing.assert_array_equal(encoder(batch)["sequence_output"], before)
+    del batch["input_type_ids"]
+    np.testing.assert_array_equal(encoder(batch)["sequence_output"], before)
+
+
+def test_the_pooler_drops_out_before_it_alone():
+    seed = tf.constant(1)
+    plain = BertEncoder(CONFIG)
+    dropping = BertEncoder(dataclasses.replace(CONFIG, pooler_dropout=0.5))
+    dropping.set_weights(plain.get_weights())
+    batch = make_batch()
+    a, b = (e(batch, training=True, dropout_seed=seed) for e in (plain, dropping))
+    np.testing.assert_array_equal(a["sequence_output"], b["sequence_output"])
+    assert np.abs(a["pooled_output"] - b["pooled_output"]).max() > 1e-3
+    np.testing.assert_array_equal(plain(batch)["pooled_output"], dropping(batch)["pooled_output"])
 
 
 def test_padding_changes_nothing():
@@ -146,10 +257,43 @@ def test_get_config_round_trip(cls):
 
 
 def test_layers_round_trip():
-    for block in BertEncoder(CONFIG).blocks[:1]:
-        for layer in (block, block.attention, block.feed_forward, block.output_norm):
-            again = type(layer).from_config(layer.get_config())
-            assert again.get_config() == layer.get_config()
+    encoder = BertEncoder(dataclasses.replace(CONFIG, pooler_dropout=0.2))
+    block = encoder.blocks[0]
+    layers = (block, block.attention, block.feed_forward, block.output_norm)
+    for layer in (*layers, encoder.embeddings, encoder.pooler, MaskedLMHead(CONFIG)):
+        again = type(layer).from_config(layer.get_config())
+        assert again.get_config() == layer.get_config()
+
+
+def test_operations_are_those_of_the_products():
+    encoder = BertEncoder.unallocated(BertConfig())
+    # Two for each multiply-add of a kernel and token, and of scores and contexts.
+    kernels = 12 * (4 * 768**2 + 2 * 768 * 3072)
+    assert encoder.flops(128) == 2 * 128 * (kernels + 12 * 2 * 128 * 768)
+    assert BertEncoder.unallocated(BertConfig(shared_layers=True)).flops(128) == encoder.flops(128)
+    narrow = BertEncoder.unallocated(BertConfig(embedding_size=128))
+    assert narrow.flops(128) == encoder.flops(128) + 2 * 128 * 128 * 768
+    head = MaskedLMHead(BertConfig(), name="masked_lm")
+    assert head.flops(20) == 2 * 20 * 768 * (768 + 30522)
+    assert training_flops(encoder, head, 128, 20) == 3.0 * (encoder.flops(128) + head.flops(20))
+
+
+def test_layers_from_bottom_to_top():
+    layers = BertEncoder(CONFIG, name="encoder").layer_variables()
+    assert [{v.path.split("/")[1] for v in layer} for layer in layers] == [
+        {"embeddings"}, {"block_0"}, {"block_1"}
+    ]  # fmt: skip
+    shared = BertEncoder(dataclasses.replace(CONFIG, shared_layers=True, embedding_size=6))
+    assert [len(layer) for layer in shared.layer_variables()] == [7, 12]
+
+
+def test_telling_changes_no_initial_value():
+    keras.utils.set_random_seed(1)
+    first = BertEncoder(CONFIG).get_weights()
+    keras.utils.set_random_seed(1)
+    assert BertEncoder.unallocated(CONFIG).parameters == sum(value.size for value in first)
+    for value, again in zip(first, BertEncoder(CONFIG).get_weights(), strict=True):
+        np.testing.assert_array_equal(value, again)
 
 
 def test_initial_weights_are_a_truncated_normal():
@@ -163,6 +307,6 @@ def test_initial_weights_are_a_truncated_normal():
 
 
 def test_too_long_sequences_are_an_error():
-    with pytest.raises(ValueError, match="13 tokens exceed max_position_embeddings 12"):
+    with pytest.raises(ValueError, match="13 tokens exceed the 12 positions"):
         BertEncoder(CONFIG)({name: tf.ones([1, 13], tf.int32) for name in (
             "input_word_ids", "input_mask", "input_type_ids")})  # fmt: skip

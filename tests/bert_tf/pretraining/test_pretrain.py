@@ -174,7 +174,7 @@ def test_other_settings_in_the_same_folder_are_refused(finished, tfrecords, mode
 def test_examples_that_do_not_fit_the_model_are_refused_before_the_first_step(tfrecords, tmp_path):
     for changes, message in (
         ({"vocab_size": 50}, "vocab_size is 50, but the examples in"),
-        ({"max_position_embeddings": 16}, "records of 32 tokens exceed the model's max_position"),
+        ({"max_position_embeddings": 16}, "records of 32 tokens exceed the model's 16 positions"),
     ):
         path = str(tmp_path / "bert_config.json")
         BertConfig.from_dict(MODEL.to_dict() | changes).save(path)

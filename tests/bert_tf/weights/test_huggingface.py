@@ -88,7 +88,13 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"model_type": "roberta"}, "model_type is 'roberta'"),
+        ({"model_type": "xlnet"}, r"model_type is 'xlnet'; known are bert, roberta\."),
+        ({"model_type": {}}, r"model_type is {}; known are bert, roberta\."),
+        (
+            {"model_type": "camembert"},
+            "known are bert, roberta; CamemBERT's tokenizer, of Sentence",
+        ),
+        ({"model_type": "xlm-roberta"}, "XLM-RoBERTa's tokenizer, of SentencePiece, is not"),
         ({"add_cross_attention": True}, "add_cross_attention is True"),
         ({"hidden_act": "gelu_10"}, "hidden_act is 'gelu_10'; known are gelu, gelu_python"),
         ({"hidden_act": {}}, "hidden_act is '{}'"),

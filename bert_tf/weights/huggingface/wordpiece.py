@@ -1,4 +1,4 @@
-"""Vocabulary and tokenizer of a Hugging Face folder, in the files that both its kinds keep.
+"""BERT's tokenizer in a Hugging Face folder.
 
 vocab.txt, tokenizer_config.json and added_tokens.json are of the older kind,
 tokenizer.json of the newer one; folders have either or both.
@@ -24,7 +24,20 @@ _ROLES = {"pad": "pad", "unknown": "unk", "start": "cls", "separator": "sep", "m
 _OTHER_WORDS = ("BertJapaneseTokenizer",)
 
 
-def read_vocabulary(path: str, vocab_size: int) -> WordPieceVocabulary | None:
+def read(path: str, vocab_size: int) -> tuple[WordPieceVocabulary | None, Settings | None]:
+    """The tokens by their ids, and the settings of the tokenizer; None where nothing says them.
+
+    Args:
+      path: the folder.
+      vocab_size: of the model.
+
+    Raises:
+      InputError: a file is damaged, or the tokenizer is another than BERT's.
+    """
+    return _read_vocabulary(path, vocab_size), _read_settings(path)
+
+
+def _read_vocabulary(path: str, vocab_size: int) -> WordPieceVocabulary | None:
     """The tokens by their ids, those that were added included; None where there are none.
 
     Args:
@@ -98,7 +111,7 @@ def _in_order(ids: dict[str, int], path: str) -> list[str]:
     return tokens
 
 
-def read_settings(path: str) -> Settings | None:
+def _read_settings(path: str) -> Settings | None:
     """Whether text is lower-cased and accents dropped; None where no file says so.
 
     Raises:
@@ -131,7 +144,7 @@ def _other_words(what: str) -> InputError:
 
 
 def write(model: Bundle, folder: str) -> None:
-    """Writes vocab.txt and tokenizer_config.json of a model that has a vocabulary."""
+    """Writes vocab.txt and tokenizer_config.json of a model that has a WordPiece vocabulary."""
     model.vocabulary.save(folder)
     settings = model.resolved_settings()
     json_files.write(
@@ -141,7 +154,7 @@ def write(model: Bundle, folder: str) -> None:
             "do_lower_case": settings["lower_case"],
             "strip_accents": settings["strip_accents"],
             "tokenize_chinese_chars": True,
-            "model_max_length": model.config.max_position_embeddings,
+            "model_max_length": model.config.longest_sequence,
             **{f"{name}_token": ROLES[role] for role, name in _ROLES.items()},
         },
     )

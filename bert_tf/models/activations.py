@@ -1,0 +1,50 @@
+"""Activations and their slopes, by the names of `config.ACTIVATIONS`."""
+
+import functools
+import math
+from collections.abc import Callable
+
+import tensorflow as tf
+
+Activation = Callable[[tf.Tensor], tf.Tensor]
+
+
+def function(name: str) -> Activation:
+    """The activation, of and in the dtype of its argument."""
+    return _ACTIVATIONS[name][0]
+
+
+def slope(name: str) -> Activation:
+    """Its derivative, of a float32 tensor."""
+    return _ACTIVATIONS[name][1]
+
+
+def _gelu(x: tf.Tensor, approximate: bool) -> tf.Tensor:
+    """The Gaussian error linear unit: exact (erf), or with tanh."""
+    if approximate:
+        return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1.0 + tf.math.erf(x * math.sqrt(0.5)))
+
+
+def _gelu_slope(x: tf.Tensor, approximate: bool) -> tf.Tensor:
+    if approximate:
+        c = math.sqrt(2 / math.pi)
+        t = tf.tanh(c * (x + 0.044715 * x * x * x))
+        return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * c * (1.0 + 3 * 0.044715 * x * x)
+    density = tf.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
+    return 0.5 * (1.0 + tf.math.erf(x * math.sqrt(0.5))) + x * density
+
+
+_ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
+    "gelu": (
+        functools.partial(_gelu, approximate=True),
+        functools.partial(_gelu_slope, approximate=True),
+    ),
+    "gelu_erf": (
+        functools.partial(_gelu, approximate=False),
+        functools.partial(_gelu_slope, approximate=False),
+    ),
+    "relu": (tf.nn.relu, lambda x: tf.cast(x > 0, tf.float32)),
+    "tanh": (tf.tanh, lambda x: 1.0 - tf.square(tf.tanh(x))),
+}
+_ACTIVATIONS["gelu_tanh"] = _ACTIVATIONS["gelu"]

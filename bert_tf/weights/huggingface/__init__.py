@@ -1,0 +1,6 @@
+"""Folders of Hugging Face transformers: one reader and writer, and one file of names a family."""
+
+from bert_tf.weights.huggingface.config import CONFIG
+from bert_tf.weights.huggingface.folder import INDEX, read, write
+
+__all__ = ["CONFIG", "INDEX", "read", "write"]

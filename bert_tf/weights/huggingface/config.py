@@ -1,0 +1,186 @@
+"""The config.json of Hugging Face transformers: sizes, labels, and what a model is for."""
+
+from typing import Any
+
+import numpy as np
+
+from bert_tf.models.config import BertConfig
+from bert_tf.weights import own
+from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
+from bert_tf.weights.huggingface import families
+from bert_tf.weights.huggingface.family import Architecture, Family
+from pipelines.common.errors import InputError
+
+CONFIG = "config.json"
+_ACTIVATIONS = {
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "gelu_new": "gelu",
+    "gelu_fast": "gelu",
+    "gelu_pytorch_tanh": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+}
+_ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
+
+
+def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
+    """The family of a model, and its configuration.
+
+    Args:
+      values: of config.json.
+      name: of the file, for errors.
+
+    Raises:
+      InputError: the family is none of ours, or the model computes what ours cannot.
+    """
+    family = families.find(values.get("model_type", "bert"), name)
+    for key, only in family.fixed.items():
+        if values.get(key, only) != only:
+            raise InputError(f"{name}: {key} is {values[key]!r}; {family.title}'s is {only!r}.")
+    activation = str(values.get("hidden_act", "gelu"))
+    if activation not in _ACTIVATIONS:
+        raise InputError(
+            f"{name}: hidden_act is {activation!r}; known are {', '.join(_ACTIVATIONS)}."
+        )
+    known = BertConfig().to_dict()
+    ours = {key: value for key, value in values.items() if key in known}
+    ours |= {"hidden_act": _ACTIVATIONS[activation], "causal": bool(values.get("is_decoder"))}
+    ours |= {"model_type": family.model_type}
+    try:
+        options = family.to_options(values)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    return family, BertConfig.from_dict({**family.defaults, **ours, **options}, name)
+
+
+def read_task(
+    values: dict[str, Any], weights: dict[str, np.ndarray], family: Family, path: str
+) -> tuple[dict[str, Any] | None, int]:
+    """The task that a model is for, and the units of its head.
+
+    Args:
+      values: of config.json.
+      weights: by their names.
+      family: of the model.
+      path: the folder, for errors.
+
+    Raises:
+      InputError: the head is missing, or its labels do not fit.
+    """
+    architecture = family.architecture(values)
+    if architecture.head is None:
+        return None, 0
+    shape = next(shape for shape, item in family.tasks.items() if item == architecture)
+    bias = f"{architecture.head}.bias"
+    if bias not in weights:
+        raise InputError(f"{path}: lacks the weight {bias}; a {architecture.name} has it.")
+    units = len(weights[bias])
+    problem = values.get("problem_type")
+    if shape == "classification" and (units == 1 or problem == "regression"):
+        shape = "regression"
+    if problem == "multi_label_classification" or (shape == "regression" and units > 1):
+        raise InputError(
+            f"{path}/{CONFIG}: problem_type is {problem!r} with {units} labels; one label of "
+            "several, or one score, is what a task here predicts."
+        )
+    labels = _labels(values, units, path) if shape in ("classification", "tagging") else []
+    name = str(values.get("finetuning_task") or shape)
+    name = name if own.TASK_NAME.fullmatch(name) else shape
+    return {"name": name, "shape": shape, "labels": labels}, units
+
+
+def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:
+    """The names of labels, by number.
+
+    Raises:
+      InputError: there are not as many as units, or two are equal.
+    """
+    names = values.get("id2label") or {str(index): f"LABEL_{index}" for index in range(units)}
+    found = [names.get(str(index)) for index in range(units)] if isinstance(names, dict) else []
+    texts = {name for name in found if isinstance(name, str)}
+    if len(texts) != units or len(names) != units:
+        raise InputError(
+            f"{path}/{CONFIG}: id2label must name the {units} units of the head, each differently."
+        )
+    return found
+
+
+def architecture_for(model: Bundle) -> Architecture:
+    """The class that a model is written as: its task's, or the first that it is whole for.
+
+    Raises:
+      InputError: the model has several tasks, or what no class of its family has a place for.
+    """
+    family = families.find(model.config.model_type, model.place)
+    if model.tasks:
+        architecture = family.tasks[model.task()["shape"]]
+    else:
+        architecture = next(
+            item
+            for item in family.pretraining
+            if item.causal in (None, model.config.causal) and all(map(model.has, item.needs))
+        )
+        if NEXT_SENTENCE in architecture.lacks and model.has(NEXT_SENTENCE):
+            raise InputError(
+                f"{model.place}: Hugging Face's {family.title} has no head of next-sentence "
+                "prediction; write it as bert_tf."
+            )
+    for group in architecture.needs:
+        if not model.has(group):
+            raise InputError(
+                f"{model.place}: lacks the weights of {group[:-1]}; a {architecture.name} has them."
+            )
+    return architecture
+
+
+def check(config: BertConfig, family: Family, guesses_words: bool, place: str) -> None:
+    """Checks that transformers computes what we do.
+
+    Args:
+      config: of the model.
+      family: of the model.
+      guesses_words: whether it has a masked LM head.
+      place: where it is, for errors.
+
+    Raises:
+      InputError: it does not.
+    """
+    if foreign := config.beyond("causal", "model_type", *family.options):
+        raise InputError(
+            f"{place}: Hugging Face's {family.title} has no {', '.join(foreign)}; write it as "
+            "bert_tf."
+        )
+    if guesses_words and family.head_act not in (None, config.hidden_act):
+        raise InputError(
+            f"{place}: in its masked LM head Hugging Face's {family.title} has {family.head_act}, "
+            f"whatever its hidden_act is; with {config.hidden_act} ours computes something else."
+        )
+
+
+def from_bundle(model: Bundle, architecture: Architecture) -> dict[str, Any]:
+    """The values of config.json for a model, written as a class.
+
+    Raises:
+      InputError: the family has no place for its configuration.
+    """
+    family = families.find(model.config.model_type, model.place)
+    check(model.config, family, MASKED_LM in architecture.needs, model.place)
+    options = model.config.options
+    config = {k: value for k, value in model.config.to_dict().items() if k not in options}
+    config["hidden_act"] = _ACTIVATIONS_BACK.get(config["hidden_act"], config["hidden_act"])
+    config["is_decoder"] = model.config.causal
+    config |= {"model_type": family.model_type, **family.to_keys(model.config)}
+    config |= {"position_embedding_type": "absolute", "architectures": [architecture.name]}
+    description = model.task() if model.tasks else None
+    if description is None:
+        return config
+    config["finetuning_task"] = description["name"]
+    if description["shape"] != "choice":
+        units = model.weights[f"heads/{description['name']}/bias"].size
+        labels = description["labels"] or [f"LABEL_{index}" for index in range(units)]
+        config["id2label"] = {str(index): label for index, label in enumerate(labels)}
+        config["label2id"] = {label: index for index, label in enumerate(labels)}
+    if description["shape"] == "regression":
+        config["problem_type"] = "regression"
+    return config

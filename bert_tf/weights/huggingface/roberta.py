@@ -1,0 +1,91 @@
+"""RoBERTa in transformers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.models.config import BertConfig
+from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
+from bert_tf.weights.huggingface import bert
+from bert_tf.weights.huggingface.family import Architecture, Family
+from pipelines.common.errors import InputError
+
+_HEAD = {
+    "masked_lm/transform/kernel": "lm_head.dense.weight",
+    "masked_lm/transform/bias": "lm_head.dense.bias",
+    "masked_lm/norm/gamma": "lm_head.layer_norm.weight",
+    "masked_lm/norm/beta": "lm_head.layer_norm.bias",
+    "masked_lm/output_bias": "lm_head.bias",
+}
+_NO_OTHER_HEADS = (MASKED_LM, NEXT_SENTENCE)
+_NO_POOLER = (POOLER, NEXT_SENTENCE)
+# Its pooler is part of the head that is trained for the task.
+_CLASSIFICATION = Architecture(
+    "RobertaForSequenceClassification",
+    needs=(POOLER,),
+    lacks=_NO_OTHER_HEADS,
+    head="classifier.out_proj",
+    pooler="classifier.dense",
+)
+
+
+def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    padding = values.get("pad_token_id", 1)
+    if type(padding) is not int or padding < 0:
+        raise InputError(
+            f"pad_token_id is {padding!r}; positions are counted from the number that follows it."
+        )
+    dropout = values.get("classifier_dropout")
+    if dropout is None:
+        dropout = values.get("hidden_dropout_prob", 0.1)
+    return {"position_offset": padding + 1, "pooler_dropout": dropout}
+
+
+def _to_keys(config: BertConfig) -> dict[str, Any]:
+    if not config.position_offset:
+        raise InputError(
+            "Hugging Face's RoBERTa counts positions from the number that follows the id of "
+            "padding, and this model's position_offset is 0; write it as bert_tf."
+        )
+    return {
+        "pad_token_id": config.position_offset - 1,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "classifier_dropout": config.pooler_dropout,
+    }
+
+
+FAMILY = Family(
+    model_type="roberta",
+    title="RoBERTa",
+    prefix="roberta.",
+    names=bert.ENCODER | _HEAD,
+    tied={
+        "lm_head.decoder.weight": bert.ENCODER["encoder/embeddings/word_embeddings"],
+        "lm_head.decoder.bias": "lm_head.bias",
+    },
+    pretraining=(
+        Architecture("RobertaForCausalLM", needs=(MASKED_LM,), lacks=_NO_POOLER, causal=True),
+        Architecture("RobertaForMaskedLM", needs=(MASKED_LM,), lacks=_NO_POOLER, causal=False),
+        Architecture("RobertaModel", lacks=_NO_OTHER_HEADS),
+    ),
+    tasks={
+        "classification": _CLASSIFICATION,
+        "regression": _CLASSIFICATION,
+        "tagging": Architecture(
+            "RobertaForTokenClassification", lacks=(MASKED_LM, *_NO_POOLER), head="classifier"
+        ),
+        "span": Architecture(
+            "RobertaForQuestionAnswering", lacks=(MASKED_LM, *_NO_POOLER), head="qa_outputs"
+        ),
+        "choice": Architecture(
+            "RobertaForMultipleChoice", needs=(POOLER,), lacks=_NO_OTHER_HEADS, head="classifier"
+        ),
+    },
+    fixed={"position_embedding_type": "absolute", "add_cross_attention": False},
+    defaults={"vocab_size": 50265},
+    options=frozenset(["position_offset", "pooler_dropout"]),
+    to_options=_to_options,
+    to_keys=_to_keys,
+    tokenizer="byte_bpe",
+    head_act="gelu_erf",
+)

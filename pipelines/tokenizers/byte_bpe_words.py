@@ -1,0 +1,190 @@
+r"""Splits texts into words as GPT-2 does, as TensorFlow ops.
+
+GPT-2 finds words by a regular expression:
+
+    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+
+TensorFlow's regular expressions have no such look-ahead, end at U+0000 and know an older
+Unicode. But the expression asks only for the kind of each character (letter, number, white
+space, other), so where words begin can be told from neighbours, in one pass over arrays:
+
+- a letter, number or other begins a word unless the character before is of its kind, or is
+  the space (U+0020) that its word takes along;
+- white space begins a word if none is before it, or if none is after it (the last one before
+  a word stands apart, so that the word can take it, if it is the space);
+- an apostrophe that begins a word goes with the s, t, re, ve, m, ll or d after it, and what
+  follows those begins a word.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tokenizers
+
+from pipelines.tokenizers import byte_ranges
+
+# The kinds of characters; what is not a character but the end of a text comes first.
+_EDGE, _WHITE, _SPACE, _LETTER, _NUMBER, _OTHER = range(6)
+_PATTERNS = {_LETTER: r"\p{L}+", _NUMBER: r"\p{N}+", _WHITE: r"\s+"}
+# Planes 4 to 16 of Unicode have neither letters nor numbers nor white space.
+_CODE_POINTS = 0x40000
+
+
+class Words(NamedTuple):
+    """The words of texts; together they are all bytes of the texts, in their order.
+
+    Attributes:
+      splits: int64 [batch + 1], the first word of each text, and the number of words.
+      bounds: int64 [words + 1], the first byte of each word in the texts joined to one, and
+        the number of bytes.
+      texts: int64 [words], the text of each.
+      text_starts: int64 [words], the first byte of that text in the texts joined to one.
+      takes_space: bool [words], whether it is a space and something visible.
+      is_white: bool [words], whether it is nothing but white space.
+      continues: bool [words], whether it belongs to the word before it, which is the
+        apostrophe of a contraction; never unless `split` parts those.
+    """
+
+    splits: tf.Tensor
+    bounds: tf.Tensor
+    texts: tf.Tensor
+    text_starts: tf.Tensor
+    takes_space: tf.Tensor
+    is_white: tf.Tensor
+    continues: tf.Tensor
+
+
+def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
+    """Finds the words of string [batch] texts.
+
+    Bytes that are not UTF-8 are neither letters nor numbers nor white space.
+
+    Args:
+      texts: any bytes.
+      part_contractions: whether to take the apostrophe of a contraction ('s) from its letters.
+    """
+    # Each maximal part of a bad sequence is one U+FFFD, which is of the right kind.
+    points, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
+    table = tf.constant(_kinds())
+    kinds = tf.gather(table, tf.minimum(points.flat_values, tf.size(table) - 1))
+    count = tf.size(kinds, tf.int64)
+    # Whether a text begins or ends before the character; one more than there are characters.
+    edge = tf.scatter_nd(
+        points.row_splits[:, tf.newaxis], tf.ones_like(points.row_splits, tf.int32), [count + 1]
+    )
+    edge = tf.cast(edge, tf.bool)
+    end = tf.constant([_EDGE], tf.uint8)
+    before = tf.where(edge[:-1], end, tf.concat([end, kinds[:-1]], 0))
+    after = tf.where(edge[1:], end, tf.concat([kinds[1:], end], 0))
+    begins = tf.where(
+        kinds >= _LETTER,
+        (before != kinds) & (before != _SPACE),
+        (before == _EDGE) | (before >= _LETTER) | (after >= _LETTER),
+    )
+    contractions, lengths = _contractions(points.flat_values, edge, begins)
+    begins = tf.concat([begins, [True]], 0)
+    begins = _put(begins, contractions + 1, part_contractions)
+    begins = _put(begins, contractions + lengths, True)
+
+    first = tf.where(begins[:-1])[:, 0]  # the first character of each word
+    splits = tf.searchsorted(first, points.row_splits, out_type=tf.int64)
+    sizes = tf.cast(tf.strings.length(texts), tf.int64)
+    rows = rows_of(splits)
+    text_starts = tf.gather(tf.cumsum(sizes, exclusive=True), rows)
+    starts = tf.gather(offsets.flat_values, first) + text_starts
+    kind = tf.gather(kinds, first)
+    takes_space = (kind == _SPACE) & (tf.gather(after, first) >= _LETTER)
+    continues = tf.zeros_like(takes_space)
+    if part_contractions:
+        continues = _put(continues, tf.searchsorted(first, contractions + 1), True)
+    return Words(
+        splits=splits,
+        bounds=tf.concat([starts, [tf.reduce_sum(sizes)]], 0),
+        texts=rows,
+        text_starts=text_starts,
+        takes_space=takes_space,
+        is_white=(kind < _LETTER) & ~takes_space,
+        continues=continues,
+    )
+
+
+def split_words(texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
+    """The words of string [batch] texts, string [words], to count them."""
+    texts = tf.convert_to_tensor(texts, tf.string)
+    words = split(texts)
+    starts, ends = words.bounds[:-1], words.bounds[1:]
+    return byte_ranges.cut(texts, words.texts, starts - words.text_starts, ends - words.text_starts)
+
+
+def rows_of(splits: tf.Tensor) -> tf.Tensor:
+    """The row of each value of a ragged tensor, int64 [values].
+
+    `RaggedTensor.value_rowids` takes time and memory for the rows times the longest of them.
+
+    Args:
+      splits: int64 [rows + 1], its row splits.
+    """
+    inner = splits[1:-1]
+    steps = tf.scatter_nd(inner[:, tf.newaxis], tf.ones_like(inner), splits[-1:] + 1)
+    return tf.cumsum(steps)[:-1]
+
+
+def begins_white(text: str) -> bool:
+    """Whether the first character is white space."""
+    return bool(text) and _kinds()[min(ord(text[0]), _CODE_POINTS)] in (_WHITE, _SPACE)
+
+
+def _contractions(
+    points: tf.Tensor, edge: tf.Tensor, begins: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The apostrophes that begin contractions and the characters of these; int64 [n] both."""
+    place = tf.where((points == ord("'")) & begins)[:, 0]
+    padded = tf.concat([points, [-1, -1]], 0)
+    edge = tf.concat([edge, [True]], 0)  # what is after it belongs to another text
+    first_is_in = ~tf.gather(edge, place + 1)
+    second_is_in = first_is_in & ~tf.gather(edge, place + 2)
+    first = tf.where(first_is_in, tf.gather(padded, place + 1), -1)
+    second = tf.where(second_is_in, tf.gather(padded, place + 2), -1)
+    short = tf.reduce_any(first[:, tf.newaxis] == [ord(letter) for letter in "stmd"], 1)
+    pair = tf.stack([first, second], 1)[:, tf.newaxis]
+    long = tf.reduce_any(
+        tf.reduce_all(pair == [[ord(letter) for letter in end] for end in ("re", "ve", "ll")], 2), 1
+    )
+    lengths = tf.where(short, 2, tf.where(long, 3, 0))
+    found = lengths > 0
+    return tf.boolean_mask(place, found), tf.cast(tf.boolean_mask(lengths, found), tf.int64)
+
+
+def _put(flags: tf.Tensor, places: tf.Tensor, flag: bool) -> tf.Tensor:
+    """Bool [n] flags with some of them set."""
+    values = tf.fill([tf.size(places)], flag)
+    return tf.tensor_scatter_nd_update(flags, tf.cast(places, tf.int64)[:, tf.newaxis], values)
+
+
+@functools.cache
+def _kinds() -> np.ndarray:
+    """The kind of each code point below `_CODE_POINTS` and, last, of those above; uint8.
+
+    They are those of the regular expressions of the tokenizers library, which is the reference.
+    """
+    surrogates = range(0xD800, 0xE000)
+    points = np.array([point for point in range(_CODE_POINTS) if point not in surrogates])
+    runs = _pieces("|".join(_PATTERNS.values()), "isolated", "".join(map(chr, points)))
+    # A run is of the kind of its first character.
+    first = [run[0] for run in runs]
+    kind_of = dict.fromkeys(first, _OTHER)
+    for kind, pattern in _PATTERNS.items():
+        unlike = set("".join(_pieces(pattern, "removed", "".join(first))))
+        kind_of.update((character, kind) for character in first if character not in unlike)
+    kinds = np.full(_CODE_POINTS + 1, _OTHER, np.uint8)
+    kinds[points] = np.repeat([kind_of[character] for character in first], list(map(len, runs)))
+    kinds[ord(" ")] = _SPACE
+    return kinds
+
+
+def _pieces(pattern: str, behavior: str, text: str) -> list[str]:
+    splitter = tokenizers.pre_tokenizers.Split(tokenizers.Regex(pattern), behavior)
+    return [piece for piece, _ in splitter.pre_tokenize_str(text)]

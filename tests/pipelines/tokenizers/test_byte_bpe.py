@@ -1,0 +1,322 @@
+"""The byte-level BPE tokenizer against that of the tokenizers library."""
+
+import hashlib
+import itertools
+import random
+import unicodedata
+
+import pytest
+import tensorflow as tf
+import tokenizers
+
+from pipelines.tokenizers import byte_bpe_vocabulary as vocabulary
+from pipelines.tokenizers import byte_bpe_words
+from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
+from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from tests.pipelines.tokenizers import byte_bpe_reference
+
+# Each code point alone; within, before and after words; among white space and in contractions.
+PLACES = ("{}", "a{}b1{}2 A {}b{} .{}", " {} {}{}  {}\n{}\t{}'{}s'{}")
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 400)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "prefix"])
+def add_prefix_space(request) -> bool:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def tokenizer(learned, add_prefix_space) -> ByteBPETokenizer:
+    return ByteBPETokenizer(learned, add_prefix_space=add_prefix_space)
+
+
+@pytest.fixture(scope="module")
+def reference(learned, add_prefix_space):
+    return byte_bpe_reference.make(learned.tokens, learned.merges, add_prefix_space)
+
+
+def _bytes_of(tokenizer, ids) -> bytes:
+    return b"".join(vocabulary.to_bytes(tokenizer.vocabulary.tokens[index]) for index in ids)
+
+
+def test_ids_are_those_of_the_reference(tokenizer, reference):
+    byte_bpe_reference.check(tokenizer, reference, byte_bpe_reference.TRICKY)
+    byte_bpe_reference.check(tokenizer, reference, byte_bpe_reference.CORPUS)
+    assert (
+        max(tokenizer.tokenize(byte_bpe_reference.CORPUS).flat_values.numpy()) > 261
+    )  # merges were made
+
+
+def test_ids_of_random_texts_are_those_of_the_reference(tokenizer, reference):
+    byte_bpe_reference.check(tokenizer, reference, byte_bpe_reference.random_texts(2000))
+
+
+@pytest.mark.parametrize("alphabet", ["a", "ab", "abc", "aé", "ab."])
+def test_words_of_few_letters_are_merged_as_by_the_reference(alphabet):
+    """There the parts of tokens overlap most, and the same token has most ways to be made."""
+    rng = random.Random(3)
+    texts = ["".join(rng.choices(alphabet, k=rng.randint(1, 60))) for _ in range(2000)]
+    learned = byte_bpe_reference.learn(texts[:500], 600)
+    tokens, merges = learned.tokens, learned.merges
+    reference = byte_bpe_reference.make(tokens, merges, False)
+    byte_bpe_reference.check(
+        ByteBPETokenizer(ByteBPEVocabulary(tuple(tokens), tuple(merges))), reference, texts
+    )
+
+
+def test_every_code_point_that_means_something_is_of_the_kind_of_the_reference(learned):
+    characters = [
+        c
+        for c in byte_bpe_reference.ALL_CODE_POINTS
+        if unicodedata.category(c) not in ("Cn", "Co", "Lo")
+    ]
+    texts = [f"a{c}1{c}.{c}" for c in characters]
+    byte_bpe_reference.check(
+        ByteBPETokenizer(learned),
+        byte_bpe_reference.make(learned.tokens, learned.merges, False),
+        texts,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", PLACES)
+def test_every_code_point_in_every_place(learned, place):
+    tokenizer, reference = (
+        ByteBPETokenizer(learned),
+        byte_bpe_reference.make(learned.tokens, learned.merges, False),
+    )
+    for start in range(0, len(byte_bpe_reference.ALL_CODE_POINTS), 1 << 16):
+        block = byte_bpe_reference.ALL_CODE_POINTS[start : start + (1 << 16)]
+        byte_bpe_reference.check(tokenizer, reference, [place.replace("{}", c) for c in block])
+
+
+def test_any_bytes_are_split_as_by_the_reference_and_are_spelled_by_their_ids(learned):
+    tokenizer = ByteBPETokenizer(learned)
+    bpe = byte_bpe_reference.make(learned.tokens, learned.merges, False)
+    bpe.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    texts = byte_bpe_reference.random_bytes(1500)
+    words = list(map(byte_bpe_reference.split, texts))
+    found = byte_bpe_words.split_words(texts).numpy().tolist()
+    assert found == list(itertools.chain.from_iterable(words))
+    for text, row, ids in zip(texts, words, tokenizer.tokenize(texts).to_list(), strict=True):
+        assert _bytes_of(tokenizer, ids) == text
+        assert ids == bpe.encode(" ".join(map(vocabulary.to_letters, row))).ids, text
+
+
+def test_texts_do_not_touch_each_other(tokenizer):
+    """What ends one text and begins the next makes no character, space or contraction of both."""
+    texts = [b"a", b"b ", b"c", b"'", b"s", b"'r", b"e", b"\xe4\xb8", b"\xad", b"", b" ", b" ", b""]
+    alone = [tokenizer.tokenize([text]).to_list()[0] for text in texts]
+    assert tokenizer.tokenize(texts).to_list() == alone
+
+
+def test_special_tokens_never_come_from_text(tokenizer):
+    texts = [*vocabulary.SPECIAL_TOKENS, "a <mask> b", " ".join(vocabulary.SPECIAL_TOKENS)]
+    specials = {
+        tokenizer.pad_id, tokenizer.unknown_id, tokenizer.start_id, tokenizer.separator_id,
+        tokenizer.mask_id,
+    }  # fmt: skip
+    assert len(specials) == 5
+    assert specials.isdisjoint(tokenizer.tokenize(texts).flat_values.numpy().tolist())
+
+
+def test_words_have_the_ids_that_they_have_within_a_text(learned):
+    reference = byte_bpe_reference.make(learned.tokens, learned.merges, True)
+    words = ["the", " the", "", "'s", "isn't", "\nthe", " ", "100", "été", "two words", "\0", "."]
+    expected = [reference.encode([word], is_pretokenized=True).ids for word in words]
+    assert ByteBPETokenizer(learned).tokenize_words(words).to_list() == expected
+
+
+def test_places_are_those_of_the_reference(learned, add_prefix_space):
+    """Of ASCII, where characters are bytes, and but for white space, which has a place here."""
+    tokens, merges = learned.tokens, learned.merges
+    ids = {token: index for index, token in enumerate(tokens)}
+    reference = tokenizers.ByteLevelBPETokenizer(
+        ids, merges, add_prefix_space=add_prefix_space, trim_offsets=True
+    )
+    tokenizer = ByteBPETokenizer(
+        ByteBPEVocabulary(tuple(tokens), tuple(merges)), add_prefix_space=add_prefix_space
+    )
+    texts = [
+        text for text in [*byte_bpe_reference.TRICKY, *byte_bpe_reference.CORPUS] if text.isascii()
+    ]
+    found = (value.to_list() for value in tokenizer.tokenize_with_offsets(texts))
+    for text, row, first, last in zip(texts, *found, strict=True):
+        expected = reference.encode(text)
+        assert row == expected.ids
+        for span, (start, end) in zip(expected.offsets, zip(first, last, strict=True), strict=True):
+            if text[start:end].strip(byte_bpe_reference.WHITE):
+                assert (start, end) == span, text
+
+
+def test_places_of_any_bytes(tokenizer):
+    texts = [
+        *byte_bpe_reference.random_bytes(1000),
+        *(
+            text.encode()
+            for text in byte_bpe_reference.TRICKY + byte_bpe_reference.random_texts(500)
+        ),
+    ]
+    ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
+    assert ids.to_list() == tokenizer.tokenize(texts).to_list()
+    for text, row, first, last in zip(
+        texts, ids.to_list(), starts.to_list(), ends.to_list(), strict=True
+    ):
+        position = 0
+        for index, start, end in zip(row, first, last, strict=True):
+            data = vocabulary.to_bytes(tokenizer.vocabulary.tokens[index])
+            assert text[start:end] in (data, data[1:] if data[:1] == b" " else data)
+            assert text[position:start] in (b"", b" ")  # nothing but the space of a word is left
+            position = end
+        assert position == len(text)
+
+
+def test_places_of_spaces(learned):
+    tokens, merges = learned.tokens, learned.merges
+
+    def places(text: str, add_prefix_space: bool = False) -> list[tuple[str, int, int]]:
+        tokenizer = ByteBPETokenizer(
+            ByteBPEVocabulary(tuple(tokens), tuple(merges)), add_prefix_space=add_prefix_space
+        )
+        ids, starts, ends = tokenizer.tokenize_with_offsets([text])
+        pieces = [tokens[index] for index in ids.flat_values.numpy()]
+        return list(zip(pieces, starts.to_list()[0], ends.to_list()[0], strict=True))
+
+    assert places(" the the") == [("Ġthe", 1, 4), ("Ġthe", 5, 8)]
+    assert places("the", add_prefix_space=True) == [("Ġthe", 0, 3)]
+    assert places(" the ", add_prefix_space=True) == [("Ġthe", 1, 4), ("Ġ", 4, 5)]
+    # "Ġ#" was not learned: the space is a piece of its own, with a place if the text has it.
+    assert places(" #") == [("Ġ", 0, 1), ("#", 1, 2)]
+    assert places("#", add_prefix_space=True) == [("Ġ", 0, 0), ("#", 0, 1)]
+
+
+def test_tokenizing_by_word(tokenizer):
+    texts = [
+        *byte_bpe_reference.random_bytes(500),
+        *(
+            text.encode()
+            for text in byte_bpe_reference.TRICKY
+            + byte_bpe_reference.CORPUS
+            + byte_bpe_reference.random_texts(500)
+        ),
+    ]
+    found = [value.to_list() for value in tokenizer.tokenize_by_word(texts)]
+    words = [_words_with_places(text) for text in texts]
+    flat = [word for row in words for _, word in row]
+    of_words = iter(tokenizer.tokenize_words(flat).to_list())
+    for text, row, ids, starts, ends, begins in zip(texts, words, *found, strict=True):
+        pieces = [next(of_words) for _ in row]
+        assert ids == list(itertools.chain.from_iterable(pieces)), text
+        assert begins == [place == 0 for piece in pieces for place in range(len(piece))], text
+        places = iter(zip(starts, ends, strict=True))
+        for (position, word), piece in zip(row, pieces, strict=True):
+            spans = [next(places) for _ in piece]
+            assert spans[0][0] == position and spans[-1][1] == position + len(word), text
+            assert b"".join(text[start:end] for start, end in spans) == word
+            assert all(end == start for (_, end), (start, _) in itertools.pairwise(spans))
+
+
+def _words_with_places(text: bytes) -> list[tuple[int, bytes]]:
+    found, position = [], 0
+    for word in byte_bpe_reference.split(text):
+        if word.decode(errors="replace").strip(byte_bpe_reference.WHITE):
+            visible = word.removeprefix(b" ")
+            found.append((position + len(word) - len(visible), visible))
+        position += len(word)
+    return found
+
+
+def test_one_long_text_among_many_short_ones(tokenizer):
+    """Takes time and memory for their sum, not for their number times the longest."""
+    texts = ["the " * 100_000, "x" * 100_000, *[""] * 50_000, *["a"] * 50_000]
+    lengths = tokenizer.tokenize(texts).row_lengths().numpy().tolist()
+    assert lengths[2:] == [0] * 50_000 + [len(tokenizer.tokenize(["a"])[0])] * 50_000
+    assert tokenizer.tokenize_with_offsets(texts)[2].flat_values.numpy().max() == 400_000
+    assert tokenizer.tokenize_by_word(texts)[2].flat_values.numpy().max() == 399_999
+
+
+def test_the_same_in_a_graph_and_in_a_saved_model(learned, tmp_path):
+    tokenizer = ByteBPETokenizer(learned, add_prefix_space=True)
+    batch = tf.TensorSpec([None], tf.string)
+    module = tf.Module()
+    module.tokenizer = tokenizer
+    names = ("tokenize", "tokenize_words", "tokenize_with_offsets", "tokenize_by_word")
+    for name in names:
+        setattr(module, name, tf.function(getattr(tokenizer, name), input_signature=[batch]))
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    for texts in ([], ["", ""], byte_bpe_reference.TRICKY, byte_bpe_reference.random_bytes(200)):
+        texts = tf.constant(texts, tf.string)
+        for name in names:
+            expected = _lists(getattr(tokenizer, name)(texts))
+            assert _lists(getattr(module, name)(texts)) == expected
+            assert _lists(getattr(loaded, name)(texts)) == expected
+    dataset = (
+        tf.data.Dataset.from_tensor_slices(byte_bpe_reference.TRICKY)
+        .batch(7)
+        .map(tokenizer.tokenize)
+    )
+    rows = [row for batch in dataset for row in batch.to_list()]
+    assert rows == tokenizer.tokenize(byte_bpe_reference.TRICKY).to_list()
+
+
+def _lists(values):
+    values = values if isinstance(values, tuple | list) else [values]
+    return [(value.dtype, value.to_list()) for value in values]
+
+
+def test_tokens_that_begin_words(tokenizer):
+    beginning = dict(zip(tokenizer.vocabulary.tokens, tokenizer.begins_word.tolist(), strict=True))
+    assert all(beginning[token] for token in ("Ġthe", "Ġ", "Ċ", "ĉ", "<s>", "<mask>", "ãĢĢ"))
+    assert not any(beginning[token] for token in ("t", "'s", ".", "Ð", "ã", "ľ", "Ĝ"))
+
+
+def test_settings_and_checksum(tokenizer, learned, add_prefix_space, tmp_path):
+    assert tokenizer.settings == {"kind": "byte_bpe", "add_prefix_space": add_prefix_space}
+    learned.save(str(tmp_path))
+    data = (tmp_path / "vocab.json").read_bytes() + (tmp_path / "merges.txt").read_bytes()
+    assert tokenizer.vocabulary.sha256 == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.slow
+def test_hello_world_of_roberta():
+    tokenizer = ByteBPETokenizer(
+        ByteBPEVocabulary.load(str(byte_bpe_reference.data_of("vocabs/roberta")))
+    )
+    assert tokenizer.tokenize(["Hello world!"]).to_list() == [[31414, 232, 328]]
+    assert tokenizer.mask_id == 50264
+
+
+@pytest.mark.slow
+def test_real_text_has_the_ids_of_the_reference(add_prefix_space):
+    """Line by line, and each file as one text."""
+    corpora = byte_bpe_reference.data_of("corpora")
+    learned = ByteBPEVocabulary.load(str(byte_bpe_reference.data_of("vocabs/roberta")))
+    tokens, merges = learned.tokens, learned.merges
+    tokenizer = ByteBPETokenizer(
+        ByteBPEVocabulary(tuple(tokens), tuple(merges)), add_prefix_space=add_prefix_space
+    )
+    reference = byte_bpe_reference.make(tokens, merges, add_prefix_space)
+    compared = others = 0
+    for path in sorted(path for path in corpora.rglob("*") if path.is_file()):
+        lines = path.read_bytes().split(b"\n")
+        readable = [line for line in lines if _is_utf8(line)]
+        others += len(lines) - len(readable)
+        for start in range(0, len(readable), 20_000):
+            texts = [line.decode() for line in readable[start : start + 20_000]]
+            compared += byte_bpe_reference.check(tokenizer, reference, texts)
+        byte_bpe_reference.check(tokenizer, reference, [b"\n".join(readable).decode()])
+    print(f"{compared:,} lines compared; {others:,} are not UTF-8")
+    assert compared > 100_000
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
