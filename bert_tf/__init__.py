@@ -1,14 +1,28 @@
-"""BERT (Devlin et al., arXiv 1810.04805) in TensorFlow 2 and Keras 3."""
+"""BERT (Devlin et al., arXiv 1810.04805) and its relatives in TensorFlow 2 and Keras 3."""
 
 import importlib
 from typing import Any
 
-_HOMES = {"BertConfig": "bert_tf.models.config", "BertEncoder": "bert_tf.models.encoder"}
-__all__ = list(_HOMES)
+__version__ = "0.2.0"
+
+# Names by the module and what they are called there. They are imported on demand: TensorFlow
+# takes seconds to start.
+_HOMES = {
+    "BertConfig": ("bert_tf.models.config", "BertConfig"),
+    "BertEncoder": ("bert_tf.models.encoder", "BertEncoder"),
+    "Predictor": ("bert_tf.serving.predictor", "Predictor"),
+    "connect": ("bert_tf.serving.client", "connect"),
+    "load": ("bert_tf.weights.formats", "read"),
+}
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports on demand: commands decide themselves when TensorFlow starts."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,9 +12,6 @@ from typing import Any
 
 from absl import flags
 
-from bert_tf.serving import client
-from bert_tf.serving.predictor import Predictor
-from pipelines.common import json_files
 from pipelines.common.errors import InputError
 
 _SERVER = flags.DEFINE_string("server", None, "grpc://host:8500 or http://host:8501.")
@@ -27,6 +24,9 @@ _TIMEOUT = flags.DEFINE_float("timeout", 60, "Seconds to wait for the answer.", 
 
 def main() -> None:
     """Asks with the flags given."""
+    from bert_tf.serving import client
+    from bert_tf.serving.predictor import Predictor
+
     inputs = json_files.parse(_INPUTS.value, "--inputs")
     if not isinstance(inputs, dict):
         raise InputError('--inputs: must be an object, such as {"text": ["a text"]}.')

@@ -6,10 +6,7 @@ has besides stays, and is named.
 bert-tf clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
 """
 
-from bert_tf.training import run_folder
 from pipelines.common import command_line
-from pipelines.labelled import features
-from pipelines.pretraining import example_folder
 
 _TFRECORDS = command_line.define_path("tfrecords", "tfrecords/pretraining", "Folder of examples.")
 _CACHE = command_line.define_path("cache", "tfrecords/finetuning", "Folder of converted examples.")
@@ -20,6 +17,10 @@ _OUTPUT = command_line.define_path(
 
 def main() -> None:
     """Removes what the flags name."""
+    from bert_tf.training import run_folder
+    from pipelines.labelled import features
+    from pipelines.pretraining import example_folder
+
     example_folder.remove(_TFRECORDS.value)
     features.remove_caches(_CACHE.value)
     run_folder.remove_pretraining(_OUTPUT.value)

@@ -8,7 +8,6 @@ token ids. Tasks that were trained on one encoder share its variables.
 
 from absl import flags
 
-from bert_tf.export import saved_model, sources
 from pipelines.common import command_line
 
 _TASKS = flags.DEFINE_string(
@@ -25,6 +24,8 @@ _PRECISION = flags.DEFINE_enum(
 
 def main() -> None:
     """Exports with the flags given."""
+    from bert_tf.export import saved_model, sources
+
     found = sources.find(sources.entries_of(_TASKS.value))
     path = saved_model.export(found, _OUTPUT.value, _VERSION.value, _PRECISION.value)
     manifest = saved_model.read_manifest(path)

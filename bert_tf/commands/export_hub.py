@@ -5,7 +5,6 @@ bert-tf export-hub --model=savedmodels/pretrained --output=savedmodels/hub
 
 from absl import flags
 
-from bert_tf.export import hub, sources
 from pipelines.common import command_line
 
 _MODEL = flags.DEFINE_string(
@@ -16,6 +15,8 @@ _OUTPUT = command_line.define_path("output", "savedmodels/hub", "Folder to write
 
 def main() -> None:
     """Exports with the flags given."""
+    from bert_tf.export import hub, sources
+
     model = _MODEL.value.rstrip("/")
     source = sources.read(model)
     encoder, preprocess = hub.export(source, _OUTPUT.value)

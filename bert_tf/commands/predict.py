@@ -10,7 +10,6 @@ read as data.
 
 from absl import flags
 
-from bert_tf.serving import file_prediction
 from pipelines.common import command_line
 from pipelines.common.errors import InputError
 
@@ -32,6 +31,8 @@ _SPLIT = flags.DEFINE_string("split", None, "Name in the files written; that of 
 
 def main() -> None:
     """Predicts with the flags given."""
+    from bert_tf.serving import file_prediction
+
     request = file_prediction.PredictionRequest(
         _INPUT.value,
         _KIND.value,

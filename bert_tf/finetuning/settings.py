@@ -2,12 +2,11 @@
 
 import dataclasses
 import enum
-import math
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
+from pipelines.common.settings import setting
 
 
 class Selection(enum.StrEnum):
@@ -38,39 +37,35 @@ class FineTuningSettings(TrainingSettings):
 
     tasks: tuple[TaskRequest, ...]
     init: str  # anything that the command convert reads
-    epochs: float = 3.0
-    batch_size: int = 32
-    learning_rates: tuple[float, ...] = (5e-5,)  # several: a grid; the best on dev wins
-    seeds: tuple[int, ...] = (1,)  # each is a run
-    warmup_share: float = 0.1  # of all steps
-    layer_decay: float = 1.0  # factor of the learning rate from a layer to the one below
-    bias_correction: bool = True  # False as in the reference; True is steadier
-    balanced: bool = False  # weigh labels by the inverse of their frequency
-    max_length: int | None = None  # tokens of a sequence; None: the task's own
-    document_context: bool = False  # for tagging
-    fixed_length: bool = False  # pad every batch to max_length: one shape, as TPUs want it
-    dev_share: float = 0.1  # of the training data, where there is no dev file
-    evaluations: int = 1  # on dev, in each epoch
-    patience: int = 0  # evaluations without a better score after which a run ends; 0: never
-    selection: Selection = Selection.BEST
-    keep_runs: bool = False  # keep the weights of all runs, not of the best one only
+    epochs: float = setting(3.0, "Passes over the training data.", above=0)
+    batch_size: int = setting(32, "Examples of a step.", least=1)
+    learning_rates: tuple[float, ...] = setting(
+        (5e-5,),
+        "Peak learning rate, or a grid; the best on dev wins.",
+        flag="learning_rate",
+        above=0,
+    )
+    seeds: tuple[int, ...] = setting(
+        (1,), "A run for each; the median is reported.", least=0, below=1 << 31
+    )
+    warmup_share: float = setting(0.1, "Share of the steps.", least=0, below=1)
+    layer_decay: float = setting(
+        1.0, "Learning rate's factor from layer to layer.", above=0, most=1
+    )
+    bias_correction: bool = setting(True, "Of Adam; the reference has none.")
+    balanced: bool = setting(False, "Weigh classes by the inverse of their frequency.")
+    max_length: int | None = setting(None, "Tokens of a sequence: 128, of SQuAD 384.", least=8)
+    document_context: bool = setting(False, "Tagging: fill up with the document.")
+    fixed_length: bool = setting(False, "Pad every batch to max_length, for TPUs.")
+    dev_share: float = setting(
+        0.1, "Of the training data, where there is no dev file.", least=0, below=1
+    )
+    evaluations: int = setting(1, "On dev, in each epoch.", least=1)
+    patience: int = setting(0, "Evaluations without gain to stop after; 0: never.", least=0)
+    selection: Selection = setting(Selection.BEST, "Which weights to keep.", flag="select")
+    keep_runs: bool = setting(False, "Keep the weights of the other runs too.")
 
     _FREE: ClassVar[tuple[str, ...]] = (*TrainingSettings._FREE, "keep_runs")
-
-    def ranges(self) -> Iterator[tuple[str, Any, bool]]:
-        """Yields flags, values, and whether these make sense."""
-        rates, seeds = self.learning_rates, self.seeds
-        yield "epochs", self.epochs, 0 < self.epochs < math.inf
-        yield "batch_size", self.batch_size, self.batch_size >= 1
-        yield "learning_rate", rates, bool(rates) and all(0 < rate < math.inf for rate in rates)
-        yield "seeds", seeds, bool(seeds) and all(0 <= seed < 1 << 31 for seed in seeds)
-        yield "warmup_share", self.warmup_share, 0 <= self.warmup_share < 1
-        yield "layer_decay", self.layer_decay, 0 < self.layer_decay <= 1
-        yield "max_length", self.max_length, self.max_length is None or self.max_length >= 8
-        yield "dev_share", self.dev_share, 0 <= self.dev_share < 1
-        yield "evaluations", self.evaluations, self.evaluations >= 1
-        yield "patience", self.patience, self.patience >= 0
-        yield from super().ranges()
 
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""

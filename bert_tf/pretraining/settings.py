@@ -1,12 +1,10 @@
 """What a pre-training run is asked to do."""
 
 import dataclasses
-import math
-from collections.abc import Iterator
-from typing import Any
 
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
+from pipelines.common.settings import Settings, setting
 
 _MOST_STEPS = 1 << 31  # they are numbered by int32
 
@@ -25,20 +23,12 @@ class PretrainingSettings(TrainingSettings):
     """Everything that decides the weights, beside the examples."""
 
     phases: tuple[Phase, ...]
-    model: str = "base"  # a size of `config.SIZES`, or a bert_config.json
-    learning_rate: float = 1e-4  # at the end of the warm-up
-    warmup_steps: int = 10_000
-    beta_2: float = 0.999
-    init_checkpoint: str | None = None  # first weights: a checkpoint folder, or any model
-    seed: int = 12345
-
-    def ranges(self) -> Iterator[tuple[str, Any, bool]]:
-        """Yields flags, values, and whether these make sense."""
-        yield "learning_rate", self.learning_rate, 0 < self.learning_rate < math.inf
-        yield "warmup_steps", self.warmup_steps, 0 <= self.warmup_steps < _MOST_STEPS
-        yield "beta_2", self.beta_2, 0 <= self.beta_2 < 1
-        yield "seed", self.seed, 0 <= self.seed < 1 << 31
-        yield from super().ranges()
+    model: str = setting("base", "A size, such as tiny, base or roberta-base, or a .json.")
+    learning_rate: float = setting(1e-4, "Peak learning rate.", above=0)
+    warmup_steps: int = setting(10_000, "Steps of linear warm-up.", least=0, below=_MOST_STEPS)
+    beta_2: float = setting(0.999, "Decay rate of squared gradients.", least=0, below=1)
+    init_checkpoint: str | None = setting(None, "First weights: a checkpoint folder, or any model.")
+    seed: int = setting(12345, "Fixes weights, order and dropout.", least=0, below=1 << 31)
 
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
@@ -53,16 +43,10 @@ class PretrainingSettings(TrainingSettings):
 
 
 @dataclasses.dataclass(frozen=True)
-class RunOptions:
+class RunOptions(Settings):
     """How a run is carried out; of no influence on the weights."""
 
-    save_every: int = 1000  # steps
-    log_every: int = 20  # steps
-    evaluate_every: int = 0  # steps; 0: at the end only
-    tensorboard: bool = True
-
-    def check(self) -> None:
-        """Raises InputError where a value makes no sense."""
-        for name, least in (("save_every", 1), ("log_every", 1), ("evaluate_every", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"--{name}={getattr(self, name)}: it must be {least} or more.")
+    save_every: int = setting(1000, "Steps between checkpoints.", least=1)
+    log_every: int = setting(20, "Steps between points of the curves.", least=1)
+    evaluate_every: int = setting(0, "Steps; 0: at the end only.", least=0)
+    tensorboard: bool = setting(True, "Write TensorBoard summaries.")

@@ -1,12 +1,12 @@
 """Devices: which strategy to train with, and what may be compiled where."""
 
-import enum
 import os
 from collections.abc import Callable
 from typing import Any, NotRequired, TypedDict
 
 import tensorflow as tf
 
+from bert_tf.training.settings import Compilation, StrategyName
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
 
@@ -15,25 +15,6 @@ class _TfConfig(TypedDict):
     """What is asked of TF_CONFIG here; TensorFlow reads the rest."""
 
     cluster: NotRequired[dict[str, list[str]]]
-
-
-class StrategyName(enum.StrEnum):
-    """How training is spread over devices."""
-
-    AUTO = "auto"  # by what there is
-    ONE_DEVICE = "one_device"  # the first GPU, or the CPU
-    MIRRORED = "mirrored"  # all GPUs of this machine, or all its logical CPU devices
-    MULTI_WORKER = "multi_worker"  # several machines, named by TF_CONFIG
-    TPU = "tpu"  # the TPU named by TPU_NAME, or the local one
-
-
-class Compilation(enum.StrEnum):
-    """What XLA compiles."""
-
-    AUTO = "auto"  # STEP on GPUs and TPUs, FUSED on CPUs
-    STEP = "step"  # forward and backward pass as one program
-    FUSED = "fused"  # the element-wise passes one by one; matrix products by oneDNN
-    OFF = "off"
 
 
 def make_strategy(name: StrategyName) -> tf.distribute.Strategy:

@@ -1,48 +1,62 @@
 """What every training run is asked to do, of whatever kind it is."""
 
 import dataclasses
-import math
-from collections.abc import Iterator
+import enum
 from typing import Any, ClassVar
 
-from bert_tf.training.distribution import Compilation, StrategyName
-from bert_tf.training.optimizers import OptimizerName
-from pipelines.common.errors import InputError
+from pipelines.common.settings import Settings, setting
+
+
+class OptimizerName(enum.StrEnum):
+    """Optimizers; names of `optimizers.make_optimizer`."""
+
+    ADAMW = "adamw"  # the paper's
+    LAMB = "lamb"  # for batches of thousands (You et al. 2019)
+
+
+class StrategyName(enum.StrEnum):
+    """How training is spread over devices."""
+
+    AUTO = "auto"  # by what there is
+    ONE_DEVICE = "one_device"  # the first GPU, or the CPU
+    MIRRORED = "mirrored"  # all GPUs of this machine, or all its logical CPU devices
+    MULTI_WORKER = "multi_worker"  # several machines, named by TF_CONFIG
+    TPU = "tpu"  # the TPU named by TPU_NAME, or the local one
+
+
+class Compilation(enum.StrEnum):
+    """What XLA compiles."""
+
+    AUTO = "auto"  # STEP on GPUs and TPUs, FUSED on CPUs
+    STEP = "step"  # forward and backward pass as one program
+    FUSED = "fused"  # the element-wise passes one by one; matrix products by oneDNN
+    OFF = "off"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainingSettings:
+class TrainingSettings(Settings):
     """Settings of all runs; those of a kind add theirs."""
 
-    optimizer: OptimizerName = OptimizerName.ADAMW
-    weight_decay: float = 0.01
-    clip_norm: float = 1.0  # the largest global norm of the gradients; 0: any
-    dropout: float | None = None  # in place of the configuration's two; None: as it says
-    accumulation: int = 1  # parts of a batch whose gradients are summed
-    precision: str = "auto"  # float32, mixed_bfloat16, or auto
-    strategy: StrategyName = StrategyName.AUTO
-    compilation: Compilation = Compilation.AUTO
-    steps_per_execution: int = 1  # at the most, in one call; for TPUs and small models
+    optimizer: OptimizerName = setting(OptimizerName.ADAMW, "lamb is for batches of thousands.")
+    weight_decay: float = setting(0.01, "Decoupled weight decay.", least=0)
+    clip_norm: float = setting(1.0, "Largest global norm of the gradients; 0: any.", least=0)
+    dropout: float | None = setting(
+        None, "In place of the model's two dropout rates.", least=0, below=1
+    )
+    accumulation: int = setting(1, "Parts of a batch, gradients summed.", least=1)
+    precision: str = setting(
+        "auto",
+        "auto: by what is faster here.",
+        choices=("auto", "float32", "mixed_bfloat16"),
+    )
+    strategy: StrategyName = setting(StrategyName.AUTO, "auto: by what devices there are.")
+    compilation: Compilation = setting(Compilation.AUTO, "What XLA compiles.", flag="xla")
+    steps_per_execution: int = setting(
+        1, "Steps in one call of the compiled function, for TPUs; same result.", least=1
+    )
 
     # Fields that do not decide the weights: a run may be gone on with by others of these.
     _FREE: ClassVar[tuple[str, ...]] = ("strategy", "compilation", "steps_per_execution")
-
-    def ranges(self) -> Iterator[tuple[str, Any, bool]]:
-        """Yields, for each value that may make no sense: its flag, the value, and whether it does.
-
-        A kind of run adds those of its own settings.
-        """
-        yield "weight_decay", self.weight_decay, 0 <= self.weight_decay < math.inf
-        yield "clip_norm", self.clip_norm, 0 <= self.clip_norm < math.inf
-        yield "dropout", self.dropout, self.dropout is None or 0 <= self.dropout < 1
-        yield "accumulation", self.accumulation, self.accumulation >= 1
-        yield "steps_per_execution", self.steps_per_execution, self.steps_per_execution >= 1
-
-    def check(self) -> None:
-        """Raises InputError where a value makes no sense."""
-        for name, value, good in self.ranges():
-            if not good:
-                raise InputError(f"--{name}={value} is out of range; see --help.")
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the weights, as JSON values."""

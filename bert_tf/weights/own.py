@@ -31,7 +31,6 @@ _CHECKED = (CONFIG, *registry.all_files(), TOKENIZER, TASKS)
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RUN_CHECKPOINTS = "checkpoints"
 _DEPTH = 3  # of checkpoints in a folder: runs/<run>/kept
-_SETTINGS = frozenset(["lower_case", "strip_accents"])
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -107,8 +106,14 @@ def read_tokenizer(path: str) -> Settings | None:
     if not files.gfile.exists(name):
         return None
     values = json_files.read(name, dict[str, Any])
-    if values.keys() - _SETTINGS or not all(isinstance(v, bool) for v in values.values()):
-        raise InputError(f"{name}: has {', '.join(sorted(_SETTINGS))} as true or false only.")
+    kind = values.get("kind", "wordpiece")
+    if kind not in registry.KINDS:
+        raise InputError(f"{name}: kind is {kind!r}; known are {', '.join(registry.KINDS)}.")
+    known = registry.KINDS[kind].settings
+    if values.keys() - known - {"kind"} or not all(
+        isinstance(value, bool) for key, value in values.items() if key != "kind"
+    ):
+        raise InputError(f"{name}: has {', '.join(sorted(known))} as true or false only.")
     return values
 
 

@@ -24,6 +24,7 @@ class _About:
     most: float = math.inf
     below: float = math.inf
     flag: str | None = None
+    choices: tuple[str, ...] = ()
 
     def admits(self, value: float) -> bool:
         return (
@@ -45,7 +46,12 @@ class _About:
 
 
 def setting(
-    default: Any = dataclasses.MISSING, text: str = "", *, flag: str | None = None, **limits: float
+    default: Any,
+    text: str,
+    *,
+    flag: str | None = None,
+    choices: tuple[str, ...] = (),
+    **limits: float,
 ) -> Any:
     """A field of a `Settings`.
 
@@ -53,9 +59,10 @@ def setting(
       default: its default.
       text: of the flag, for --help.
       flag: its flag's name, where that is not the field's.
+      choices: of a text, all that it may be.
       **limits: `least` and `most`, or `above` and `below`, of numbers.
     """
-    about = _About(text, flag=flag, **limits)
+    about = _About(text, flag=flag, choices=choices, **limits)
     return dataclasses.field(default=default, metadata={_ABOUT: about})
 
 
@@ -75,6 +82,9 @@ class Settings:
             value, about = getattr(self, field.name), field.metadata[_ABOUT]
             values = value if isinstance(value, tuple) else (value,)
             numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+            if about.choices and value not in about.choices:
+                known = ", ".join(about.choices)
+                raise InputError(f"--{about.flag or field.name}={value}: it is one of {known}.")
             if not all(map(about.admits, numbers)) or value == ():
                 shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
                 raise InputError(
@@ -125,6 +135,8 @@ def _define(field: dataclasses.Field, kind: Any) -> None:
         kind = next(part for part in typing.get_args(kind) if part is not types.NoneType)
     if _is_tuple(kind):
         flags.DEFINE_list(name, [f"{value:g}" for value in default], text)
+    elif about.choices:
+        flags.DEFINE_enum(name, default, about.choices, text)
     elif issubclass(kind, enum.Enum):
         flags.DEFINE_enum_class(name, default, kind, text)
     else:
@@ -140,7 +152,10 @@ def _define(field: dataclasses.Field, kind: Any) -> None:
 def _numbers(flag: flags.Flag, kind: Any) -> tuple[float, ...]:
     number = typing.get_args(kind)[0]
     try:
-        return tuple(number(text) for text in flag.value)
-    except ValueError as error:
+        found = tuple(number(text) for text in flag.value)
+    except ValueError:
+        found = ()
+    if not found or not all(map(math.isfinite, found)):
         what = "whole numbers" if number is int else "numbers"
-        raise InputError(f"--{flag.name}={','.join(flag.value)}: not a list of {what}.") from error
+        raise InputError(f"--{flag.name}={','.join(flag.value)}: not a list of {what}.")
+    return found

@@ -27,6 +27,7 @@ class Kind(NamedTuple):
     Attributes:
       vocabulary: the class of its vocabularies.
       tokenizer: that of its tokenizer, of a vocabulary and settings.
+      settings: names of its settings, true or false.
       settings_of_learning: all settings that decide words, by those that were chosen.
       splitter: by these, what gives the words of texts.
       learn: a vocabulary of counts of words, its size, and the share of characters to cover.
@@ -34,6 +35,7 @@ class Kind(NamedTuple):
 
     vocabulary: type[Vocabulary]
     tokenizer: Callable[..., Tokenizer]
+    settings: frozenset[str]
     settings_of_learning: Callable[[Mapping[str, bool]], dict[str, bool | None]]
     splitter: Callable[[Mapping[str, bool | None]], Callable[[list[str]], tf.Tensor]]
     learn: Callable[[collections.Counter[bytes], int, float], Vocabulary]
@@ -43,6 +45,7 @@ KINDS: dict[str, Kind] = {
     "wordpiece": Kind(
         WordPieceVocabulary,
         WordPieceTokenizer,
+        frozenset(["lower_case", "strip_accents"]),
         word_splitter.settings,
         word_splitter.WordSplitter.of,
         wordpiece_vocabulary.learn,
@@ -50,6 +53,7 @@ KINDS: dict[str, Kind] = {
     "byte_bpe": Kind(
         ByteBPEVocabulary,
         ByteBPETokenizer,
+        frozenset(["add_prefix_space"]),
         lambda chosen: {},
         lambda settings: byte_bpe_words.split_words,
         byte_bpe_vocabulary.learn,

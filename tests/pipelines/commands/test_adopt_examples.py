@@ -6,9 +6,8 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from pipelines.commands import adopt_examples
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_folder, example_reader
+from pipelines.pretraining import adoption, example_folder, example_reader
 from pipelines.tokenizers import registry
 from tests import tokenizers
 
@@ -24,7 +23,7 @@ def foreign(tfrecords, tmp_path):
 
 def test_an_adopted_folder_reads_like_ours(foreign, tfrecords, vocab_path):
     tokens = registry.load_tokenizer(vocab_path)
-    adopt_examples.adopt(str(foreign), "train-*", tokens)
+    adoption.adopt(str(foreign), "train-*", tokens)
     ours, theirs = (example_reader.open_examples(str(folder)) for folder in (tfrecords, foreign))
     assert theirs.total == ours.total
     assert theirs.features == ours.features
@@ -35,13 +34,13 @@ def test_an_adopted_folder_reads_like_ours(foreign, tfrecords, vocab_path):
         == example_folder.read_manifest(tfrecords)["vocabulary_sha256"]
     )
     with pytest.raises(InputError, match="has a manifest.json already"):
-        adopt_examples.adopt(str(foreign), "train-*", tokens)
+        adoption.adopt(str(foreign), "train-*", tokens)
 
 
 def test_a_vocabulary_too_small_is_refused(foreign, vocab_path):
     tokens = tokenizers.wordpiece(registry.load(vocab_path).tokens[:30])
     with pytest.raises(InputError, match=r"train-.*record \d+: \w+ has \d+, but the vocabulary"):
-        adopt_examples.adopt(str(foreign), "train-*", tokens)
+        adoption.adopt(str(foreign), "train-*", tokens)
     assert not (foreign / "manifest.json").exists()
 
 
@@ -49,11 +48,11 @@ def test_a_vocabulary_of_another_in_the_folder_is_kept(foreign, vocab_path):
     tokens = registry.load_tokenizer(vocab_path)
     (foreign / "vocab.txt").write_text("\n".join([*tokens.vocabulary.tokens, "mine"]))
     with pytest.raises(InputError, match=r"vocab\.txt: is another vocabulary than that named"):
-        adopt_examples.adopt(str(foreign), "train-*", tokens)
+        adoption.adopt(str(foreign), "train-*", tokens)
     assert (foreign / "vocab.txt").read_text().endswith("mine")
     with pytest.raises(InputError, match="has no file like none-"):
         (foreign / "vocab.txt").unlink()
-        adopt_examples.adopt(str(foreign), "none-*", tokens)
+        adoption.adopt(str(foreign), "none-*", tokens)
 
 
 @pytest.mark.parametrize(
@@ -78,5 +77,5 @@ def test_values_that_no_model_takes_are_named(tmp_path, vocab_path, name, values
             example.features.feature["masked_lm_weights"].float_list.value.append(1)
             writer.write(example.SerializeToString())
     with pytest.raises(InputError, match=message):
-        adopt_examples.adopt(str(tmp_path), "*.tfrecord", registry.load_tokenizer(vocab_path))
+        adoption.adopt(str(tmp_path), "*.tfrecord", registry.load_tokenizer(vocab_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.tfrecord"]
