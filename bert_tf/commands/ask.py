@@ -26,6 +26,7 @@ def main() -> None:
     """Asks with the flags given."""
     from bert_tf.serving import client
     from bert_tf.serving.predictor import Predictor
+    from pipelines.common import json_files
 
     inputs = json_files.parse(_INPUTS.value, "--inputs")
     if not isinstance(inputs, dict):

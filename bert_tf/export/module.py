@@ -1,7 +1,7 @@
 """Models as the functions of one SavedModel.
 
-Only tf.Variables are tracked by what is saved: what Keras 3 tracks besides
-would load in Python and fail in C++. Models with the same encoder share its
+Only tf.Variables and tokenizers are tracked by what is saved: what Keras 3
+tracks besides would load in Python and fail in C++. Models with the same encoder share its
 variables.
 """
 
@@ -48,6 +48,8 @@ class Exported(tf.Module):
             found += self._signatures(source, encoders[key], tokenizers[vocabulary])
         _check_names(found)
         self.encoder_count = len(encoders)
+        # Some keep their vocabulary in a resource, which has to be saved with them.
+        self.tokenizers = list(tokenizers.values())
         # A function hides what is in it: Keras layers must not be tracked.
         self._list = lambda: found
 

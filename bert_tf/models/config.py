@@ -143,22 +143,26 @@ class BertConfig:
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> "BertConfig":
-        """A published size: BERT from "tiny" (2/128) to "large" (24/1024), or "roberta-base".
+        """A size: BERT from "tiny" (2/128) to "large" (24/1024), or "roberta-base" and so on.
 
         Raises:
           InputError: the name is unknown.
         """
-        if name not in SIZES:
-            raise InputError(f"model {name!r} is unknown; use {', '.join(SIZES)}, or a file.")
-        layers, hidden = SIZES[name]
+        family, _, size_name = name.rpartition("-")
+        if size_name not in SIZES or family not in _FAMILIES:
+            known = ", ".join(SIZES)
+            raise InputError(
+                f"model {name!r} is unknown; use {known}, with roberta- before it for a RoBERTa, "
+                "or a file."
+            )
+        layers, hidden = SIZES[size_name]
         size = {
             "num_hidden_layers": layers,
             "hidden_size": hidden,
             "num_attention_heads": hidden // 64,
             "intermediate_size": 4 * hidden,
         }
-        family, _, _ = name.rpartition("-")
-        return cls(**(_PUBLISHED[family] | size | changes))
+        return cls(**(_FAMILIES[family] | size | changes))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -214,11 +218,9 @@ SIZES = {
     "medium": (8, 512),
     "base": (12, 768),
     "large": (24, 1024),
-    "roberta-base": (12, 768),
-    "roberta-large": (24, 1024),
 }
-# What families have in common, by the beginning of the name of a size.
-_PUBLISHED: dict[str, dict[str, Any]] = {
+# What the sizes of a family have in common, by what stands before their names.
+_FAMILIES: dict[str, dict[str, Any]] = {
     "": {},
     "roberta": {
         "model_type": "roberta",

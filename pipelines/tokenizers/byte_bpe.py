@@ -171,7 +171,9 @@ class ByteBPETokenizer(Tokenizer):
     def _merge(self, words: tf.Tensor) -> tf.RaggedTensor:
         """The pieces of words that are spelled in letters, int32 [words, (pieces)]."""
         distinct, index = tf.unique(words)
-        return tf.gather(self._bpe.tokenize(distinct), index)
+        pieces = tf.gather(self._bpe.tokenize(distinct), index)
+        # The op leaves the rank of its result open in graphs.
+        return pieces.with_flat_values(tf.ensure_shape(pieces.flat_values, [None]))
 
     def _places(
         self, pieces: tf.RaggedTensor, origin: tf.Tensor, visible: tf.Tensor

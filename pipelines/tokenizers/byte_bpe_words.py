@@ -129,7 +129,7 @@ def rows_of(splits: tf.Tensor) -> tf.Tensor:
     """
     inner = splits[1:-1]
     steps = tf.scatter_nd(inner[:, tf.newaxis], tf.ones_like(inner), splits[-1:] + 1)
-    return tf.cumsum(steps)[:-1]
+    return tf.cumsum(tf.ensure_shape(steps, [None]))[:-1]
 
 
 def begins_white(text: str) -> bool:
