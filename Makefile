@@ -65,7 +65,7 @@ PRETRAINED := $${OUT:-savedmodels/pretrained}
 
 .DEFAULT_GOAL := help
 .PHONY: help setup peers corpus vocab examples pretrain show finetune predict convert export \
-	export-hub export-portable serve test test-all bench lint format clean
+	export-hub export-portable serve test test-all bench smoke lint format clean
 
 help: ## List the targets and the variables
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -153,8 +153,13 @@ bench: setup peers ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=
 	@$(RUN) -m benchmarks.run --peer_python="$$PEERS/bin/python" --bert_clone="$$BERT_CLONE" \
 		$(call flag,--more_flags,BENCH_FLAGS)
 
-lint: setup ## Check style and format
+smoke: setup ## Go through everything in a minute, with a model of debug size
+	@$(RUN) -m tests.smoke
+
+lint: setup ## Check style, format, directions of imports, and types
 	"$$VENV/bin/ruff" check . && "$$VENV/bin/ruff" format --check .
+	"$$VENV/bin/lint-imports" --no-cache
+	"$$VENV/bin/python" -m mypy
 
 format: setup ## Format the code
 	"$$VENV/bin/ruff" format . && "$$VENV/bin/ruff" check --fix .

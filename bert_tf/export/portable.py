@@ -17,7 +17,7 @@ from bert_tf.export.module import Exported, trace
 from bert_tf.export.sources import Source
 from bert_tf.models.config import BertConfig
 from bert_tf.tasks.signatures import ENCODER_INPUTS, Signature, Tensors
-from pipelines.common import checksums, files, json_files
+from pipelines.common import checksums, files, json_files, optional
 from pipelines.common.errors import InputError
 
 _OPSET = 17
@@ -153,8 +153,7 @@ def _convert_litert(function: Any, quantized: bool = False) -> bytes:
 
 
 def _convert_onnx(function: Any) -> bytes:
-    import tf2onnx  # takes seconds, and this format only wants it
-
+    tf2onnx = optional.load("tf2onnx", "onnx")
     logging.getLogger("tf2onnx").setLevel(logging.WARNING)
     signature = [
         tf.TensorSpec(spec.shape, spec.dtype, name)
@@ -177,15 +176,13 @@ def _convert_onnx(function: Any) -> bytes:
 
 
 def _run_litert(content: bytes) -> Run:
-    from ai_edge_litert.interpreter import Interpreter
-
-    runner = Interpreter(model_content=content).get_signature_runner()
+    litert = optional.load("ai_edge_litert.interpreter", "litert")
+    runner = litert.Interpreter(model_content=content).get_signature_runner()
     return lambda inputs: runner(**inputs)
 
 
 def _run_onnx(content: bytes) -> Run:
-    import onnxruntime
-
+    onnxruntime = optional.load("onnxruntime", "onnx")
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return lambda inputs: dict(zip(names, session.run(names, inputs), strict=True))

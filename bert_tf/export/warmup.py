@@ -1,25 +1,34 @@
 """Warm-up requests: TF Serving runs them before a version takes traffic."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
-from tensorflow_serving.apis import prediction_log_pb2
+from absl import logging
 
 from bert_tf.tasks.signatures import Method, Signature
-from pipelines.common import files
+from pipelines.common import files, optional
+
+if TYPE_CHECKING:
+    from tensorflow_serving.apis import prediction_log_pb2
 
 _FILE = "tf_serving_warmup_requests"
 
 
 def write(signatures: Sequence[Signature], folder: str) -> None:
-    """Writes one request for each signature."""
+    """Writes one request for each signature, where TensorFlow Serving's API is installed."""
+    if not optional.is_there("tensorflow_serving"):
+        logging.info("no warm-up requests are written: pip install 'bert-tf[serving]'")
+        return
     files.gfile.makedirs(folder)
     with tf.io.TFRecordWriter(f"{folder}/{_FILE}") as writer:
         for signature in signatures:
             writer.write(_request(signature).SerializeToString())
 
 
-def _request(signature: Signature) -> prediction_log_pb2.PredictionLog:
+def _request(signature: Signature) -> "prediction_log_pb2.PredictionLog":
+    from tensorflow_serving.apis import prediction_log_pb2
+
     log = prediction_log_pb2.PredictionLog()
     if signature.method is Method.PREDICT:
         request = log.predict_log.request

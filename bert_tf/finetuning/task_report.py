@@ -1,13 +1,12 @@
 """What fine-tuning leaves to read: predictions, mistakes, pictures, report."""
 
+import functools
 from typing import Any
-
-import matplotlib.figure
 
 from bert_tf.finetuning.inference import LogitsFunction
 from bert_tf.finetuning.task_data import TaskData
 from bert_tf.tasks import Task
-from bert_tf.training import run_folder
+from bert_tf.training import figures
 from pipelines.common import files
 
 _MISTAKES = 30
@@ -34,9 +33,8 @@ def write_task(
             task = task.tune(split.examples, predictions)
             mistakes = task.mistakes(split.examples, predictions, _MISTAKES)
             files.write_text(f"{folder}/mistakes.txt", "\n\n".join(mistakes) + "\n")
-            figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
-            task.draw(figure, split.examples, predictions)
-            run_folder.save_figure(figure, f"{folder}/picture.png")
+            paint = functools.partial(task.draw, examples=split.examples, predictions=predictions)
+            figures.draw(f"{folder}/picture.png", _SIZE, paint)
         if split in data.test and split.labelled:
             found = task.metrics(split.examples, predictions)
             scores |= {f"{split.name}/{name}": value for name, value in found.items()}

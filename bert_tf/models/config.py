@@ -212,6 +212,7 @@ class BertConfig:
 
 # Layers and width of the published sizes (Turc et al. 2019, Devlin et al. 2018, Liu et al. 2019).
 SIZES = {
+    "debug": (1, 64),  # ours: to try things on
     "tiny": (2, 128),
     "mini": (4, 256),
     "small": (4, 512),

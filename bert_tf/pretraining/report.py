@@ -1,15 +1,17 @@
 """The report of a pre-training run: figures, curves, and what the model guesses."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.figure
 import tensorflow as tf
 
 from bert_tf.objectives.base import PretrainingObjective
-from bert_tf.training import run_folder
+from bert_tf.training import figures
 from bert_tf.training.progress import Point
 from pipelines.tokenizers.base import Vocabulary
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 _SENTENCES = 6
 _GUESSES = 5
@@ -84,7 +86,10 @@ def _join(vocabulary: Vocabulary, words: list[str], asked: int) -> str:
 
 def draw_curves(points: Sequence[Point], path: str) -> None:
     """Draws losses, accuracies, learning rate and speed over the steps, as a PNG."""
-    figure = matplotlib.figure.Figure(figsize=(11, 7), layout="constrained")
+    figures.draw(path, (11, 7), lambda figure: _paint_curves(figure, points))
+
+
+def _paint_curves(figure: "matplotlib.figure.Figure", points: Sequence[Point]) -> None:
     steps = [point.step for point in points]
     columns: dict[str, list[float]] = {}
     for name in points[0].curves() if points else ():
@@ -104,7 +109,6 @@ def draw_curves(points: Sequence[Point], path: str) -> None:
         axes.grid(alpha=0.3)
         if len(curves) > 1:
             axes.legend()
-    run_folder.save_figure(figure, path)
 
 
 def summary(report: dict[str, Any]) -> str:

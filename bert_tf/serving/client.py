@@ -14,13 +14,11 @@ import urllib.request
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import grpc
 import numpy as np
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from bert_tf.serving import requests
-from pipelines.common import json_files
+from pipelines.common import json_files, optional
 from pipelines.common.errors import InputError
 
 _MODEL = "bert"
@@ -94,13 +92,16 @@ class GrpcClient(Client):
     def __init__(self, target: str, model: str, version: int | None, timeout: float):
         self._target, self._model, self._version = target, model, version
         self._timeout = timeout
+        self._grpc = optional.load("grpc", "serving")
+        self._messages = optional.load("tensorflow_serving.apis.predict_pb2", "serving")
+        service = optional.load("tensorflow_serving.apis.prediction_service_pb2_grpc", "serving")
         sizes = ("grpc.max_send_message_length", "grpc.max_receive_message_length")
-        channel = grpc.insecure_channel(target, [(name, _LARGEST) for name in sizes])
-        self._stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        channel = self._grpc.insecure_channel(target, [(name, _LARGEST) for name in sizes])
+        self._stub = service.PredictionServiceStub(channel)
 
     def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
         """See `Client`."""
-        request = predict_pb2.PredictRequest()
+        request = self._messages.PredictRequest()
         request.model_spec.name = self._model
         request.model_spec.signature_name = signature or "serving_default"
         if self._version is not None:
@@ -109,16 +110,16 @@ class GrpcClient(Client):
             request.inputs[name].CopyFrom(tf.make_tensor_proto(requests.as_array(name, value)))
         try:
             response = self._stub.Predict(request, self._timeout)
-        except grpc.RpcError as error:
+        except self._grpc.RpcError as error:
             raise InputError(f"grpc://{self._target}: {self._reason(error)}") from error
         return {name: tf.make_ndarray(value) for name, value in response.outputs.items()}
 
-    def _reason(self, error: grpc.RpcError) -> str:
-        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+    def _reason(self, error: Any) -> str:
+        if error.code() is self._grpc.StatusCode.DEADLINE_EXCEEDED:
             return f"no answer within {self._timeout:g} seconds."
         details = _first_line(error.details() or error.code().name)
         # The server says so, too, when its queue is full.
-        if error.code() is grpc.StatusCode.UNAVAILABLE and "connect" in details.lower():
+        if error.code() is self._grpc.StatusCode.UNAVAILABLE and "connect" in details.lower():
             return f"{_UNREACHABLE} ({details})"
         return details
 

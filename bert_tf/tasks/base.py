@@ -10,9 +10,8 @@ import abc
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-import matplotlib.figure
 import numpy as np
 import tensorflow as tf
 
@@ -22,6 +21,9 @@ from pipelines.labelled import bucketing
 from pipelines.labelled.features import Features, pad
 from pipelines.labelled.user_files import ColumnNames
 from pipelines.tokenizers.base import Tokenizer
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 ExampleT = TypeVar("ExampleT")
 PredictionT = TypeVar("PredictionT")
@@ -239,7 +241,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     @abc.abstractmethod
     def draw(
         self,
-        figure: matplotlib.figure.Figure,
+        figure: "matplotlib.figure.Figure",
         examples: Sequence[ExampleT],
         predictions: Sequence[PredictionT],
     ) -> None:

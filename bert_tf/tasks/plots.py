@@ -2,9 +2,6 @@
 
 import functools
 
-import matplotlib
-from matplotlib import font_manager
-
 _BOXES = "Last Resort"  # has a box, not a glyph, for every character
 
 
@@ -14,6 +11,9 @@ def covering(text: str) -> list[str] | None:
     Returns:
       Names for matplotlib's `fontfamily`, or None if some character is in no font.
     """
+    import matplotlib
+    from matplotlib import font_manager
+
     default = font_manager.findfont(font_manager.FontProperties())
     missing = {ord(character) for character in text if character.isprintable()} - _has(default)
     families = list(matplotlib.rcParams["font.family"])
@@ -28,6 +28,8 @@ def covering(text: str) -> list[str] | None:
 @functools.cache
 def _has(path: str) -> frozenset[int]:
     """The code points that a font file has glyphs for; none if it cannot be read any more."""
+    from matplotlib import font_manager
+
     try:
         return frozenset(font_manager.get_font(path).get_charmap())
     except (OSError, RuntimeError):

@@ -1,5 +1,6 @@
 """Pre-trained models: guesses for masked words, and embeddings."""
 
+import re
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -74,7 +75,8 @@ class PretrainedServing:
         none = [tf.zeros([0, _TOP_K], tf.int32), tf.zeros([0, _TOP_K])]
         indices, shares = engine.in_parts(guess, inputs, none)
         counts = tf.reduce_sum(tf.cast(masks(inputs), tf.int32), 1)
-        guessed = tf.gather(tf.constant(tokens), indices)
+        shown = [engine.tokenizer.vocabulary.plain([token]) for token in tokens]
+        guessed = tf.gather(tf.constant(shown), indices)
 
         def padded(values: tf.Tensor, default: str | float) -> tf.Tensor:
             ragged = tf.RaggedTensor.from_row_lengths(values, counts)
@@ -129,6 +131,9 @@ def _mean(sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 def _pack(engine: Engine, text: tf.Tensor) -> Tensors:
     """A text as one segment, cut to the longest sequence that the model takes; with its masks."""
     tokens = engine.tokenizer
+    if tokens.vocabulary.mask_takes_space:
+        mask = tokens.mask_token
+        text = tf.strings.regex_replace(text, rf"\s+{re.escape(mask)}", mask)
     parts = tf.strings.split(text, tokens.mask_token)
     ids = parts.with_flat_values(tokens.tokenize(parts.flat_values))
     # Each part is followed by a mask, but the last one of a text by the separator.

@@ -1,11 +1,9 @@
 """The folder of a run: which run it is of, whether that is finished, and how its report is kept."""
 
 import contextlib
-import io
 from collections.abc import Iterator
 from typing import Any, TypedDict
 
-import matplotlib.figure
 from absl import logging
 
 from bert_tf.training import precision
@@ -99,11 +97,3 @@ def remove_pretraining(output: str) -> None:
         return
     with locks.held(output):
         cleaning.remove(output, _OF_PRETRAINING)
-
-
-def save_figure(figure: matplotlib.figure.Figure, path: str) -> None:
-    """Saves a figure as a PNG, in one piece."""
-    data = io.BytesIO()
-    figure.savefig(data, format="png", dpi=110)
-    with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
-        file.write(data.getvalue())

@@ -8,7 +8,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
-from pipelines.common import files, json_files, memory
+from pipelines.common import files, json_files, memory, optional
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Settings
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
@@ -109,9 +109,7 @@ def read(path: str) -> Bundle:
 
 def _weights(path: str, sizes: _BackboneConfig) -> dict[str, np.ndarray]:
     """The weights by their names in the backbone, read by keras_nlp."""
-    # Heavy, and wanted here only.
-    import keras_nlp
-
+    keras_nlp = optional.load("keras_nlp", "keras-hub")
     file = f"{path}/{_WEIGHTS}"
     if files.gfile.exists(f"{path}/{_INDEX}"):
         file = f"{path}/{_INDEX}"

@@ -3,9 +3,14 @@
 bert-tf make-corpus --output=corpus/builtin.txt
 """
 
+from absl import flags
+
 from pipelines.common import command_line
 
 _OUTPUT = command_line.define_path("output", None, "File to write.", required=True)
+_MOST = flags.DEFINE_integer(
+    "documents", None, "Documents at the most, for trying things; all.", lower_bound=1
+)
 
 
 def main() -> None:
@@ -13,7 +18,7 @@ def main() -> None:
     from pipelines.corpus import builtin
 
     path = _OUTPUT.value
-    counts = builtin.make(path)
+    counts = builtin.make(path, _MOST.value)
     if counts is None:
         print(f"{path}: is there; nothing to do.")
         return

@@ -6,6 +6,7 @@ Paragraphs seen before are dropped, and so is a module of which little is left.
 """
 
 import hashlib
+import itertools
 import os
 import re
 import sysconfig
@@ -23,8 +24,12 @@ _FILES_PER_TASK = 100
 _MARK = {"made_by": "pipelines.make_corpus"}
 
 
-def make(path: str) -> dict[str, int] | None:
+def make(path: str, most: int | None = None) -> dict[str, int] | None:
     """Writes the corpus, and beside it a file that says whose work it is.
+
+    Args:
+      path: the file to write.
+      most: documents at the most; None: all.
 
     Returns:
       As `write`; None if it was there.
@@ -39,15 +44,16 @@ def make(path: str) -> dict[str, int] | None:
         if files.gfile.exists(mark) and json_files.read(mark, Any) != _MARK:
             raise InputError(f"{mark}: is there, and is not of a corpus; name another --output.")
         json_files.write(mark, _MARK)
-        return write(path)
+        return write(path, most=most)
 
 
-def write(path: str, roots: Iterable[str] | None = None) -> dict[str, int]:
+def write(path: str, roots: Iterable[str] | None = None, most: int | None = None) -> dict[str, int]:
     """Writes the corpus in the reference format: a sentence a line, a blank line between documents.
 
     Args:
       path: the file to write.
       roots: folders of Python source; None: the standard library and site-packages.
+      most: documents at the most; None: all.
 
     Returns:
       Counts: documents, sentences, bytes.
@@ -57,7 +63,8 @@ def write(path: str, roots: Iterable[str] | None = None) -> dict[str, int]:
     """
     counts = {"documents": 0, "sentences": 0, "bytes": 0}
     with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
-        for document in documents(roots if roots is not None else default_roots()):
+        found = documents(roots if roots is not None else default_roots())
+        for document in itertools.islice(found, most):
             data = ("\n".join(document) + "\n\n").encode()
             file.write(data)
             counts["documents"] += 1

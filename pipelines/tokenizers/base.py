@@ -31,6 +31,7 @@ class Vocabulary(abc.ABC):
       roles: the special tokens: pad, unknown, start, separator and mask.
       separators: how many separators stand between two segments.
       typed: whether the second segment has another type than the first.
+      mask_takes_space: whether white space before a mask in a text belongs to the mask.
     """
 
     tokens: tuple[str, ...]
@@ -40,6 +41,7 @@ class Vocabulary(abc.ABC):
     roles: ClassVar[Mapping[str, str]]
     separators: ClassVar[int] = 1
     typed: ClassVar[bool] = True
+    mask_takes_space: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -78,6 +78,7 @@ class ByteBPEVocabulary(Vocabulary):
 
     separators: ClassVar[int] = 2
     typed: ClassVar[bool] = False
+    mask_takes_space: ClassVar[bool] = True
 
     def __post_init__(self, name: str):
         check(self.tokens, self.merges, name)

@@ -4,8 +4,8 @@ import csv
 import dataclasses
 import io
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import matplotlib.figure
 import numpy as np
 import tensorflow as tf
 
@@ -17,6 +17,9 @@ from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import ChoiceExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 _ABSENT = -1e9  # the logit of a choice that an example does not have
 
@@ -170,7 +173,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
 
     def draw(
         self,
-        figure: matplotlib.figure.Figure,
+        figure: "matplotlib.figure.Figure",
         examples: Sequence[ChoiceExample],
         predictions: Sequence[ChoicePrediction],
     ) -> None:

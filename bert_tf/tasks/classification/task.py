@@ -3,9 +3,8 @@
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import matplotlib.figure
 import numpy as np
 import scipy.stats
 import sklearn.metrics
@@ -20,6 +19,9 @@ from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import TextExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 PredictionT = TypeVar("PredictionT")
 
@@ -219,7 +221,7 @@ class Classification(_TextTask[ClassPrediction]):
 
     def draw(
         self,
-        figure: matplotlib.figure.Figure,
+        figure: "matplotlib.figure.Figure",
         examples: Sequence[TextExample],
         predictions: Sequence[ClassPrediction],
     ) -> None:
@@ -370,7 +372,7 @@ class Regression(_TextTask[float]):
 
     def draw(
         self,
-        figure: matplotlib.figure.Figure,
+        figure: "matplotlib.figure.Figure",
         examples: Sequence[TextExample],
         predictions: Sequence[float],
     ) -> None:

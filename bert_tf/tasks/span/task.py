@@ -3,9 +3,8 @@
 import dataclasses
 import json
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import matplotlib.figure
 import numpy as np
 import tensorflow as tf
 
@@ -19,6 +18,9 @@ from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import SpanExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 _CHUNK = 256  # contexts that are packed at once
 
@@ -315,7 +317,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
 
     def draw(
         self,
-        figure: matplotlib.figure.Figure,
+        figure: "matplotlib.figure.Figure",
         examples: Sequence[SpanExample],
         predictions: Sequence[SpanPrediction],
     ) -> None:

@@ -3,9 +3,8 @@
 import collections
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-import matplotlib.figure
 import numpy as np
 import seqeval.metrics
 import sklearn.metrics
@@ -19,6 +18,9 @@ from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import WordsExample, have_labels
 from pipelines.tokenizers.base import Tokenizer
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
@@ -284,7 +286,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
 
     def draw(
         self,
-        figure: matplotlib.figure.Figure,
+        figure: "matplotlib.figure.Figure",
         examples: Sequence[WordsExample],
         predictions: Sequence[TagsPrediction],
     ) -> None:
