@@ -16,7 +16,7 @@ import time
 from bert_tf import __main__
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.preloaded"])
+_CONTEXT.set_forkserver_preload(["pipelines.common.quiet_worker", "tests.preloaded"])
 
 
 class Running:

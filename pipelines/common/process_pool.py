@@ -51,7 +51,7 @@ def pool(workers: int, preload: str) -> Iterator[Callable[..., Iterator[Any]]]:
         yield lambda function, items: ((item, function(item)) for item in items)
         return
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([preload])
+    context.set_forkserver_preload(["pipelines.common.quiet_worker", preload])
     with _ctrl_c_ignored():  # by the server, and while it imports, too
         forkserver.ensure_running()
     executor = concurrent.futures.ProcessPoolExecutor(workers, context, initializer=_start_worker)

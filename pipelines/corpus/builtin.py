@@ -21,6 +21,7 @@ from pipelines.corpus import docstrings, sentences
 
 _MIN_SENTENCES = 3  # a shorter document teaches little about what follows what
 _FILES_PER_TASK = 100
+_MODULES_A_DOCUMENT = 8  # are enough: many have no prose
 _MARK = {"made_by": "pipelines.make_corpus"}
 
 
@@ -63,7 +64,7 @@ def write(path: str, roots: Iterable[str] | None = None, most: int | None = None
     """
     counts = {"documents": 0, "sentences": 0, "bytes": 0}
     with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
-        found = documents(roots if roots is not None else default_roots())
+        found = documents(roots if roots is not None else default_roots(), most)
         for document in itertools.islice(found, most):
             data = ("\n".join(document) + "\n\n").encode()
             file.write(data)
@@ -81,10 +82,11 @@ def default_roots() -> list[str]:
     return [paths["stdlib"], *sorted({paths["purelib"], paths["platlib"]})]
 
 
-def documents(roots: Iterable[str]) -> Iterator[list[str]]:
-    """Yields the sentences of each module, near-duplicates left out."""
+def documents(roots: Iterable[str], most: int | None = None) -> Iterator[list[str]]:
+    """Yields the sentences of each module, near-duplicates left out; `most` at the most."""
     seen: set[bytes] = set()
-    for paragraphs in _paragraphs_of_modules(list(_modules(roots))):
+    modules = list(itertools.islice(_modules(roots), most and _MODULES_A_DOCUMENT * most))
+    for paragraphs in _paragraphs_of_modules(modules):
         kept: list[str] = []
         duplicates = 0
         for paragraph in paragraphs:

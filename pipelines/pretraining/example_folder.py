@@ -118,8 +118,8 @@ def read_vocabulary(folder: str) -> Vocabulary:
 def segments(found: Manifest) -> int:
     """How many segments the sequences have."""
     settings = ExampleSettings(
-        objective=found["settings"]["objective"],
-        sequences=found["settings"].get("sequences", SequenceKind.AUTO),
+        objective=Objective(found["settings"]["objective"]),
+        sequences=SequenceKind(found["settings"].get("sequences", SequenceKind.AUTO)),
     )
     return found.get("segments", MAKERS[settings.sequence_kind].segments)
 

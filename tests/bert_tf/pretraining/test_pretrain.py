@@ -248,7 +248,7 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--save_every=0", "--save_every=0: it must be 1 or more"),
+        ("--save_every=0", "--save_every=0 is out of range: it must be at least 1"),
         ("--accumulation=0", "--accumulation=0 is out of range"),
         ("--accumulation=3", "a batch of 32 cannot be cut into 3 equal parts"),
         ("--seed=-1", "--seed=-1 is out of range"),

@@ -38,7 +38,7 @@ PRETRAIN = ("pretrain", "--tfrecords=none")
         (("finetune", "--task=mrpc", "--data=d", "--init=i", "--learning_rate=nan"),
          "--learning_rate=nan: not a list of numbers"),
         (("finetune", "--task=mrpc", "--data=d", "--init=i", "--seeds=²"),
-         "--seeds=²: not a list of whole numbers of 0 or more"),
+         "--seeds=²: not a list of whole numbers"),
         (("serve", "--host=example"), "--host=example: is no address of this machine"),
         (("ask", "--inputs=" + "[" * 100_000), "--inputs: is not JSON"),
         (("ask", '--inputs={"text": NaN}', "--model=m"), "NaN is no number"),
