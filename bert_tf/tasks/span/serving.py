@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -10,29 +10,12 @@ import tensorflow as tf
 from bert_tf.tasks import offsets, signatures
 from bert_tf.tasks.predictions import Candidate, SpanPrediction
 from bert_tf.tasks.signatures import Engine, Serving, Signature, Tensors
+from bert_tf.tasks.span import decoding
+from bert_tf.tasks.span.decoding import LOW
 from pipelines.labelled.schema import SpanExample
-from pipelines.tokenizers import byte_ranges, packing
+from pipelines.tokenizers import packing
 
-# Below all scores; far from where float32 ends, so that sums stay finite.
-_LOW = -1e30
 _TINY = 1e-37
-
-
-class _Spans(NamedTuple):
-    """Possible answers, the best first: int64 and float32 [batch, n]; score _LOW where none."""
-
-    score: tf.Tensor
-    start: tf.Tensor  # bytes
-    end: tf.Tensor
-
-
-class _Pairs(NamedTuple):
-    """Starts and ends that make an answer, [pairs]."""
-
-    window: tf.Tensor  # int64
-    first: tf.Tensor  # int64, the first token, counted from where the window begins
-    last: tf.Tensor  # int64, the last one
-    score: tf.Tensor  # float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,84 +63,24 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
             self.max_question,
         )
         logits = engine.logits(engine.inputs(windows.packed))
-        best = self._spans(context, logits, windows, starts, ends)
-        null = tf.math.unsorted_segment_min(
-            tf.reduce_sum(logits[:, 0], -1), windows.row, tf.size(context)
+        found = decoding.WindowTokens(
+            windows.row,
+            windows.offset,
+            windows.length,
+            tf.gather(starts.row_starts(), windows.row) + windows.start,
+            starts.flat_values,
+            ends.flat_values,
+            windows.best,
         )
+        best = decoding.best_spans(context, logits, found, self.n_best, self.max_answer)
+        null = decoding.null_scores(logits, windows.row, tf.size(context))
         return self._outputs(context, best, null)
 
-    def _spans(
-        self,
-        context: tf.Tensor,
-        logits: tf.Tensor,
-        windows: packing.Windows,
-        starts: tf.RaggedTensor,
-        ends: tf.RaggedTensor,
-    ) -> _Spans:
-        """The best spans of all windows of each context, of each text the best."""
-        pairs = self._pairs(logits, windows)
-        score = pairs.score
-        row = tf.gather(windows.row, pairs.window)
-        # Tokens are numbered through the whole batch.
-        origin = tf.gather(starts.row_starts(), row) + tf.gather(windows.start, pairs.window)
-        start = tf.gather(starts.flat_values, origin + pairs.first)
-        end = tf.gather(ends.flat_values, origin + pairs.last)
-        kept = _best_of_each(byte_ranges.fingerprints(context, row, start, end), score)
-
-        def ragged(values: tf.Tensor) -> tf.RaggedTensor:
-            return tf.RaggedTensor.from_value_rowids(
-                tf.gather(values, kept), tf.gather(row, kept), nrows=tf.size(context, tf.int64)
-            )
-
-        scores = ragged(score)
-        most = tf.reduce_max(tf.concat([scores.row_lengths(), [self.n_best]], 0))
-        shape = tf.stack([scores.nrows(), most])
-        top = tf.math.top_k(scores.to_tensor(_LOW, shape=shape), self.n_best)
-        start, end = (
-            tf.gather(ragged(x).to_tensor(0, shape=shape), top.indices, batch_dims=1)
-            for x in (start, end)
-        )
-        return _Spans(top.values, start, end)
-
-    def _pairs(self, logits: tf.Tensor, windows: packing.Windows) -> _Pairs:
-        """The pairs of the most probable starts and ends of each window.
-
-        A start counts only in the window where it has most context.
-        """
-        scores, places = self._ends(logits, windows)
-        score = scores[:, 0, :, tf.newaxis] + scores[:, 1, tf.newaxis, :]
-        first, last = places[:, 0, :, tf.newaxis], places[:, 1, tf.newaxis, :]
-        valid = (score > _LOW / 2) & (last >= first) & (last < first + self.max_answer)
-        found = tf.where(valid)
-        window, start_rank, end_rank = tf.unstack(found, axis=1)
-        first = tf.gather_nd(places[:, 0], tf.stack([window, start_rank], 1))
-        last = tf.gather_nd(places[:, 1], tf.stack([window, end_rank], 1))
-        most_context = tf.gather(
-            windows.best.flat_values, tf.gather(windows.best.row_starts(), window) + first
-        )
-        pairs = _Pairs(window, first, last, tf.gather_nd(score, found))
-        return _Pairs(*(tf.boolean_mask(values, most_context) for values in pairs))
-
-    def _ends(self, logits: tf.Tensor, windows: packing.Windows) -> tuple[tf.Tensor, tf.Tensor]:
-        """The highest logits of tokens of the context, and where these stand in the window.
-
-        Returns:
-          float32 and int64 [windows, 2 (start, end), n]; _LOW where there are fewer tokens.
-        """
-        offset, length = windows.offset[:, tf.newaxis], windows.length[:, tf.newaxis]
-        place = tf.range(tf.shape(logits, tf.int64)[1]) - offset
-        within = (place >= 0) & (place < length)
-        scores = tf.where(within[:, tf.newaxis], tf.transpose(logits, [0, 2, 1]), _LOW)
-        missing = tf.maximum(self.n_best - tf.shape(scores)[2], 0)
-        scores = tf.pad(scores, [[0, 0], [0, 0], [0, missing]], constant_values=_LOW)
-        top = tf.math.top_k(scores, self.n_best)
-        return top.values, tf.cast(top.indices, tf.int64) - windows.offset[:, None, None]
-
-    def _outputs(self, context: tf.Tensor, best: _Spans, null: tf.Tensor) -> Tensors:
-        null = null if self.allow_null else tf.fill(tf.shape(null), _LOW)
+    def _outputs(self, context: tf.Tensor, best: decoding.Spans, null: tf.Tensor) -> Tensors:
+        null = null if self.allow_null else tf.fill(tf.shape(null), LOW)
         scores = tf.concat([best.score, null[:, tf.newaxis]], 1)
-        shares = tf.nn.softmax(scores) * tf.cast(scores > _LOW / 2, tf.float32)
-        none = (best.score[:, 0] <= _LOW / 2) | (
+        shares = tf.nn.softmax(scores) * tf.cast(scores > LOW / 2, tf.float32)
+        none = (best.score[:, 0] <= LOW / 2) | (
             self.allow_null & (null - best.score[:, 0] > self.null_threshold)
         )
         texts = _cut(context, best)
@@ -213,17 +136,7 @@ def _log(share: float) -> float:
     return float(np.log(max(float(share), _TINY)))
 
 
-def _best_of_each(keys: tf.Tensor, score: tf.Tensor) -> tf.Tensor:
-    """The index of the highest score of each key, int64, in the order of the keys' appearance."""
-    unique, number = tf.unique(keys, tf.int64)
-    count = tf.size(unique, tf.int64)
-    highest = tf.gather(tf.math.unsorted_segment_max(score, number, count), number)
-    index = tf.range(tf.size(keys, tf.int64))
-    index = tf.where(score == highest, index, tf.int64.max)
-    return tf.math.unsorted_segment_min(index, number, count)
-
-
-def _cut(context: tf.Tensor, spans: _Spans) -> tf.Tensor:
+def _cut(context: tf.Tensor, spans: decoding.Spans) -> tf.Tensor:
     """The texts of spans, string [batch, n]."""
     start = tf.cast(spans.start, tf.int32)
     return tf.strings.substr(context[:, tf.newaxis], start, tf.cast(spans.end, tf.int32) - start)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.tasks import base
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.predictions import Candidate, SpanPrediction
-from bert_tf.tasks.span import squad_metrics
+from bert_tf.tasks.span import decoding, squad_metrics
 from bert_tf.tasks.span.serving import SpanServing
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn, Features, pad
@@ -201,49 +201,54 @@ class Spans(Task[SpanExample, SpanPrediction]):
         self, examples: Sequence[SpanExample], features: Features, logits: Sequence[np.ndarray]
     ) -> list[SpanPrediction]:
         """Candidates from all windows of each context."""
-        found: list[list[Candidate]] = [[] for _ in examples]
-        null = np.full(len(examples), np.inf)
+        rows = features["example"].values
+        found: list[SpanPrediction] = []
+        for first in range(0, len(examples), _CHUNK):
+            chunk = examples[first : first + _CHUNK]
+            begin, end = np.searchsorted(rows, [first, first + len(chunk)])
+            found += self._decode(chunk, features, range(begin, end), logits[begin:end])
+        return found
+
+    def _decode(
+        self,
+        examples: Sequence[SpanExample],
+        features: Features,
+        windows: range,
+        logits: Sequence[np.ndarray],
+    ) -> list[SpanPrediction]:
+        """Predictions of some examples from the logits of their windows, as serving decodes them.
+
+        Scores are summed in float64, so that files are what they were with Python's floats.
+        """
+        longest = max(map(len, logits))
+        scores = np.full((len(logits), longest, 2), decoding.LOW)
+        for scored, row in zip(scores, logits, strict=True):
+            scored[: len(row)] = row
+        numbers = features["example"].values[windows.start : windows.stop]
+        row = numbers - numbers[0]
+        starts, ends, best = (
+            _ragged([features[name].row(window) for window in windows])
+            for name in ("starts", "ends", "best")
+        )
+        tokens = decoding.WindowTokens(
+            row,
+            features["offset"].values[windows.start : windows.stop],
+            starts.row_lengths(),
+            starts.row_starts(),
+            starts.flat_values,
+            ends.flat_values,
+            tf.cast(best, tf.bool),
+        )
         contexts = [example.context.encode() for example in examples]
-        for row, scores in enumerate(logits):
-            index = int(features["example"].values[row])
-            null[index] = min(null[index], float(scores[0].sum()))
-            found[index] += self._candidates(features, row, scores, contexts[index])
+        spans = decoding.best_spans(
+            tf.constant(contexts), tf.constant(scores), tokens, self.n_best, self.max_answer
+        )
+        null = decoding.null_scores(tf.constant(scores), row, len(examples)).numpy()
+        columns = [values.numpy() for values in spans]
         return [
-            SpanPrediction(self._distinct(candidates), float(score))
-            for candidates, score in zip(found, null, strict=True)
+            SpanPrediction(tuple(_candidates(context, *values)), float(score))
+            for context, score, *values in zip(contexts, null, *columns, strict=True)
         ]
-
-    def _candidates(
-        self, features: Features, row: int, scores: np.ndarray, context: bytes
-    ) -> list[Candidate]:
-        first, last = features["starts"].row(row), features["ends"].row(row)
-        best = features["best"].row(row)
-        offset = int(features["offset"].values[row])
-        start, end = scores[offset : offset + len(first)].T
-        start_order = np.argsort(-start, kind="stable")[: self.n_best]
-        end_order = np.argsort(-end, kind="stable")[: self.n_best]
-        return [
-            Candidate(
-                context[first[a] : last[b]].decode("utf-8", "replace"),
-                float(start[a]),
-                float(end[b]),
-                int(first[a]),
-                int(last[b]),
-            )
-            for a in start_order
-            if best[a]
-            for b in end_order
-            if a <= b < a + self.max_answer
-        ]
-
-    def _distinct(self, candidates: list[Candidate]) -> tuple[Candidate, ...]:
-        """The best ones, of each text the best."""
-        chosen: dict[str, Candidate] = {}
-        for candidate in sorted(candidates, key=lambda c: -c.score):
-            if len(chosen) == self.n_best:
-                break
-            chosen.setdefault(candidate.text, candidate)
-        return tuple(chosen.values())
 
     def answer(self, prediction: SpanPrediction) -> str:
         """The answer; "" where there is none."""
@@ -346,6 +351,28 @@ class Spans(Task[SpanExample, SpanPrediction]):
 
 
 _SETTINGS = ("allow_null", "null_threshold", "stride", "max_question", "max_answer", "n_best")
+
+
+def _ragged(rows: list[np.ndarray]) -> tf.RaggedTensor:
+    return tf.RaggedTensor.from_row_lengths(
+        np.concatenate(rows), np.array([len(row) for row in rows])
+    )
+
+
+def _candidates(
+    context: bytes,
+    scores: np.ndarray,
+    start_logits: np.ndarray,
+    end_logits: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+) -> Iterator[Candidate]:
+    """The candidates of one context, of arrays [n] each."""
+    rows = zip(scores, start_logits, end_logits, starts, ends, strict=True)
+    for score, start_logit, end_logit, start, end in rows:
+        if score > decoding.LOW / 2:
+            text = context[start:end].decode("utf-8", "replace")
+            yield Candidate(text, float(start_logit), float(end_logit), int(start), int(end))
 
 
 def _best_text(prediction: SpanPrediction) -> str:
