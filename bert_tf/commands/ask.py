@@ -31,12 +31,12 @@ def main() -> None:
     inputs = json_files.parse(_INPUTS.value, "--inputs")
     if not isinstance(inputs, dict):
         raise InputError('--inputs: must be an object, such as {"text": ["a text"]}.')
-    if (_SERVER.value is None) == (_MODEL.value is None):
-        raise InputError("name either a --server or a --model.")
-    if _SERVER.value:
+    if _SERVER.value is not None and _MODEL.value is None:
         ask = client.connect(_SERVER.value, _NAME.value, timeout=_TIMEOUT.value).predict
-    else:
+    elif _MODEL.value is not None and _SERVER.value is None:
         ask = Predictor(_MODEL.value)
+    else:
+        raise InputError("name either a --server or a --model.")
     answer = {
         name: _plain(value.tolist()) for name, value in ask(_SIGNATURE.value, **inputs).items()
     }

@@ -6,6 +6,8 @@ bert-tf finetune --task=classification --data=reviews.csv --init=savedmodels/bas
 bert-tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
 """
 
+from collections.abc import Sequence
+
 from absl import flags
 
 from bert_tf.commands.names import TASKS
@@ -50,10 +52,10 @@ def _requests() -> tuple[TaskRequest, ...]:
         if name:
             _check_name(name)
     columns = tuple(command_line.pairs(_COLUMNS.value, "--columns").items())
-    places = places or [None] * len(entries)
+    data: Sequence[str | None] = places or [None] * len(entries)
     return tuple(
         TaskRequest(kind, name or kind, place, splits, columns)
-        for (name, _, kind), place in zip(entries, places, strict=True)
+        for (name, _, kind), place in zip(entries, data, strict=True)
     )
 
 

@@ -44,7 +44,7 @@ def export(source: Source, folder: str) -> tuple[str, str]:
     """
     length = min(_USUAL_LENGTH, source.bundle.config.longest_sequence)
     with files.folder_aside(folder) as partial:
-        source.bundle.vocabulary.save(partial)
+        source.bundle.need_vocabulary().save(partial)
         source.bundle.config.save(f"{partial}/{own.CONFIG}")
         encoder = encoder_module(source, partial)
         _save(encoder, f"{partial}/encoder")
@@ -101,7 +101,7 @@ def encoder_module(source: Source, folder: str) -> Any:
 
     inputs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in ENCODER_INPUTS}
     root = _callable(encode, inputs, [v.value for v in encoder.variables])
-    _add_vocabulary(root, bundle.vocabulary, folder)
+    _add_vocabulary(root, bundle.need_vocabulary(), folder)
     root.config_file = tf.saved_model.Asset(f"{folder}/{own.CONFIG}")
     for name, value in bundle.resolved_settings().items():
         setattr(root, _SETTINGS.get(name, name), tf.Variable(value, trainable=False))

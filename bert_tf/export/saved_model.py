@@ -117,7 +117,7 @@ def _set_methods(module: Exported, path: str) -> None:
 def _write_extras(sources: Sequence[Source], module: Exported, path: str, dtype: str) -> None:
     labels = {t.name: list(t.labels) for source in sources for t in source.tasks if t.labels}
     json_files.write(f"{path}/{EXTRA}/labels.json", labels)
-    vocabularies = [source.bundle.vocabulary for source in sources]
+    vocabularies = [source.bundle.need_vocabulary() for source in sources]
     places: dict[str, str] = {}  # by checksum
     for vocabulary in vocabularies:
         if vocabulary.sha256 not in places:

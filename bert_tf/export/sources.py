@@ -56,7 +56,7 @@ class Source:
 
     def tokenizer_key(self) -> str:
         """Equal for models that may share a tokenizer."""
-        settings = [self.bundle.vocabulary.sha256, self.bundle.resolved_settings()]
+        settings = [self.bundle.need_vocabulary().sha256, self.bundle.resolved_settings()]
         return hashlib.sha256(_json(settings)).hexdigest()
 
     @property
@@ -205,7 +205,7 @@ def _read(name: str, folder: str) -> list[Source]:
 def _with_task(source: Source, head: str, name: str) -> Source:
     """The model with one of its tasks, by a name of its own."""
     longest = source.bundle.config.longest_sequence
-    task = tasks.load(source.bundle.task(head) | {"name": name}, longest)
+    task = tasks.load({**source.bundle.task(head), "name": name}, longest)
     pooled = not task.per_token and source.bundle.config.pooler_act is not None
     if pooled and not source.bundle.has(POOLER):
         raise InputError(f"{source.folder}: has no pooler, which the task {name} needs.")
@@ -217,7 +217,7 @@ def _with_task(source: Source, head: str, name: str) -> Source:
             name,
             "stsb" if task.shape == "regression" else "pair",
         )
-        task = dataclasses.replace(task, pair=False)
-    types = source.bundle.vocabulary.types(task.segments)
+        task = task.restore(task.describe() | {"pair": False})
+    types = source.bundle.need_vocabulary().types(task.segments)
     source.bundle.config.check_segments(types, f"{source.folder}, task {name}")
     return dataclasses.replace(source, tasks=(task,), heads=(head,))

@@ -51,12 +51,12 @@ def make_logits_function(
                 autograph=False,
                 input_signature=[dataset.element_spec],
             )
-        results: list[np.ndarray | None] = [None] * len(features)
+        results: dict[int, np.ndarray] = {}
         lengths = task.row_lengths(features)
         for rows, batch in zip(progress(order), dataset, strict=True):
             found = strategy.gather(run(batch), axis=0).numpy()
             for row, logits in zip(rows, found[: len(rows)], strict=True):
                 results[row] = logits[: lengths[row]] if objective.head.per_token else logits
-        return results
+        return [results[row] for row in range(len(features))]
 
     return predict

@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf import weights
 from bert_tf.finetuning import task_report
 from bert_tf.finetuning.settings import FineTuningSettings
-from bert_tf.finetuning.single_run import Run, Setup
+from bert_tf.finetuning.single_run import Result, Run, Setup
 from bert_tf.finetuning.task_data import TaskData, load
 from bert_tf.models.config import BertConfig
 from bert_tf.training import checkpoints, distribution, footprint, run_folder
@@ -69,7 +69,8 @@ def finetune(
 
 def _train(setup: Setup, start_time: float) -> dict[str, Any]:
     """Trains all runs and keeps the best one; returns the report."""
-    settings, results = setup.settings, []
+    settings = setup.settings
+    results: list[Result] = []
     run_time = -time.perf_counter()
     for rate in settings.learning_rates:
         run = Run(setup, rate)
@@ -105,7 +106,7 @@ def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
 def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> BertConfig:
     config = bundle.config
     for item in data:
-        types = bundle.vocabulary.types(item.task.segments)
+        types = bundle.need_vocabulary().types(item.task.segments)
         config.check_segments(types, item.task.name)
         if item.task.max_length > config.longest_sequence:
             raise InputError(
@@ -144,14 +145,14 @@ def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _choose(results: list[dict[str, Any]]) -> dict[str, Any]:
+def _choose(results: list[Result]) -> Result:
     """The best run of the learning rate with the best median; of equal ones, with the best run.
 
     Raises:
       InputError: all runs diverged.
     """
 
-    def score(result: dict[str, Any]) -> float:
+    def score(result: Result) -> float:
         if result["diverged"]:
             return -math.inf
         return result["score"] if result["score"] is not None else 0.0
@@ -162,7 +163,7 @@ def _choose(results: list[dict[str, Any]]) -> dict[str, Any]:
             "(--warmup_share), and another --output."
         )
 
-    def rank(group: list[dict[str, Any]]) -> tuple[float, float]:
+    def rank(group: list[Result]) -> tuple[float, float]:
         scores = list(map(score, group))
         return statistics.median(scores), max(scores)
 
@@ -171,7 +172,7 @@ def _choose(results: list[dict[str, Any]]) -> dict[str, Any]:
     return max(best, key=score)
 
 
-def _keep(setup: Setup, chosen: dict[str, Any], run: Run) -> dict[str, dict[str, float]]:
+def _keep(setup: Setup, chosen: Result, run: Run) -> dict[str, dict[str, float]]:
     """Writes the chosen run's model, predictions, mistakes and pictures to the output folder.
 
     The chief does so alone: the other workers are done.
@@ -199,8 +200,8 @@ def _keep(setup: Setup, chosen: dict[str, Any], run: Run) -> dict[str, dict[str,
 
 def _report(
     settings: FineTuningSettings,
-    results: list[dict[str, Any]],
-    chosen: dict[str, Any],
+    results: list[Result],
+    chosen: Result,
     data: list[TaskData],
 ) -> dict[str, Any]:
     same_rate = [
@@ -217,7 +218,7 @@ def _report(
         },
         "learning_rate": chosen["learning_rate"],
         "seed": chosen["seed"],
-        "grid": [{name: r[name] for name in _GRID} for r in results],
+        "grid": [{k: value for k, value in r.items() if k in _GRID} for r in results],
         "examples": {item.task.name: _sizes(item) for item in data},
         "notes": {item.task.name: item.notes for item in data},
         "settings": values,

@@ -100,8 +100,8 @@ def load(
         name: Split(name, examples, make_features(task, name, examples, tokenizer, inputs, cache))
         for name, examples in parts.items()
     }
-    for split in made.values():
-        for what, count in split.features.counts.items():
+    for part in made.values():
+        for what, count in part.features.counts.items():
             notes[what] = notes.get(what, 0) + count
     return TaskData(
         task,

@@ -26,7 +26,8 @@ def write_task(
     Returns:
       The task, with what was tuned on dev data; and the metrics of test data that has labels.
     """
-    task, scores = data.task, {}
+    task = data.task
+    scores: dict[str, float] = {}
     for index, split in enumerate((*data.dev, *data.test)):
         predictions = task.predict(split.examples, split.features, predictor(split.features))
         if index == 0 and data.dev:

@@ -85,8 +85,11 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     shape: str = dataclasses.field(default="", init=False)
     # Whether the head has logits for every token.
     per_token: bool = dataclasses.field(default=False, init=False)
-    # The metric by which runs are compared.
-    main_metric: str = dataclasses.field(default="", init=False)
+
+    @property
+    @abc.abstractmethod
+    def main_metric(self) -> str:
+        """The metric by which runs are compared."""
 
     @property
     @abc.abstractmethod

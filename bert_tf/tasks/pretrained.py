@@ -61,6 +61,8 @@ class PretrainedServing:
           best first; texts with fewer masks than others have empty tokens and 0.
         """
         tokens = engine.tokenizer.vocabulary.tokens
+        token_logits = self._token_logits
+        assert token_logits is not None  # else there is no such signature
 
         def masks(rows: Tensors) -> tf.Tensor:
             return rows["input_word_ids"] == engine.tokenizer.mask_id
@@ -68,7 +70,7 @@ class PretrainedServing:
         def guess(rows: Tensors) -> list[tf.Tensor]:
             masked = tf.boolean_mask(engine.outputs(rows)["sequence_output"], masks(rows))
             # The table may have more rows than the vocabulary has tokens.
-            logits = self._token_logits(masked)[:, : len(tokens)]
+            logits = token_logits(masked)[:, : len(tokens)]
             top = tf.math.top_k(tf.nn.softmax(logits), _TOP_K)
             return [top.indices, top.values]
 

@@ -112,6 +112,7 @@ class Engine:
     def logits(self, inputs: Tensors) -> tf.Tensor:
         """The head's logits, float32 [sequences, units]; of tokens [sequences, length, units]."""
         head = self._head
+        assert head is not None  # there is a task
         shape = [tf.shape(inputs["input_word_ids"])[1]] if head.per_token else []
         none = tf.zeros([0, *shape, head.units])
         (logits,) = self.in_parts(lambda rows: [head(self.outputs(rows))], inputs, [none])

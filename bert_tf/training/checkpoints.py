@@ -143,7 +143,7 @@ def find_damage(path: str) -> str | None:
 def read_arrays(path: str, prefix: str = "") -> dict[str, np.ndarray]:
     """Reads the variables of a checkpoint folder whose names begin with a prefix, as arrays."""
     reader = tf.train.load_checkpoint(f"{path}/{_DATA}")
-    keys = {_name_of(key): key for key in reader.get_variable_to_shape_map() if _name_of(key)}
+    keys = {name: key for key in reader.get_variable_to_shape_map() if (name := _name_of(key))}
     return {
         name: reader.get_tensor(key)
         for name, key in sorted(keys.items())

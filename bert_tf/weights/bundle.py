@@ -46,7 +46,7 @@ class Bundle:
     weights: dict[str, np.ndarray]
     vocabulary: Vocabulary | None = None
     tokenizer_settings: Settings | None = None  # None: by the vocabulary
-    tasks: tuple[dict[str, Any], ...] = ()
+    tasks: tuple[Mapping[str, Any], ...] = ()
     place: str = "the model"
 
     def __post_init__(self):
@@ -100,18 +100,26 @@ class Bundle:
             digest.update(np.ascontiguousarray(self.weights[name]).data)
         return digest.hexdigest()
 
-    def resolved_settings(self) -> Settings:
-        """The settings of the tokenizer.
+    def need_vocabulary(self) -> Vocabulary:
+        """The vocabulary.
 
         Raises:
-          InputError: there is no vocabulary.
+          InputError: there is none.
         """
         if self.vocabulary is None:
             raise InputError(
                 f"{self.place}: has no vocabulary; give it one with python -m bert_tf convert "
                 f"--input={self.place} --output=FOLDER --vocab=vocab.txt."
             )
-        return self.vocabulary.resolve(self.tokenizer_settings or {})
+        return self.vocabulary
+
+    def resolved_settings(self) -> Settings:
+        """The settings of the tokenizer.
+
+        Raises:
+          InputError: there is no vocabulary.
+        """
+        return self.need_vocabulary().resolve(self.tokenizer_settings or {})
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer.
@@ -119,8 +127,7 @@ class Bundle:
         Raises:
           InputError: there is no vocabulary.
         """
-        settings = self.resolved_settings()
-        return registry.make(self.vocabulary, settings)
+        return registry.make(self.need_vocabulary(), self.resolved_settings())
 
     def encoder(self, **kwargs: Any) -> BertEncoder:
         """The encoder as a Keras model with these weights.
@@ -151,7 +158,7 @@ class Bundle:
             },
         )
 
-    def task(self, name: str | None = None) -> dict[str, Any]:
+    def task(self, name: str | None = None) -> Mapping[str, Any]:
         """The description of a task; without a name, of the only one.
 
         Raises:

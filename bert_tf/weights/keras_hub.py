@@ -119,7 +119,7 @@ def _weights(path: str, sizes: _BackboneConfig) -> dict[str, np.ndarray]:
     if not files.gfile.exists(file):
         raise InputError(f"{path}: has no {_WEIGHTS}.")
     backbone = keras_nlp.models.BertBackbone(
-        **{name: sizes[name] for name in _BackboneConfig.__annotations__}
+        **{k: value for k, value in sizes.items() if k in _BackboneConfig.__annotations__}
     )
     try:
         backbone.load_weights(file)

@@ -82,6 +82,7 @@ def read(path: str) -> Bundle:
       InputError: a file or a weight is missing, or does not fit.
     """
     prefix = tf1.find_checkpoint(path)
+    assert prefix is not None  # by it the format is known
     folder = tf_checkpoint.folder_of(prefix)
     config = _config(f"{folder}/{own.CONFIG}")
     variables = tf_checkpoint.read(

@@ -117,7 +117,7 @@ def read_tokenizer(path: str) -> Settings | None:
     return values
 
 
-def read_tasks(path: str) -> tuple[dict[str, Any], ...]:
+def read_tasks(path: str) -> tuple[TaskEntry, ...]:
     """The descriptions of tasks, of a folder that has some.
 
     Raises:

@@ -5,6 +5,8 @@ any program may. Names, variables and assets stand in its protocol buffer and
 its checkpoint, as data.
 """
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
@@ -132,5 +134,5 @@ def _parse(path: str) -> saved_model_pb2.SavedModel:
     return saved
 
 
-def _children(node: object) -> dict[str, int]:
+def _children(node: Any) -> dict[str, int]:  # an object of either graph
     return {child.local_name: child.node_id for child in node.children}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Settings
 
 CHECKPOINT = "bert_model.ckpt"
 _EPSILON = 1e-12  # of LayerNorm; fixed in the reference
@@ -80,11 +82,12 @@ def read(path: str) -> Bundle:
       InputError: a file or a weight is missing, or does not fit.
     """
     prefix = find_checkpoint(path)
+    assert prefix is not None  # by it the format is known
     folder = tf_checkpoint.folder_of(prefix)
     config = BertConfig.load(f"{folder}/{own.CONFIG}")
     _check_bert(config, f"{folder}/{own.CONFIG}")
     weights = tf_checkpoint.read(prefix, lambda name: not re.fullmatch(_IGNORED, name))
-    tasks = own.read_tasks(folder)
+    tasks: tuple[Mapping[str, Any], ...] = own.read_tasks(folder)
     span = _SPAN_HEAD in weights
     head = weights.get(_SPAN_HEAD if span else _HEAD)
     heads = []
@@ -126,7 +129,7 @@ def write(model: Bundle, folder: str) -> None:
     """
     _check(model.config)
     description = model.task() if model.tasks else None
-    table = _table(bool(description) and description["shape"] == "span")
+    table = _table(description is not None and description["shape"] == "span")
     names = [description["name"]] if description else []
     weights = table.write(model.weights, model.config, names)
     activation = "gelu" if model.config.hidden_act == "gelu_tanh" else model.config.hidden_act
@@ -158,7 +161,7 @@ def _check(config: BertConfig) -> None:
         )
 
 
-def _tell_tokenizer(settings: dict[str, bool]) -> None:
+def _tell_tokenizer(settings: Settings) -> None:
     """Says how to run google-research's scripts, whose tokenizer has a flag and no file."""
     logging.info("run its scripts with --do_lower_case=%s", settings["lower_case"])
     if settings["strip_accents"] != settings["lower_case"]:

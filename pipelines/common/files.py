@@ -9,7 +9,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 import tensorflow as tf
 
@@ -113,8 +113,8 @@ def inside(folder: str, name: object, place: str) -> str:
     Raises:
       InputError: it is no such path, or leads out of the folder.
     """
-    parts = name.split("/") if isinstance(name, str) else [".."]
-    if not all(parts) or not {".", ".."}.isdisjoint(parts) or "\0" in name:
+    parts = name.split("/") if isinstance(name, str) and "\0" not in name else [".."]
+    if not all(parts) or not {".", ".."}.isdisjoint(parts):
         raise InputError(f"{place}: {name!r} names no file in its folder.")
     return f"{folder}/{name}"
 
@@ -305,7 +305,7 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
             return
         try:
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield unpacked
+                yield cast(BinaryIO, unpacked)  # one in all but name
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(
                 f"{path}: the gzip data is cut off or damaged ({error}); fetch the file again."

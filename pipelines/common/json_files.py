@@ -117,7 +117,7 @@ def _in_words(types: str) -> str:
     return " or ".join(_NAMES.get(name, name) for name in types.split(" | "))
 
 
-def read(path: str, kind: type[KindT] = Any, finite: bool = True) -> KindT:
+def read(path: str, kind: type[KindT], finite: bool = True) -> KindT:
     """Reads a JSON file of a shape.
 
     Args:

@@ -1,9 +1,10 @@
 """What an output was made of: compared before it is used or gone on with."""
 
+from collections.abc import Mapping
 from typing import Any
 
 
-def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
     """Says in a few words where `found` lacks or contradicts what is wanted; None if nowhere.
 
     Args:

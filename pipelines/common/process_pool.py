@@ -92,5 +92,7 @@ def _start_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    connection.wait([multiprocessing.parent_process().sentinel])
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # a worker has one
+    connection.wait([parent.sentinel])
     os._exit(1)

@@ -5,6 +5,7 @@ import enum
 import math
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 from absl import flags
@@ -129,7 +130,8 @@ def _is_tuple(kind: Any) -> bool:
 
 def _define(field: dataclasses.Field, kind: Any) -> None:
     about = field.metadata[_ABOUT]
-    name, default = about.flag or field.name, field.default
+    name = about.flag or field.name
+    default: Any = field.default
     text = f"{about.text} ({about.range})" if about.range else about.text
     if isinstance(kind, types.UnionType):  # or None
         kind = next(part for part in typing.get_args(kind) if part is not types.NoneType)
@@ -140,7 +142,7 @@ def _define(field: dataclasses.Field, kind: Any) -> None:
     elif issubclass(kind, enum.Enum):
         flags.DEFINE_enum_class(name, default, kind, text)
     else:
-        define = {
+        define: dict[type, Callable[..., object]] = {
             bool: flags.DEFINE_bool,
             int: flags.DEFINE_integer,
             float: flags.DEFINE_float,
@@ -150,12 +152,12 @@ def _define(field: dataclasses.Field, kind: Any) -> None:
 
 
 def _numbers(flag: flags.Flag, kind: Any) -> tuple[float, ...]:
-    number = typing.get_args(kind)[0]
+    number, texts = typing.get_args(kind)[0], flag.value or []
     try:
-        found = tuple(number(text) for text in flag.value)
+        found = tuple(number(text) for text in texts)
     except ValueError:
         found = ()
     if not found or not all(map(math.isfinite, found)):
         what = "whole numbers" if number is int else "numbers"
-        raise InputError(f"--{flag.name}={','.join(flag.value)}: not a list of {what}.")
+        raise InputError(f"--{flag.name}={','.join(texts)}: not a list of {what}.")
     return found

@@ -166,6 +166,7 @@ def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Secti
         MAX_LINE_BYTES, or a JSON line that is malformed or lacks the text field.
     """
     lines = _Lines(file_range, options)
+    documents: Iterator[Iterable[str]]
     if file_range.format == "sentences":
         documents = _sentence_documents(lines)
     elif file_range.format == "prose":

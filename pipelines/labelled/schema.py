@@ -18,6 +18,12 @@ class TextExample:
     text_b: str | None = None
     label: str | None = None
 
+    @property
+    def truth(self) -> str:
+        """The label, of an example that has one."""
+        assert self.label is not None, self.place
+        return self.label
+
 
 class Answer(NamedTuple):
     """An answer, and the character of the context at which it starts."""
@@ -47,6 +53,12 @@ class WordsExample:
     tags: tuple[str, ...] | None = None
     document: int = 0
 
+    @property
+    def truth(self) -> tuple[str, ...]:
+        """The tags, of an example that has them."""
+        assert self.tags is not None, self.place
+        return self.tags
+
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceExample:
@@ -58,6 +70,12 @@ class ChoiceExample:
     choices: tuple[str, ...]
     label: int | None = None
     stem: str = ""  # begins every choice (SWAG)
+
+    @property
+    def truth(self) -> int:
+        """The label, of an example that has one."""
+        assert self.label is not None, self.place
+        return self.label
 
 
 def label_of(example: Any) -> Any:

@@ -68,13 +68,12 @@ def read(path: str) -> list[SpanExample]:
 
 
 def _example(entry: _Question, context: str, place: str) -> SpanExample:
-    answers = None
+    answers: tuple[Answer, ...] | None = None
     if entry.get("is_impossible"):
         answers = ()
-    elif entry.get("answers") is not None:
+    elif (stated := entry.get("answers")) is not None:
         answers = tuple(
-            Answer(each["text"], _whole_number(each["answer_start"], place))
-            for each in entry["answers"]
+            Answer(each["text"], _whole_number(each["answer_start"], place)) for each in stated
         )
     key = str(entry["id"])
     return SpanExample(key, f"{place}, question {key}", entry["question"], context, answers)

@@ -218,8 +218,8 @@ def _as_text(value: Any, place: str, name: str) -> str:
     Raises:
       InputError: it is neither a text, nor a number, nor true or false.
     """
-    number = isinstance(value, float)
-    if not isinstance(value, str | int | float) or (number and not math.isfinite(value)):
+    not_finite = isinstance(value, float) and not math.isfinite(value)
+    if not_finite or not isinstance(value, str | int | float):
         raise InputError(f"{place}: {name} is {value!r}, not a text; write a text or a number.")
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -90,7 +90,7 @@ class ColumnNames:
         """
         first, second = self.find("text_a", row), self.find("text_b", row)
         named = {*self.chosen, *(role for role, name in self._usual.items() if name in row.values)}
-        if "text" in named or None in (first, second) or first == second:
+        if "text" in named or first is None or second is None or first == second:
             return False
         if not named.isdisjoint(_TEXTS) or first.lower() not in _QUESTIONS:
             return True
@@ -215,14 +215,15 @@ def _answers_at(row: tables.Row, column: str, start_column: str) -> tuple[Answer
         )
     found = []
     for text, start in zip(texts, starts, strict=True):
+        if not text:
+            continue
         number = tables.whole_number(start)
-        if text and number is None:
+        if number is None:
             raise InputError(
                 f"{row.place}: the answer {text!r} starts at {start!r}; give the number of its "
                 "first character, counted from 0."
             )
-        if text:
-            found.append(Answer(text, number))
+        found.append(Answer(text, number))
     return tuple(found)
 
 

@@ -2,8 +2,8 @@
 
 import glob
 import platform
-from collections.abc import Sequence
-from typing import Annotated, Any, NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
 
 import msgspec
 import numpy as np
@@ -25,14 +25,15 @@ MANIFEST = "manifest.json"
 BEGUN = f"{UNFINISHED}/identity.json"
 # What other steps put into the same folder (see the Makefile), each with a manifest beside it.
 NEIGHBOURS = ("builtin_corpus.txt", "learned_vocab.txt")
-_SUMMED = (
+_Summed = Literal[
     "characters",
     "documents",
     "sentences",
     "tokens",
     "unknown_tokens",
     "one_sentence_documents",
-)
+]
+_SUMMED: tuple[_Summed, ...] = get_args(_Summed)
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
@@ -149,7 +150,7 @@ def make_manifest(
     shards: Sequence[ShardSummary],
 ) -> dict[str, Any]:
     """The manifest of what was written: its identity, and statistics of text and examples."""
-    text = {key: sum(summary[key] for summary in ranges) for key in _SUMMED}
+    text: dict[str, float] = {key: sum(summary[key] for summary in ranges) for key in _SUMMED}
     text["held_out_documents"] = len(plan.held_out_keys)
     text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
     return {
@@ -166,8 +167,8 @@ def make_manifest(
     }
 
 
-def _summary(shards: Sequence[ShardSummary]) -> dict[str, Any]:
-    total = {
+def _summary(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    total: dict[str, Any] = {
         key: sum(shard[key] for shard in shards)
         for key in (shards[0] if shards else ())
         if key not in ("file", "held_out", "bytes")

@@ -14,21 +14,10 @@ from pipelines.pretraining.settings import BLOCK
 
 # Where an output folder keeps what is needed until all of it is written.
 UNFINISHED = ".unfinished"
-# What is counted of a file; 0 where its maker has no such thing.
-_COUNTS = (
-    "records",
-    "random_next",
-    "tokens",
-    "full_length",
-    "predictions",
-    "masked",
-    "random_token",
-    "kept",
-)
 
 
 class ShardSummary(TypedDict):
-    """What a finished shard says of itself."""
+    """What a finished shard says of itself; counts are 0 where its maker has no such thing."""
 
     file: str
     held_out: bool
@@ -74,7 +63,14 @@ def write_shard(
         "file": shard.file,
         "held_out": shard.held_out,
         "bytes": files.gfile.stat(path).length,
-        **{name: counts[name] for name in _COUNTS},
+        "records": counts["records"],
+        "random_next": counts["random_next"],
+        "tokens": counts["tokens"],
+        "full_length": counts["full_length"],
+        "predictions": counts["predictions"],
+        "masked": counts["masked"],
+        "random_token": counts["random_token"],
+        "kept": counts["kept"],
     }
     json_files.write(summary_path(output, shard), summary)
     return summary

@@ -12,7 +12,7 @@ token counts) and `.ids` (uint16 or uint32). A range is finished when its
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
@@ -81,10 +81,15 @@ def tokenize_range(
     if finished is not None:
         return finished
     checksums: dict[str, str] = {}
-    summary: dict[str, Any] = dict.fromkeys(
-        ("chunks", "characters", "documents", "sentences", "tokens", "unknown_tokens"), 0
+    summary = RangeSummary(
+        chunks=0,
+        characters=0,
+        documents=0,
+        sentences=0,
+        tokens=0,
+        unknown_tokens=0,
+        one_sentence_documents=0,
     )
-    summary["one_sentence_documents"] = 0
     sections: list[TokenizedSection] = []
     size = 0
     last_key = None

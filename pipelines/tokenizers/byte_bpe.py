@@ -25,7 +25,7 @@ import tensorflow_text as tf_text
 
 from pipelines.tokenizers import byte_bpe_vocabulary as letters
 from pipelines.tokenizers import byte_bpe_words as words_of
-from pipelines.tokenizers.base import Pieces, Tokenizer
+from pipelines.tokenizers.base import Pieces, Settings, Tokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 
 _SPACE = letters.BYTE_LETTERS[ord(" ")]
@@ -52,7 +52,7 @@ class ByteBPETokenizer(Tokenizer):
         add_prefix_space: bool = False,
         kind: str = ByteBPEVocabulary.kind,
     ):
-        settings = {"kind": kind, "add_prefix_space": add_prefix_space}
+        settings: Settings = {"kind": kind, "add_prefix_space": add_prefix_space}
         super().__init__(vocabulary, settings)
         self._add_prefix_space = add_prefix_space
         tokens = vocabulary.tokens

@@ -97,7 +97,8 @@ class Configured:
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""
-        return super().get_config() | {"config": self.config.to_dict()}
+        ours = {"config": self.config.to_dict()}
+        return super().get_config() | ours  # type: ignore[misc]  # of the Keras class beside it
 
     @classmethod
     def from_config(cls, config: dict, custom_objects: dict | None = None) -> Self:

@@ -43,7 +43,7 @@ class LayerNorm(Layer):
 class ResidualNorm(LayerNorm):
     """LayerNorm(residual + dropout(x + bias)): the end of every sub-layer (post-norm)."""
 
-    def call(
+    def call(  # type: ignore[override]  # each Keras layer says what it takes
         self,
         x: tf.Tensor,
         bias: tf.Tensor,

@@ -159,7 +159,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
     ) -> list[str]:
         """The wrong choices that the model was surest of."""
         wrong = [
-            (float(guess.probabilities[example.label]), example, guess)
+            (float(guess.probabilities[example.truth]), example, guess)
             for example, guess in zip(examples, predictions, strict=True)
             if guess.choice != example.label
         ]
@@ -167,7 +167,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         return [
             f"{example.place}: {base.shorten(example.context)}\n"
             f"    chosen: {example.choices[guess.choice]}\n"
-            f"    right ({share:.0%}): {example.choices[example.label]}"
+            f"    right ({share:.0%}): {example.choices[example.truth]}"
             for share, example, guess in wrong[:count]
         ]
 

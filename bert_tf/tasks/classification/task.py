@@ -117,9 +117,9 @@ class Classification(_TextTask[ClassPrediction]):
 
     def fit(self, examples: Sequence[TextExample]) -> Self:
         """Finds the labels, sorted, and their weights."""
-        labels = self.labels or tuple(sorted({example.label for example in examples}, key=_order))
+        labels = self.labels or tuple(sorted({example.truth for example in examples}, key=_order))
         index = {label: number for number, label in enumerate(labels)}
-        counts = np.bincount([index[e.label] for e in examples], minlength=len(labels))
+        counts = np.bincount([index[e.truth] for e in examples], minlength=len(labels))
         if (counts > 0).sum() < 2:
             raise InputError(
                 f"{base.file_of(examples[0].place)}: all {len(examples)} examples have the label "
@@ -148,7 +148,7 @@ class Classification(_TextTask[ClassPrediction]):
         columns, counts = text_features(examples, tokenizer, self.max_length)
         if have_labels(examples):
             index = {label: number for number, label in enumerate(self.labels)}
-            columns["labels"] = FeatureColumn.of(np.array([index[e.label] for e in examples]))
+            columns["labels"] = FeatureColumn.of(np.array([index[e.truth] for e in examples]))
         return Features(columns, counts)
 
     def batch_labels(
@@ -168,7 +168,7 @@ class Classification(_TextTask[ClassPrediction]):
 
     def serving(self) -> ClassificationServing:
         """See `signatures.texts`."""
-        return ClassificationServing(self.name, self.pair, self.max_length, self.labels)
+        return ClassificationServing(self.name, bool(self.pair), self.max_length, self.labels)
 
     def predict(
         self, examples: Sequence[TextExample], features: Features, logits: Sequence[np.ndarray]
@@ -241,7 +241,7 @@ def _order(label: str) -> tuple[int, int, str]:
 
 def _is_number(text: str) -> bool:
     try:
-        return abs(float(text)) <= np.finfo(np.float32).max
+        return bool(abs(float(text)) <= np.finfo(np.float32).max)
     except ValueError:
         return False
 
@@ -287,7 +287,7 @@ class Regression(_TextTask[float]):
         """Checks that scores differ."""
         fitted = dataclasses.replace(self, pair=examples[0].text_b is not None)
         fitted.check(examples)
-        if len({float(example.label) for example in examples}) < 2:
+        if len({float(example.truth) for example in examples}) < 2:
             raise InputError(
                 f"{base.file_of(examples[0].place)}: all {len(examples)} scores are the same; give "
                 "examples of different scores."
@@ -309,7 +309,7 @@ class Regression(_TextTask[float]):
         columns, counts = text_features(examples, tokenizer, self.max_length)
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(
-                np.array([float(e.label) for e in examples], np.float32)
+                np.array([float(e.truth) for e in examples], np.float32)
             )
         return Features(columns, counts)
 
@@ -319,7 +319,7 @@ class Regression(_TextTask[float]):
 
     def serving(self) -> RegressionServing:
         """See `signatures.texts`."""
-        return RegressionServing(self.name, self.pair, self.max_length)
+        return RegressionServing(self.name, bool(self.pair), self.max_length)
 
     def predict(
         self, examples: Sequence[TextExample], features: Features, logits: Sequence[np.ndarray]
@@ -331,7 +331,7 @@ class Regression(_TextTask[float]):
         self, examples: Sequence[TextExample], predictions: Sequence[float]
     ) -> dict[str, float]:
         """Pearson's and Spearman's correlation, and their mean; 0 where all scores are the same."""
-        truth = [float(example.label) for example in examples]
+        truth = [float(example.truth) for example in examples]
         pearson = spearman = 0.0
         if len(set(truth)) > 1 and len(set(predictions)) > 1:
             found = (scipy.stats.pearsonr, scipy.stats.spearmanr)
@@ -363,10 +363,10 @@ class Regression(_TextTask[float]):
     ) -> list[str]:
         """The scores that are farthest off."""
         pairs = sorted(
-            zip(predictions, examples, strict=True), key=lambda p: -abs(p[0] - float(p[1].label))
+            zip(predictions, examples, strict=True), key=lambda p: -abs(p[0] - float(p[1].truth))
         )
         return [
-            f"{example.place}: {score:.2f} is {float(example.label):.2f}\n{show_text(example)}"
+            f"{example.place}: {score:.2f} is {float(example.truth):.2f}\n{show_text(example)}"
             for score, example in pairs[:count]
         ]
 
@@ -378,7 +378,7 @@ class Regression(_TextTask[float]):
     ) -> None:
         """Predicted against true scores."""
         axes = figure.subplots()
-        axes.scatter([float(e.label) for e in examples], predictions, s=8, alpha=0.4)
+        axes.scatter([float(e.truth) for e in examples], predictions, s=8, alpha=0.4)
         axes.set_xlabel("true")
         axes.set_ylabel("predicted")
         axes.grid(alpha=0.3)

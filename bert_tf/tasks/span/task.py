@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -108,7 +108,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
         """As usual, and the settings of windows and answers."""
         return super().describe() | {name: getattr(self, name) for name in _SETTINGS}
 
-    def restore(self, description: dict[str, Any]) -> Self:
+    def restore(self, description: Mapping[str, Any]) -> Self:
         """The task that `describe` described."""
         known = {name: description[name] for name in _SETTINGS if name in description}
         return dataclasses.replace(super().restore(description), **known)

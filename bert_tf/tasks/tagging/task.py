@@ -2,8 +2,8 @@
 
 import collections
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import seqeval.metrics
@@ -75,7 +75,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
 
     def fit(self, examples: Sequence[WordsExample]) -> Self:
         """Finds the tags, sorted, and their weights."""
-        counts = collections.Counter(tag for example in examples for tag in example.tags)
+        counts = collections.Counter(tag for example in examples for tag in example.truth)
         if len(counts) < 2:
             raise InputError(
                 f"{base.file_of(examples[0].place)}: all words have the tag {min(counts)!r}; there "
@@ -103,18 +103,18 @@ class Tagging(Task[WordsExample, TagsPrediction]):
                         "add such examples to the training data."
                     )
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         """As usual, and whether there is document context."""
         return super().describe() | {"document_context": self.document_context}
 
-    def restore(self, description: dict) -> Self:
+    def restore(self, description: Mapping[str, Any]) -> Self:
         """The task that `describe` described."""
         restored = super().restore(description)
         return dataclasses.replace(
             restored, document_context=description.get("document_context", False)
         )
 
-    def feature_settings(self) -> dict:
+    def feature_settings(self) -> dict[str, Any]:
         """As usual, and whether there is document context."""
         return super().feature_settings() | {"document_context": self.document_context}
 
@@ -128,8 +128,8 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         unknown = np.array([tokenizer.unknown_id], np.int32)
         tokens = [token if len(token) else unknown for token in tokens]
         rows = list(self._rows(examples, tokens))
-        sequences = [[[tokenizer.start_id], row.tokens, [tokenizer.separator_id]] for row in rows]
-        word_ids = _ragged([np.concatenate(parts) for parts in sequences])
+        start, end = [tokenizer.start_id], [tokenizer.separator_id]
+        word_ids = _ragged([np.concatenate([start, row.tokens, end]) for row in rows])
         columns = {
             "input_word_ids": word_ids,
             "input_type_ids": FeatureColumn(np.zeros_like(word_ids.values), word_ids.splits),
@@ -139,7 +139,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         if have_labels(examples):
             index = {tag: number for number, tag in enumerate(self.labels)}
             columns["labels"] = _ragged(
-                [np.array([index[examples[r.example].tags[w]] for w in r.words]) for r in rows]
+                [np.array([index[examples[r.example].truth[w]] for w in r.words]) for r in rows]
             )
         longer = len(rows) - sum(bool(example.words) for example in examples)
         return Features(columns, {"sentences longer than the window": longer})
@@ -242,7 +242,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction]
     ) -> dict[str, float]:
         """Accuracy over words; of entities precision, recall and F1 as conlleval counts them."""
-        truth = [list(example.tags) for example in examples]
+        truth = [list(example.truth) for example in examples]
         guesses = [list(prediction.tags) for prediction in predictions]
         right = np.concatenate([np.equal(a, b) for a, b in zip(truth, guesses, strict=True)])
         result = {"accuracy": float(right.mean())}
@@ -270,7 +270,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             (float(prediction.probabilities[word]), example, prediction, word)
             for example, prediction in zip(examples, predictions, strict=True)
             for word in range(len(example.words))
-            if prediction.tags[word] != example.tags[word]
+            if prediction.tags[word] != example.truth[word]
         ]
         wrong.sort(key=lambda item: -item[0])
         lines = []
@@ -280,7 +280,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             text = " ".join(near[max(0, word - _CONTEXT) : word + _CONTEXT + 1])
             lines.append(
                 f"{example.place}: {prediction.tags[word]} ({sure:.0%} sure) is "
-                f"{example.tags[word]}\n    {text}"
+                f"{example.truth[word]}\n    {text}"
             )
         return lines
 
@@ -293,7 +293,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         """The confusion matrix of the tags."""
         labels = list(self.labels[:_MOST_LABELS])
         matrix = sklearn.metrics.confusion_matrix(
-            [tag for example in examples for tag in example.tags],
+            [tag for example in examples for tag in example.truth],
             [tag for prediction in predictions for tag in prediction.tags],
             labels=labels,
         )

@@ -71,7 +71,7 @@ def _of_fast(values: dict[str, Any], name: str) -> ByteBPEVocabulary:
 
 def write(model: Bundle, folder: str) -> None:
     """Writes vocab.json, merges.txt and tokenizer_config.json."""
-    vocabulary = model.vocabulary
+    vocabulary = model.need_vocabulary()
     vocabulary.save(folder)
     json_files.write(
         f"{folder}/{_CONFIG}",

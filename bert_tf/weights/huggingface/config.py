@@ -1,5 +1,6 @@
 """The config.json of Hugging Face transformers: sizes, labels, and what a model is for."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
 
 def read_task(
     values: dict[str, Any], weights: dict[str, np.ndarray], family: Family, path: str
-) -> tuple[dict[str, Any] | None, int]:
+) -> tuple[Mapping[str, Any] | None, int]:
     """The task that a model is for, and the units of its head.
 
     Args:
@@ -98,12 +99,12 @@ def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:
     """
     names = values.get("id2label") or {str(index): f"LABEL_{index}" for index in range(units)}
     found = [names.get(str(index)) for index in range(units)] if isinstance(names, dict) else []
-    texts = {name for name in found if isinstance(name, str)}
-    if len(texts) != units or len(names) != units:
+    texts = [name for name in found if isinstance(name, str)]
+    if len(set(texts)) != units or len(names) != units:
         raise InputError(
             f"{path}/{CONFIG}: id2label must name the {units} units of the head, each differently."
         )
-    return found
+    return texts
 
 
 def architecture_for(model: Bundle) -> Architecture:

@@ -1,5 +1,6 @@
 """Folders of Hugging Face transformers: config.json, model.safetensors, and a tokenizer."""
 
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import ml_dtypes
@@ -45,7 +46,8 @@ _TOKENIZERS: dict[str, Any] = {"wordpiece": wordpiece, "byte_bpe": byte_bpe}
 
 
 def _table(family: Family, architecture: Architecture, prefix: str) -> Table:
-    names = family.names | {
+    names = {
+        **family.names,
         "encoder/pooler/kernel": f"{architecture.pooler}.weight",
         "encoder/pooler/bias": f"{architecture.pooler}.bias",
     }
@@ -88,7 +90,7 @@ def read(path: str) -> Bundle:
     return Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
 
 
-def _described(task: dict[str, Any], path: str) -> dict[str, Any]:
+def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     """The task as our file beside theirs describes it; as theirs do where there is none."""
     ours = own.read_tasks(path)
     if not ours:

@@ -145,7 +145,7 @@ def _other_words(what: str) -> InputError:
 
 def write(model: Bundle, folder: str) -> None:
     """Writes vocab.txt and tokenizer_config.json of a model that has a WordPiece vocabulary."""
-    model.vocabulary.save(folder)
+    model.need_vocabulary().save(folder)
     settings = model.resolved_settings()
     json_files.write(
         f"{folder}/{_CONFIG}",
