@@ -65,7 +65,7 @@ PRETRAINED := $${OUT:-savedmodels/pretrained}
 
 .DEFAULT_GOAL := help
 .PHONY: help setup peers corpus vocab examples pretrain show finetune predict convert export \
-	export-hub export-portable serve test test-all bench smoke lint format clean
+	export-hub export-portable serve test test-all bench docs smoke lint format clean
 
 help: ## List the targets and the variables
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -84,7 +84,9 @@ setup: ## Make .venv with the pinned requirements
 	@if [ ! -e "$$VENV/.ready" ] || [ requirements.txt -nt "$$VENV/.ready" ]; then \
 		"$$PYTHON" -m venv "$$VENV" && \
 		"$$VENV/bin/python" -m pip install --quiet --disable-pip-version-check \
-			-r requirements.txt && touch "$$VENV/.ready"; fi
+			-r requirements.txt && \
+		"$$VENV/bin/python" -m pip install --quiet --disable-pip-version-check \
+			--no-deps --editable . && touch "$$VENV/.ready"; fi
 
 peers:
 	@if [ ! -e "$$PEERS/.ready" ] || [ benchmarks/requirements.txt -nt "$$PEERS/.ready" ]; then \
@@ -152,6 +154,13 @@ test-all: setup peers ## Run the tests, slow ones too (with the peers as referen
 bench: setup peers ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=)
 	@$(RUN) -m benchmarks.run --peer_python="$$PEERS/bin/python" --bert_clone="$$BERT_CLONE" \
 		$(call flag,--more_flags,BENCH_FLAGS)
+
+docs: ## Build the documentation: build/docs/index.html
+	@if [ ! -e "$$VENV-docs/.ready" ] || [ docs/requirements.txt -nt "$$VENV-docs/.ready" ]; then \
+		"$$PYTHON" -m venv "$$VENV-docs" && \
+		"$$VENV-docs/bin/python" -m pip install --quiet --disable-pip-version-check \
+			-r docs/requirements.txt && touch "$$VENV-docs/.ready"; fi
+	"$$VENV-docs/bin/sphinx-build" -W --keep-going -q -b html docs build/docs
 
 smoke: setup ## Go through everything in a minute, with a model of debug size
 	@$(RUN) -m tests.smoke

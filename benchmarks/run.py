@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,10 @@ def writer_memory(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
     return rows
 
 
+def _fastest(results: Iterable[dict[str, Any]]) -> float:
+    return max(result["sequences_per_second"] for result in results)
+
+
 def step(*_: Any) -> dict[str, Any]:
     """Our pre-training step and those of the peers, each in its faster precision."""
     shape = "6 layers, 384 wide, 12 heads, batch 32, length 128, 20 predictions, training step"
@@ -189,22 +194,19 @@ def step(*_: Any) -> dict[str, Any]:
         )
     }
 
-    def best(results: list[dict[str, Any]]) -> float:
-        return max(result["sequences_per_second"] for result in results)
-
-    fastest = best(list(ours.values()))
+    fastest = _fastest(ours.values())
     as_shipped = [hugging_face[p, "all", False] for p in ("float32", "bfloat16")]
     return {
         "step_keras_hub": _row(
             fastest,
-            best(list(keras_hub.values())),
+            _fastest(keras_hub.values()),
             "sequences/s",
             f"{shape}, each in its faster precision; peer: KerasHub BertMaskedLM (which has no "
             "next-sentence loss)",
         ),
         "step_hugging_face": _row(
             fastest,
-            best(as_shipped),
+            _fastest(as_shipped),
             "sequences/s",
             f"{shape}, each in its faster precision; peer: Hugging Face BertForPreTraining on "
             "PyTorch, as it comes",

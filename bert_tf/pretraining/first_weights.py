@@ -57,5 +57,5 @@ def _check_same_model(ours: BertConfig, theirs: BertConfig, path: str) -> None:
         if field.name not in _FREE and mine != other:
             raise InputError(
                 f"{path}: {field.name} is {other}, that of the run {mine}; use --model with "
-                "the bert_config.json of the model (python -m bert_tf convert writes one)."
+                "the bert_config.json of the model (bert-tf convert writes one)."
             )

@@ -308,12 +308,6 @@ def draw_matrix(axes: Any, matrix: np.ndarray, labels: Sequence[str]) -> None:
             axes.text(column, row, str(value), ha="center", va="center", color=color, fontsize=8)
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Softmax over the last axis."""
-    powers = np.exp(logits - logits.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
-
-
 def empty_text(example: Any, *names: str) -> str | None:
     """Says which of these fields of an example is empty; None if none is."""
     for name in names:

@@ -9,6 +9,7 @@ from absl import logging
 from bert_tf.training import precision
 from pipelines.common import cleaning, files, json_files, locks, manifest, outputs
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
 
 _IDENTITY = "run.json"
 _REPORT = "report.json"
@@ -23,7 +24,7 @@ _OF_PRETRAINING = (
     "saved_model",
     "tensorboard",
     "tokenizer_config.json",
-    "vocab.txt",
+    *registry.all_files(),
     *files.LEFT_BEHIND,
 )
 

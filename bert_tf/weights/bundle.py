@@ -108,7 +108,7 @@ class Bundle:
         """
         if self.vocabulary is None:
             raise InputError(
-                f"{self.place}: has no vocabulary; give it one with python -m bert_tf convert "
+                f"{self.place}: has no vocabulary; give it one with bert-tf convert "
                 f"--input={self.place} --output=FOLDER --vocab=vocab.txt."
             )
         return self.vocabulary

@@ -94,7 +94,7 @@ def read_manifest(folder: str) -> Manifest:
     path = f"{folder}/{MANIFEST}"
     if not files.gfile.exists(path):
         raise InputError(
-            f"{path}: no such file; write the examples first (python -m bert_tf write-examples)."
+            f"{path}: no such file; write the examples first (bert-tf write-examples)."
         )
     found = json_files.read(path, Manifest)
     for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):

@@ -74,6 +74,29 @@ def _words(sequence, length, begins_word, separator, whole_word, starts):
 
 
 @numba.njit(cache=True)
+def _choose(sequence, length, begins_word, separator, wanted, whole_word, starts, chosen, rng):
+    """Marks up to `wanted` tokens as chosen, those of a word together."""
+    words = _words(sequence, length, begins_word, separator, whole_word, starts)
+    found = 0
+    for draw in range(words):  # a Fisher-Yates shuffle, as far as it is needed
+        if found >= wanted:
+            break
+        other = draw + int(rng.random() * (words - draw))
+        starts[draw], starts[other] = starts[other], starts[draw]
+        first = starts[draw]
+        end = first + 1
+        if whole_word:
+            while end < length - 1 and not begins_word[sequence[end]]:
+                if sequence[end] == separator:
+                    break
+                end += 1
+        if found + end - first > wanted:
+            continue
+        chosen[first:end] = True
+        found += end - first
+
+
+@numba.njit(cache=True)
 def _mask(
     word_ids,
     lengths,
@@ -97,26 +120,9 @@ def _mask(
     chosen = np.empty(max_seq_length, np.bool_)
     for row in range(count):
         sequence, length = word_ids[row], lengths[row]
-        words = _words(sequence, length, begins_word, separator, whole_word, starts)
         wanted = min(max_predictions, max(1, int(np.rint(length * masked_lm_prob))))
         chosen[:length] = False
-        found = 0
-        for draw in range(words):  # a Fisher-Yates shuffle, as far as it is needed
-            if found >= wanted:
-                break
-            other = draw + int(rng.random() * (words - draw))
-            starts[draw], starts[other] = starts[other], starts[draw]
-            first = starts[draw]
-            end = first + 1
-            if whole_word:
-                while end < length - 1 and not begins_word[sequence[end]]:
-                    if sequence[end] == separator:
-                        break
-                    end += 1
-            if found + end - first > wanted:
-                continue
-            chosen[first:end] = True
-            found += end - first
+        _choose(sequence, length, begins_word, separator, wanted, whole_word, starts, chosen, rng)
         slot = 0
         for position in range(1, length - 1):
             if not chosen[position]:

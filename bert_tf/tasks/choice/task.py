@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.special
 import tensorflow as tf
 
 from bert_tf.tasks import base
@@ -126,7 +127,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         """The choices of the highest scores."""
         found = []
         for example, scores in zip(examples, logits, strict=True):
-            shares = base.softmax(scores[: len(example.choices)])
+            shares = scipy.special.softmax(scores[: len(example.choices)])
             found.append(ChoicePrediction(int(shares.argmax()), shares))
         return found
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
+import scipy.special
 import scipy.stats
 import sklearn.metrics
 import tensorflow as tf
@@ -174,7 +175,7 @@ class Classification(_TextTask[ClassPrediction]):
         self, examples: Sequence[TextExample], features: Features, logits: Sequence[np.ndarray]
     ) -> list[ClassPrediction]:
         """The most probable labels."""
-        probabilities = base.softmax(np.stack(logits))
+        probabilities = scipy.special.softmax(np.stack(logits), axis=-1)
         return [ClassPrediction(self.labels[int(row.argmax())], row) for row in probabilities]
 
     def metrics(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import scipy.special
 import tensorflow as tf
 
 from bert_tf.tasks import base
@@ -13,10 +14,10 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.predictions import Candidate, SpanPrediction
 from bert_tf.tasks.span import decoding, squad_metrics
 from bert_tf.tasks.span.serving import SpanServing
+from bert_tf.tasks.span.windows import Sizes, chunk_features
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import SpanExample, have_labels
-from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
 if TYPE_CHECKING:
@@ -124,44 +125,14 @@ class Spans(Task[SpanExample, SpanPrediction]):
         """Windows, the bytes of their tokens, and start and end where known."""
         parts: dict[str, list[Any]] = {}
         labelled = have_labels(examples)
+        sizes = Sizes(self.max_length, self.stride, self.max_question)
         for first in range(0, len(examples), _CHUNK):
             chunk = examples[first : first + _CHUNK]
-            for name, value in self._chunk_features(chunk, first, tokenizer, labelled).items():
+            for name, value in chunk_features(sizes, chunk, first, tokenizer, labelled).items():
                 parts.setdefault(name, []).append(value)
         columns = {name: FeatureColumn.of(tf.concat(values, 0)) for name, values in parts.items()}
         more = len(columns["example"]) - len(examples)
         return Features(columns, {"further windows of long contexts": more})
-
-    def _chunk_features(
-        self, examples: Sequence[SpanExample], first: int, tokenizer: Tokenizer, labelled: bool
-    ) -> dict[str, Any]:
-        question = tokenizer.tokenize([example.question for example in examples])
-        # Several questions share a context; it is tokenized once.
-        numbers: dict[str, int] = {}
-        which = [numbers.setdefault(example.context, len(numbers)) for example in examples]
-        context, starts, ends = (
-            tf.gather(values, which) for values in tokenizer.tokenize_with_offsets(list(numbers))
-        )
-        windows = packing.slide(
-            tokenizer, question, context, self.max_length, self.stride, self.max_question
-        )
-        columns = {
-            "input_word_ids": windows.packed.word_ids,
-            "input_type_ids": windows.packed.type_ids,
-            "example": _single(windows.row + first),
-            "offset": _single(windows.offset),
-            "best": tf.cast(windows.best, tf.int32),
-            "starts": _window_values(starts, windows),
-            "ends": _window_values(ends, windows),
-        }
-        if labelled:
-            first_bytes, end_bytes = FeatureColumn.of(starts), FeatureColumn.of(ends)
-            positions = [
-                _answer_tokens(example, first_bytes.row(index), end_bytes.row(index))
-                for index, example in enumerate(examples)
-            ]
-            columns["labels"] = _labels(np.array(positions), windows)
-        return columns
 
     def batch_labels(
         self, features: Features, rows: np.ndarray, size: int, length: int
@@ -287,7 +258,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
             half = prediction.null_score / 2
             rows.append(("", half, half))
             rows.sort(key=lambda row: -(row[1] + row[2]))
-        shares = base.softmax(np.array([row[1] + row[2] for row in rows]))
+        shares = scipy.special.softmax(np.array([row[1] + row[2] for row in rows]))
         return [
             {"text": text, "probability": float(share), "start_logit": a, "end_logit": b}
             for (text, a, b), share in zip(rows, shares, strict=True)
@@ -377,37 +348,3 @@ def _candidates(
 
 def _best_text(prediction: SpanPrediction) -> str:
     return prediction.candidates[0].text if prediction.candidates else ""
-
-
-def _single(values: tf.Tensor) -> tf.RaggedTensor:
-    return tf.RaggedTensor.from_tensor(values[:, tf.newaxis], row_splits_dtype=tf.int64)
-
-
-def _window_values(values: tf.RaggedTensor, windows: packing.Windows) -> tf.RaggedTensor:
-    """Values of the contexts' tokens, for the tokens of each window."""
-    positions = tf.ragged.range(windows.start, windows.start + windows.length)
-    first = tf.gather(values.row_starts(), windows.row)
-    flat = positions.flat_values + tf.gather(first, positions.value_rowids())
-    return positions.with_flat_values(tf.gather(values.flat_values, flat))
-
-
-def _answer_tokens(example: SpanExample, starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
-    """The first and the last token of the first answer; (-1, -1) where there is none."""
-    if not example.answers:
-        return -1, -1
-    answer = example.answers[0]
-    begin = len(example.context[: answer.start].encode())
-    finish = begin + len(answer.text.encode())
-    first = int(np.searchsorted(ends, begin, side="right"))
-    last = int(np.searchsorted(starts, finish, side="left")) - 1
-    return (first, last) if first <= last else (-1, -1)
-
-
-def _labels(positions: np.ndarray, windows: packing.Windows) -> tf.RaggedTensor:
-    """Start and end in each window; (0, 0), which is [CLS], where the answer is not within."""
-    answer = positions[windows.row.numpy()]
-    start, length = windows.start.numpy(), windows.length.numpy()
-    within = (answer[:, 0] >= start) & (answer[:, 1] < start + length) & (answer[:, 0] >= 0)
-    moved = answer - start[:, np.newaxis] + windows.offset.numpy()[:, np.newaxis]
-    values = np.where(within[:, np.newaxis], moved, 0)
-    return tf.RaggedTensor.from_tensor(tf.constant(values), row_splits_dtype=tf.int64)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+import scipy.special
 import seqeval.metrics
 import sklearn.metrics
 import tensorflow as tf
@@ -228,7 +229,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         parts: list[list[np.ndarray]] = [[] for _ in examples]
         for row, scores in enumerate(logits):
             index = int(features["example"].values[row])
-            parts[index].append(base.softmax(scores[features["firsts"].row(row)]))
+            parts[index].append(scipy.special.softmax(scores[features["firsts"].row(row)], axis=-1))
         found = []
         nothing = np.zeros((0, len(self.labels)), np.float32)
         for rows in parts:

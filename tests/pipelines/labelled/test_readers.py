@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.tasks import make
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, glue, multiple_choice, splits, squad, tables, user_files
+from pipelines.labelled import conll, glue, multiple_choice, splits, tables, user_files
 from pipelines.labelled.schema import Answer
 from pipelines.labelled.user_files import ColumnNames
 
@@ -198,60 +198,6 @@ def test_broken_rows_of_qqp_are_counted(tmp_path):
     assert skipped == [f"{path}: line 3: has too few columns: 4, not 6"]
 
 
-def test_squad(tmp_path):
-    questions = [
-        {"id": "q1", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]},
-        {"id": "q2", "question": "Why?", "answers": [], "is_impossible": True},
-        {"id": "q3", "question": "When?"},
-    ]
-    content = {"data": [{"title": "T", "paragraphs": [{"context": "Ann ran.", "qas": questions}]}]}
-    found = squad.read(write(tmp_path / "dev.json", json.dumps(content)))
-    assert [example.answers for example in found] == [(Answer("Ann", 0),), (), None]
-    del questions[1]["question"]
-    with pytest.raises(
-        InputError, match=r"at data\[0\].paragraphs\[0\].qas\[1\]: lacks the field question"
-    ):
-        squad.read(write(tmp_path / "dev.json", json.dumps(content)))
-
-
-def test_conll_columns_and_documents(tmp_path):
-    text = "-DOCSTART- -X- O O\n\nEU NNP I-NP B-ORG\nrejects VBZ I-VP O\n\nPeter NNP I-NP B-PER\n"
-    found = conll.read(
-        write(tmp_path / "train.txt", text + "\n-DOCSTART- -X- O O\n\nLondon NNP O B-LOC")
-    )
-    assert [(e.words, e.tags, e.document) for e in found] == [
-        (("EU", "rejects"), ("B-ORG", "O"), 1),
-        (("Peter",), ("B-PER",), 1),
-        (("London",), ("B-LOC",), 2),
-    ]
-    with pytest.raises(InputError, match="line 2: has too few columns"):
-        conll.read(write(tmp_path / "bad.txt", "EU O\nrejects\n"))
-
-
-def test_only_spaces_and_tabs_separate_columns(tmp_path):
-    text = "10\u00a0000  NN O\r\n \nNew York\tNNP \t B-LOC\t\n"
-    found = conll.read(write(tmp_path / "train.txt", text))
-    assert [(e.words, e.tags) for e in found] == [
-        (("10\u00a0000",), ("O",)), (("New York",), ("B-LOC",)),
-    ]  # fmt: skip
-    with pytest.raises(InputError, match="line 1: has too few columns"):
-        conll.read(write(tmp_path / "bad.txt", "10\u00a0000\n"))
-    table = write(tmp_path / "w.tsv", "words\ttags\n10\u00a0000  men\tO O\n")
-    assert user_files.read_words(table, ColumnNames({}), True)[0].words == ("10\u00a0000", "men")
-
-
-def test_conllu_takes_forms_and_upos(tmp_path):
-    def line(index, form, upos):
-        return "\t".join([index, form, "_", upos, *["_"] * 6])
-
-    lines = [line("1-2", "vámonos", "_"), line("1", "vamos", "VERB"), line("2", "nos", "PRON"),
-             line("2.1", "x", "X"), "", "# newdoc", line("1", "Sí", "INTJ"), ""]  # fmt: skip
-    found = conll.read(write(tmp_path / "train.conllu", "\n".join(lines)))
-    assert [(e.words, e.tags, e.document) for e in found] == [
-        (("vamos", "nos"), ("VERB", "PRON"), 0), (("Sí",), ("INTJ",), 1),
-    ]  # fmt: skip
-
-
 def test_swag_and_keyed_choices(tmp_path):
     header = ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,label"
     swag = write(tmp_path / "train.csv", f"{header}\n0,v,1,s,He sits.,He,gold,eats.,flies.,1\n")
@@ -406,21 +352,6 @@ def test_wrong_answers_of_users_are_named(tmp_path, fields, message):
         spans_of(tmp_path / "s.jsonl", **fields)
 
 
-def test_splits_are_found_by_name(tmp_path):
-    (tmp_path / "MRPC").mkdir()
-    for name in ("train.tsv", "dev.tsv"):
-        write(tmp_path / "MRPC" / name, "x")
-    source = make("mrpc").source
-    found = splits.find(str(tmp_path), source.splits, source.folder)
-    assert found == {name: f"{tmp_path}/MRPC/{name}.tsv" for name in ("train", "dev")}
-    one = f"{tmp_path}/MRPC/train.tsv"
-    assert splits.find(one, source.splits, source.folder) == {"all": one}
-    with pytest.raises(InputError, match=r"has none of the files train\.tsv, dev\.tsv, test\.tsv"):
-        splits.find(str(tmp_path), source.splits, None)
-    with pytest.raises(InputError, match="no such file or folder"):
-        splits.find(f"{tmp_path}/none", source.splits, None)
-
-
 def test_fields_may_be_long(tmp_path):
     long = "word " * 60_000
     path = write(tmp_path / "a.csv", f'text,label\n"{long}",x\nb,y\n')
@@ -439,98 +370,6 @@ def test_lines_may_end_as_on_old_macs(tmp_path, ending):
     (tmp_path / "ner.conll").write_bytes(b"a X\rb Y\r\rc X\r")
     found = conll.read(f"{tmp_path}/ner.conll")
     assert [example.words for example in found] == [("a", "b"), ("c",)]
-
-
-def test_two_files_for_one_split_are_named(tmp_path):
-    source = make("classification").source
-    write(tmp_path / "train.csv", "text,label\n")
-    assert splits.find(str(tmp_path), source.splits) == {"train": f"{tmp_path}/train.csv"}
-    write(tmp_path / "train.csv.gz", "")  # the same, packed
-    assert splits.find(str(tmp_path), source.splits) == {"train": f"{tmp_path}/train.csv"}
-    for other in ("train.tsv", "train.tsv.gz", "train.jsonl"):
-        write(tmp_path / other, "")
-        with pytest.raises(InputError, match="could both be the train file; leave one there"):
-            splits.find(str(tmp_path), source.splits)
-        (tmp_path / other).unlink()
-    write(tmp_path / "dev.csv", "")
-    write(tmp_path / "validation.csv", "")
-    with pytest.raises(InputError, match="dev.csv and .*validation.csv could both be the dev file"):
-        splits.find(str(tmp_path), source.splits)
-
-
-@pytest.mark.parametrize("name", ["data [1]", "a\\b", "a*b", "a,b c"])
-def test_folders_may_have_any_name(tmp_path, name):
-    folder = tmp_path / name
-    folder.mkdir()
-    for kind, file in (
-        ("classification", "train.csv"),
-        ("ner", "eng.train"),
-        ("squad1", "train-v1.1.json"),
-    ):
-        write(folder / file, "")
-        source = make(kind).source
-        assert splits.find(str(folder), source.splits) == {"train": f"{folder}/{file}"}
-
-
-SQUAD = {
-    "data": [
-        {
-            "title": "T",
-            "paragraphs": [
-                {
-                    "context": "Ann ran.",
-                    "qas": [
-                        {
-                            "id": "q",
-                            "question": "Who?",
-                            "answers": [{"text": "Ann", "answer_start": 0}],
-                        }
-                    ],
-                }
-            ],
-        }
-    ]
-}
-
-
-@pytest.mark.parametrize("start", ["-1", '"3"', "3.0"])
-def test_starts_of_answers_may_be_written_in_other_ways(tmp_path, start):
-    text = json.dumps(SQUAD).replace('"answer_start": 0', f'"answer_start": {start}')
-    text = text.replace('"question"', '"is_impossible": 0, "question"')
-    (example,) = squad.read(write(tmp_path / "dev.json", text))
-    assert example.answers == (Answer("Ann", -1 if start == "-1" else 3),)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('"answer_start": 0', '"answer_start": Infinity', "answer_start is 'inf', not a whole"),
-        ('"answer_start": 0', '"answer_start": NaN', "answer_start is 'nan', not a whole number"),
-        (
-            '"answer_start": 0',
-            '"answer_start": null',
-            r"answers\[0\].answer_start: expected a whole",
-        ),
-        ('"answer_start": 0', '"answer_start": "zero"', "answer_start is 'zero', not a whole"),
-        ('"answer_start": 0', '"answer_start": 0.5', "answer_start is '0.5', not a whole number"),
-        ('"answer_start": 0', '"answer_start": 1e400', "answer_start is 'inf', not a whole"),
-        ('"answer_start": 0', '"answer_start": ' + "9" * 5000, "too many digits"),
-        ('"Ann ran."', "7", r"at data\[0\].paragraphs\[0\].context: expected text, got a whole"),
-        ('"Who?"', "null", "question: expected text, got null"),
-        ('"Ann",', "{},", "text: expected text, got object"),
-        ('[{"id"', '{"x": {"id"', "is not JSON"),
-        ('"answers": [', '"answers": {"a": [', "is not JSON"),
-        ('"q"', "[]", r"qas\[0\].id: expected"),
-        ('{"title"', '[{}], {"title"', r"at data\[0\]: expected object, got array"),
-    ],
-)
-def test_squad_of_another_shape_is_one_line(tmp_path, old, new, message):
-    text = json.dumps(SQUAD)
-    assert old in text
-    path = write(tmp_path / "dev.json", text.replace(old, new, 1))
-    with pytest.raises(InputError, match=message) as caught:
-        squad.read(path)
-    assert len(str(caught.value)) < 300 and "\n" not in str(caught.value)
 
 
 def test_labels_that_json_has_no_number_for_are_named(tmp_path):

@@ -1,0 +1,192 @@
+"""Fine-tuning with input that is bad: what is said, counted or mended."""
+
+import dataclasses
+import json
+import os
+
+import pytest
+
+from bert_tf import weights
+from bert_tf.finetuning import sweep
+from bert_tf.weights.formats import Format
+from pipelines.common.errors import InputError
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
+from tests import commands
+from tests.bert_tf.labelled_data import (
+    TOKENS,
+    command,
+    make_spans,
+    make_texts,
+    settings_of,
+)
+
+
+def broken(path, old, new):
+    path.write_text(path.read_text().replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda d: broken(d / "dev.tsv", "\tpos\n", "\tmixed\n"), r"dev\.tsv: line \d+: the label 'mixed' does not occur"),
+        (lambda d: broken(d / "train.tsv", "train5\t", "train5"), r"train\.tsv: line 7: has too few columns"),
+        (lambda d: (d / "train.tsv").write_text("text\tlabel\na\tpos\nb\tpos\n"), "nothing to learn from one class"),
+        (lambda d: (d / "train.tsv").unlink(), "no training data for classification"),
+    ],
+)  # fmt: skip
+def test_bad_data_is_named(tmp_path, init, spoil, message):
+    make_texts(tmp_path)
+    spoil(tmp_path)
+    with pytest.raises(InputError, match=message):
+        settings = settings_of(init, "classification", str(tmp_path))
+        sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert not os.path.exists(f"{tmp_path}/out")
+
+
+def test_what_cannot_be_learned_from_is_counted(tmp_path, init):
+    make_spans(tmp_path)
+    content = json.loads((tmp_path / "train.json").read_text())
+    paragraphs = content["data"][0]["paragraphs"]
+    paragraphs[0]["qas"][0]["answers"][0]["answer_start"] += 1
+    paragraphs[1]["qas"][0]["question"] = " "
+    (tmp_path / "train.json").write_text(json.dumps(content))
+    settings = settings_of(init, "squad1", str(tmp_path), epochs=0.1)
+    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["notes"]["squad1"]["training examples skipped"] == 2
+    assert report["examples"]["squad1"]["train"] == 254
+    assert report["metrics"]["median"].keys() == {"f1", "exact"}  # scored though no epoch ended
+
+
+def test_bad_requests_are_named(tmp_path, init):
+    data = make_texts(tmp_path)
+    for arguments, message in (
+        (["--task=clasification"], "the task 'clasification' is unknown; there are cola,"),
+        (["--task=my task=classification"], "'my task' is no name of a task; use letters"),
+        (["--learning_rate=fast"], "--learning_rate=fast: not a list of numbers"),
+        (["--max_length=100"], "exceed the model's 64 positions"),
+        ([f"--init={tmp_path}"], "no model of a known format"),
+        (["--document_context"], "--document_context does not apply to the task classification"),
+    ):
+        assert message in commands.error(*command(init, data, tmp_path / "out", *arguments))
+
+
+def test_weights_of_another_vocabulary_are_refused(tmp_path, init):
+    other = tmp_path / "model"
+    weights.write(weights.read(init), str(other), Format.BERT_TF)
+    with open(other / "vocab.txt", "a") as file:
+        file.write("more\n")
+    (other / "checksums.json").unlink()
+    with pytest.raises(
+        InputError, match="the vocabulary has 27 tokens, but the model's vocab_size is 26"
+    ):
+        sweep.finetune(
+            settings_of(str(other), "classification", make_texts(tmp_path)),
+            f"{tmp_path}/out",
+            f"{tmp_path}/c",
+        )
+
+
+def test_another_vocabulary_is_another_run(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0)
+    sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    model = weights.read(init)
+    for changes in (
+        {"vocabulary": WordPieceVocabulary((*TOKENS[:-2], TOKENS[-1], TOKENS[-2]))},
+        {"tokenizer_settings": {"lower_case": False, "strip_accents": False}},
+    ):
+        other = f"{tmp_path}/{next(iter(changes))}"
+        weights.write(dataclasses.replace(model, **changes), other, Format.BERT_TF)
+        with pytest.raises(InputError, match="is of a run with other"):
+            sweep.finetune(
+                dataclasses.replace(settings, init=other), f"{tmp_path}/out", f"{tmp_path}/cache"
+            )
+
+
+def test_choices_need_dev_data(tmp_path, init):
+    make_texts(tmp_path, train=32)
+    for changes in ({"learning_rates": (1e-3, 2e-3)}, {"patience": 1}):
+        settings = settings_of(
+            init, "classification", f"{tmp_path}/train.tsv", dev_share=0.0, **changes
+        )
+        with pytest.raises(InputError, match="is chosen on dev data, and there is none"):
+            sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+
+
+def test_a_folder_of_others_is_left_as_it_is(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "picture.png").write_text("mine")
+    with pytest.raises(InputError, match="is not of a training run: it has picture.png"):
+        sweep.finetune(settings, str(mine), f"{tmp_path}/cache")
+    assert os.listdir(mine) == ["picture.png"]
+
+
+def test_a_damaged_cache_is_made_anew(tmp_path, init):
+    data = make_texts(tmp_path, train=32, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.0)
+    whole = sweep.finetune(settings, f"{tmp_path}/whole", f"{tmp_path}/cache")
+    cache = tmp_path / "cache"
+    for number, (pattern, spoil) in enumerate(
+        (
+            ("*.manifest.json", lambda data: data.replace(b'"bytes"', b'"by"')),
+            ("*.manifest.json", lambda data: data.replace(b'"int64"', b'"what"')),
+            ("*.manifest.json", lambda data: data[:-20]),
+            ("*.tfrecord", lambda data: data[:40] + b"xx" + data[42:]),
+        )
+    ):
+        for path in cache.rglob(pattern):
+            assert spoil(path.read_bytes()) != path.read_bytes()
+            path.write_bytes(spoil(path.read_bytes()))
+        again = sweep.finetune(settings, f"{tmp_path}/{number}", str(cache))
+        assert again["metrics"] == whole["metrics"]
+
+
+def test_pairs_for_a_model_of_one_segment_are_refused(tmp_path, init):
+    model = weights.read(init)
+    name = "encoder/embeddings/token_type_embeddings"
+    narrow = dataclasses.replace(
+        model,
+        config=dataclasses.replace(model.config, type_vocab_size=1),
+        weights=model.weights | {name: model.weights[name][:1]},
+    )
+    weights.write(narrow, f"{tmp_path}/narrow", Format.BERT_TF)
+    (tmp_path / "data").mkdir()
+    for split in ("train", "dev"):
+        rows = "".join(f"a{i % 3}\tb\t{i % 2}\n" for i in range(24))
+        (tmp_path / f"data/{split}.tsv").write_text(f"text_a\ttext_b\tlabel\n{rows}")
+    settings = settings_of(f"{tmp_path}/narrow", "pair", f"{tmp_path}/data", epochs=1.0)
+    with pytest.raises(InputError, match="pair: has sequences of 2 segments"):
+        sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert not os.path.exists(f"{tmp_path}/out")
+
+
+def test_half_of_a_surrogate_pair_in_a_text_is_replaced_when_it_is_read(tmp_path, init):
+    rows = [
+        json.dumps({"text": f"a\ud800 b{i % 2} \udfff", "label": f"l{i % 2}"}) for i in range(24)
+    ]
+    assert "ud800" in rows[0]
+    (tmp_path / "data").mkdir()
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"data/{split}.jsonl").write_text("\n".join(rows))
+    settings = settings_of(init, "classification", f"{tmp_path}/data", epochs=1.0)
+    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert report["examples"]["classification"]["train"] == 24
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"learning_rates": (float("inf"),)}, {"learning_rates": (float("nan"),)},
+        {"weight_decay": float("inf")}, {"epochs": float("nan")}, {"clip_norm": float("nan")},
+        {"dropout": float("nan")}, {"warmup_share": float("nan")}, {"layer_decay": float("nan")},
+        {"dev_share": float("nan")}, {"epochs": float("inf")},
+    ],
+)  # fmt: skip
+def test_settings_that_are_no_numbers_are_refused(init, changes):
+    settings = settings_of(init, "classification", "data", **changes)
+    flag = next(iter(changes)).replace("learning_rates", "learning_rate")
+    with pytest.raises(InputError, match=f"--{flag}=.*(nan|inf).* is out of range"):
+        settings.check()

@@ -1,0 +1,50 @@
+"""Readers of CoNLL's columns."""
+
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.labelled import conll, user_files
+from pipelines.labelled.user_files import ColumnNames
+
+
+def write(path, text):
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def test_conll_columns_and_documents(tmp_path):
+    text = "-DOCSTART- -X- O O\n\nEU NNP I-NP B-ORG\nrejects VBZ I-VP O\n\nPeter NNP I-NP B-PER\n"
+    found = conll.read(
+        write(tmp_path / "train.txt", text + "\n-DOCSTART- -X- O O\n\nLondon NNP O B-LOC")
+    )
+    assert [(e.words, e.tags, e.document) for e in found] == [
+        (("EU", "rejects"), ("B-ORG", "O"), 1),
+        (("Peter",), ("B-PER",), 1),
+        (("London",), ("B-LOC",), 2),
+    ]
+    with pytest.raises(InputError, match="line 2: has too few columns"):
+        conll.read(write(tmp_path / "bad.txt", "EU O\nrejects\n"))
+
+
+def test_only_spaces_and_tabs_separate_columns(tmp_path):
+    text = "10\u00a0000  NN O\r\n \nNew York\tNNP \t B-LOC\t\n"
+    found = conll.read(write(tmp_path / "train.txt", text))
+    assert [(e.words, e.tags) for e in found] == [
+        (("10\u00a0000",), ("O",)), (("New York",), ("B-LOC",)),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="line 1: has too few columns"):
+        conll.read(write(tmp_path / "bad.txt", "10\u00a0000\n"))
+    table = write(tmp_path / "w.tsv", "words\ttags\n10\u00a0000  men\tO O\n")
+    assert user_files.read_words(table, ColumnNames({}), True)[0].words == ("10\u00a0000", "men")
+
+
+def test_conllu_takes_forms_and_upos(tmp_path):
+    def line(index, form, upos):
+        return "\t".join([index, form, "_", upos, *["_"] * 6])
+
+    lines = [line("1-2", "vámonos", "_"), line("1", "vamos", "VERB"), line("2", "nos", "PRON"),
+             line("2.1", "x", "X"), "", "# newdoc", line("1", "Sí", "INTJ"), ""]  # fmt: skip
+    found = conll.read(write(tmp_path / "train.conllu", "\n".join(lines)))
+    assert [(e.words, e.tags, e.document) for e in found] == [
+        (("vamos", "nos"), ("VERB", "PRON"), 0), (("Sí",), ("INTJ",), 1),
+    ]  # fmt: skip

@@ -1,0 +1,58 @@
+"""Which files are which split."""
+
+import pytest
+
+from bert_tf.tasks import make
+from pipelines.common.errors import InputError
+from pipelines.labelled import splits
+
+
+def write(path, text):
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def test_splits_are_found_by_name(tmp_path):
+    (tmp_path / "MRPC").mkdir()
+    for name in ("train.tsv", "dev.tsv"):
+        write(tmp_path / "MRPC" / name, "x")
+    source = make("mrpc").source
+    found = splits.find(str(tmp_path), source.splits, source.folder)
+    assert found == {name: f"{tmp_path}/MRPC/{name}.tsv" for name in ("train", "dev")}
+    one = f"{tmp_path}/MRPC/train.tsv"
+    assert splits.find(one, source.splits, source.folder) == {"all": one}
+    with pytest.raises(InputError, match=r"has none of the files train\.tsv, dev\.tsv, test\.tsv"):
+        splits.find(str(tmp_path), source.splits, None)
+    with pytest.raises(InputError, match="no such file or folder"):
+        splits.find(f"{tmp_path}/none", source.splits, None)
+
+
+def test_two_files_for_one_split_are_named(tmp_path):
+    source = make("classification").source
+    write(tmp_path / "train.csv", "text,label\n")
+    assert splits.find(str(tmp_path), source.splits) == {"train": f"{tmp_path}/train.csv"}
+    write(tmp_path / "train.csv.gz", "")  # the same, packed
+    assert splits.find(str(tmp_path), source.splits) == {"train": f"{tmp_path}/train.csv"}
+    for other in ("train.tsv", "train.tsv.gz", "train.jsonl"):
+        write(tmp_path / other, "")
+        with pytest.raises(InputError, match="could both be the train file; leave one there"):
+            splits.find(str(tmp_path), source.splits)
+        (tmp_path / other).unlink()
+    write(tmp_path / "dev.csv", "")
+    write(tmp_path / "validation.csv", "")
+    with pytest.raises(InputError, match="dev.csv and .*validation.csv could both be the dev file"):
+        splits.find(str(tmp_path), source.splits)
+
+
+@pytest.mark.parametrize("name", ["data [1]", "a\\b", "a*b", "a,b c"])
+def test_folders_may_have_any_name(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    for kind, file in (
+        ("classification", "train.csv"),
+        ("ner", "eng.train"),
+        ("squad1", "train-v1.1.json"),
+    ):
+        write(folder / file, "")
+        source = make(kind).source
+        assert splits.find(str(folder), source.splits) == {"train": f"{folder}/{file}"}
