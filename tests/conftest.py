@@ -36,7 +36,7 @@ _LONGEST = (
     "test_pretrain",
     "test_finetuning_runs",
     "test_signatures",
-    "test_tokenizer",
+    "test_wordpiece",
     "test_export",
 )
 
