@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf.export import model_card, quiet_tensorflow, warmup
 from bert_tf.export.module import Exported
 from bert_tf.export.sources import Source
+from bert_tf.tasks import TaskEntry
 from bert_tf.tasks.signatures import Method
 from bert_tf.weights import own
 from pipelines.common import checksums, files, json_files, locks, outputs
@@ -27,7 +28,7 @@ _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 class _Model(TypedDict):
     """A model of an export: what is asked of it here; more besides."""
 
-    tasks: list[own.TaskEntry]
+    tasks: list[TaskEntry]
 
 
 class Manifest(TypedDict):

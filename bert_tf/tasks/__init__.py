@@ -1,11 +1,12 @@
-"""Tasks to fine-tune for: one file for each shape."""
+"""Tasks to fine-tune for: one folder for each shape."""
 
-from bert_tf.tasks.base import JOINT, Task
+from bert_tf.tasks.base import JOINT, Task, TaskEntry
 from bert_tf.tasks.registry import (
     KINDS,
     SPECIAL_OPTIONS,
     Options,
     alike,
+    check_entry,
     load,
     make,
     of_kind,
@@ -18,7 +19,9 @@ __all__ = [
     "SPECIAL_OPTIONS",
     "Options",
     "Task",
+    "TaskEntry",
     "alike",
+    "check_entry",
     "load",
     "make",
     "of_kind",

@@ -9,9 +9,21 @@ data (labels) or the dev data (a threshold) makes a new one.
 import abc
 import dataclasses
 import re
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    NotRequired,
+    Self,
+    TypedDict,
+    TypeVar,
+)
 
+import msgspec
 import numpy as np
 import tensorflow as tf
 
@@ -28,6 +40,21 @@ if TYPE_CHECKING:
 ExampleT = TypeVar("ExampleT")
 PredictionT = TypeVar("PredictionT")
 Batch = dict[str, np.ndarray]
+Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+
+
+class TaskEntry(TypedDict):
+    """The description of a task in a file; those of other programs say less.
+
+    Each shape adds those of its fields that `Task.described` names.
+    """
+
+    name: str
+    shape: str
+    labels: list[str]
+    kind: NotRequired[str]
+    max_length: NotRequired[Size]
+    columns: NotRequired[dict[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +98,11 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
       fixed_length: pad every batch to `max_length`, for devices that compile
         each shape at length (TPUs); otherwise to the longest of the batch.
       columns: names of columns by role, as the user named them for training.
+      described: the fields of a shape that its description keeps besides; their types are
+        checked when it is read.
     """
+
+    described: ClassVar[tuple[str, ...]] = ()
 
     name: str
     kind: str
@@ -130,15 +161,26 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
             "max_length": self.max_length,
             "labels": list(self.labels),
             **columns,
+            **{field: getattr(self, field) for field in self.described},
         }
 
     def restore(self, description: Mapping[str, Any]) -> Self:
         """The task that `describe` described."""
+        known = {field: description[field] for field in self.described if field in description}
         return dataclasses.replace(
             self,
             max_length=description["max_length"],
             labels=tuple(description["labels"]),
             columns=tuple(description.get("columns", {}).items()),
+            **known,
+        )
+
+    @classmethod
+    def entry(cls) -> type:
+        """The type of the described fields of a shape, for `json_files.check`."""
+        types = typing.get_type_hints(cls, include_extras=True)
+        return msgspec.defstruct(
+            f"{cls.__name__}Entry", [(field, types[field], None) for field in cls.described]
         )
 
     def feature_settings(self) -> dict[str, Any]:

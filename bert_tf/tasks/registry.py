@@ -4,20 +4,20 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert_tf.tasks.base import Task, TaskFiles
-from bert_tf.tasks.choice.task import Choice
-from bert_tf.tasks.classification.task import Classification, Regression
-from bert_tf.tasks.span.task import Spans
-from bert_tf.tasks.tagging.task import Tagging
+from bert_tf.tasks.base import Task, TaskEntry
+from bert_tf.tasks.choice import kinds as choice
+from bert_tf.tasks.classification import kinds as classification
+from bert_tf.tasks.span import kinds as span
+from bert_tf.tasks.tagging import kinds as tagging
+from pipelines.common import json_files
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, glue, multiple_choice, squad, tables, user_files
-from pipelines.labelled.user_files import ColumnNames
 
-_TABLES = (".jsonl", ".csv", ".tsv", ".json", ".txt")
-_SPLIT_NAMES = {
-    "train": ("train",),
-    "dev": ("dev", "valid", "validation", "val"),
-    "test": ("test",),
+# One line for each folder of a shape; each kind takes the name of a task and that of the kind.
+KINDS: dict[str, Callable[[str, str], Task]] = {
+    **classification.KINDS,
+    **span.KINDS,
+    **tagging.KINDS,
+    **choice.KINDS,
 }
 
 
@@ -87,6 +87,23 @@ def load(description: Mapping[str, Any], longest: int | None = None) -> Task:
     return task.restore({**description, "max_length": min(length, longest or length)})
 
 
+def check_entry(entry: TaskEntry, place: str) -> None:
+    """Checks the description of a task that a file holds.
+
+    Raises:
+      InputError: its shape is unknown, a value is not of its type, or two labels have one name.
+    """
+    shapes = {task.shape: task for task in (make(kind) for kind in KINDS)}
+    if entry["shape"] not in shapes:
+        raise InputError(
+            f"{place}: the task {entry['name']} is {entry['shape']!r}; known shapes are "
+            f"{', '.join(shapes)}."
+        )
+    json_files.check(entry, type(shapes[entry["shape"]]).entry(), f"{place}: {entry['name']}")
+    if len(set(entry["labels"])) < len(entry["labels"]):
+        raise InputError(f"{place}: two labels of {entry['name']} have one name.")
+
+
 def of_kind(description: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """The description of a task, with a kind where it has none because another program trained it.
 
@@ -134,140 +151,3 @@ def _with_kind(description: Mapping[str, Any], task: Task) -> dict[str, Any]:
         labels = known
     open_pair = {"pair": None} if task.kind == task.shape else {}
     return {"kind": task.kind, **open_pair, **description, "labels": labels}
-
-
-def _glue(kind: str) -> Callable[[str, str], Task]:
-    data = glue.SETS[kind]
-
-    def read(
-        path: str, split: str, labelled: bool, _: ColumnNames, skipped: list[str]
-    ) -> list[Any]:
-        return glue.read(kind, path, split, labelled, skipped)
-
-    names = ("train", *data.dev, *data.test) if data.dev else data.test
-    patterns = {name: (f"{name}.tsv",) for name in names}
-    source = TaskFiles(patterns, read, data.folder, named_columns=False, test_labelled=False)
-    submission = tuple(data.submission.items())
-
-    def make_task(name: str, kind: str) -> Task:
-        if kind == "stsb":
-            return Regression(
-                name, kind, source, pair=True, bounds=(0.0, 5.0), submission=submission
-            )
-        return Classification(
-            name,
-            kind,
-            source,
-            pair=data.text_b is not None,
-            labels=data.labels,
-            metric_names=_GLUE_METRICS.get(kind, ("accuracy",)),
-            submission=submission,
-            submit_labels=data.words,
-        )
-
-    return make_task
-
-
-_GLUE_METRICS = {
-    "ax": ("matthews", "accuracy"),
-    "cola": ("matthews", "accuracy"),
-    "mrpc": ("accuracy", "f1"),
-    "qqp": ("accuracy", "f1"),
-}
-
-
-def _table_source(read: Callable[[str, ColumnNames, bool], list[Any]], *more: str) -> TaskFiles:
-    """Of the user's own files: train.*, dev.* and test.* with one of the known endings."""
-
-    def read_split(
-        path: str, split: str, labelled: bool, names: ColumnNames, _: list[str]
-    ) -> list[Any]:
-        return read(path, names, labelled)
-
-    return TaskFiles(_file_names((*more, *_TABLES)), read_split)
-
-
-def _file_names(endings: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    return {
-        split: tuple(f"{name}{ending}" for name in names for ending in endings)
-        for split, names in _SPLIT_NAMES.items()
-    }
-
-
-def _pairs(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
-    return user_files.read_texts(path, names, pair=True, labelled=labelled)
-
-
-def _texts_or_pairs(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
-    return user_files.read_texts(path, names, pair=None, labelled=labelled)
-
-
-def _words(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
-    if tables.ending(path) in (".jsonl", ".json", ".tsv", ".csv"):
-        return user_files.read_words(path, names, labelled)
-    return conll.read(path, labelled)
-
-
-def _spans(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
-    if squad.is_squad(path):
-        return squad.read(path)
-    return user_files.read_spans(path, names, labelled)
-
-
-def _squad(version: int, allow_null: bool) -> Callable[[str, str], Task]:
-    # Files of other names count too, but none of the other version: none with "-v".
-    endings = (f"-v{version}*.json", ".json", "[!-]*.json", "-[!v]*.json")
-    source = TaskFiles(
-        {
-            split: tuple(f"{split}{ending}" for ending in endings)
-            for split in ("train", "dev", "test")
-        },
-        lambda path, split, labelled, names, skipped: squad.read(path),
-        named_columns=False,
-    )
-    return lambda name, kind: Spans(name, kind, source, max_length=384, allow_null=allow_null)
-
-
-def _read_choices(
-    path: str, split: str, labelled: bool, names: ColumnNames, skipped: list[str]
-) -> list[Any]:
-    if tables.ending(path) == ".csv" and multiple_choice.is_swag(path):
-        return multiple_choice.read_swag(path)
-    if tables.ending(path) == ".csv" and not names.chosen and multiple_choice.is_keyed(path):
-        return multiple_choice.read_keyed(path, skipped)
-    return user_files.read_choices(path, names, labelled)
-
-
-_NER = TaskFiles(
-    {
-        "train": ("train.txt", "*train*.conll", "*train*.conllu", "eng.train"),
-        "dev": ("valid.txt", "dev.txt", "*dev*.conll", "*dev*.conllu", "eng.testa"),
-        "test": ("test.txt", "*test*.conll", "*test*.conllu", "eng.testb"),
-    },
-    lambda path, split, labelled, names, skipped: _words(path, names, labelled),
-)
-_TAGGED = _table_source(_words, ".conllu", ".conll")
-_CHOICES = TaskFiles(
-    {
-        split: tuple(
-            f"{prefix}{name}{end}" for prefix in ("", "*") for name in names for end in _TABLES
-        )
-        for split, names in _SPLIT_NAMES.items()
-    },
-    _read_choices,
-)
-
-KINDS: dict[str, Callable[[str, str], Task]] = {
-    **{kind: _glue(kind) for kind in glue.SETS},
-    "squad1": _squad(1, allow_null=False),
-    "squad2": _squad(2, allow_null=True),
-    "ner": lambda name, kind: Tagging(name, kind, _NER),
-    "pos": lambda name, kind: Tagging(name, kind, _NER, tag_set=conll.UPOS),
-    "swag": lambda name, kind: Choice(name, kind, _CHOICES),
-    "classification": lambda name, kind: Classification(name, kind, _table_source(_texts_or_pairs)),
-    "pair": lambda name, kind: Classification(name, kind, _table_source(_pairs), pair=True),
-    "regression": lambda name, kind: Regression(name, kind, _table_source(_texts_or_pairs)),
-    "tagging": lambda name, kind: Tagging(name, kind, _TAGGED),
-    "span": lambda name, kind: Spans(name, kind, _table_source(_spans), max_length=384),
-    "choice": lambda name, kind: Choice(name, kind, _CHOICES),
-}

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from absl import logging
 
+from bert_tf import tasks
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead, NextSentenceHead
@@ -23,8 +24,6 @@ MASKED_LM = "masked_lm/"
 NEXT_SENTENCE = "next_sentence/"
 HEADS = "heads/"
 _OPTIONAL_GROUPS = (POOLER, MASKED_LM, NEXT_SENTENCE, HEADS)
-# Of heads by the shape of the task; others have one for each label.
-_UNITS = {"regression": 1, "choice": 1, "span": 2}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Bundle:
                 f"are not those that have heads ({', '.join(heads) or 'none'})."
             )
         for name, task in described.items():
-            units = _UNITS.get(task["shape"], len(task["labels"]))
+            units = tasks.load(task).units
             if heads[name] != units:
                 raise InputError(
                     f"{self.place}: the head of {name} has {heads[name]} units, but its "

@@ -8,13 +8,14 @@ checkpoint.
 import os
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Any
 
-import msgspec
 import numpy as np
 from absl import logging
 
+from bert_tf import tasks
 from bert_tf.models.config import BertConfig
+from bert_tf.tasks import TaskEntry
 from bert_tf.training import checkpoints
 from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_shapes
 from pipelines.common import checksums, files, json_files
@@ -33,28 +34,6 @@ _RUN_CHECKPOINTS = "checkpoints"
 _DEPTH = 3  # of checkpoints in a folder: runs/<run>/kept
 
 Shapes = Mapping[str, tuple[int, ...]]
-
-
-_Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
-
-
-class TaskEntry(TypedDict):
-    """The description of a task; other programs say less, and each shape has some keys only."""
-
-    name: str
-    shape: Literal["classification", "regression", "tagging", "span", "choice"]
-    labels: list[str]
-    kind: NotRequired[str]
-    max_length: NotRequired[_Size]
-    columns: NotRequired[dict[str, str]]
-    pair: NotRequired[bool | None]
-    document_context: NotRequired[bool]
-    allow_null: NotRequired[bool | None]
-    null_threshold: NotRequired[float | None]
-    stride: NotRequired[_Size]
-    max_question: NotRequired[_Size]
-    max_answer: NotRequired[_Size]
-    n_best: NotRequired[_Size]
 
 
 def is_own(path: str) -> bool:
@@ -124,17 +103,16 @@ def read_tasks(path: str) -> tuple[TaskEntry, ...]:
       InputError: they are not what we wrote.
     """
     name = f"{path}/{TASKS}"
-    tasks = json_files.read(name, list[TaskEntry]) if files.gfile.exists(name) else []
-    for task in tasks:
+    found = json_files.read(name, list[TaskEntry]) if files.gfile.exists(name) else []
+    for task in found:
         check_task(task, name)
-    return tuple(tasks)
+    return tuple(found)
 
 
 def check_task(task: TaskEntry, place: str) -> None:
-    """Raises InputError where a task has a name that cannot be a file's, or two labels are one."""
+    """Raises InputError where the description of a task, or its name, cannot be one."""
     check_task_name(task["name"], place)
-    if len(set(task["labels"])) < len(task["labels"]):
-        raise InputError(f"{place}: two labels of {task['name']} have one name.")
+    tasks.check_entry(task, place)
 
 
 def check_task_name(name: str, place: str) -> None:

@@ -2,8 +2,8 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.special
@@ -57,6 +57,8 @@ class _TextTask(Task[TextExample, PredictionT]):
       submission: file names of a submission, by split.
     """
 
+    described: ClassVar[tuple[str, ...]] = ("pair",)
+
     pair: bool | None = False
     submission: tuple[tuple[str, str], ...] = ()
 
@@ -78,15 +80,6 @@ class _TextTask(Task[TextExample, PredictionT]):
     def segments(self) -> int:
         """One for each text."""
         return 2 if self.pair else 1
-
-    def describe(self) -> dict[str, Any]:
-        """As usual, and whether there are pairs."""
-        return super().describe() | {"pair": self.pair}
-
-    def restore(self, description: Mapping[str, Any]) -> Self:
-        """The task that `describe` described."""
-        restored = super().restore(description)
-        return dataclasses.replace(restored, pair=description.get("pair", self.pair))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.special
@@ -41,12 +41,21 @@ class Spans(Task[SpanExample, SpanPrediction]):
       n_best: candidates that are kept.
     """
 
+    described: ClassVar[tuple[str, ...]] = (
+        "allow_null",
+        "null_threshold",
+        "stride",
+        "max_question",
+        "max_answer",
+        "n_best",
+    )
+
     allow_null: bool | None = None
     null_threshold: float = 0.0
-    stride: int = 128
-    max_question: int = 64
-    max_answer: int = 30
-    n_best: int = 20
+    stride: base.Size = 128
+    max_question: base.Size = 64
+    max_answer: base.Size = 30
+    n_best: base.Size = 20
     shape: str = dataclasses.field(default="span", init=False)
     per_token: bool = dataclasses.field(default=True, init=False)
     main_metric: str = dataclasses.field(default="f1", init=False)
@@ -104,15 +113,6 @@ class Spans(Task[SpanExample, SpanPrediction]):
                     f"{example.place}: the id {example.key!r} stands at {seen[example.key]} too."
                 )
             seen[example.key] = example.place
-
-    def describe(self) -> dict[str, Any]:
-        """As usual, and the settings of windows and answers."""
-        return super().describe() | {name: getattr(self, name) for name in _SETTINGS}
-
-    def restore(self, description: Mapping[str, Any]) -> Self:
-        """The task that `describe` described."""
-        known = {name: description[name] for name in _SETTINGS if name in description}
-        return dataclasses.replace(super().restore(description), **known)
 
     def feature_settings(self) -> dict[str, Any]:
         """As usual, and the settings of windows."""
@@ -319,9 +319,6 @@ class Spans(Task[SpanExample, SpanPrediction]):
             axes[1].axvline(self.null_threshold, color="black", linewidth=0.8)
             axes[1].set_xlabel("null odds")
             axes[1].legend()
-
-
-_SETTINGS = ("allow_null", "null_threshold", "stride", "max_question", "max_answer", "n_best")
 
 
 def _ragged(rows: list[np.ndarray]) -> tf.RaggedTensor:

@@ -2,8 +2,8 @@
 
 import collections
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.special
@@ -51,6 +51,8 @@ class Tagging(Task[WordsExample, TagsPrediction]):
       balanced: whether the loss weighs tags by the inverse of their frequency.
       label_weights: those weights, found in the training data.
     """
+
+    described: ClassVar[tuple[str, ...]] = ("document_context",)
 
     document_context: bool = False
     tag_set: tuple[str, ...] = ()
@@ -103,17 +105,6 @@ class Tagging(Task[WordsExample, TagsPrediction]):
                         f"training data, which has {base.listed(self.labels)}. Mend the file, or "
                         "add such examples to the training data."
                     )
-
-    def describe(self) -> dict[str, Any]:
-        """As usual, and whether there is document context."""
-        return super().describe() | {"document_context": self.document_context}
-
-    def restore(self, description: Mapping[str, Any]) -> Self:
-        """The task that `describe` described."""
-        restored = super().restore(description)
-        return dataclasses.replace(
-            restored, document_context=description.get("document_context", False)
-        )
 
     def feature_settings(self) -> dict[str, Any]:
         """As usual, and whether there is document context."""
