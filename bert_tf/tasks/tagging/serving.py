@@ -9,8 +9,10 @@ import tensorflow as tf
 from bert_tf.tasks import offsets, signatures
 from bert_tf.tasks.predictions import TagsPrediction
 from bert_tf.tasks.signatures import Engine, Serving, Signature, Tensors
+from bert_tf.tasks.tagging.words import cut
 from pipelines.labelled.schema import WordsExample
 from pipelines.tokenizers import byte_ranges, packing
+from pipelines.tokenizers.packing import Runs
 
 
 class TaggingServing(Serving[WordsExample, TagsPrediction]):
@@ -55,7 +57,8 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
         """Words are what the tokenizer splits at white space and punctuation."""
         pieces, starts, ends, begins = engine.tokenizer.tokenize_by_word(text)
         is_first = begins.flat_values
-        shares = self._shares(engine, pieces, is_first)
+        runs = packing.cut_words(engine.tokenizer, pieces, is_first, self._max_length)
+        shares = self._shares(engine, runs)
         first = tf.where(is_first)[:, 0]
         row = tf.gather(pieces.value_rowids(), first)
         # A word ends where its last piece does: before the next word's first, or at the end.
@@ -83,22 +86,9 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
         shape = tf.shape(words)
         flat = tf.reshape(words, [-1])
         there = flat != ""
-        pieces = engine.tokenizer.tokenize_words(tf.boolean_mask(flat, there))
-        # A word that normalization makes empty still gets its tag.
-        lost = tf.cast(pieces.row_lengths() == 0, tf.int64)
-        unknown = tf.fill([tf.reduce_sum(lost)], engine.tokenizer.unknown_id)
-        pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, lost)], 1)
         row = tf.boolean_mask(tf.repeat(tf.range(shape[0], dtype=tf.int64), shape[1]), there)
-        by_text = tf.RaggedTensor.from_value_rowids(
-            pieces.flat_values,
-            tf.gather(row, pieces.value_rowids()),
-            nrows=tf.cast(shape[0], tf.int64),
-        )
-        total = tf.size(pieces.flat_values, tf.int64)
-        is_first = tf.scatter_nd(
-            pieces.row_starts()[:, tf.newaxis], tf.ones_like(pieces.row_starts()), [total]
-        )
-        shares = self._shares(engine, by_text, is_first > 0)
+        runs = cut(engine.tokenizer, tf.boolean_mask(flat, there), row, shape[0], self._max_length)
+        shares = self._shares(engine, runs)
         place = tf.where(there)
         size = tf.cast(tf.size(flat), tf.int64)[tf.newaxis]
         # Numbers from 1, so that 0 is left for what is not there.
@@ -120,9 +110,8 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
             "logits": logits,
         }
 
-    def _shares(self, engine: Engine, pieces: tf.RaggedTensor, is_first: tf.Tensor) -> tf.Tensor:
+    def _shares(self, engine: Engine, runs: Runs) -> tf.Tensor:
         """Probabilities of the tags of each word, float32 [words, tags]."""
-        runs = packing.cut_words(engine.tokenizer, pieces, is_first, self._max_length)
         logits = engine.logits(engine.inputs(runs.packed))
         return tf.nn.softmax(tf.gather_nd(logits, tf.stack([runs.row, runs.position], -1)))
 

@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.special
@@ -14,10 +14,12 @@ import tensorflow as tf
 from bert_tf.tasks import base
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.predictions import TagsPrediction
+from bert_tf.tasks.tagging import words
 from bert_tf.tasks.tagging.serving import TaggingServing
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import WordsExample, have_labels
+from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
 if TYPE_CHECKING:
@@ -26,15 +28,6 @@ if TYPE_CHECKING:
 _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
 _MOST_LABELS = 40  # in the picture
-
-
-class _Row(NamedTuple):
-    """A sequence: its tokens, where its words begin, and which words of which example they are."""
-
-    tokens: np.ndarray
-    firsts: np.ndarray
-    example: int
-    words: range
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,79 +105,34 @@ class Tagging(Task[WordsExample, TagsPrediction]):
 
     def features(self, examples: Sequence[WordsExample], tokenizer: Tokenizer) -> Features:
         """Sequences, the first token of each word, and a label for each of those."""
-        words = [word for example in examples for word in example.words]
-        pieces = tokenizer.tokenize_words(words)
-        values, splits = pieces.flat_values.numpy(), pieces.row_splits.numpy()
-        tokens = np.split(values, splits[1:-1])
-        # A word that normalization makes empty still gets its tag.
-        unknown = np.array([tokenizer.unknown_id], np.int32)
-        tokens = [token if len(token) else unknown for token in tokens]
-        rows = list(self._rows(examples, tokens))
-        start, end = [tokenizer.start_id], [tokenizer.separator_id]
-        word_ids = _ragged([np.concatenate([start, row.tokens, end]) for row in rows])
+        counts = [len(example.words) for example in examples]
+        example_of_word = np.repeat(np.arange(len(examples)), counts)
+        flat = [word for example in examples for word in example.words]
+        runs = words.cut(tokenizer, flat, example_of_word, len(examples), self.max_length)
+        row, position = runs.row.numpy(), runs.position.numpy()
+        splits = np.searchsorted(row, np.arange(runs.packed.word_ids.nrows() + 1))
+        owner = example_of_word[splits[:-1]]  # the example of each row
+        packed = runs.packed
+        if self.document_context:
+            alone = tokenizer.overhead[0]
+            rows = [ids[1 : len(ids) + 1 - alone] for ids in packed.word_ids.numpy()]
+            documents = [examples[index].document for index in owner]
+            rows, shifts = words.add_context(rows, documents, self.max_length - alone)
+            wider = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), list(map(len, rows)))
+            packed = packing.pack(tokenizer, wider, None, self.max_length)
+            position = position + shifts[row]
         columns = {
-            "input_word_ids": word_ids,
-            "input_type_ids": FeatureColumn(np.zeros_like(word_ids.values), word_ids.splits),
-            "firsts": _ragged([row.firsts for row in rows]),
-            "example": FeatureColumn.of(np.array([row.example for row in rows])),
+            "input_word_ids": FeatureColumn.of(packed.word_ids),
+            "input_type_ids": FeatureColumn.of(packed.type_ids),
+            "firsts": FeatureColumn(position, splits),
+            "example": FeatureColumn.of(owner),
         }
         if have_labels(examples):
             index = {tag: number for number, tag in enumerate(self.labels)}
-            columns["labels"] = _ragged(
-                [np.array([index[examples[r.example].truth[w]] for w in r.words]) for r in rows]
-            )
-        longer = len(rows) - sum(bool(example.words) for example in examples)
+            tags = [index[tag] for example in examples for tag in example.truth]
+            columns["labels"] = FeatureColumn(np.array(tags, np.int64), splits)
+        longer = len(owner) - len(set(owner))
         return Features(columns, {"sentences longer than the window": longer})
-
-    def _rows(self, examples: Sequence[WordsExample], tokens: list[np.ndarray]) -> list[_Row]:
-        limit = self.max_length - 2
-        rows, first_word = [], 0
-        for index, example in enumerate(examples):
-            own = tokens[first_word : first_word + len(example.words)]
-            if not own:
-                continue
-            for words in _cut([len(token) for token in own], limit):
-                joined = np.concatenate([own[word] for word in words])[:limit]
-                starts = np.cumsum([0, *(len(own[word]) for word in words[:-1])])
-                rows.append(_Row(joined, starts + 1, index, words))
-            first_word += len(example.words)
-        return self._add_context(rows, examples, limit) if self.document_context else rows
-
-    def _add_context(
-        self, rows: list[_Row], examples: Sequence[WordsExample], limit: int
-    ) -> list[_Row]:
-        """Fills each sequence with what stands before and after it in its document."""
-        widened = []
-        for index, row in enumerate(rows):
-            room = limit - len(row.tokens)
-            before = self._neighbours(rows, examples, index, -1, room)
-            after = self._neighbours(rows, examples, index, 1, room)
-            take = min(len(before), max(room // 2, room - len(after)))
-            before = before[len(before) - take :]
-            joined = np.concatenate([before, row.tokens, after[: room - take]])
-            widened.append(row._replace(tokens=joined, firsts=row.firsts + take))
-        return widened
-
-    def _neighbours(
-        self,
-        rows: list[_Row],
-        examples: Sequence[WordsExample],
-        index: int,
-        step: int,
-        wanted: int,
-    ) -> np.ndarray:
-        """Tokens of the rows before (step -1) or after a row in its document, enough if it can."""
-        found: list[np.ndarray] = []
-        other = index + step
-        document = examples[rows[index].example].document
-        while (
-            sum(map(len, found)) < wanted
-            and 0 <= other < len(rows)
-            and examples[rows[other].example].document == document
-        ):
-            found.append(rows[other].tokens)
-            other += step
-        return np.concatenate([rows[index].tokens[:0], *found[::step]])
 
     def batch_labels(
         self, features: Features, rows: np.ndarray, size: int, length: int
@@ -290,19 +238,3 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             labels=labels,
         )
         base.draw_matrix(figure.subplots(), matrix, labels)
-
-
-def _ragged(rows: list[np.ndarray]) -> FeatureColumn:
-    splits = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    return FeatureColumn(np.concatenate(rows).astype(np.int64), splits)
-
-
-def _cut(sizes: list[int], limit: int) -> list[range]:
-    """Cuts words of so many tokens into runs that fit a window."""
-    runs, first, total = [], 0, 0
-    for word, size in enumerate(sizes):
-        if word > first and total + size > limit:
-            runs.append(range(first, word))
-            first, total = word, 0
-        total += size
-    return [*runs, range(first, len(sizes))]
