@@ -51,7 +51,7 @@ def test_mistakes_are_named(tmp_path, values, message):
     path.write_text(json.dumps(values))
     with pytest.raises(InputError, match=f"bert_config.json: .*{message}"):
         BertConfig.load(str(path))
-    with pytest.raises(InputError, match="model 'huge' is unknown; use tiny"):
+    with pytest.raises(InputError, match="model 'huge' is unknown; use debug, tiny"):
         BertConfig.named("huge")
 
 

@@ -3,7 +3,6 @@
 use_hub.py ENCODER PREPROCESS RESULT
 """
 
-import importlib.util
 import json
 import sys
 
@@ -13,7 +12,8 @@ import tensorflow_hub as hub
 import tensorflow_text  # noqa: F401
 import tf_keras
 
-assert importlib.util.find_spec("bert_tf") is None, "this must run without our packages"
+# `make setup` installs our packages: with these entries, importing one of them is an error.
+sys.modules.update({"bert_tf": None, "pipelines": None})  # type: ignore[dict-item]
 ENCODER, PREPROCESS, RESULT = sys.argv[1:]
 TEXTS = ["the layer reads", "every mask of the deep token", "the layer writes", "every mask trains"]
 LABELS = np.array([0, 1, 0, 1])
