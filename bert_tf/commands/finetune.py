@@ -7,10 +7,12 @@ bert-tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --in
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from absl import flags
 
 from bert_tf.commands.names import TASKS
+from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HELP
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common import command_line
 from pipelines.common.errors import InputError
@@ -23,7 +25,13 @@ _TRAIN, _DEV, _TEST = (
     flags.DEFINE_string(name, None, f"The {name} file, in place of that in --data.")
     for name in ("train", "dev", "test")
 )
-_COLUMNS = flags.DEFINE_list("columns", [], "Columns by role, such as text=review,label=stars.")
+_COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+_DEV_COLUMNS, _TEST_COLUMNS = (
+    flags.DEFINE_list(f"{name}_columns", None, f"Those of the {name} file, where it has others.")
+    for name in ("dev", "test")
+)
+_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
 _INIT = flags.DEFINE_string("init", None, "The model: any that `convert` reads.", required=True)
 _OUTPUT = command_line.define_path("output", None, "Folder to write; savedmodels/finetuned/TASK.")
 _CACHE = command_line.define_path("cache", "tfrecords/finetuning", "Folder for converted examples.")
@@ -51,12 +59,30 @@ def _requests() -> tuple[TaskRequest, ...]:
     for name, *_ in entries:
         if name:
             _check_name(name)
-    columns = tuple(command_line.pairs(_COLUMNS.value, "--columns").items())
     data: Sequence[str | None] = places or [None] * len(entries)
+    layout = _layout()
     return tuple(
-        TaskRequest(kind, name or kind, place, splits, columns)
+        TaskRequest(kind, name or kind, place, splits, **layout)
         for (name, _, kind), place in zip(entries, data, strict=True)
     )
+
+
+def _layout() -> dict[str, Any]:
+    """How the files are laid out: the fields of a `TaskRequest`."""
+    from pipelines.labelled import label_names
+
+    def pairs(flag: flags.FlagHolder) -> tuple[tuple[str, str], ...]:
+        return tuple(command_line.pairs(flag.value, f"--{flag.name}").items())
+
+    names, listed = label_names.read(_LABEL_MAP.value) if _LABEL_MAP.value else ({}, ())
+    own = (("dev", _DEV_COLUMNS), ("test", _TEST_COLUMNS))
+    return {
+        "columns": pairs(_COLUMNS),
+        "split_columns": tuple((split, pairs(flag)) for split, flag in own if flag.value),
+        "header": _HEADER.value,
+        "label_map": tuple(names.items()),
+        "label_names": listed,
+    }
 
 
 def _check_name(name: str) -> None:

@@ -10,6 +10,7 @@ read as data.
 
 from absl import flags
 
+from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
 from pipelines.common import command_line
 from pipelines.common.errors import InputError
 
@@ -24,7 +25,8 @@ _TASK = flags.DEFINE_string("task", None, "Which of several tasks of the model."
 _KIND = flags.DEFINE_string(
     "kind", None, "Layout of the file, where the model does not say it, or has another: ax."
 )
-_COLUMNS = flags.DEFINE_list("columns", [], "Columns by role, such as text=review.")
+_COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _LABELLED = flags.DEFINE_bool("labelled", False, "Read the file's labels, and score with them.")
 _SPLIT = flags.DEFINE_string("split", None, "Name in the files written; that of the input.")
 
@@ -39,6 +41,7 @@ def main() -> None:
         command_line.pairs(_COLUMNS.value, "--columns"),
         _SPLIT.value,
         _LABELLED.value,
+        _HEADER.value,
     )
     if not (_MODEL.value and _INPUT.value):
         raise InputError("name the model with MODEL= (--model) and the file with INPUT= (--input).")

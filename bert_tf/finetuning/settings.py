@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
@@ -20,15 +20,43 @@ class Selection(enum.StrEnum):
 class TaskRequest:
     """A task, and where its files are.
 
-    `data` is a folder with files named as usual, or one file, of which a part
-    becomes dev; `files` name files by split ("train", "dev", "test") instead.
+    Attributes:
+      kind: of the task, a key of `tasks.KINDS`.
+      name: of the task.
+      data: a folder with files named as usual, or one file, of which a part becomes dev.
+      files: files by split ("train", "dev", "test"), which count before those of `data`.
+      columns: names of columns by role.
+      split_columns: those of a split ("dev", "test") that has its own.
+      header: whether the first line of a table names its columns; None: as it looks.
+      label_map: names by label.
+      label_names: names in the order of the labels, which are numbers.
     """
 
     kind: str
     name: str
     data: str | None = None
     files: tuple[tuple[str, str], ...] = ()
-    columns: tuple[tuple[str, str], ...] = ()  # names of columns by role
+    columns: tuple[tuple[str, str], ...] = ()
+    split_columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    header: bool | None = None
+    label_map: tuple[tuple[str, str], ...] = ()
+    label_names: tuple[str, ...] = ()
+
+    def columns_of(self, split: str) -> dict[str, str]:
+        """The names of columns by role, of a split."""
+        return dict(dict(self.split_columns).get(split, self.columns))
+
+    def layout(self) -> dict[str, Any]:
+        """How its files are to be read, as far as the user said so."""
+        said = {
+            "split_columns": {split: dict(names) for split, names in self.split_columns},
+            "header": self.header,
+            "label_map": dict(self.label_map),
+            "label_names": list(self.label_names),
+        }
+        return {"columns": dict(self.columns)} | {
+            name: value for name, value in said.items() if value not in (None, {}, [])
+        }
 
 
 @dataclasses.dataclass(frozen=True)

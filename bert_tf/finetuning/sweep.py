@@ -137,7 +137,7 @@ def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:
             {
                 "kind": request.kind,
                 "name": request.name,
-                "columns": dict(request.columns),
+                **request.layout(),
                 "inputs": item.inputs,
             }
             for request, item in zip(setup.settings.tasks, setup.data, strict=True)

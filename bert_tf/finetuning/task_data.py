@@ -12,10 +12,10 @@ from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.tasks import SPECIAL_OPTIONS, Options, Task, make, suits
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.labelled import features, splits
+from pipelines.labelled import features, label_names, splits
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of
-from pipelines.labelled.user_files import ColumnNames
 from pipelines.tokenizers.base import Tokenizer
 
 _SPLIT_SEED = 0  # of which examples become dev: the same in every run
@@ -73,14 +73,18 @@ def load(
     task = dataclasses.replace(task, columns=request.columns)
     paths = _paths(request, task)
     # One set of names serves all tasks; those that have columns of their own do without.
-    alone = len(settings.tasks) == 1
-    columns = ColumnNames(dict(request.columns) if alone or task.source.named_columns else {})
+    named = len(settings.tasks) == 1 or task.source.named_columns
+    columns = {
+        split: ColumnNames(request.columns_of(split) if named else {}, header=request.header)
+        for split in paths
+    }
     notes: dict[str, int] = {}
     parts = {
-        split: read(task, path, split, columns, notes, labelled=True)
+        split: read(task, path, split, columns[split], notes, labelled=True)
         for split, path in paths.items()
         if not _is_test(split)
     }
+    task, parts = _with_label_names(task, request, parts)
     parts = _with_dev(task, parts, settings.dev_share)
     if "train" not in parts:
         raise InputError(
@@ -90,7 +94,7 @@ def load(
     parts["train"] = _learnable(task, parts["train"], notes)
     task = task.fit(parts["train"])
     for split in filter(_is_test, paths):
-        parts[split] = _read_test(task, paths[split], split, columns, notes)
+        parts[split] = _read_test(task, paths[split], split, columns[split], notes)
     for name, examples in parts.items():
         task.check(examples)
         if name != "train":  # scored all the same, as the official scripts do
@@ -127,10 +131,30 @@ def _is_test(split: str) -> bool:
 
 
 def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
-    paths = {}
-    if request.data:
-        paths = splits.find(request.data, task.source.splits, task.source.folder)
-    return paths | dict(request.files)
+    """The file of each split: those that the user named, and of the others those of `data`."""
+    named = dict(request.files)
+    if not request.data or task.source.splits.keys() <= named.keys():
+        return named
+    found = splits.find(request.data, task.source.splits, task.source.folder, named)
+    if "train" in named and "all" in found:
+        del found["all"]
+        logging.warning("%s is not read: --train names the training data.", request.data)
+    return found | named
+
+
+def _with_label_names(
+    task: Task, request: TaskRequest, parts: dict[str, list[Any]]
+) -> tuple[Task, dict[str, list[Any]]]:
+    """The task, and examples, with the names that the user gave to labels."""
+    names = dict(request.label_map)
+    if request.label_names:
+        names = label_names.number(
+            request.label_names, (example for examples in parts.values() for example in examples)
+        )
+    if not names:
+        return task, parts
+    renamed = {split: label_names.rename(examples, names) for split, examples in parts.items()}
+    return dataclasses.replace(task, label_map=tuple(names.items())), renamed
 
 
 def read(
@@ -150,6 +174,8 @@ def read(
     for example in examples if labelled else ():
         if label_of(example) is None:
             raise InputError(f"{example.place}: has no label.")
+    if labelled and task.label_map:
+        examples = label_names.rename(examples, dict(task.label_map))
     _count(notes, "rows skipped", skipped)
     return examples
 

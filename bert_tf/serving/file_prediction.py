@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import tensorflow as tf
+from absl import logging
 from tqdm import tqdm
 
 from bert_tf import tasks, weights
@@ -20,7 +21,7 @@ from bert_tf.weights.bundle import POOLER
 from pipelines.common import files, json_files, locks, outputs
 from pipelines.common.errors import InputError
 from pipelines.labelled import glue
-from pipelines.labelled.user_files import ColumnNames
+from pipelines.labelled.columns import ColumnNames
 
 _MANIFEST = "manifest.json"
 _MADE_BY = "bert_tf.predict"
@@ -51,6 +52,7 @@ class PredictionRequest:
       columns: names of columns by role.
       split: its name in the names of what is written; None: by the file's name.
       labelled: whether to read its labels, and to score the predictions.
+      header: whether the first line of a table names its columns; None: as it looks.
     """
 
     path: str
@@ -58,6 +60,7 @@ class PredictionRequest:
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
     split: str | None = None
     labelled: bool = False
+    header: bool | None = None
 
 
 def predict_file(
@@ -124,7 +127,7 @@ def _read(task: Task, request: PredictionRequest, split: str) -> Sequence[Any]:
       InputError: it is bad, or of another layout than the task's files.
     """
     try:
-        columns = ColumnNames(request.columns, dict(task.columns))
+        columns = ColumnNames(request.columns, dict(task.columns), request.header)
         examples = task_data.read(task, request.path, split, columns, {}, request.labelled)
     except InputError as error:
         if task.source.named_columns or request.kind:
@@ -169,6 +172,9 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
         tokenizer = bundle.tokenizer()
         bundle.config.check_segments(tokenizer.vocabulary.types(task.segments), folder)
         features = task_data.make_features(task, "", list(examples), tokenizer, {}, None)
+        for what, count in features.counts.items():
+            if count:
+                logging.info("%d %s", count, what)
         return task.predict(examples, features, predictor(features))
 
     return task, predict

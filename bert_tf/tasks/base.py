@@ -30,8 +30,8 @@ import tensorflow as tf
 from bert_tf.tasks import plots
 from bert_tf.tasks.signatures import Serving
 from pipelines.labelled import bucketing
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features, pad
-from pipelines.labelled.user_files import ColumnNames
 from pipelines.tokenizers.base import Tokenizer
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class TaskEntry(TypedDict):
     kind: NotRequired[str]
     max_length: NotRequired[Size]
     columns: NotRequired[dict[str, str]]
+    label_map: NotRequired[dict[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +99,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
       fixed_length: pad every batch to `max_length`, for devices that compile
         each shape at length (TPUs); otherwise to the longest of the batch.
       columns: names of columns by role, as the user named them for training.
+      label_map: names of the labels that its files have.
       described: the fields of a shape that its description keeps besides; their types are
         checked when it is read.
     """
@@ -111,6 +113,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     labels: tuple[str, ...] = ()
     fixed_length: bool = False
     columns: tuple[tuple[str, str], ...] = ()
+    label_map: tuple[tuple[str, str], ...] = ()
 
     # The shape of the task: "classification", "regression", "tagging", "span" or "choice".
     shape: str = dataclasses.field(default="", init=False)
@@ -153,14 +156,14 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
 
     def describe(self) -> dict[str, Any]:
         """What, beside the weights, a trained task is; JSON values for `catalogue.load`."""
-        columns = {"columns": dict(self.columns)} if self.columns else {}
+        files = {"columns": dict(self.columns), "label_map": dict(self.label_map)}
         return {
             "name": self.name,
             "kind": self.kind,
             "shape": self.shape,
             "max_length": self.max_length,
             "labels": list(self.labels),
-            **columns,
+            **{name: value for name, value in files.items() if value},
             **{field: getattr(self, field) for field in self.described},
         }
 
@@ -172,6 +175,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
             max_length=description["max_length"],
             labels=tuple(description["labels"]),
             columns=tuple(description.get("columns", {}).items()),
+            label_map=tuple(description.get("label_map", {}).items()),
             **known,
         )
 
@@ -293,11 +297,6 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         """Draws the task's own picture, such as a confusion matrix."""
 
 
-def file_of(place: str) -> str:
-    """The path in the place of an example: that before the line, or the article, of the file."""
-    return re.split(r": (?=line |article )", place)[0]
-
-
 def table(rows: Iterable[Sequence[str]], separator: str) -> str:
     """A table without quotes, whose cells stay where they are, whatever they hold.
 
@@ -318,16 +317,6 @@ def table(rows: Iterable[Sequence[str]], separator: str) -> str:
 def balancing_weights(counts: np.ndarray) -> tuple[float, ...]:
     """The weight of each label in the loss: the inverse of its frequency, 1 if all are alike."""
     return tuple((counts.sum() / (np.maximum(counts, 1) * len(counts))).tolist())
-
-
-def listed(names: Sequence[str], most: int = 20) -> str:
-    """Names with commas between them, the first ones of many."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if names[most:] else "")
-
-
-def shorten(text: str, limit: int = 300) -> str:
-    """A text, cut if it is long, for reports."""
-    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def draw_matrix(axes: Any, matrix: np.ndarray, labels: Sequence[str]) -> None:

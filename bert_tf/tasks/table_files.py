@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bert_tf.tasks.base import TaskFiles
-from pipelines.labelled.user_files import ColumnNames
+from pipelines.labelled.columns import ColumnNames
 
 ENDINGS = (".jsonl", ".csv", ".tsv", ".json", ".txt")
 SPLIT_NAMES = {

@@ -82,7 +82,7 @@ class Course:
         """Seconds given to the run, by earlier processes too.
 
         Args:
-          begin: from when those of this one count; None: as the course was told.
+          begin: from when those of this one count; None: as the course was messages.
         """
         since = self._begin if begin is None else begin
         return self._earlier_seconds + time.perf_counter() - since

@@ -1,13 +1,16 @@
 """Finds the files of a labelled data set: train, dev and test."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
 
 
 def find(
-    data: str, patterns: Mapping[str, tuple[str, ...]], folder: str | None = None
+    data: str,
+    patterns: Mapping[str, tuple[str, ...]],
+    folder: str | None = None,
+    named: Collection[str] = (),
 ) -> dict[str, str]:
     """Finds files by split.
 
@@ -16,6 +19,7 @@ def find(
       patterns: patterns of names by split; the first that matches a file counts,
         be it plain or gzipped (.gz). Names without a pattern are equal: there may be one.
       folder: a folder within `data` that is looked in too.
+      named: splits that are named elsewhere: none of these is looked for, nor must be there.
 
     Returns:
       The path of each split that is there.
@@ -32,6 +36,8 @@ def find(
         data = f"{data}/{folder}"
     found = {}
     for split, names in patterns.items():
+        if split in named:
+            continue
         matches = _matches(data, names)
         if len(matches) > 1:
             raise InputError(
@@ -40,7 +46,7 @@ def find(
             )
         if matches:
             found[split] = matches[0]
-    if not found:
+    if not found and not named:
         wanted = ", ".join(name for names in patterns.values() for name in names)
         raise InputError(f"{data}: has none of the files {wanted}.")
     return found

@@ -5,7 +5,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.common import files, json_files
@@ -13,22 +13,45 @@ from pipelines.common.errors import InputError
 
 
 class Row(NamedTuple):
-    """The values of a row by the names of columns, and where it stands."""
+    """The values of a row by the names of columns, and where it stands.
+
+    `cells` are all values of a table's row, those of columns without a name too.
+    """
 
     values: Mapping[str, Any]
     place: str
+    cells: Sequence[str] = ()
 
     def get(self, column: str) -> Any:
-        """The value of a column.
+        """The value of a column, also by its number from 1, by the path in an object, or joined.
 
         Raises:
           InputError: the row has no such column.
         """
-        if column not in self.values:
-            raise InputError(
-                f"{self.place}: has no column {column!r}; it has {', '.join(self.values)}."
-            )
-        return self.values[column]
+        if column in self.values:
+            return self.values[column]
+        if "+" in column:
+            parts = (self.text(part) for part in column.split("+"))
+            return " ".join(part for part in parts if part)
+        number = whole_number(column)
+        if number is not None and 1 <= number <= len(self.cells):
+            return self.cells[number - 1]
+        value: Any = self.values
+        for key in column.split("."):
+            if not isinstance(value, Mapping) or key not in value:
+                raise InputError(
+                    f"{self.place}: has no column {column!r}; it has {', '.join(self.values)}."
+                )
+            value = value[key]
+        return value
+
+    def has(self, column: str) -> bool:
+        """Whether there is such a column."""
+        try:
+            self.get(column)
+        except InputError:
+            return False
+        return True
 
     def text(self, column: str) -> str:
         """The text of a column, without white space round it.
@@ -97,7 +120,10 @@ def read_text(path: str) -> str:
 
 
 def read_rows(
-    path: str, columns: Sequence[str] | None = None, skipped: list[str] | None = None
+    path: str,
+    columns: Sequence[str] | None = None,
+    skipped: list[str] | None = None,
+    is_header: Callable[[list[list[str]]], bool] = lambda lines: True,
 ) -> list[Row]:
     """Reads all rows of a file.
 
@@ -111,6 +137,8 @@ def read_rows(
       columns: names of the columns of a file without a header.
       skipped: gets a line for each row of another number of columns, which is
         left out; None: such a row is an error.
+      is_header: tells of the cells of all lines whether the first is the header;
+        where it is none, columns are named by their numbers, from 1.
 
     Raises:
       InputError: there are no rows, a row has too few or too many columns or is
@@ -121,7 +149,11 @@ def read_rows(
         rows = list(_json_rows(text, path))
     else:
         cells = _csv_cells(text, path) if ending(path) == ".csv" else _tsv_cells(text)
-        rows = list(_table_rows(_without_blank_end(cells), path, columns, skipped))
+        lines = list(_without_blank_end(cells))
+        there = [values for _, values in lines if values != [""]]
+        if columns is None and there and not is_header(there):
+            columns = [str(number) for number in range(1, len(there[0]) + 1)]
+        rows = list(_table_rows(lines, path, columns, skipped))
     if not rows:
         raise InputError(f"{path}: has no rows.")
     return rows
@@ -179,12 +211,12 @@ def _csv_cells(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _table_rows(
-    cells: Iterator[tuple[int, list[str]]],
+    lines: Iterable[tuple[int, list[str]]],
     path: str,
     columns: Sequence[str] | None,
     skipped: list[str] | None,
 ) -> Iterator[Row]:
-    for number, values in cells:
+    for number, values in lines:
         place = f"{path}: line {number}"
         if columns is None:
             if values == [""]:
@@ -209,7 +241,7 @@ def _table_rows(
                 raise InputError(f"{message} ({', '.join(columns)}).")
             skipped.append(message)
             continue
-        yield Row(dict(zip(columns, values, strict=True)), place)
+        yield Row(dict(zip(columns, values, strict=True)), place, values)
 
 
 def _as_text(value: Any, place: str, name: str) -> str:

@@ -1,113 +1,12 @@
-"""Labelled files of the user's own: TSV, CSV or JSON Lines with named columns.
+"""Labelled files of the user's own: TSV, CSV or JSON Lines; `columns` says what is where."""
 
-What a column means is told by its name, or by `columns`, which maps a role
-(text, text_a, text_b, label, words, tags, question, context, answer,
-answer_start, choices, id) to the name of a column.
-"""
-
-import functools
 import re
-from collections.abc import Mapping
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.multiple_choice import key_index
 from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
-
-# Names that columns usually have, by role.
-_USUAL = {
-    "id": ("id", "guid", "key", "index", "idx"),
-    "text": ("text", "sentence", "document", "review", "content", "comment"),
-    "text_a": ("text_a", "sentence1", "sentence_a", "question1", "premise", "question", "query"),
-    "text_b": (
-        "text_b",
-        "sentence2",
-        "sentence_b",
-        "question2",
-        "hypothesis",
-        "sentence",
-        "answer",
-    ),
-    "label": ("label", "score", "class", "category", "target", "gold_label"),
-    "words": ("words", "tokens"),
-    "tags": ("tags", "labels", "ner_tags", "pos_tags", "upos"),
-    "question": ("question", "query"),
-    "context": ("context", "passage", "paragraph", "question", "premise"),
-    "answer": ("answer", "answer_text", "answers"),
-    "answer_start": ("answer_start", "start"),
-    "choices": ("choices", "options", "endings"),
-}
-ROLES = tuple(_USUAL)
-_TEXTS = ("text_a", "text_b")
-_QUESTIONS = ("question", "query")
-
-
-class ColumnNames:
-    """Finds the columns of roles.
-
-    Args:
-      chosen: names of columns by role, where the user gave them.
-      usual: names to look for first where the user gave none.
-    """
-
-    def __init__(self, chosen: Mapping[str, str], usual: Mapping[str, str] | None = None):
-        unknown = sorted(chosen.keys() - set(ROLES))
-        if unknown:
-            raise InputError(
-                f"--columns: {unknown[0]!r} is no role of a column; roles are {', '.join(ROLES)}."
-            )
-        self.chosen = chosen
-        self._usual = usual or {}
-
-    def find(self, role: str, row: tables.Row) -> str | None:
-        """The column of a role in a row; None if there is none.
-
-        Raises:
-          InputError: the column that the user chose is not there.
-        """
-        if role in self.chosen:
-            row.get(self.chosen[role])
-            return self.chosen[role]
-        wanted = _USUAL[role]
-        if role in self._usual:
-            wanted = (self._usual[role], *wanted)
-        return _first(wanted, tuple(row.values))
-
-    def need(self, role: str, row: tables.Row) -> str:
-        """As `find`; an error where there is none."""
-        found = self.find(role, row)
-        if found is None:
-            raise InputError(
-                f"{row.place}: has no column for {role}; it has {', '.join(row.values)}. Name it "
-                f"with --columns={role}=NAME (with make: TUNE_FLAGS=--columns={role}=NAME)."
-            )
-        return found
-
-    def is_pair(self, row: tables.Row) -> bool:
-        """Whether a row has two texts.
-
-        A question with a sentence or an answer is none if there is a text besides.
-        """
-        first, second = self.find("text_a", row), self.find("text_b", row)
-        named = {*self.chosen, *(role for role, name in self._usual.items() if name in row.values)}
-        if "text" in named or first is None or second is None or first == second:
-            return False
-        if not named.isdisjoint(_TEXTS) or first.lower() not in _QUESTIONS:
-            return True
-        return self.find("text", row) in (None, first, second)
-
-    def key(self, row: tables.Row, index: int) -> str:
-        """The value that names an example: that of an id column, or its number."""
-        found = self.find("id", row)
-        return row.text(found) if found else str(index)
-
-
-@functools.lru_cache
-def _first(wanted: tuple[str, ...], names: tuple[str, ...]) -> str | None:
-    """The first of the wanted ones among names as they are, else as they are without capitals."""
-    folded = {name.lower(): name for name in names}
-    as_written = (name for name in wanted if name in names)
-    return next(as_written, None) or next((folded[n] for n in wanted if n in folded), None)
 
 
 def read_texts(
@@ -125,7 +24,7 @@ def read_texts(
       InputError: a column is missing, or a row is damaged.
     """
     found = []
-    rows = tables.read_rows(path)
+    rows = columns.rows(path)
     pair = columns.is_pair(rows[0]) if pair is None else pair
     for index, row in enumerate(rows):
         first = columns.need("text_a", row) if pair else _single(columns, row)
@@ -151,7 +50,7 @@ def read_words(path: str, columns: ColumnNames, labelled: bool) -> list[WordsExa
         many tags as words.
     """
     found = []
-    for index, row in enumerate(tables.read_rows(path)):
+    for index, row in enumerate(columns.rows(path)):
         words = _strings(row, columns.need("words", row))
         tags = _strings(row, columns.need("tags", row)) if labelled else None
         if tags is not None and len(tags) != len(words):
@@ -179,7 +78,7 @@ def read_spans(path: str, columns: ColumnNames, labelled: bool) -> list[SpanExam
         missing or no number.
     """
     found = []
-    for index, row in enumerate(tables.read_rows(path)):
+    for index, row in enumerate(columns.rows(path)):
         answers = _answers(row, columns) if labelled else None
         found.append(
             SpanExample(
@@ -237,7 +136,7 @@ def read_choices(path: str, columns: ColumnNames, labelled: bool) -> list[Choice
         one is not, or a label names no choice.
     """
     found = []
-    for index, row in enumerate(tables.read_rows(path)):
+    for index, row in enumerate(columns.rows(path)):
         choices = _choices(row, columns)
         label = _right(row, columns, len(choices)) if labelled else None
         found.append(
@@ -267,7 +166,9 @@ def _right(row: tables.Row, columns: ColumnNames, count: int) -> int:
 
 def _choices(row: tables.Row, columns: ColumnNames) -> tuple[str, ...]:
     column = columns.find("choices", row)
-    if column:
+    if column and column not in row.values and "+" in column:
+        cells = [row.text(part) for part in column.split("+")]
+    elif column:
         if not isinstance(row.get(column), list):
             raise InputError(f"{row.place}: {column} is not a list.")
         cells = [text.strip() for text in row.texts(column)]

@@ -7,7 +7,7 @@ from bert_tf.tasks.base import Task, TaskFiles
 from bert_tf.tasks.choice.task import Choice
 from bert_tf.tasks.table_files import ENDINGS, SPLIT_NAMES
 from pipelines.labelled import multiple_choice, tables, user_files
-from pipelines.labelled.user_files import ColumnNames
+from pipelines.labelled.columns import ColumnNames
 
 
 def _read_choices(

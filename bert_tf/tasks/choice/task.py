@@ -10,7 +10,7 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from bert_tf.tasks import base
+from bert_tf.tasks import base, messages
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.choice.serving import ChoiceServing
 from bert_tf.tasks.predictions import ChoicePrediction
@@ -76,7 +76,9 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(np.array([example.label for example in examples]))
         number = int(tf.reduce_sum(tf.cast(cut, tf.int32)))
-        return Features(columns, {"choices longer than the window, cut": number})
+        return Features(
+            columns, {f"choices longer than --max_length={self.max_length}, cut": number}
+        )
 
     def row_lengths(self, features: Features) -> np.ndarray:
         """The longest choice of each example."""
@@ -166,7 +168,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         ]
         wrong.sort(key=lambda item: item[0])
         return [
-            f"{example.place}: {base.shorten(example.context)}\n"
+            f"{example.place}: {messages.shorten(example.context)}\n"
             f"    chosen: {example.choices[guess.choice]}\n"
             f"    right ({share:.0%}): {example.choices[example.truth]}"
             for share, example, guess in wrong[:count]

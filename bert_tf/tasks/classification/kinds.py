@@ -7,7 +7,7 @@ from bert_tf.tasks.base import Task, TaskFiles
 from bert_tf.tasks.classification.task import Classification, Regression
 from bert_tf.tasks.table_files import own_files
 from pipelines.labelled import glue, user_files
-from pipelines.labelled.user_files import ColumnNames
+from pipelines.labelled.columns import ColumnNames
 
 
 def _glue(kind: str) -> Callable[[str, str], Task]:

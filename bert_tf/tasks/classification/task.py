@@ -1,5 +1,6 @@
 """Classification and regression of single texts and of pairs."""
 
+import collections
 import dataclasses
 import re
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import scipy.stats
 import sklearn.metrics
 import tensorflow as tf
 
-from bert_tf.tasks import base
+from bert_tf.tasks import base, messages
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.classification.serving import ClassificationServing, RegressionServing
 from bert_tf.tasks.predictions import ClassPrediction
@@ -44,7 +45,7 @@ def text_features(
         "input_word_ids": FeatureColumn.of(packed.word_ids),
         "input_type_ids": FeatureColumn.of(packed.type_ids),
     }
-    return columns, {"texts longer than the window, cut": cut}
+    return columns, {f"texts longer than --max_length={max_length}, cut": cut}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,12 +112,15 @@ class Classification(_TextTask[ClassPrediction]):
 
     def fit(self, examples: Sequence[TextExample]) -> Self:
         """Finds the labels, sorted, and their weights."""
-        labels = self.labels or tuple(sorted({example.truth for example in examples}, key=_order))
-        index = {label: number for number, label in enumerate(labels)}
-        counts = np.bincount([index[e.truth] for e in examples], minlength=len(labels))
+        numbers = collections.Counter(example.truth for example in examples)
+        messages.check_labels(numbers, examples[0].place, "label")
+        named = [name for _, name in self.label_map if name in numbers]
+        labels = self.labels or tuple(named or sorted(numbers, key=_order))
+        counts = np.array([numbers[label] for label in labels])
         if (counts > 0).sum() < 2:
+            path = messages.file_of(examples[0].place)
             raise InputError(
-                f"{base.file_of(examples[0].place)}: all {len(examples)} examples have the label "
+                f"{path}: all {len(examples)} examples have the label "
                 f"{labels[int(counts.argmax())]!r}; there is nothing to learn from one class."
             )
         return dataclasses.replace(
@@ -130,12 +134,8 @@ class Classification(_TextTask[ClassPrediction]):
         """As usual, and for unknown labels."""
         super().check(examples)
         for example in examples:
-            if example.label is not None and self.labels and example.label not in self.labels:
-                raise InputError(
-                    f"{example.place}: the label {example.label!r} does not occur in the training "
-                    f"data, which has {base.listed(list(map(repr, self.labels)))}. Mend the file, "
-                    "or add such examples to the training data."
-                )
+            if example.label is not None:
+                messages.check_known(example.label, self.labels, example.place, "label")
 
     def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
         """Packed sequences, and labels where known."""
@@ -257,7 +257,7 @@ _METRICS: dict[str, Any] = {
 def show_text(example: TextExample) -> str:
     """The texts of an example, indented, for reports."""
     texts = [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
-    return "\n".join(f"    {base.shorten(text)}" for text in texts)
+    return "\n".join(f"    {messages.shorten(text)}" for text in texts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,8 +282,9 @@ class Regression(_TextTask[float]):
         fitted = dataclasses.replace(self, pair=examples[0].text_b is not None)
         fitted.check(examples)
         if len({float(example.truth) for example in examples}) < 2:
+            path = messages.file_of(examples[0].place)
             raise InputError(
-                f"{base.file_of(examples[0].place)}: all {len(examples)} scores are the same; give "
+                f"{path}: all {len(examples)} scores are the same; give "
                 "examples of different scores."
             )
         return fitted

@@ -7,7 +7,7 @@ from bert_tf.tasks.base import Task, TaskFiles
 from bert_tf.tasks.span.task import Spans
 from bert_tf.tasks.table_files import own_files
 from pipelines.labelled import squad, user_files
-from pipelines.labelled.user_files import ColumnNames
+from pipelines.labelled.columns import ColumnNames
 
 
 def _spans(path: str, names: ColumnNames, labelled: bool) -> list[Any]:

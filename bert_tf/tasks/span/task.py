@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from bert_tf.tasks import base
+from bert_tf.tasks import base, messages
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.predictions import Candidate, SpanPrediction
 from bert_tf.tasks.span import decoding, squad_metrics
@@ -78,8 +78,9 @@ class Spans(Task[SpanExample, SpanPrediction]):
         """
         some_null = any(not example.answers for example in examples)
         if self.allow_null and not some_null:
+            path = messages.file_of(examples[0].place)
             raise InputError(
-                f"{base.file_of(examples[0].place)}: all {len(examples)} questions have an answer, "
+                f"{path}: all {len(examples)} questions have an answer, "
                 f"so that {self.kind} cannot learn when there is none; train squad1 with them."
             )
         return dataclasses.replace(
@@ -100,7 +101,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
         """An empty text, or an answer that is not at its offset."""
         answer = example.answers[0] if example.answers else None
         if answer and example.context[answer.start :][: len(answer.text)] != answer.text:
-            shown = base.shorten(answer.text, 60)
+            shown = messages.shorten(answer.text, 60)
             return f"the answer {shown!r} is not at character {answer.start} of the context"
         return base.empty_text(example, "question", "context")
 
@@ -277,7 +278,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
         rows.sort(key=lambda row: (row[0], -row[1]))
         return [
             f"{example.place}: {example.question}\n"
-            f"    answered ({sure:.0%} sure): {base.shorten(answer) or '(none)'}\n"
+            f"    answered ({sure:.0%} sure): {messages.shorten(answer) or '(none)'}\n"
             f"    right: {' | '.join(self._golds(example)) or '(none)'}"
             for _, sure, example, answer in rows[:count]
         ]

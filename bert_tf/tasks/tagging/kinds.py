@@ -7,13 +7,13 @@ from bert_tf.tasks.base import Task, TaskFiles
 from bert_tf.tasks.table_files import own_files
 from bert_tf.tasks.tagging.task import Tagging
 from pipelines.labelled import conll, tables, user_files
-from pipelines.labelled.user_files import ColumnNames
+from pipelines.labelled.columns import ColumnNames
 
 
 def _words(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
     if tables.ending(path) in (".jsonl", ".json", ".tsv", ".csv"):
         return user_files.read_words(path, names, labelled)
-    return conll.read(path, labelled)
+    return conll.read(path, labelled, names.numbers())
 
 
 _NER = TaskFiles(

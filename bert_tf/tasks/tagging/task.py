@@ -11,7 +11,7 @@ import seqeval.metrics
 import sklearn.metrics
 import tensorflow as tf
 
-from bert_tf.tasks import base
+from bert_tf.tasks import base, messages
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.predictions import TagsPrediction
 from bert_tf.tasks.tagging import words
@@ -73,10 +73,12 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         """Finds the tags, sorted, and their weights."""
         counts = collections.Counter(tag for example in examples for tag in example.truth)
         if len(counts) < 2:
+            path = messages.file_of(examples[0].place)
             raise InputError(
-                f"{base.file_of(examples[0].place)}: all words have the tag {min(counts)!r}; there "
+                f"{path}: all words have the tag {min(counts)!r}; there "
                 "is nothing to learn from one class."
             )
+        messages.check_labels(counts, examples[0].place, "tags")
         labels = sorted(self.tag_set if counts.keys() <= set(self.tag_set) else counts)
         weights = base.balancing_weights(np.array([counts[label] for label in labels]))
         return dataclasses.replace(
@@ -91,13 +93,8 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         """Checks for unknown tags."""
         known = set(self.labels)
         for example in examples:
-            for word, tag in zip(example.words, example.tags or (), strict=False):
-                if known and tag not in known:
-                    raise InputError(
-                        f"{example.place}: the tag {tag!r} of {word!r} does not occur in the "
-                        f"training data, which has {base.listed(self.labels)}. Mend the file, or "
-                        "add such examples to the training data."
-                    )
+            for tag in set(example.tags or ()) - known:
+                messages.check_known(tag, self.labels, example.place, "tag")
 
     def feature_settings(self) -> dict[str, Any]:
         """As usual, and whether there is document context."""
@@ -132,7 +129,9 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             tags = [index[tag] for example in examples for tag in example.truth]
             columns["labels"] = FeatureColumn(np.array(tags, np.int64), splits)
         longer = len(owner) - len(set(owner))
-        return Features(columns, {"sentences longer than the window": longer})
+        return Features(
+            columns, {f"sentences longer than --max_length={self.max_length}, in parts": longer}
+        )
 
     def batch_labels(
         self, features: Features, rows: np.ndarray, size: int, length: int

@@ -81,7 +81,7 @@ def test_tagging(tmp_path, init):
 def test_sentences_beyond_the_window_get_all_their_tags(tmp_path, init):
     report, output = tune(tmp_path, init, "tagging", make_tags, max_length=8, epochs=4.0)
     assert report["metrics"]["median"]["f1"] > 0.9
-    assert report["notes"]["tagging"]["sentences longer than the window"] > 100
+    assert report["notes"]["tagging"]["sentences longer than --max_length=8, in parts"] > 100
     dev = open(f"{tmp_path}/data/dev.txt").read().split("\n")
     guesses = open(f"{output}/predictions.dev.txt").read().split("\n")
     assert [line.split()[:1] for line in guesses if line] == [

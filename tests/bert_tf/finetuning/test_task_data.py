@@ -11,8 +11,8 @@ from bert_tf import tasks
 from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common.errors import InputError
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
-from pipelines.labelled.user_files import ColumnNames
 from pipelines.tokenizers import registry
 
 

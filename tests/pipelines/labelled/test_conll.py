@@ -4,7 +4,7 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, user_files
-from pipelines.labelled.user_files import ColumnNames
+from pipelines.labelled.columns import ColumnNames
 
 
 def write(path, text):
@@ -48,3 +48,30 @@ def test_conllu_takes_forms_and_upos(tmp_path):
     assert [(e.words, e.tags, e.document) for e in found] == [
         (("vamos", "nos"), ("VERB", "PRON"), 0), (("Sí",), ("INTJ",), 1),
     ]  # fmt: skip
+
+
+def test_letters_as_words_may_be_spaces(tmp_path):
+    found = conll.read(write(tmp_path / "train.tsv", "경\tB-OG\n찰\tI-OG\n \tO\n은\tO\n\n"))
+    assert [(e.words, e.tags) for e in found] == [
+        (("경", "찰", " ", "은"), ("B-OG", "I-OG", "O", "O"))
+    ]
+
+
+def test_comments_are_no_words(tmp_path):
+    tabs = "## train_1_wiki\t경찰은 갔다.\n경\tB-OG\n찰\tI-OG\n\n## train_2_wiki\t은.\n은\tO\n"
+    spaces = "# sent_id = 1\n# text = Go #1\nGo O\n# O\n1 O\n\n# O\n2 O\n"
+    assert [e.words for e in conll.read(write(tmp_path / "a.txt", tabs))] == [("경", "찰"), ("은",)]
+    assert [e.words for e in conll.read(write(tmp_path / "b.txt", spaces))] == [
+        ("Go", "#", "1"), ("#", "2"),
+    ]  # fmt: skip
+
+
+def test_columns_by_number(tmp_path):
+    path = write(tmp_path / "train.txt", "1 EU NNP B-ORG\n2 rejects VBZ O\n")
+    (example,) = conll.read(path, columns={"words": "2", "tags": "3"})
+    assert (example.words, example.tags) == (("EU", "rejects"), ("NNP", "VBZ"))
+    with pytest.raises(InputError, match=r"line 1: has too few columns: 4, not 9"):
+        conll.read(path, columns={"tags": "9"})
+    for columns in ({"tags": "upos"}, {"text": "1"}):
+        with pytest.raises(InputError, match="named by number"):
+            conll.read(path, columns=columns)

@@ -8,8 +8,8 @@ import pytest
 from bert_tf.tasks import make
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, glue, multiple_choice, splits, tables, user_files
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import Answer
-from pipelines.labelled.user_files import ColumnNames
 
 
 def write(path, text):

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf import tasks
 from pipelines.labelled import splits
-from pipelines.labelled.user_files import ColumnNames
+from pipelines.labelled.columns import ColumnNames
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,20 @@
+"""Help of the flags that say how labelled files are laid out."""
+
+# Roles are `pipelines.labelled.columns.ROLES` and its aliases; the tests hold them equal.
+ROLES = (
+    *("id", "text", "text_a", "text_b", "label", "words", "tags"),
+    *("question", "context", "answer", "answer_start", "choices"),
+)
+ALIASES = ("sentence", "sentence1", "sentence2", "premise", "hypothesis")
+COLUMNS_HELP = (
+    "Columns by role, such as text=review,label=stars. A column is named as in the header, by "
+    "its number from 1 (where there is no header), as a path in JSON (labels.label), or as several "
+    f"that are joined (title+text, 2+3). Roles: {', '.join((*ROLES, *ALIASES))}."
+)
+HEADER_HELP = (
+    "Whether the first line of a table names its columns (--header, --no_header); as it looks."
+)
+LABEL_MAP_HELP = (
+    "Names of labels, such as 1=World,2=Sports, or a file of names, a line each, of labels that "
+    "are numbers."
+)

@@ -1,0 +1,88 @@
+"""Names for labels that files have as numbers or codes."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pipelines.common.errors import InputError
+from pipelines.labelled import tables
+from pipelines.labelled.schema import TextExample, WordsExample
+
+
+def read(entries: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Parses the value of --label_map.
+
+    Args:
+      entries: LABEL=NAME each, or one file of names, a line each.
+
+    Returns:
+      Names by label; and the names of a file, whose labels are numbers, from 0 or from 1.
+
+    Raises:
+      InputError: an entry is of another form, the file is missing or has no names, or a label or
+        a name stands twice.
+    """
+    if len(entries) == 1 and "=" not in entries[0]:
+        path = entries[0]
+        names = tuple(line.strip() for line in tables.read_text(path).splitlines() if line.strip())
+        if not names:
+            raise InputError(f"{path}: has no names; write one a line, in the order of the labels.")
+        _check_distinct(names, path)
+        return {}, names
+    found: dict[str, str] = {}
+    for entry in entries:
+        label, equals, name = map(str.strip, entry.partition("="))
+        if not (equals and label and name):
+            raise InputError(
+                f"--label_map: {entry!r} is not of the form LABEL=NAME, such as 1=World; a file of "
+                "names, a line each, will do too."
+            )
+        if label in found:
+            raise InputError(f"--label_map: the label {label!r} stands twice.")
+        found[label] = name
+    return found, ()
+
+
+def _check_distinct(names: Sequence[str], place: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{place}: the name {twice!r} stands twice; labels need their own names.")
+
+
+def number(names: Sequence[str], examples: Iterable[Any]) -> dict[str, str]:
+    """Names by label, of names in order: labels count from 0 if a label is 0, else from 1."""
+    first = 0 if any("0" in _labels(example) for example in examples) else 1
+    return {str(index): name for index, name in enumerate(names, first)}
+
+
+def rename(examples: Sequence[Any], names: Mapping[str, str]) -> list[Any]:
+    """Gives the labels, or tags, of examples their names; what has its name keeps it.
+
+    Raises:
+      InputError: a label has no name, or examples are of a shape that has no labels to name.
+    """
+    known = {**{name: name for name in names.values()}, **names}
+    return [_renamed(example, known, names) for example in examples]
+
+
+def _renamed(example: Any, known: Mapping[str, str], names: Mapping[str, str]) -> Any:
+    missing = next((label for label in _labels(example) if label not in known), None)
+    if missing is not None:
+        raise InputError(
+            f"{example.place}: the label {missing!r} has no name; --label_map names "
+            f"{', '.join(names)}."
+        )
+    if isinstance(example, TextExample) and example.label is not None:
+        return dataclasses.replace(example, label=known[example.label])
+    if isinstance(example, WordsExample) and example.tags is not None:
+        return dataclasses.replace(example, tags=tuple(known[tag] for tag in example.tags))
+    return example
+
+
+def _labels(example: Any) -> tuple[str, ...]:
+    """The labels of an example that can be named."""
+    if isinstance(example, TextExample):
+        return () if example.label is None else (example.label,)
+    if isinstance(example, WordsExample):
+        return example.tags or ()
+    raise InputError(f"{example.place}: --label_map is for labels and tags; this has neither.")

@@ -1,0 +1,115 @@
+"""Which column means what: files without a header, numbers, joined and nested columns."""
+
+import json
+
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.labelled import user_files
+from pipelines.labelled.columns import ColumnNames
+
+NEWS = (
+    '"3","Stocks fall","Shares fell on Monday."\n'
+    '"4","New phone","It has two screens."\n'
+    '"3","Oil rises","A barrel costs more."\n'
+)
+
+
+def write(path, text):
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def read(path, chosen=None, **how):
+    return user_files.read_texts(path, ColumnNames(chosen or {}, **how), None, labelled=True)
+
+
+def test_columns_by_number_are_of_a_file_without_a_header(tmp_path):
+    path = write(tmp_path / "train.csv", NEWS)
+    found = read(path, {"text": "2+3", "label": "1"})
+    assert [(e.text_a, e.label) for e in found][:2] == [
+        ("Stocks fall Shares fell on Monday.", "3"),
+        ("New phone It has two screens.", "4"),
+    ]
+    assert found[0].place == f"{path}: line 1"
+
+
+def test_the_columns_of_a_file_without_a_header_are_shown(tmp_path):
+    path = write(tmp_path / "train.csv", NEWS)
+    with pytest.raises(InputError) as error:
+        read(path)
+    assert "There is no header; the columns are 1 ('3'), 2 ('Stocks fall'), 3" in str(error.value)
+    assert "--columns=text=NUMBER" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["I liked it\tgood", f"{'It went on and on. ' * 5}\tfine", "It was 5 of 5\t5", "Fine\tbad"],
+)
+def test_data_in_the_first_line_are_told_from_a_header(tmp_path, first):
+    path = write(tmp_path / "train.tsv", f"{first}\nI hated it\tbad\nIt was good\tgood\nFine\tbad")
+    assert len(read(path, {"text": "1", "label": "2"})) == 4
+    assert len(ColumnNames({}).rows(path)) == 4
+
+
+def test_a_header_is_known_by_its_names(tmp_path):
+    path = write(tmp_path / "train.tsv", "label\ttext\nbad\ttext\ngood\tlabel\n")
+    assert [e.text_a for e in read(path)] == ["text", "label"]
+    assert [e.text_a for e in read(path, {"text": "2"})] == ["text", "label"]
+    path = write(tmp_path / "other.tsv", "stars\treview\nbad\tIt\ngood\tHer\n")
+    assert len(read(path, {"text": "review", "label": "stars"})) == 2
+    with pytest.raises(InputError, match=r"it has stars, review.*--no_header"):
+        read(path)
+
+
+def test_the_user_has_the_last_word_on_a_header(tmp_path):
+    path = write(tmp_path / "train.tsv", "text\tlabel\nIt\tbad\n")
+    assert len(ColumnNames({}, header=False).rows(path)) == 2
+    path = write(tmp_path / "years.tsv", "2019\t2020\nIt\tbad\n")
+    assert len(read(path, {"text": "2019", "label": "2020"}, header=True)) == 1
+    assert len(ColumnNames({}, header=None).rows(path)) == 2
+
+
+def test_a_file_of_texts_needs_no_header(tmp_path):
+    path = write(tmp_path / "texts.txt", "It rained.\nIt snowed.\nIt rained.\n")
+    columns = ColumnNames({})
+    found = user_files.read_texts(path, columns, None, labelled=False)
+    assert [e.text_a for e in found] == ["It rained.", "It snowed.", "It rained."]
+
+
+def test_columns_are_joined_whether_named_or_numbered(tmp_path):
+    path = write(tmp_path / "train.csv", "title,text,label\nOil,It rises.,3\n,Nothing.,4\n")
+    for joined in ("title+text", "1+2"):
+        assert [e.text_a for e in read(path, {"text": joined})] == ["Oil It rises.", "Nothing."]
+    plus = write(tmp_path / "plus.csv", "a+b,label\nIt,3\n")
+    assert read(plus, {"text": "a+b"})[0].text_a == "It"
+
+
+def test_nested_fields_of_json(tmp_path):
+    row = {"sentence1": "It rained.", "sentence2": "Rain fell.", "labels": {"label": 4.2}}
+    path = write(tmp_path / "train.jsonl", json.dumps(row))
+    (example,) = read(path, {"label": "labels.label"})
+    assert (example.text_b, example.label) == ("Rain fell.", "4.2")
+    with pytest.raises(InputError, match=r"line 1: has no column 'labels.name'"):
+        read(path, {"label": "labels.name"})
+
+
+def test_roles_have_the_names_that_data_sets_use(tmp_path):
+    path = write(tmp_path / "train.tsv", "a\tb\tlabel\nIt rained.\tRain fell.\tyes\n")
+    for roles in (("sentence1", "sentence2"), ("premise", "hypothesis"), ("text_a", "text_b")):
+        (example,) = read(path, dict(zip(roles, "ab", strict=True)))
+        assert (example.text_a, example.text_b) == ("It rained.", "Rain fell.")
+
+
+def test_what_a_model_was_trained_with_is_looked_for_first(tmp_path):
+    path = write(tmp_path / "test.csv", NEWS)
+    columns = ColumnNames({}, {"text": "2+3", "label": "1"})
+    found = user_files.read_texts(path, columns, None, labelled=True)
+    assert found[2].text_a == "Oil rises A barrel costs more."
+
+
+def test_choices_in_columns_by_number(tmp_path):
+    path = write(tmp_path / "train.tsv", "Why?\tSo\tNot so\t1\nHow?\tThus\tElse\t1\n")
+    columns = ColumnNames({"context": "1", "choices": "2+3", "label": "4"})
+    (first, _) = user_files.read_choices(path, columns, labelled=True)
+    assert (first.choices, first.label) == (("So", "Not so"), 1)

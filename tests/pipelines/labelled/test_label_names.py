@@ -1,0 +1,57 @@
+"""Names for labels that files have as numbers."""
+
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.labelled import label_names
+from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
+
+
+def texts(*labels):
+    return [TextExample(str(i), f"line {i}", "It.", None, x) for i, x in enumerate(labels, 1)]
+
+
+def test_names_by_label():
+    names, listed = label_names.read(["1=World", "2 = Sports"])
+    assert (names, listed) == ({"1": "World", "2": "Sports"}, ())
+    found = label_names.rename(texts("2", "1", "Sports"), names)
+    assert [e.label for e in found] == ["Sports", "World", "Sports"]
+    with pytest.raises(InputError, match=r"line 2: the label '3' has no name"):
+        label_names.rename(texts("2", "3"), names)
+
+
+def test_a_file_of_names_counts_as_the_data_do(tmp_path):
+    path = tmp_path / "classes.txt"
+    path.write_text("World\nSports\n", "utf-8")
+    names, listed = label_names.read([str(path)])
+    assert (names, listed) == ({}, ("World", "Sports"))
+    assert label_names.number(listed, texts("2", "1")) == {"1": "World", "2": "Sports"}
+    assert label_names.number(listed, texts("1", "0")) == {"0": "World", "1": "Sports"}
+
+
+def test_tags_have_names_too():
+    example = WordsExample("0", "line 1", ("It",), ("1",))
+    assert label_names.rename([example], {"1": "PRON"})[0].tags == ("PRON",)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        (["1=World", "Sports"], "'Sports' is not of the form LABEL=NAME"),
+        (["1=World", "1=Sports"], "the label '1' stands twice"),
+        (["1="], "not of the form"),
+        (["nowhere.txt"], "nowhere.txt: no such file"),
+    ],
+)
+def test_a_bad_map_is_named(entries, message):
+    with pytest.raises(InputError, match=message):
+        label_names.read(entries)
+
+
+def test_only_labels_and_tags_have_names(tmp_path):
+    twice = tmp_path / "twice.txt"
+    twice.write_text("a\na\n", "utf-8")
+    with pytest.raises(InputError, match="the name 'a' stands twice"):
+        label_names.read([str(twice)])
+    with pytest.raises(InputError, match="line 1: --label_map is for labels and tags"):
+        label_names.rename([SpanExample("0", "line 1", "Why?", "So.", ())], {"1": "a"})
