@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bert_tf.tasks.base import Task, TaskFiles
-from bert_tf.tasks.classification.task import Classification, Regression
+from bert_tf.tasks.classification.regression import Regression
+from bert_tf.tasks.classification.task import Classification
 from bert_tf.tasks.table_files import own_files
 from pipelines.labelled import glue, user_files
 from pipelines.labelled.columns import ColumnNames
