@@ -247,15 +247,13 @@ class Run:
         metrics: dict[str, float] = {}
         several = len(self.setup.data) > 1
         for item, predictor in zip(self.setup.data, self.predictors, strict=True):
-            for index, split in enumerate(item.dev):
+            for index, (split, prefix) in enumerate(item.scored(several)):
                 logits = predictor(split.features)
                 predictions = item.task.predict(split.examples, split.features, logits)
                 task = item.task.tune(split.examples, predictions)
                 found = task.metrics(split.examples, predictions)
                 if index == 0:
                     mains.append(found[task.main_metric])
-                prefix = f"{task.name}/" if several else ""
-                prefix += f"{split.name}/" if index else ""
                 metrics |= {f"{prefix}{name}": value for name, value in found.items()}
         return sum(mains) / len(mains), metrics
 

@@ -12,8 +12,10 @@ from bert_tf.finetuning import task_report
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.finetuning.single_run import Result, Run, Setup
 from bert_tf.finetuning.task_data import TaskData, load
+from bert_tf.finetuning.task_report import Account
 from bert_tf.models.config import BertConfig
-from bert_tf.training import checkpoints, distribution, footprint, run_folder
+from bert_tf.training import checkpoints, distribution, footprint, progress, run_folder
+from bert_tf.training.progress import HISTORY
 from bert_tf.weights import Bundle, own
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
@@ -79,8 +81,8 @@ def _train(setup: Setup, start_time: float) -> dict[str, Any]:
     if not distribution.is_chief(setup.strategy):
         return {}
     chosen = _choose(results)
-    test_metrics = _keep(setup, chosen, run)
-    report = _report(settings, results, chosen, setup.data) | {"test_metrics": test_metrics}
+    accounts = _keep(setup, chosen, run)
+    report = _report(settings, results, chosen, setup.data, accounts)
     # Runs count with what earlier processes gave to them, all else with this one's time.
     around = time.perf_counter() - start_time - run_time
     report["seconds"] = around + sum(result["seconds"] for result in results)
@@ -172,30 +174,42 @@ def _choose(results: list[Result]) -> Result:
     return max(best, key=score)
 
 
-def _keep(setup: Setup, chosen: Result, run: Run) -> dict[str, dict[str, float]]:
+def _keep(setup: Setup, chosen: Result, run: Run) -> list[Account]:
     """Writes the chosen run's model, predictions, mistakes and pictures to the output folder.
 
     The chief does so alone: the other workers are done.
 
     Returns:
-      The metrics of test data that has labels, by task.
+      What is told of each task.
     """
     folder = setup.kept_folder(chosen["learning_rate"], chosen["seed"])
     arrays = checkpoints.read_arrays(folder, checkpoints.MODEL_PREFIX)
     found = {k.removeprefix(checkpoints.MODEL_PREFIX): v for k, v in arrays.items()}
-    tasks, scores = [], {}
+    accounts = []
     for item, predictor in zip(setup.data, run.predictors_of(found), strict=True):
         place = setup.output if len(setup.data) == 1 else f"{setup.output}/{item.task.name}"
-        task, scores[item.task.name] = task_report.write_task(item, predictor, place)
-        tasks.append(task.describe())
+        accounts.append(task_report.write_task(item, predictor, place))
+    _draw_curves(setup, chosen)
     model = dataclasses.replace(
         setup.bundle,
         config=setup.config,
         weights=found,
-        tasks=tuple(tasks),
+        tasks=tuple(account.task.describe() for account in accounts),
     )
     own.write(model, setup.output)
-    return scores
+    return accounts
+
+
+def _draw_curves(setup: Setup, chosen: Result) -> None:
+    rate, seed = chosen["learning_rate"], chosen["seed"]
+    path = f"{setup.run_folder(rate, seed)}/{HISTORY}"
+    names = ", ".join(item.task.name for item in setup.data)
+    task_report.draw_curves(
+        f"{setup.output}/curves.png",
+        f"{names}: learning rate {rate:g}, seed {seed}",
+        progress.read_history(path),
+        chosen["evaluations"],
+    )
 
 
 def _report(
@@ -203,6 +217,7 @@ def _report(
     results: list[Result],
     chosen: Result,
     data: list[TaskData],
+    accounts: list[Account],
 ) -> dict[str, Any]:
     same_rate = [
         r for r in results if r["learning_rate"] == chosen["learning_rate"] and not r["diverged"]
@@ -216,6 +231,11 @@ def _report(
             "by_seed": {str(r["seed"]): r["metrics"] for r in same_rate},
             "median": medians,
         },
+        "baselines": task_report.baselines(data),
+        "test_metrics": {found.task.name: found.test_metrics for found in accounts},
+        "test_baselines": {found.task.name: found.test_baselines for found in accounts},
+        "labels": {found.task.name: found.labels for found in accounts},
+        "warnings": [warning for found in accounts for warning in found.warnings],
         "learning_rate": chosen["learning_rate"],
         "seed": chosen["seed"],
         "grid": [{k: value for k, value in r.items() if k in _GRID} for r in results],

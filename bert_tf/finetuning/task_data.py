@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,16 @@ class TaskData:
     test: tuple[Split, ...]  # predicted, and scored once at the end where they have labels
     inputs: dict[str, str]  # checksums by split
     notes: dict[str, int]  # what was cut, skipped and so on, by what it was
+
+    def scored(self, several: bool) -> Iterator[tuple[Split, str]]:
+        """The dev splits, the one that decides first, and what begins the names of their metrics.
+
+        Args:
+          several: whether the run has other tasks besides.
+        """
+        task = f"{self.task.name}/" if several else ""
+        for index, split in enumerate(self.dev):
+            yield split, f"{task}{split.name}/" if index else task
 
     @property
     def longest(self) -> int:

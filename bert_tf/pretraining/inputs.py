@@ -3,14 +3,18 @@
 import dataclasses
 from typing import Any
 
+from bert_tf import weights
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
 from bert_tf.pretraining.settings import PretrainingSettings
+from bert_tf.training.checkpoints import is_checkpoint
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Tokenizer
+
+_USUAL_SIZE = "base"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,17 +65,7 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
     Raises:
       InputError: ids or positions of the examples are beyond the model's tables.
     """
-    vocab_size = len(data.tokenizer.vocabulary)
-    if settings.model.endswith(".json"):
-        config = BertConfig.load(settings.model)
-        if config.vocab_size < vocab_size:
-            raise InputError(
-                f"{settings.model}: vocab_size is {config.vocab_size}, but the examples in "
-                f"{settings.phases[0].tfrecords} have ids up to {vocab_size - 1}. Set vocab_size "
-                f"to {vocab_size}, or write the examples with the model's vocabulary."
-            )
-    else:
-        config = BertConfig.named(settings.model, vocab_size=vocab_size)
+    config = _asked_config(settings, len(data.tokenizer.vocabulary))
     if settings.dropout is not None:
         config = dataclasses.replace(
             config,
@@ -88,6 +82,28 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
     for phase, found in zip(settings.phases, data.manifests, strict=True):
         types = data.tokenizer.vocabulary.types(example_folder.segments(found))
         config.check_segments(types, phase.tfrecords)
+    return config
+
+
+def _asked_config(settings: PretrainingSettings, vocab_size: int) -> BertConfig:
+    """The configuration of a size, of a file, or of the model that the run begins with.
+
+    Raises:
+      InputError: the vocabulary of the examples is larger.
+    """
+    path, first = settings.model, settings.init_checkpoint
+    if path is None and first and not is_checkpoint(first):
+        path, config = first, weights.read(first).config
+    elif path is None or not path.endswith(".json"):
+        return BertConfig.named(path or _USUAL_SIZE, vocab_size=vocab_size)
+    else:
+        config = BertConfig.load(path)
+    if config.vocab_size < vocab_size:
+        raise InputError(
+            f"{path}: vocab_size is {config.vocab_size}, but the examples in "
+            f"{settings.phases[0].tfrecords} have ids up to {vocab_size - 1}. Set vocab_size "
+            f"to {vocab_size}, or write the examples with the model's vocabulary."
+        )
     return config
 
 

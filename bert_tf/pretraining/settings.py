@@ -23,7 +23,11 @@ class PretrainingSettings(TrainingSettings):
     """Everything that decides the weights, beside the examples."""
 
     phases: tuple[Phase, ...]
-    model: str = setting("base", "A size, such as tiny, base or roberta-base, or a .json.")
+    model: str | None = setting(
+        None,
+        "A size, such as tiny, base or roberta-base, or a .json; that of the model in "
+        "--init_checkpoint, else base.",
+    )
     learning_rate: float = setting(1e-4, "Peak learning rate.", above=0)
     warmup_steps: int = setting(10_000, "Steps of linear warm-up.", least=0, below=_MOST_STEPS)
     beta_2: float = setting(0.999, "Decay rate of squared gradients.", least=0, below=1)

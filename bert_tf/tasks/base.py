@@ -27,7 +27,6 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks import plots
 from bert_tf.tasks.signatures import Serving
 from pipelines.labelled import bucketing
 from pipelines.labelled.columns import ColumnNames
@@ -56,6 +55,15 @@ class TaskEntry(TypedDict):
     max_length: NotRequired[Size]
     columns: NotRequired[dict[str, str]]
     label_map: NotRequired[dict[str, str]]
+
+
+class LabelScores(TypedDict):
+    """How well one label is told from the others; `count` of examples have it."""
+
+    precision: float
+    recall: float
+    f1: float
+    count: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,10 +284,26 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         """Scores predictions of labelled examples; fractions of 1."""
 
     @abc.abstractmethod
+    def baseline(
+        self, training: Sequence[ExampleT], examples: Sequence[ExampleT]
+    ) -> list[PredictionT]:
+        """What is guessed without a model, from the labels of training examples alone."""
+
+    @abc.abstractmethod
+    def answers(self, prediction: PredictionT) -> Sequence[str]:
+        """What a prediction says, as text; a model that says one thing only learned nothing."""
+
+    def by_label(
+        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
+    ) -> dict[str, LabelScores]:
+        """Scores of each label; nothing where the labels are none of a few."""
+        return {}
+
+    @abc.abstractmethod
     def files(
         self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT], split: str
     ) -> dict[str, str]:
-        """The official prediction files, text by file name."""
+        """The prediction files, text by file name: a readable table, and the official ones."""
 
     @abc.abstractmethod
     def mistakes(
@@ -319,24 +343,14 @@ def balancing_weights(counts: np.ndarray) -> tuple[float, ...]:
     return tuple((counts.sum() / (np.maximum(counts, 1) * len(counts))).tolist())
 
 
-def draw_matrix(axes: Any, matrix: np.ndarray, labels: Sequence[str]) -> None:
-    """Draws a confusion matrix [true, predicted]; cells show counts where there are few labels.
-
-    Labels in a script that no installed font has are shown by their numbers.
-    """
-    share = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
-    axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    families = plots.covering("".join(labels))
-    names = list(labels) if families else list(map(str, range(len(labels))))
-    style = {"fontfamily": families} if families else {}
-    axes.set_xticks(range(len(names)), names, rotation=90 if len(names) > 4 else 0, **style)
-    axes.set_yticks(range(len(names)), names, **style)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("true")
-    if len(labels) <= 20:
-        for (row, column), value in np.ndenumerate(matrix):
-            color = "white" if share[row, column] > 0.5 else "black"
-            axes.text(column, row, str(value), ha="center", va="center", color=color, fontsize=8)
+def label_scores(
+    names: Sequence[str], columns: Iterable[Sequence[float] | np.ndarray]
+) -> dict[str, LabelScores]:
+    """Scores by label, of columns of precision, recall, F1 and count."""
+    return {
+        name: {"precision": float(p), "recall": float(r), "f1": float(f1), "count": int(count)}
+        for name, p, r, f1, count in zip(names, *columns, strict=True)
+    }
 
 
 def empty_text(example: Any, *names: str) -> str | None:

@@ -1,36 +1,44 @@
-"""Fonts for pictures, in any script that an installed one has."""
+"""What pictures of several shapes of tasks share."""
 
-import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-_BOXES = "Last Resort"  # has a box, not a glyph, for every character
+import numpy as np
+from absl import logging
+
+from bert_tf.tasks import fonts
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+_COUNTED = 20  # labels up to which cells show counts
+_UPRIGHT = 4  # labels up to which names stand upright
 
 
-def covering(text: str) -> list[str] | None:
-    """Font families that have all characters of a text between them, the usual one first.
+def draw_matrix(axes: "matplotlib.axes.Axes", matrix: np.ndarray, labels: Sequence[str]) -> None:
+    """Draws a confusion matrix.
 
-    Returns:
-      Names for matplotlib's `fontfamily`, or None if some character is in no font.
+    Labels in a script that no font has are shown by their numbers, which a warning tells.
+
+    Args:
+      axes: to draw on.
+      matrix: counts, int [labels, labels]: true by row, predicted by column.
+      labels: their names.
     """
-    import matplotlib
-    from matplotlib import font_manager
-
-    default = font_manager.findfont(font_manager.FontProperties())
-    missing = {ord(character) for character in text if character.isprintable()} - _has(default)
-    families = list(matplotlib.rcParams["font.family"])
-    for font in font_manager.fontManager.ttflist if missing else ():
-        found = missing & _has(font.fname)
-        if found and not font.name.startswith(_BOXES):
-            families.append(font.name)
-            missing -= found
-    return None if missing else families
-
-
-@functools.cache
-def _has(path: str) -> frozenset[int]:
-    """The code points that a font file has glyphs for; none if it cannot be read any more."""
-    from matplotlib import font_manager
-
-    try:
-        return frozenset(font_manager.get_font(path).get_charmap())
-    except (OSError, RuntimeError):
-        return frozenset()
+    share = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
+    axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    families = fonts.covering("".join(labels))
+    names = list(labels)
+    if not families:
+        names = [str(number) for number in range(len(labels))]
+        legend = ", ".join(f"{number}: {label}" for number, label in enumerate(labels))
+        logging.warning("no font has all characters of the labels; the picture has %s", legend)
+    style: dict[str, Any] = {"fontfamily": families} if families else {}
+    axes.set_xticks(range(len(names)), names, rotation=90 if len(names) > _UPRIGHT else 0, **style)
+    axes.set_yticks(range(len(names)), names, **style)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("true")
+    if len(labels) <= _COUNTED:
+        for (row, column), value in np.ndenumerate(matrix):
+            color = "white" if share[row, column] > 0.5 else "black"
+            axes.text(column, row, str(value), ha="center", va="center", color=color, fontsize=8)

@@ -37,7 +37,7 @@ class Course:
     ):
         chief = session.is_chief
         self._session, self._objective, self._start = session, objective, start
-        self.history = progress.History(f"{folder}/history.jsonl", start, chief)
+        self.history = progress.History(f"{folder}/{progress.HISTORY}", start, chief)
         self._earlier_seconds = self.history.seconds
         logs = f"{folder}/tensorboard" if tensorboard and chief else None
         self.display = progress.Display(name, session.total_steps, start, logs)

@@ -11,6 +11,8 @@ from tqdm import tqdm
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 
+HISTORY = "history.jsonl"  # in the folder of a run
+
 
 class Point(NamedTuple):
     """The means of the steps since the point before: a line of history.jsonl."""
@@ -85,12 +87,7 @@ class History:
     def __init__(self, path: str, start: int, write: bool = True):
         self._path = path
         self._write = write
-        self.points: list[Point] = []
-        if files.gfile.exists(path):
-            with files.gfile.GFile(path, "r") as file:
-                lines = file.read().splitlines()
-            points = map(_parse, lines)
-            self.points = [point for point in points if point and point.step <= start]
+        self.points = [point for point in read_history(path) if point.step <= start]
         if write:
             text = "".join(f"{json.dumps(point.to_json())}\n" for point in self.points)
             files.write_text(path, text)
@@ -113,6 +110,15 @@ class History:
             return
         with files.gfile.GFile(self._path, "a") as file:
             file.write(f"{json.dumps(point.to_json())}\n")
+
+
+def read_history(path: str) -> list[Point]:
+    """The points that a file has; none where there is no such file."""
+    if not files.gfile.exists(path):
+        return []
+    with files.gfile.GFile(path, "r") as file:
+        points = map(_parse, file.read().splitlines())
+    return [point for point in points if point]
 
 
 def _parse(line: str) -> Point | None:

@@ -63,24 +63,38 @@ def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dic
 
 def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
     path = f"{output}/{_IDENTITY}"
-    if files.gfile.exists(path):
-        other = manifest.difference(json_files.read(path, dict[str, Any]), identity)
-        if other:
-            raise InputError(
-                f"{output}: is of a run with other {other}. Name another output folder (OUT=), or "
-                "remove this one."
-            )
-        if files.gfile.exists(f"{output}/{_REPORT}"):
-            return json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
-    elif write:
-        json_files.write(path, identity)
+    if not _has_begun(output):
+        if write:
+            json_files.write(path, identity)
+        return None
+    other = manifest.difference(json_files.read(path, dict[str, Any]), identity)
+    if other:
+        raise InputError(
+            f"{output}: is of a run with other {other}. Name another output folder (OUT=), or "
+            "remove this one."
+        )
+    if files.gfile.exists(f"{output}/{_REPORT}"):
+        return json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
     return None
+
+
+def _has_begun(output: str) -> bool:
+    """Whether a run has left anything to go on with: a start that failed may be corrected."""
+    if not files.gfile.exists(f"{output}/{_IDENTITY}"):
+        return False
+    if files.gfile.exists(f"{output}/{_REPORT}"):
+        return True
+    runs = [output, *files.matching(f"{output}/runs", "*")]
+    return any(
+        files.gfile.exists(f"{run}/result.json") or files.matching(f"{run}/checkpoints", "*")
+        for run in runs
+    )
 
 
 def settled_precision(choice: str, output: str) -> str:
     """The precision to train in: the one that a run began with, where the choice is left open."""
     path = f"{output}/{_IDENTITY}"
-    if choice == "auto" and files.gfile.exists(path):
+    if choice == "auto" and _has_begun(output):
         return json_files.read(path, _Identity)["settings"]["precision"]
     return precision.resolve_precision(choice)
 

@@ -8,7 +8,6 @@ checkpoint.
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from absl import logging
@@ -21,13 +20,11 @@ from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_
 from pipelines.common import checksums, files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.base import Settings
 
 CONFIG = "bert_config.json"
-TOKENIZER = "tokenizer_config.json"
 TASKS = "tasks.json"
 CHECKPOINT = "checkpoint"
-_CHECKED = (CONFIG, *registry.all_files(), TOKENIZER, TASKS)
+_CHECKED = (CONFIG, *registry.all_files(), registry.SETTINGS, TASKS)
 # What may be part of the names of variables, signatures and files.
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RUN_CHECKPOINTS = "checkpoints"
@@ -71,29 +68,8 @@ def read(path: str) -> Bundle:
         for name, value in checkpoints.read_arrays(folder, prefix).items()
     }
     check(weights, parameter_shapes(config, list(head_units(weights).items())), folder)
-    tokens, settings = registry.find(place), read_tokenizer(place)
+    tokens, settings = registry.find(place), registry.read_settings(place)
     return Bundle(config, weights, tokens, settings, read_tasks(place), path)
-
-
-def read_tokenizer(path: str) -> Settings | None:
-    """The settings of the tokenizer, of a folder that has them.
-
-    Raises:
-      InputError: they are not what we wrote.
-    """
-    name = f"{path}/{TOKENIZER}"
-    if not files.gfile.exists(name):
-        return None
-    values = json_files.read(name, dict[str, Any])
-    kind = values.get("kind", "wordpiece")
-    if kind not in registry.KINDS:
-        raise InputError(f"{name}: kind is {kind!r}; known are {', '.join(registry.KINDS)}.")
-    known = registry.KINDS[kind].settings
-    if values.keys() - known - {"kind"} or not all(
-        isinstance(value, bool) for key, value in values.items() if key != "kind"
-    ):
-        raise InputError(f"{name}: has {', '.join(sorted(known))} as true or false only.")
-    return values
 
 
 def read_tasks(path: str) -> tuple[TaskEntry, ...]:
@@ -190,7 +166,7 @@ def write_description(model: Bundle, folder: str) -> None:
     model.config.save(f"{folder}/{CONFIG}")
     if model.vocabulary:
         model.vocabulary.save(folder)
-        json_files.write(f"{folder}/{TOKENIZER}", model.resolved_settings())
+        json_files.write(f"{folder}/{registry.SETTINGS}", model.resolved_settings())
     write_tasks(model, folder)
 
 

@@ -102,7 +102,7 @@ def read(path: str) -> Bundle:
             )
         heads = [(tasks[0]["name"], len(head))]
     found = _table(span).read(weights, config, prefix, heads)
-    return Bundle(config, found, registry.find(folder), own.read_tokenizer(folder), tasks, path)
+    return Bundle(config, found, registry.find(folder), registry.read_settings(folder), tasks, path)
 
 
 def _check_bert(config: BertConfig, place: str) -> None:

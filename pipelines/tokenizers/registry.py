@@ -2,11 +2,11 @@
 
 import collections
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from pipelines.common import files
+from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import (
     byte_bpe_vocabulary,
@@ -14,7 +14,7 @@ from pipelines.tokenizers import (
     word_splitter,
     wordpiece_vocabulary,
 )
-from pipelines.tokenizers.base import Tokenizer, Vocabulary
+from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
@@ -59,6 +59,7 @@ KINDS: dict[str, Kind] = {
         byte_bpe_vocabulary.learn,
     ),
 }
+SETTINGS = "tokenizer_config.json"  # in folders of ours
 # What a path is where its name says nothing.
 _USUAL = KINDS["wordpiece"]
 
@@ -108,15 +109,45 @@ def make(
     return KINDS[vocabulary.kind].tokenizer(vocabulary, **vocabulary.resolve(settings or {}))
 
 
-def load_tokenizer(path: str, settings: Mapping[str, bool | str | None] | None = None) -> Tokenizer:
-    """The tokenizer of the vocabulary at a path, with what a user chose.
+def read_settings(folder: str) -> Settings | None:
+    """The settings of the tokenizer that are kept beside a vocabulary; None if there are none.
+
+    Raises:
+      InputError: they are not what we wrote.
+    """
+    name = f"{folder}/{SETTINGS}"
+    if not files.gfile.exists(name):
+        return None
+    values = json_files.read(name, dict[str, Any])
+    kind = values.get("kind", "wordpiece")
+    if kind not in KINDS:
+        raise InputError(f"{name}: kind is {kind!r}; known are {', '.join(KINDS)}.")
+    known = KINDS[kind].settings
+    if values.keys() - known - {"kind"} or not all(
+        isinstance(value, bool) for key, value in values.items() if key != "kind"
+    ):
+        raise InputError(f"{name}: has {', '.join(sorted(known))} as true or false only.")
+    return values
+
+
+def load_tokenizer(path: str, chosen: Mapping[str, bool] | None = None) -> Tokenizer:
+    """The tokenizer of the vocabulary at a path, as a user chose it, else as its folder says.
 
     Raises:
       InputError: there is none, or it does not suit what was chosen.
     """
     vocabulary = load(path)
-    vocabulary.check_settings(settings or {}, path)
-    return make(vocabulary, settings)
+    vocabulary.check_settings(chosen or {}, path)
+    return make(vocabulary, {**_kept_settings(path), **(chosen or {})})
+
+
+def _kept_settings(path: str) -> Settings:
+    """The settings in a folder of ours; those of other programs have other names."""
+    name = f"{path}/{SETTINGS}"
+    if not files.gfile.exists(name):
+        return {}
+    ours = {"kind"}.union(*(kind.settings for kind in KINDS.values()))
+    return (json_files.read(name, dict[str, Any]).keys() <= ours and read_settings(path)) or {}
 
 
 def all_files() -> tuple[str, ...]:

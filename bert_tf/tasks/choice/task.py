@@ -1,5 +1,6 @@
 """Multiple choice: one score each choice, softmax over the choices (paper, section 4.4)."""
 
+import collections
 import csv
 import dataclasses
 import io
@@ -140,18 +141,40 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         pairs = zip(predictions, examples, strict=True)
         return {"accuracy": float(np.mean([guess.choice == e.label for guess, e in pairs]))}
 
+    def baseline(
+        self, training: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]
+    ) -> list[ChoicePrediction]:
+        """The place that is right most often."""
+        places = collections.Counter(example.truth for example in training)
+        usual = places.most_common(1)[0][0]
+        guesses = []
+        for example in examples:
+            choice = min(usual, len(example.choices) - 1)
+            guesses.append(ChoicePrediction(choice, np.eye(len(example.choices))[choice]))
+        return guesses
+
+    def answers(self, prediction: ChoicePrediction) -> Sequence[str]:
+        """The place of the choice, from 1."""
+        return [f"choice {prediction.choice + 1}"]
+
     def files(
         self,
         examples: Sequence[ChoiceExample],
         predictions: Sequence[ChoicePrediction],
         split: str,
     ) -> dict[str, str]:
-        """A csv table of keys, choices (from 0) and their probabilities."""
+        """A csv table of ids, choices (from 0), their probabilities, true ones and texts."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["id", "pred", "probability"])
+        known = have_labels(examples)
+        truth = ["true"] if known else []
+        writer.writerow(["id", "pred", "probability", *truth, "context", "chosen"])
         for example, guess in zip(examples, predictions, strict=True):
-            writer.writerow([example.key, guess.choice, f"{guess.probabilities.max():.6f}"])
+            truth = [str(example.truth)] if known else []
+            chosen = example.choices[guess.choice]
+            chosen = f"{example.stem} {chosen}".strip()
+            sure = f"{guess.probabilities.max():.6f}"
+            writer.writerow([example.key, guess.choice, sure, *truth, example.context, chosen])
         return {f"predictions.{split}.csv": text.getvalue()}
 
     def mistakes(

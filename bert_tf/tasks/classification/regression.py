@@ -100,18 +100,32 @@ class Regression(texts.TextTask[float]):
             "spearman": spearman,
         }
 
+    def baseline(
+        self, training: Sequence[TextExample], examples: Sequence[TextExample]
+    ) -> list[float]:
+        """The mean score."""
+        return [float(np.mean([float(e.truth) for e in training]))] * len(examples)
+
+    def answers(self, prediction: float) -> Sequence[str]:
+        """The score, to three digits."""
+        return [f"{prediction:.3g}"]
+
     def files(
         self, examples: Sequence[TextExample], predictions: Sequence[float], split: str
     ) -> dict[str, str]:
-        """A table of keys and scores; GLUE's submission file where the task is of GLUE."""
-        submission = dict(self.submission).get(split)
+        """A table of ids, scores and texts; where of GLUE, the submission too."""
         low, high = self.bounds or (-np.inf, np.inf)
-        rows = [["index", "prediction"] if submission else ["id", "score"]]
-        for index, (example, score) in enumerate(zip(examples, predictions, strict=True)):
-            key = str(index) if submission else example.key
-            rows.append([key, f"{min(max(score, low), high):.3f}"])
-        name = f"{submission}.tsv" if submission else f"predictions.{split}.tsv"
-        return {name: base.table(rows, "\t")}
+        scores = [f"{min(max(score, low), high):.3f}" for score in predictions]
+        own = texts.beside(examples, "score")
+        keyed = zip(examples, scores, strict=True)
+        rows = [["id", "score"], *([example.key, score] for example, score in keyed)]
+        table = [[*row, *more] for row, more in zip(rows, own, strict=True)]
+        found = {f"predictions.{split}.tsv": base.table(table, "\t")}
+        submission = dict(self.submission).get(split)
+        if submission:
+            rows = [["index", "prediction"], *([str(i), s] for i, s in enumerate(scores))]
+            found[f"{submission}.tsv"] = base.table(rows, "\t")
+        return found
 
     def mistakes(
         self, examples: Sequence[TextExample], predictions: Sequence[float], count: int
@@ -132,9 +146,12 @@ class Regression(texts.TextTask[float]):
         examples: Sequence[TextExample],
         predictions: Sequence[float],
     ) -> None:
-        """Predicted against true scores."""
+        """Predicted against true scores, and the line on which they are equal."""
         axes = figure.subplots()
-        axes.scatter([float(e.truth) for e in examples], predictions, s=8, alpha=0.4)
+        truth = [float(example.truth) for example in examples]
+        ends = [min(*truth, *predictions), max(*truth, *predictions)]
+        axes.plot(ends, ends, color="gray", linewidth=0.8)
+        axes.scatter(truth, predictions, s=8, alpha=0.4)
         axes.set_xlabel("true")
         axes.set_ylabel("predicted")
         axes.grid(alpha=0.3)

@@ -11,7 +11,7 @@ import scipy.special
 import sklearn.metrics
 import tensorflow as tf
 
-from bert_tf.tasks import base, messages
+from bert_tf.tasks import base, messages, plots
 from bert_tf.tasks.classification import texts
 from bert_tf.tasks.classification.serving import ClassificationServing
 from bert_tf.tasks.predictions import ClassPrediction
@@ -120,23 +120,54 @@ class Classification(texts.TextTask[ClassPrediction]):
         guesses = [prediction.label for prediction in predictions]
         return {name: float(_METRICS[name](truth, guesses, self)) for name in self.metric_names}
 
+    def baseline(
+        self, training: Sequence[TextExample], examples: Sequence[TextExample]
+    ) -> list[ClassPrediction]:
+        """The most frequent label."""
+        counts = collections.Counter(example.truth for example in training)
+        label = max(self.labels, key=lambda label: counts[label])
+        certain = np.array([float(label == other) for other in self.labels])
+        return [ClassPrediction(label, certain)] * len(examples)
+
+    def answers(self, prediction: ClassPrediction) -> Sequence[str]:
+        """The label."""
+        return [prediction.label]
+
+    def by_label(
+        self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]
+    ) -> dict[str, base.LabelScores]:
+        """Scores of each label."""
+        truth = [example.truth for example in examples]
+        guesses = [prediction.label for prediction in predictions]
+        columns = sklearn.metrics.precision_recall_fscore_support(
+            truth, guesses, labels=list(self.labels), zero_division=0
+        )
+        return base.label_scores(self.labels, columns)
+
     def files(
         self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction], split: str
     ) -> dict[str, str]:
-        """A table of keys and labels; GLUE's submission file where the task is of GLUE."""
-        submission = dict(self.submission).get(split)
-        numbers = {label: str(number) for number, label in enumerate(self.labels)}
-        if submission:
-            rows = [["index", "prediction"]]
-            for index, prediction in enumerate(predictions):
-                label = prediction.label if self.submit_labels else numbers[prediction.label]
-                rows.append([str(index), label])
-            return {f"{submission}.tsv": base.table(rows, "\t")}
+        """A table of ids, labels, probabilities and texts; where of GLUE, the submission too."""
         rows = [["id", "label", *(f"p({label})" for label in self.labels)]]
         for example, prediction in zip(examples, predictions, strict=True):
             shares = [f"{value:.6f}" for value in prediction.probabilities]
             rows.append([example.key, prediction.label, *shares])
-        return {f"predictions.{split}.tsv": base.table(rows, "\t")}
+        own = texts.beside(examples, "label")
+        table = [[*row, *more] for row, more in zip(rows, own, strict=True)]
+        found = {f"predictions.{split}.tsv": base.table(table, "\t")}
+        submission = dict(self.submission).get(split)
+        if submission:
+            found[f"{submission}.tsv"] = self._submission(predictions)
+        return found
+
+    def _submission(self, predictions: Sequence[ClassPrediction]) -> str:
+        """The file that GLUE takes."""
+        numbers = {label: str(number) for number, label in enumerate(self.labels)}
+        rows = [["index", "prediction"]]
+        for index, prediction in enumerate(predictions):
+            label = prediction.label if self.submit_labels else numbers[prediction.label]
+            rows.append([str(index), label])
+        return base.table(rows, "\t")
 
     def mistakes(
         self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction], count: int
@@ -166,7 +197,7 @@ class Classification(texts.TextTask[ClassPrediction]):
             [prediction.label for prediction in predictions],
             labels=list(self.labels),
         )
-        base.draw_matrix(figure.subplots(), matrix, self.labels)
+        plots.draw_matrix(figure.subplots(), matrix, self.labels)
 
 
 def _order(label: str) -> tuple[int, int, str]:

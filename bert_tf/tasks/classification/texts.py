@@ -10,7 +10,7 @@ from bert_tf.tasks import base, messages
 from bert_tf.tasks.base import Task
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn
-from pipelines.labelled.schema import TextExample
+from pipelines.labelled.schema import TextExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
@@ -70,6 +70,22 @@ class TextTask(Task[TextExample, PredictionT]):
     def segments(self) -> int:
         """One for each text."""
         return 2 if self.pair else 1
+
+
+def beside(examples: Sequence[TextExample], what: str) -> list[list[str]]:
+    """The columns of a table of predictions that are the user's own, a header first.
+
+    Args:
+      examples: a row each.
+      what: is predicted, "label" or "score": true ones are shown where all are known.
+    """
+    known = have_labels(examples)
+    paired = any(example.text_b is not None for example in examples)
+    rows = [[f"true_{what}"] * known + (["text_a", "text_b"] if paired else ["text"])]
+    for example in examples:
+        second = [example.text_b or ""] if paired else []
+        rows.append([*([example.truth] if known else []), example.text_a, *second])
+    return rows
 
 
 def show_text(example: TextExample) -> str:

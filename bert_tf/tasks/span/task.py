@@ -236,10 +236,25 @@ class Spans(Task[SpanExample, SpanPrediction]):
         answers = {example.key: self.answer(prediction) for example, prediction in pairs}
         return squad_metrics.score(examples, answers, bool(self.allow_null))
 
+    def baseline(
+        self, training: Sequence[SpanExample], examples: Sequence[SpanExample]
+    ) -> list[SpanPrediction]:
+        """No answer where there may be none, else the whole context."""
+        if self.allow_null:
+            return [SpanPrediction((), 0.0)] * len(examples)
+        return [
+            SpanPrediction((Candidate(e.context, 0.0, 0.0, 0, len(e.context.encode())),), 0.0)
+            for e in examples
+        ]
+
+    def answers(self, prediction: SpanPrediction) -> Sequence[str]:
+        """The answer."""
+        return [self.answer(prediction)]
+
     def files(
         self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction], split: str
     ) -> dict[str, str]:
-        """predictions.json, nbest_predictions.json and null_odds.json."""
+        """predictions.json, nbest_predictions.json and null_odds.json; and a table to read."""
         keyed = [(e.key, p) for e, p in zip(examples, predictions, strict=True)]
         suffix = "" if split == "dev" else f".{split}"
         contents: dict[str, Any] = {
@@ -248,10 +263,17 @@ class Spans(Task[SpanExample, SpanPrediction]):
         }
         if self.allow_null:
             contents["null_odds"] = {key: prediction.null_odds for key, prediction in keyed}
-        return {
+        found = {
             f"{name}{suffix}.json": json.dumps(value, indent=2, ensure_ascii=False) + "\n"
             for name, value in contents.items()
         }
+        known = have_labels(examples)
+        rows = [["id", "answer", *(["true_answers"] if known else []), "question", "context"]]
+        for example, (key, prediction) in zip(examples, keyed, strict=True):
+            truth = [" | ".join(self._golds(example))] if known else []
+            texts = (example.question, example.context)
+            rows.append([key, self.answer(prediction), *truth, *texts])
+        return found | {f"predictions.{split}.tsv": base.table(rows, "\t")}
 
     def _n_best(self, prediction: SpanPrediction) -> list[dict[str, Any]]:
         rows = [(c.text, c.start_logit, c.end_logit) for c in prediction.candidates]

@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+import itertools
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -11,7 +13,7 @@ import seqeval.metrics
 import sklearn.metrics
 import tensorflow as tf
 
-from bert_tf.tasks import base, messages
+from bert_tf.tasks import base, messages, plots
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.predictions import TagsPrediction
 from bert_tf.tasks.tagging import words
@@ -191,15 +193,63 @@ class Tagging(Task[WordsExample, TagsPrediction]):
                 result[name] = float(score(truth, guesses, zero_division=0))
         return result
 
+    def baseline(
+        self, training: Sequence[WordsExample], examples: Sequence[WordsExample]
+    ) -> list[TagsPrediction]:
+        """The most frequent tag of each word; of a word that training lacks, that of all words."""
+        counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+        for example in training:
+            for word, tag in zip(example.words, example.truth, strict=True):
+                counts[word][tag] += 1
+        best = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+        total: collections.Counter[str] = sum(counts.values(), collections.Counter())
+        usual = total.most_common(1)[0][0]
+        return [
+            TagsPrediction(tuple(best.get(word, usual) for word in e.words), np.ones(len(e.words)))
+            for e in examples
+        ]
+
+    def answers(self, prediction: TagsPrediction) -> Sequence[str]:
+        """The tags."""
+        return prediction.tags
+
+    def by_label(
+        self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction]
+    ) -> dict[str, base.LabelScores]:
+        """Scores of each tag; of entities, of each type as conlleval counts them."""
+        truth = [list(example.truth) for example in examples]
+        guesses = [list(prediction.tags) for prediction in predictions]
+        if self.entities:
+            types = sorted({tag[2:] for tag in self.labels if tag != "O"})
+            found = seqeval.metrics.classification_report(
+                truth, guesses, output_dict=True, zero_division=0
+            )
+            there = [name for name in types if name in found]
+            rows = [found[name] for name in there]
+            kinds = ("precision", "recall", "f1-score", "support")
+            return base.label_scores(there, ([row[kind] for row in rows] for kind in kinds))
+        flat = [list(itertools.chain.from_iterable(rows)) for rows in (truth, guesses)]
+        columns = sklearn.metrics.precision_recall_fscore_support(
+            *flat, labels=list(self.labels), zero_division=0
+        )
+        return base.label_scores(self.labels, columns)
+
     def files(
         self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction], split: str
     ) -> dict[str, str]:
-        """Columns: word, true tag where known, predicted tag (what conlleval reads)."""
+        """What conlleval reads: word, true tag where known, predicted tag; and JSON by sentence."""
         rows: list[tuple[str, ...]] = []
+        lines = []
         for example, prediction in zip(examples, predictions, strict=True):
-            columns = [example.words, *([example.tags] if example.tags else []), prediction.tags]
-            rows += [*zip(*columns, strict=True), ()]
-        return {f"predictions.{split}.txt": base.table(rows, " ")}
+            truth = [example.tags] if example.tags else []
+            rows += [*zip(example.words, *truth, prediction.tags, strict=True), ()]
+            line = {"id": example.key, "words": example.words, "tags": prediction.tags}
+            line |= {"true_tags": example.tags} if example.tags else {}
+            lines.append(json.dumps(line, ensure_ascii=False))
+        return {
+            f"predictions.{split}.txt": base.table(rows, " "),
+            f"predictions.{split}.jsonl": "".join(f"{line}\n" for line in lines),
+        }
 
     def mistakes(
         self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction], count: int
@@ -236,4 +286,4 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             [tag for prediction in predictions for tag in prediction.tags],
             labels=labels,
         )
-        base.draw_matrix(figure.subplots(), matrix, labels)
+        plots.draw_matrix(figure.subplots(), matrix, labels)

@@ -30,16 +30,19 @@ def test_classification(tmp_path, init):
     assert report["seconds"] > 0 and report["settings"]["epochs"] == 6
     assert files_of(output) == ["predictions.dev.tsv", "predictions.test.tsv"]
     lines = open(f"{output}/predictions.test.tsv").read().splitlines()
-    assert lines[0].split("\t") == ["id", "label", "p(neg)", "p(pos)"]
+    assert lines[0].split("\t") == ["id", "label", "p(neg)", "p(pos)", "true_label", "text"]
     assert [line.split("\t")[0] for line in lines[1:]] == [f"test{i}" for i in range(10)]
     for name in ("bert_config.json", "vocab.txt", "tokenizer_config.json", "run.json"):
         assert os.path.exists(f"{output}/{name}")
-    assert open(f"{output}/picture.png", "rb").read(4) == b"\x89PNG"
+    for name in ("picture.png", "curves.png"):
+        assert open(f"{output}/{name}", "rb").read(4) == b"\x89PNG"
+    assert report["baselines"]["accuracy"] <= 0.6 and report["warnings"] == []
+    assert report["labels"]["classification"].keys() == {"neg", "pos"}
     (task,) = json.load(open(f"{output}/tasks.json"))
     assert task["labels"] == ["neg", "pos"] and task["shape"] == "classification"
     # The weights that were kept give the predictions that were written, to another reader too.
     before = open(f"{output}/predictions.test.tsv").read()
-    request = file_prediction.PredictionRequest(f"{tmp_path}/data/test.tsv")
+    request = file_prediction.PredictionRequest(f"{tmp_path}/data/test.tsv", labelled=True)
     (path,), _ = file_prediction.predict_file(output, request, f"{tmp_path}/again")
     assert open(path).read() == before
     # A second call finds the first one's report; other settings are refused.
@@ -66,7 +69,8 @@ def test_regression(tmp_path, init):
         epochs=10.0,
     )
     assert report["metrics"]["median"]["pearson"] > 0.9
-    assert open(f"{output}/predictions.dev.tsv").readline() == "id\tscore\n"
+    head = open(f"{output}/predictions.dev.tsv").readline()
+    assert head == "id\tscore\ttrue_score\ttext_a\ttext_b\n"
 
 
 def test_tagging(tmp_path, init):

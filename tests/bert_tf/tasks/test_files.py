@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import json
 
 import numpy as np
 import pytest
@@ -108,23 +109,34 @@ def test_cells_stay_in_their_columns():
     guesses = [ChoicePrediction(0, np.array([0.6, 0.4])), ChoicePrediction(0, np.array([1.0]))]
     text = tasks.make("choice").files(choices, guesses, "dev")["predictions.dev.csv"]
     assert list(csv.reader(io.StringIO(text))) == [
-        ["id", "pred", "probability"], ['a,"b"', "0", "0.600000"], ["1", "0", "1.000000"],
-    ]  # fmt: skip
-    assert text.endswith("\n1,0,1.000000\n")
+        ["id", "pred", "probability", "context", "chosen"],
+        ['a,"b"', "0", "0.600000", "c", "d"],
+        ["1", "0", "1.000000", "c", "d"],
+    ]
+    assert text.endswith("\n1,0,1.000000,c,d\n")
 
     example = dataclasses.replace(texts(None)[0], key="a\tb\nc")
     task = dataclasses.replace(tasks.make("classification"), labels=("no\tway", "a b"))
     guess = ClassPrediction("no\tway", np.array([0.75, 0.25]))
     text = task.files([example], [guess], "dev")["predictions.dev.tsv"]
-    assert text == "id\tlabel\tp(no way)\tp(a b)\na b c\tno way\t0.750000\t0.250000\n"
+    head, row = text.splitlines()
+    assert head == "id\tlabel\tp(no way)\tp(a b)\ttext"
+    assert row == f"a b c\tno way\t0.750000\t0.250000\t{example.text_a}"
     text = tasks.make("regression").files([example], [2.0], "dev")["predictions.dev.tsv"]
-    assert text == "id\tscore\na b c\t2.000\n"
+    assert text == f"id\tscore\ttext\na b c\t2.000\t{example.text_a}\n"
 
     sentence = WordsExample("0", "x", ("New York", "1\u00a0000", ""), ("B PER", "O", "O"))
     tags = TagsPrediction(("B PER", "O", "O"), np.ones(3))
     text = tasks.make("tagging").files([sentence, sentence], [tags, tags], "dev")
     lines = "New_York B_PER B_PER\n1_000 O O\n_ O O\n\n"
-    assert text == {"predictions.dev.txt": lines * 2}
+    assert text["predictions.dev.txt"] == lines * 2
+    first, _ = text["predictions.dev.jsonl"].splitlines()
+    assert json.loads(first) == {
+        "id": "0",
+        "words": ["New York", "1\u00a0000", ""],
+        "tags": ["B PER", "O", "O"],
+        "true_tags": ["B PER", "O", "O"],
+    }
 
 
 def test_the_surest_mistakes_stand_first():

@@ -128,9 +128,9 @@ def test_glue_metrics_and_submission():
     examples = [TextExample(str(i), "x", "a", "b", label) for i, label in enumerate("1101")]
     guesses = [ClassPrediction(label, np.array([0.5, 0.5])) for label in "1001"]
     assert task.metrics(examples, guesses) == {"accuracy": 0.75, "f1": pytest.approx(0.8)}
-    assert task.files(examples, guesses, "test") == {
-        "MRPC.tsv": "index\tprediction\n0\t1\n1\t0\n2\t0\n3\t1\n"
-    }
+    written = task.files(examples, guesses, "test")
+    assert written["MRPC.tsv"] == "index\tprediction\n0\t1\n1\t0\n2\t0\n3\t1\n"
+    assert written.keys() == {"MRPC.tsv", "predictions.test.tsv"}
     rte = tasks.make("rte")
     words = [ClassPrediction("not_entailment", np.array([0, 1.0]))]
     assert rte.files(examples[:1], words, "test")["RTE.tsv"].endswith("0\tnot_entailment\n")
@@ -232,7 +232,12 @@ def test_no_answer_is_given_above_the_threshold():
     assert task.answer(prediction) == "cats"
     assert dataclasses.replace(task, null_threshold=0.3).answer(prediction) == ""
     files = task.files([example], [prediction], "dev")
-    assert files.keys() == {"predictions.json", "nbest_predictions.json", "null_odds.json"}
+    assert files.keys() == {
+        "predictions.json",
+        "nbest_predictions.json",
+        "null_odds.json",
+        "predictions.dev.tsv",
+    }
     assert json.loads(files["null_odds.json"])["1"] == pytest.approx(0.4)
     rows = json.loads(files["nbest_predictions.json"])["1"]
     assert [row["text"] for row in rows] == ["", "cats"]
