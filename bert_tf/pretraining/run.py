@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -16,7 +16,14 @@ from bert_tf.export import saved_model, sources
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.registry import OBJECTIVES
-from bert_tf.pretraining import baselines, evaluation, first_weights, inputs, report
+from bert_tf.pretraining import (
+    baselines,
+    evaluation,
+    first_weights,
+    inputs,
+    report,
+    time_budget,
+)
 from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
 from bert_tf.training import distribution, footprint, progress, run_folder, throughput
 from bert_tf.training.course import Course
@@ -66,6 +73,15 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
         parts = settings.accumulation * distribution.worker_count(strategy)
         sequences = phase.batch_size // parts
         footprint.check_training(config, sequences, examples.max_seq_length, strategy)
+    if settings.minutes is not None:
+        begun = run_folder.begun(output)
+        if begun is None:
+            measuring = _Run(settings, output, options, data, config, strategy)
+            settings = time_budget.fitted(settings, measuring.step_seconds())
+            del measuring
+            keras.utils.clear_session()  # the run's variables have the names of one that is alone
+        else:
+            settings = time_budget.recorded(settings, begun)
     identity = inputs.run_identity(settings, data, config)
     chief = distribution.is_chief(strategy)
     try:
@@ -196,6 +212,21 @@ class _Run:
             if within < phase.steps:
                 batches = iter(self._batches(index, within))
                 yield from itertools.repeat(Source(step, batches), phase.steps - within)
+
+    def step_seconds(self) -> list[float]:
+        """Seconds of a step of each phase, measured on its first batches; the weights change."""
+        step = self.session.make_step(self.model)
+        count, seed = self.settings.steps_per_execution, tf.constant(self.settings.seed)
+        found = []
+        for index in range(len(self.settings.phases)):
+            batches = iter(self._batches(index, 0))
+
+            def call(batches: Iterator[Any] = batches) -> Callable[[], Any]:
+                counts = step(batches, 0, count, seed)
+                return lambda: tf.nest.map_structure(lambda value: value.numpy(), counts)
+
+            found.append(time_budget.seconds_per_call(call) / count)
+        return [distribution.mean_of_workers(self.session.strategy, seconds) for seconds in found]
 
     def _batches(self, index: int, start: int) -> tf.distribute.DistributedDataset:
         """Endless distributed batches of a phase, from any one on."""

@@ -1,6 +1,7 @@
 """What a pre-training run is asked to do."""
 
 import dataclasses
+from typing import Any
 
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
@@ -30,6 +31,12 @@ class PretrainingSettings(TrainingSettings):
     )
     learning_rate: float = setting(1e-4, "Peak learning rate.", above=0)
     warmup_steps: int = setting(10_000, "Steps of linear warm-up.", least=0, below=_MOST_STEPS)
+    minutes: float | None = setting(
+        None,
+        "Of training: --steps and --warmup_steps are scaled to take so long at the speed that is "
+        "measured first; evaluations and the export come on top.",
+        above=0,
+    )
     beta_2: float = setting(0.999, "Decay rate of squared gradients.", least=0, below=1)
     init_checkpoint: str | None = setting(None, "First weights: a checkpoint folder, or any model.")
     seed: int = setting(12345, "Fixes weights, order and dropout.", least=0, below=1 << 31)
@@ -39,6 +46,13 @@ class PretrainingSettings(TrainingSettings):
         super().check()
         if self.total_steps >= _MOST_STEPS:
             raise InputError(f"--steps={self.total_steps}: it must be below {_MOST_STEPS:,}.")
+
+    def identity(self) -> dict[str, Any]:
+        """As usual; the minutes only where there are some."""
+        values = super().identity()
+        if self.minutes is None:
+            del values["minutes"]
+        return values
 
     @property
     def total_steps(self) -> int:

@@ -120,6 +120,14 @@ def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
     return lambda wish: float(total(tf.constant(float(wish)))) > 0
 
 
+def mean_of_workers(strategy: tf.distribute.Strategy, value: float) -> float:
+    """The mean of a value of each worker's own: the same number on all of them."""
+    if not has_several_workers(strategy):
+        return value
+    total = tf.function(lambda mine: run_and_sum(strategy, lambda: mine))
+    return float(total(tf.constant(value, tf.float32))) / strategy.num_replicas_in_sync
+
+
 def resolve_compilation(choice: Compilation, strategy: tf.distribute.Strategy) -> Compilation:
     """Turns AUTO into what suits the strategy's devices."""
     if choice is not Compilation.AUTO:

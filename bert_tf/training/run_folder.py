@@ -99,6 +99,13 @@ def settled_precision(choice: str, output: str) -> str:
     return precision.resolve_precision(choice)
 
 
+def begun(output: str) -> dict[str, Any] | None:
+    """The identity of the run that has begun in a folder; None where none has."""
+    if not _has_begun(output):
+        return None
+    return json_files.read(f"{output}/{_IDENTITY}", dict[str, Any])
+
+
 def write_report(output: str, report: dict[str, Any]) -> None:
     """Writes the report; last of all, because it marks a run as finished."""
     json_files.write(f"{output}/{_REPORT}", report)
