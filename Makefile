@@ -26,6 +26,16 @@ PRECISION ?= float32
 ifneq ($(origin HOST),command line)
 override HOST := 127.0.0.1
 endif
+# The built-in recipe is fitted to the machine; what is said of steps counts as it is.
+ifeq ($(or $(value STEPS),$(value INIT),$(value RECIPE)),)
+MINUTES ?= 5
+endif
+MINUTES ?=
+# A model that there is already goes on from its weights, in folders of its own.
+ifdef INIT
+TFRECORDS ?= tfrecords/adapted
+RECIPE ?= recipes/adaptation.flags
+endif
 TFRECORDS ?= tfrecords/pretraining
 RECIPE ?= recipes/builtin.flags
 HELD_OUT ?= 0.02
@@ -49,7 +59,7 @@ VENV ?= .venv
 # dollars, the shell its quotes, blanks and semicolons. So recipes write "$$OUT", never $(OUT).
 VARIABLES := CORPUS VOCAB MODEL STEPS SEED OUT TASK DATA INIT SEEDS EPOCHS BATCH LR INPUT FORMAT \
 	KIND TUNE_FLAGS CONVERT_FLAGS TASKS PRECISION HOST TFRECORDS RECIPE HELD_OUT VOCAB_FLAGS \
-	EXAMPLE_FLAGS TRAIN_FLAGS BERT_CLONE BENCH_FLAGS PEERS JOBS PYTHON VENV
+	EXAMPLE_FLAGS TRAIN_FLAGS MINUTES BERT_CLONE BENCH_FLAGS PEERS JOBS PYTHON VENV
 $(foreach name,$(VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(VARIABLES)
 
@@ -60,8 +70,10 @@ PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadsco
 flag = $${$2:+"$1=$$$2"}
 # The text to train on, the vocabulary, and where the model goes.
 TEXT := $${CORPUS:-$$TFRECORDS/builtin_corpus.txt}
-VOCAB_FILE := $${VOCAB:-$$TFRECORDS/learned_vocab.txt}
-PRETRAINED := $${OUT:-savedmodels/pretrained}
+OWN_VOCAB := $$TFRECORDS/$(if $(value INIT),tokenizer,learned_vocab.txt)
+VOCAB_FILE := $${VOCAB:-$(OWN_VOCAB)}
+PRETRAINED := $${OUT:-savedmodels/$(if $(value INIT),adapted,pretrained)}
+EXAMPLE_RECIPE := recipes/$(if $(value INIT),adaptation_examples,examples).flags
 
 .DEFAULT_GOAL := help
 .PHONY: help setup peers corpus vocab examples pretrain show finetune predict convert export \
@@ -71,7 +83,7 @@ help: ## List the targets and the variables
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "Variables: CORPUS='globs' (default: the built-in corpus), VOCAB=vocab.txt (default: learned),"
-	@echo "  MODEL=tiny|mini|small|medium|base|large|bert_config.json, STEPS, SEED,"
+	@echo "  MODEL=tiny|mini|small|medium|base|large|bert_config.json, STEPS, MINUTES, SEED,"
 	@echo "  OUT=savedmodels/pretrained, TFRECORDS=tfrecords/pretraining,"
 	@echo "  RECIPE=recipes/builtin.flags, HELD_OUT=0.02,"
 	@echo "  TASK, DATA, INIT, SEEDS, EPOCHS, BATCH, LR (finetune); MODEL=folder, INPUT, KIND (predict);"
@@ -98,21 +110,24 @@ corpus: setup ## Write the built-in corpus (unless CORPUS names one)
 	@if [ -z "$$CORPUS" ]; then \
 		$(RUN) -m bert_tf make-corpus --output="$(TEXT)"; fi
 
-vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one)
-	@if [ -z "$$VOCAB" ]; then \
+vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one, or INIT a model)
+	@if [ -n "$$INIT" ]; then \
+		$(RUN) -m bert_tf convert --input="$$INIT" --output="$(OWN_VOCAB)" --tokenizer_only; \
+	elif [ -z "$$VOCAB" ]; then \
 		$(RUN) -m bert_tf learn-vocabulary --input="$(TEXT)" --output="$(VOCAB_FILE)" \
 			--seed="$$SEED" $$([ -n "$$CORPUS" ] || echo --flagfile=recipes/vocabulary.flags) \
 			$(call flag,--more_flags,VOCAB_FLAGS); fi
 
 examples: vocab ## Write masked sentence pairs as TFRecords
 	@$(RUN) -m bert_tf write-examples --input="$(TEXT)" --vocab="$(VOCAB_FILE)" \
-		--output="$$TFRECORDS" --flagfile=recipes/examples.flags \
+		--output="$$TFRECORDS" --flagfile=$(EXAMPLE_RECIPE) \
 		--held_out_fraction="$$HELD_OUT" --seed="$$SEED" $(call flag,--more_flags,EXAMPLE_FLAGS)
 
-pretrain: examples ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report
+pretrain: examples ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report [INIT=model]
 	@$(RUN) -m bert_tf pretrain --flagfile="$$RECIPE" --tfrecords="$$TFRECORDS" \
 		--output="$(PRETRAINED)" --seed="$$SEED" $(call flag,--model,MODEL) \
-		$(call flag,--steps,STEPS) $(call flag,--more_flags,TRAIN_FLAGS)
+		$(call flag,--steps,STEPS) $(call flag,--minutes,MINUTES) \
+		$(call flag,--init_checkpoint,INIT) $(call flag,--more_flags,TRAIN_FLAGS)
 
 finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [SEEDS= EPOCHS= BATCH= LR=]
 	@recipe=; for task in ner squad1 squad2 swag; do \

@@ -8,8 +8,12 @@ import pathlib
 import tempfile
 import time
 
-from tests import commands
-from tests.bert_tf import labelled_data
+from pipelines.common import quiet_start
+
+quiet_start.import_silently()
+
+from tests import commands  # noqa: E402  (TensorFlow is there by now)
+from tests.bert_tf import labelled_data  # noqa: E402
 
 
 def main() -> None:

@@ -51,7 +51,8 @@ FLAGS = {
                  "EXAMPLE_FLAGS": "--more_flags"},
     "vocab": {"CORPUS": "--input", "SEED": "--seed", "VOCAB_FLAGS": "--more_flags"},
     "pretrain": {"TFRECORDS": "--tfrecords", "OUT": "--output", "MODEL": "--model",
-                 "STEPS": "--steps", "SEED": "--seed", "RECIPE": "--flagfile",
+                 "STEPS": "--steps", "MINUTES": "--minutes", "SEED": "--seed",
+                 "RECIPE": "--flagfile", "INIT": "--init_checkpoint",
                  "TRAIN_FLAGS": "--more_flags"},
     "finetune": {"TASK": "--task", "DATA": "--data", "INIT": "--init", "OUT": "--output",
                  "SEEDS": "--seeds", "EPOCHS": "--epochs", "BATCH": "--batch_size",
@@ -98,6 +99,24 @@ def test_the_steps_of_pretraining_follow_each_other(make):
     assert not [word for word in pretrain if word.startswith(("--model", "--steps", "--more"))]
     examples, _ = make("pretrain", CORPUS="my.txt", VOCAB="my vocab.txt")
     assert "--input=my.txt" in examples and "--vocab=my vocab.txt" in examples
+
+
+def test_the_built_in_run_takes_minutes_unless_steps_are_said(make):
+    assert "--minutes=5" in make("pretrain")[-1]
+    for variables in ({"STEPS": "9"}, {"RECIPE": "my.flags"}, {"INIT": "a model"}):
+        assert not [w for w in make("pretrain", **variables)[-1] if w.startswith("--minutes")]
+    assert "--minutes=30" in make("pretrain", INIT="a model", MINUTES="30")[-1]
+
+
+def test_pretraining_goes_on_from_a_model_in_one_command(make):
+    convert, examples, pretrain = make("pretrain", INIT="a model", CORPUS="my.txt")
+    assert convert[1:3] == ["bert_tf", "convert"] and "--input=a model" in convert
+    assert convert[4:] == ["--output=tfrecords/adapted/tokenizer", "--tokenizer_only"]
+    assert "--vocab=tfrecords/adapted/tokenizer" in examples
+    assert "--flagfile=recipes/adaptation_examples.flags" in examples
+    assert "--init_checkpoint=a model" in pretrain
+    assert "--flagfile=recipes/adaptation.flags" in pretrain
+    assert "--output=savedmodels/adapted" in pretrain
 
 
 def test_tasks_have_their_recipes(make):

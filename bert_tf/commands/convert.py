@@ -25,6 +25,9 @@ _TASK = flags.DEFINE_string("task", None, "Of several tasks, the one whose head 
 _KIND = flags.DEFINE_string(
     "kind", None, "What the task is, where another program did not say so: mrpc, pair, squad2, ..."
 )
+_TOKENIZER_ONLY = flags.DEFINE_bool(
+    "tokenizer_only", False, "Write vocabulary and settings of the tokenizer, and nothing else."
+)
 
 
 def main() -> None:
@@ -34,10 +37,14 @@ def main() -> None:
             "name the model with INPUT= (--input) and the folder to write with OUT= (--output)."
         )
     from bert_tf import tasks, weights
-    from bert_tf.weights import conversion, formats
+    from bert_tf.weights import conversion, formats, own
 
     model = weights.read(_INPUT.value)
     model = conversion.with_tokenizer(model, _VOCAB.value, text_flags.chosen())
+    if _TOKENIZER_ONLY.value:
+        own.write_tokenizer(model, _OUTPUT.value)
+        print(f"{_OUTPUT.value}: {len(model.need_vocabulary()):,} tokens of {_INPUT.value}")
+        return
     if _TASK.value:
         model = model.only(_TASK.value)
     if _KIND.value:

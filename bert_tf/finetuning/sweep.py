@@ -72,6 +72,8 @@ def finetune(
 def _train(setup: Setup, start_time: float) -> dict[str, Any]:
     """Trains all runs and keeps the best one; returns the report."""
     settings = setup.settings
+    if setup.tensorboard and distribution.is_chief(setup.strategy):
+        progress.log_tensorboard(setup.output)
     results: list[Result] = []
     run_time = -time.perf_counter()
     for rate in settings.learning_rates:

@@ -145,8 +145,9 @@ class _Run:
     def train(self) -> Course:
         """Trains from the newest whole checkpoint, or from the beginning, to the last step."""
         start = self._restore()
-        self._log_begin(start)
-        shares = self._peak_shares()
+        peak = throughput.peak_flops(tf.as_dtype(self.model.compute_dtype))
+        self._log_begin(start, peak)
+        shares = self._peak_shares(peak * self.session.strategy.num_replicas_in_sync)
 
         def note(done: int, counts: list[Counts]) -> None:
             index = bisect.bisect_left(self._ends, done)
@@ -191,7 +192,8 @@ class _Run:
             evaluate_every=options.evaluate_every,
         )
 
-    def _log_begin(self, start: int) -> None:
+    def _log_begin(self, start: int, peak: float) -> None:
+        """Says what is trained, and how; `peak` is a device's FLOP/s."""
         strategy = self.session.strategy
         logging.info(
             "%s parameters, %s, %s, XLA: %s, on %d x %s; from step %d",
@@ -203,6 +205,11 @@ class _Run:
             strategy.extended.worker_devices[0].rsplit("/", 1)[-1],
             start,
         )
+        logging.info(
+            "peak of a device: %.3g GFLOP/s, measured on a large product of matrices", peak / 1e9
+        )
+        if self.options.tensorboard and self.session.is_chief:
+            progress.log_tensorboard(self.output)
 
     def _sources(self, start: int) -> Iterator[Source]:
         """The batches of all phases, from a step on."""
@@ -244,10 +251,8 @@ class _Run:
 
         return self.session.strategy.distribute_datasets_from_function(dataset)
 
-    def _peak_shares(self) -> list[float]:
+    def _peak_shares(self, peak: float) -> list[float]:
         """For each phase: of what all devices compute in a second, what a sequence takes."""
-        peak = throughput.peak_flops(tf.as_dtype(self.model.compute_dtype))
-        peak *= self.session.strategy.num_replicas_in_sync
         shares = []
         for examples, manifest in zip(self.data.training, self.data.manifests, strict=True):
             length, most = examples.max_seq_length, manifest["settings"]["max_predictions_per_seq"]

@@ -6,6 +6,7 @@ import statistics
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from absl import logging
 from tqdm import tqdm
 
 from pipelines.common import files, json_files
@@ -31,7 +32,7 @@ class Point(NamedTuple):
         parts = [metric_text(name, value) for name, value in known.items()]
         parts.append(f"{self.sequences_per_second:,.0f} seq/s")
         if self.peak_share is not None:
-            parts.append(f"{self.peak_share:.0%} of peak")
+            parts.append(f"{self.peak_share:.0%} of peak FLOP/s")
         return ", ".join(parts)
 
     def curves(self) -> dict[str, float]:
@@ -127,6 +128,11 @@ def _parse(line: str) -> Point | None:
         return Point.from_json(values)
     except (InputError, KeyError):
         return None  # the line that a killed run was writing
+
+
+def log_tensorboard(folder: str) -> None:
+    """Says how the curves of a run, or of several in a folder, are looked at meanwhile."""
+    logging.info("curves, while it trains: tensorboard --logdir=%s", folder)
 
 
 class Display:

@@ -20,6 +20,7 @@ from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_
 from pipelines.common import checksums, files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Vocabulary
 
 CONFIG = "bert_config.json"
 TASKS = "tasks.json"
@@ -165,9 +166,29 @@ def write_description(model: Bundle, folder: str) -> None:
     """Writes all but the weights: configuration, vocabulary, tokenizer's settings and tasks."""
     model.config.save(f"{folder}/{CONFIG}")
     if model.vocabulary:
-        model.vocabulary.save(folder)
-        json_files.write(f"{folder}/{registry.SETTINGS}", model.resolved_settings())
+        _write_tokenizer(model, model.vocabulary, folder)
     write_tasks(model, folder)
+
+
+def write_tokenizer(model: Bundle, folder: str) -> None:
+    """Writes vocabulary and settings of the tokenizer alone; where they are already, nothing.
+
+    Raises:
+      InputError: the model has no vocabulary, or the folder has another.
+    """
+    vocabulary, there = model.need_vocabulary(), registry.find(folder)
+    if there is None:
+        _write_tokenizer(model, vocabulary, folder)
+    elif (there, registry.read_settings(folder)) != (vocabulary, model.resolved_settings()):
+        raise InputError(
+            f"{folder}: has the tokenizer of another model than {model.place}; name another folder "
+            "(--output; TFRECORDS= for make pretrain), or remove this one."
+        )
+
+
+def _write_tokenizer(model: Bundle, vocabulary: Vocabulary, folder: str) -> None:
+    vocabulary.save(folder)
+    json_files.write(f"{folder}/{registry.SETTINGS}", model.resolved_settings())
 
 
 def write_tasks(model: Bundle, folder: str) -> None:

@@ -33,7 +33,7 @@ def test_lines_are_read_and_written_as_ever(tmp_path):
 def test_points_show_whatever_metrics_there_are():
     point = Point.from_json(PRETRAINING)
     assert math.isnan(point.metrics["next_sentence_accuracy"])
-    assert point.text() == "loss 5.500, masked lm 25.0%, 1,234 seq/s, 50% of peak"
+    assert point.text() == "loss 5.500, masked lm 25.0%, 1,234 seq/s, 50% of peak FLOP/s"
     assert point.curves().keys() == PRETRAINING.keys() - {"step", "phase"}
     assert Point.from_json(FINE_TUNING).text() == "loss 0.500, 99 seq/s"
     other = Point(1, {"replaced_accuracy": 0.5, "generator_loss": 2.0}, 0.0, 10.0, 1.0)
