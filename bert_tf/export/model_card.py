@@ -3,6 +3,39 @@
 import json
 from typing import Any
 
+# What signatures return, by the name of the output.
+OUTPUTS = {
+    "answer": "the best answer, empty where there is none",
+    "choice": "the place of the best choice, from 0",
+    "classes": "all labels",
+    "end": "where the answer ends, in bytes",
+    "end_character": "the same in characters",
+    "end_characters": "`ends` in characters",
+    "end_logits": "of each token, as the end of the answer",
+    "ends": "where each word ends, in bytes",
+    "label": "the most probable label",
+    "layers": "the mean over the tokens of each layer's output, the embeddings not among them",
+    "logits": "what the probabilities are the softmax of",
+    "mean_output": "the mean of the last layer over the tokens: the embedding of the text",
+    "n_best_answer": "the best answers, the best first",
+    "n_best_end": "where they end, in bytes",
+    "n_best_score": "their probabilities",
+    "n_best_start": "where they start, in bytes",
+    "no_answer_probability": "that the text has no answer",
+    "outputs": "the score",
+    "pooled_output": "the pooled first token",
+    "probabilities": "of all labels or choices in their order; of tags and masks, of those given",
+    "score": "the predicted score; of an answer, its probability",
+    "scores": "the probability of each class",
+    "start": "where the answer starts, in bytes",
+    "start_character": "the same in characters",
+    "start_characters": "`starts` in characters",
+    "start_logits": "of each token, as the start of the answer",
+    "starts": "where each word starts, in bytes",
+    "tags": "the most probable tag of each word (of `_ids`, of each token)",
+    "tokens": "the words; of `fill_mask`, the best guesses for each mask",
+}
+
 
 def render(manifest: dict[str, Any]) -> str:
     """The model card of an export, in Markdown, from its manifest."""
@@ -13,26 +46,36 @@ def render(manifest: dict[str, Any]) -> str:
         f"Runs in TensorFlow Serving {manifest['oldest_serving']} and later, and wherever "
         "TensorFlow loads a SavedModel (with the ops of tensorflow-text).",
         f"{manifest['parameters']:,} parameters in {manifest['precision']}, "
-        f"{manifest['encoders']} encoder(s). Made with {versions}.",
+        f"{manifest['encoders']} encoder(s). Made on {manifest['date']} with {versions}.",
         "",
         "## Models",
     ]
     for model in manifest["models"]:
         lines += ["", *_model(model)]
-    lines += ["", "## Signatures", "", "| name | inputs | interface |", "|---|---|---|"]
+    lines += ["", "## Signatures", ""]
+    lines += ["| name | takes | returns | interface |", "|---|---|---|---|"]
     for name, signature in manifest["signatures"].items():
-        inputs = ", ".join(
-            f"`{key}` {dtype} [{', '.join('…' if size is None else str(size) for size in shape)}]"
-            for key, (dtype, shape) in signature["inputs"].items()
-        )
-        lines.append(f"| `{name}` | {inputs} | {signature['method'].rsplit('/', 1)[-1]} |")
+        takes, returns = (_tensors(signature[kind]) for kind in ("inputs", "outputs"))
+        interface = signature["method"].rsplit("/", 1)[-1]
+        lines.append(f"| `{name}` | {takes} | {returns} | {interface} |")
+    lines += ["", "| output | what it is |", "|---|---|"]
+    there = {name for signature in manifest["signatures"].values() for name in signature["outputs"]}
+    lines += [f"| `{name}` | {OUTPUTS[name]} |" for name in sorted(there)]
     lines += [
         "",
-        "Offsets (`start`, `starts`, ...) count UTF-8 bytes; `..._character(s)` count characters.",
-        "Texts that exceed a sequence are cut (classification, regression, choices), or computed",
-        "in several windows (spans, tags). Requests are in `assets.extra`, as warm-up.",
+        "The first axis is the batch; … is any length. Labels are in `assets.extra/labels.json`,",
+        "requests (for warm-up) beside them. Texts that exceed a sequence are cut (classification,",
+        "regression, choices), or computed in several windows (spans, tags).",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _tensors(specs: dict[str, Any]) -> str:
+    """Names, types and shapes of inputs or outputs."""
+    return ", ".join(
+        f"`{key}` {dtype} [{', '.join('…' if size is None else str(size) for size in shape)}]"
+        for key, (dtype, shape) in specs.items()
+    )
 
 
 def _model(model: dict[str, Any]) -> list[str]:
@@ -41,15 +84,24 @@ def _model(model: dict[str, Any]) -> list[str]:
         f"{config['num_hidden_layers']} layers, {config['hidden_size']} wide, "
         f"{config['num_attention_heads']} heads, {config['vocab_size']:,} tokens"
     )
-    lines = [f"From `{model['folder']}` ({size}; weights {model['weights_sha256'][:12]})."]
+    lines = [f"`{model['name']}` ({size}; weights {model['weights_sha256'][:12]})."]
     lines += [f"- Task `{task['name']}`: {_task(task)}." for task in model["tasks"]]
     if not model["tasks"]:
         lines.append("- Pre-trained, without a task.")
+    lines += [f"- {_data(name, data)}" for name, data in model["data"].items()]
     median = (model["scores"] or {}).get("median")
     if median:
         shown = {name: round(value, 4) for name, value in median.items() if value is not None}
         lines.append(f"- Scores on dev: {json.dumps(shown)}.")
     return lines
+
+
+def _data(task: str, data: dict[str, Any]) -> str:
+    """What a model was trained on, as far as its report says so."""
+    sizes = ", ".join(f"{count:,} {split}" for split, count in data.get("examples", {}).items())
+    source = data.get("source", "not named")
+    given = f", licence {data['license']}" if "license" in data else ""
+    return f"Data{f' of `{task}`' if task else ''}: {source}{given} (examples: {sizes})."
 
 
 def _task(task: dict[str, Any]) -> str:

@@ -1,6 +1,8 @@
 """A SavedModel in TF Serving's layout: <folder>/<version>/, with all that belongs to it."""
 
-from collections.abc import Sequence
+import datetime
+import os
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any, TypedDict
 
@@ -100,10 +102,11 @@ def write(
     # The partial folder has no version's name: TensorFlow Serving does not see it.
     with files.folder_aside(path, replace) as partial:
         with quiet_tensorflow.quiet():
-            tf.saved_model.save(module, partial, module.functions())
+            functions = module.functions()
+            tf.saved_model.save(module, partial, functions)
             _set_methods(module, partial)
         warmup.write(module.signatures, f"{partial}/{EXTRA}")
-        _write_extras(sources, module, partial, dtype)
+        _write_extras(sources, module, functions, partial, dtype)
 
 
 def _set_methods(module: Exported, path: str) -> None:
@@ -115,7 +118,13 @@ def _set_methods(module: Exported, path: str) -> None:
     updater.save()
 
 
-def _write_extras(sources: Sequence[Source], module: Exported, path: str, dtype: str) -> None:
+def _write_extras(
+    sources: Sequence[Source],
+    module: Exported,
+    functions: Mapping[str, Any],
+    path: str,
+    dtype: str,
+) -> None:
     labels = {t.name: list(t.labels) for source in sources for t in source.tasks if t.labels}
     json_files.write(f"{path}/{EXTRA}/labels.json", labels)
     vocabularies = [source.bundle.need_vocabulary() for source in sources]
@@ -126,30 +135,40 @@ def _write_extras(sources: Sequence[Source], module: Exported, path: str, dtype:
             name, *_ = vocabulary.save(f"{path}/{EXTRA}", mark)
             places[vocabulary.sha256] = f"{EXTRA}/{name}"
     names = [places[vocabulary.sha256] for vocabulary in vocabularies]
-    manifest = _manifest(sources, names, module, dtype)
+    manifest = _manifest(sources, names, module, functions, dtype)
     json_files.write(f"{path}/{MANIFEST}", manifest)
     files.write_text(f"{path}/README.md", model_card.render(manifest))
     checksums.write(path, ("saved_model.pb", "assets", "variables", MANIFEST))
 
 
 def _manifest(
-    sources: Sequence[Source], vocabularies: Sequence[str], module: Exported, dtype: str
+    sources: Sequence[Source],
+    vocabularies: Sequence[str],
+    module: Exported,
+    functions: Mapping[str, Any],
+    dtype: str,
 ) -> dict[str, Any]:
     return {
         "format": 1,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "oldest_serving": OLDEST_SERVING,
         "precision": dtype,
         "parameters": sum(variable.shape.num_elements() for variable in module.weights),
         "encoders": module.encoder_count,
         "models": [
             {
-                "folder": source.folder,
+                "name": os.path.basename(source.folder.rstrip("/")),
                 "weights_sha256": source.bundle.sha256(),
                 "config": source.bundle.config.to_dict(),
                 "vocabulary": name,
                 "tokenizer": source.bundle.resolved_settings(),
                 "tasks": [task.describe() for task in source.tasks],
                 "scores": source.scores,
+                "data": {
+                    task: source.data[head]
+                    for task, head in _data_names(source)
+                    if head in source.data
+                },
             }
             for source, name in zip(sources, vocabularies, strict=True)
         ],
@@ -160,11 +179,21 @@ def _manifest(
                     name: [spec.dtype.name, list(spec.shape)]
                     for name, spec in signature.inputs.items()
                 },
+                "outputs": {
+                    name: [spec.dtype.name, spec.shape.as_list()]
+                    for name, spec in functions[signature.name].structured_outputs.items()
+                },
             }
             for signature in module.signatures
         },
         "versions": {name: metadata.version(name) for name in _PACKAGES},
     }
+
+
+def _data_names(source: Source) -> list[tuple[str, str]]:
+    """The names of tasks in the export, and in the report of their folder."""
+    names = [(task.name, head) for task, head in zip(source.tasks, source.heads, strict=True)]
+    return names or [("", "")]
 
 
 def read_manifest(path: str) -> Manifest:

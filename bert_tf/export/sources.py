@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 import keras
@@ -25,6 +25,8 @@ class _Report(TypedDict):
     """What a model card shows of a report."""
 
     metrics: NotRequired[dict[str, Any]]
+    data: NotRequired[dict[str, Any]]
+    examples: NotRequired[dict[str, dict[str, int]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,13 +39,15 @@ class Source:
       tasks: those to export, named as their signatures; none of a pre-trained model.
       heads: the names of the tasks' heads in the folder, in the same order.
       scores: the metrics of its report, if it has one.
+      data: what the report says of the data, by task; "" stands for pre-training.
     """
 
     folder: str
     bundle: Bundle
     tasks: tuple[Task, ...]
     heads: tuple[str, ...]
-    scores: dict[str, Any] | None
+    scores: dict[str, Any] | None = None
+    data: Mapping[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     def encoder_key(self) -> str:
         """Equal for models that may share an encoder."""
@@ -71,17 +75,18 @@ class Source:
         return self.bundle.has(POOLER) and not alone
 
 
-def of_model(model: keras.Model, tokenizer: Tokenizer, folder: str) -> Source:
+def of_model(model: keras.Model, tokenizer: Tokenizer, folder: str, data: dict[str, Any]) -> Source:
     """A pre-trained model that is in memory.
 
     Args:
       model: encoder and pre-training heads.
       tokenizer: its tokenizer.
       folder: where it is kept.
+      data: what it was trained on, as the report says it.
     """
     arrays = {variable.path: variable.numpy() for variable in model.variables}
     bundle = Bundle(model.config, arrays, tokenizer.vocabulary, tokenizer.settings)
-    return Source(folder, bundle, (), (), None)
+    return Source(folder, bundle, (), (), data={"": data})
 
 
 def _json(value: Any) -> bytes:
@@ -175,8 +180,16 @@ def read(folder: str) -> Source:
     bundle.resolved_settings()  # names what is missing
     report = f"{folder}/{_REPORT}"
     there = files.gfile.exists(report)
-    scores = json_files.read(report, _Report, finite=False).get("metrics") if there else None
-    return Source(folder, bundle, (), (), scores)
+    found = json_files.read(report, _Report, finite=False) if there else _Report()
+    return Source(folder, bundle, (), (), found.get("metrics"), _data_of(found))
+
+
+def _data_of(report: _Report) -> dict[str, dict[str, Any]]:
+    """What a report says of the data, by task; older ones have the numbers of examples only."""
+    data, sizes = report.get("data", {}), report.get("examples")
+    if sizes is None:
+        return {"": data} if data else {}
+    return {task: {**data, "examples": counts} for task, counts in sizes.items()}
 
 
 def _read(name: str, folder: str) -> list[Source]:

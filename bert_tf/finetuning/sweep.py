@@ -241,6 +241,7 @@ def _report(
         "learning_rate": chosen["learning_rate"],
         "seed": chosen["seed"],
         "grid": [{k: value for k, value in r.items() if k in _GRID} for r in results],
+        "data": settings.describe_data({}),
         "examples": {item.task.name: _sizes(item) for item in data},
         "notes": {item.task.name: item.notes for item in data},
         "settings": values,

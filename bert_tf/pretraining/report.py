@@ -26,6 +26,7 @@ _OF_THE_RUN = frozenset(
         "parameters",
         "precision",
         "objective",
+        "data",
         "weights_sha256",
         "masked_sentences",
     )

@@ -281,12 +281,15 @@ class _Run:
             "parameters": self.model.count_params(),
             "precision": self.settings.precision,
             "objective": str(self.data.objective),
+            "data": self._describe_data(),
             "weights_sha256": fingerprint(self.session.state()),
         }
         result = json_files.as_json(result)
         if not self.session.is_chief:
             return result
-        source = sources.of_model(self.model, self.data.tokenizer, self.output)
+        source = sources.of_model(
+            self.model, self.data.tokenizer, self.output, self._describe_data()
+        )
         own.write_sealed_description(source.bundle, self.output)
         saved_model.write([source], f"{self.output}/saved_model", replace=True)
         if self.data.held_out is not None and self.model.guesses_masked:
@@ -298,6 +301,13 @@ class _Run:
         report.draw_curves(course.history.points, f"{self.output}/curves.png")
         run_folder.write_report(self.output, result)
         return result
+
+    def _describe_data(self) -> dict[str, Any]:
+        data = self.data
+        examples = {"train": sum(files.total for files in data.training)}
+        if data.held_out:
+            examples["held_out"] = data.held_out.total
+        return self.settings.describe_data(examples)
 
     def _held_out_metrics(self) -> dict[str, float]:
         if self.data.held_out is None:

@@ -55,8 +55,19 @@ class TrainingSettings(Settings):
         1, "Steps in one call of the compiled function, for TPUs; same result.", least=1
     )
 
+    data_source: str | None = setting(None, "What the data is, for report and model card.")
+    data_license: str | None = setting(None, "Its licence, for report and model card.")
+
     # Fields that do not decide the weights: a run may be gone on with by others of these.
-    _FREE: ClassVar[tuple[str, ...]] = ("strategy", "compilation", "steps_per_execution")
+    _FREE: ClassVar[tuple[str, ...]] = (
+        *("strategy", "compilation", "steps_per_execution"),
+        *("data_source", "data_license"),
+    )
+
+    def describe_data(self, examples: dict[str, int]) -> dict[str, Any]:
+        """What is known of the data, for the report; numbers of examples by split."""
+        known = {"source": self.data_source, "license": self.data_license, "examples": examples}
+        return {name: value for name, value in known.items() if value}
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the weights, as JSON values."""

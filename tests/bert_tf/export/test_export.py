@@ -1,6 +1,7 @@
 """Exports: what is stored, from which models, and what fails."""
 
 import dataclasses
+import datetime
 import json
 import os
 import re
@@ -48,7 +49,16 @@ def test_card_manifest_labels_and_warm_up_are_there(export):
     manifest = saved_model.read_manifest(export)
     with open(f"{export}/README.md", encoding="utf-8") as file:
         card = file.read()
-    assert all(f"`{name}`" in card for name in manifest["signatures"])
+    for name, signature in manifest["signatures"].items():
+        assert f"| `{name}` |" in card
+        assert all(f"| `{output}` |" in card for output in signature["outputs"])
+    assert f"Made on {manifest['date']} with tensorflow" in card
+    assert datetime.date.fromisoformat(manifest["date"])
+    assert manifest["signatures"]["mood"]["outputs"]["probabilities"] == ["float32", [None, 3]]
+    for text in (card, json.dumps(manifest)):
+        assert (
+            os.path.dirname(export) not in text and "/tmp" not in text and os.getcwd() not in text
+        )
     with open(f"{export}/assets.extra/labels.json", encoding="utf-8") as file:
         assert json.load(file)["mood"] == ["bad", "good", "so-so"]
     warm = set()
@@ -58,6 +68,15 @@ def test_card_manifest_labels_and_warm_up_are_there(export):
         part = getattr(log, log.WhichOneof("log_type")).request
         warm.add(part.model_spec.signature_name)
     assert warm == set(manifest["signatures"])
+
+
+def test_the_card_names_the_data_and_its_licence(folders, tmp_path):
+    model = sources.find([f"mood={folders['mood']}"])[0]
+    data = {"source": "Film reviews", "license": "CC BY 4.0", "examples": {"train": 1200, "dev": 9}}
+    known = dataclasses.replace(model, data={"mood": data})
+    path = saved_model.export([known], f"{tmp_path}/out")
+    card = Path(path, "README.md").read_text()
+    assert "Data of `mood`: Film reviews, licence CC BY 4.0 (examples: 1,200 train, 9 dev)." in card
 
 
 def test_warm_up_requests_are_answered(export, quick_predictor):
