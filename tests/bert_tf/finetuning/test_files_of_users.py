@@ -1,0 +1,163 @@
+"""Fine-tuning with files as people have them: without headers, with numbers for labels, comments."""
+
+import csv
+import json
+import random
+
+import pytest
+
+from tests import commands
+from tests.bert_tf.labelled_data import BAD, GOOD, make_texts, sentence
+
+
+def _news(path, count, seed):
+    """Rows as those of AG News: a number for the label, a title, a text; no header."""
+    rng = random.Random(seed)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        for _ in range(count):
+            label = rng.choice([1, 2])
+            words = (GOOD, BAD)[label - 1]
+            title, text = sentence(rng, "film", 4), sentence(rng, rng.choice(words))
+            writer.writerow([label, title, text])
+
+
+def _tune(init, output, *flags):
+    return commands.run(
+        "finetune", f"--init={init}", f"--output={output}", f"--cache={output}/../cache",
+        "--batch_size=16", "--learning_rate=2e-3", "--max_length=40", "--precision=float32",
+        "--dropout=0", *flags,
+    )  # fmt: skip
+
+
+def _error(process):
+    assert process.returncode == 2, process.stderr[-2000:]
+    return process.stderr.strip().splitlines()[-1]
+
+
+def _rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def test_a_file_without_header_is_learned_and_predicted_by_the_names_of_its_labels(init, tmp_path):
+    for name, count in (("train", 160), ("dev", 40), ("test", 12)):
+        _news(tmp_path / f"{name}.csv", count, name)
+    layout = ["--columns=label=1,text=2+3", "--label_map=1=World,2=Sports"]
+    data = [f"--{name}={tmp_path}/{name}.csv" for name in ("train", "dev")]
+    done = _tune(init, tmp_path / "out", "--task=classification", *data, *layout, "--epochs=6")
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["metrics"]["median"]["accuracy"] > 0.85
+    assert report["labels"]["classification"].keys() == {"World", "Sports"}
+    dev = _rows(tmp_path / "out/predictions.dev.tsv")
+    assert {row["true_label"] for row in dev} == {"World", "Sports"}
+    assert all(row["text"].count(" ") >= 4 for row in dev)
+    # The model remembers how its files are laid out.
+    predicted = commands.run(
+        "predict", f"--model={tmp_path}/out", f"--input={tmp_path}/test.csv", "--labelled",
+        f"--output={tmp_path}/answers",
+    )  # fmt: skip
+    assert predicted.returncode == 0, predicted.stderr[-3000:]
+    rows = _rows(tmp_path / "answers/predictions.test.tsv")
+    assert len(rows) == 12 and {row["label"] for row in rows} <= {"World", "Sports"}
+    right = sum(row["label"] == row["true_label"] for row in rows)
+    assert f"accuracy: {right / 12:.4f}" in predicted.stdout
+
+
+def test_names_of_labels_may_be_in_a_file(init, tmp_path):
+    _news(tmp_path / "train.csv", 40, 0)
+    (tmp_path / "classes.txt").write_text("World\nSports\n")
+    flags = ["--columns=label=1,text=3", f"--label_map={tmp_path}/classes.txt", "--epochs=1"]
+    done = _tune(
+        init, tmp_path / "out", "--task=classification", f"--train={tmp_path}/train.csv", *flags
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    (task,) = json.loads((tmp_path / "out/tasks.json").read_text())
+    assert task["labels"] == ["World", "Sports"]
+
+
+def test_names_against_numbers_are_told_with_the_remedy(init, tmp_path):
+    _news(tmp_path / "train.csv", 40, 0)
+    (tmp_path / "dev.csv").write_text('"World","a","b"\n')
+    flags = [f"--train={tmp_path}/train.csv", f"--dev={tmp_path}/dev.csv"]
+    columns = "--columns=label=1,text=3"
+    message = _error(_tune(init, tmp_path / "out", "--task=classification", *flags, columns))
+    assert "dev.csv: line 1: the label 'World' does not occur in the training data" in message
+    assert "Give numbers their names with --label_map=1=NAME,2=NAME,..." in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_each_split_may_have_columns_of_its_own(init, tmp_path):
+    _news(tmp_path / "train.csv", 40, 0)
+    (tmp_path / "dev.tsv").write_text("review\tstars\nthe film is good\t1\na sad story\t2\n")
+    done = _tune(
+        init, tmp_path / "out", "--task=classification", f"--train={tmp_path}/train.csv",
+        f"--dev={tmp_path}/dev.tsv", "--columns=label=1,text=3",
+        "--dev_columns=text=review,label=stars", "--epochs=1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    texts = [row["text"] for row in _rows(tmp_path / "out/predictions.dev.tsv")]
+    assert texts == ["the film is good", "a sad story"]
+
+
+def test_files_that_are_named_count_before_those_of_the_folder(init, tmp_path):
+    make_texts(tmp_path, train=40, dev=16)
+    (tmp_path / "other.tsv").write_text("text\tlabel\nthe film is good\tpos\na sad story\tneg\n")
+    done = _tune(
+        init, tmp_path / "out", "--task=classification", f"--data={tmp_path}",
+        f"--dev={tmp_path}/other.tsv", "--epochs=1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["examples"]["classification"] == {"train": 40, "dev": 2, "test": 10}
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "message"),
+    [
+        (
+            "classification",
+            "".join(f"{i}\tthe film number {i}\n" for i in range(40)),
+            "of 40 different labels 40 stand once, such as",
+        ),
+        (
+            "ner",
+            "".join(f"the O\nfilm B-{i}\n\n" for i in range(40)),
+            "of 41 different tags 40 stand once, such as",
+        ),
+    ],
+)
+def test_texts_for_labels_are_not_trained_on(init, tmp_path, task, text, message):
+    path = tmp_path / "train.tsv"
+    path.write_text(text)
+    columns = ["--columns=label=2,text=1"] if task == "classification" else []
+    process = _tune(init, tmp_path / "out", f"--task={task}", f"--train={path}", *columns)
+    assert message in _error(process)
+    assert not (tmp_path / "out").exists()
+
+
+def test_comments_and_blanks_of_klue_are_read(init, tmp_path):
+    lines = "## klue-ner-v1_train_00000_nsmc\t<good:PS> the film\n"
+    lines += "good\tB-PS\n \tO\nt\tO\nh\tO\n\n## next\tbad\nbad\tB-QT\n \tO\nfilm\tO\n\n"
+    (tmp_path / "train.tsv").write_text(lines * 10)
+    done = _tune(
+        init, tmp_path / "out", "--task=ner", f"--train={tmp_path}/train.tsv", "--epochs=1",
+        "--dev_share=0.2",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    (task,) = json.loads((tmp_path / "out/tasks.json").read_text())
+    assert task["labels"] == ["B-PS", "B-QT", "O"]
+
+
+def test_a_model_that_says_one_thing_only_is_told(init, tmp_path):
+    _news(tmp_path / "train.csv", 64, 0)
+    done = _tune(
+        init, tmp_path / "out", "--task=classification", f"--train={tmp_path}/train.csv",
+        "--columns=label=1,text=3", "--epochs=0.1", "--dev_share=0.5",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    (warning,) = report["warnings"]
+    assert "so it has learned nothing to tell them apart" in warning
+    assert f"warning: {warning}" in done.stdout
