@@ -206,8 +206,11 @@ def _make_partial(path: str, folder: bool, stack: contextlib.ExitStack) -> str:
         if "://" in path:
             return partial
         lock = None
-        with contextlib.suppress(FileNotFoundError):
+        try:
             lock = locks.take(partial, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT)
+        except FileNotFoundError:
+            if not os.path.isdir(os.path.dirname(partial) or "."):
+                raise  # such as new/../here, where nobody makes `new`
         if lock is not None:  # else another process took it for left behind, a moment ago
             stack.callback(os.close, lock.descriptor)
             return partial

@@ -69,6 +69,13 @@ def read(
     return found
 
 
+def is_read_by_line(path: str) -> bool:
+    """Whether a table has a word a line and blank lines between sentences, and names no columns."""
+    lines = tables.read_text(path).strip("\r\n").split("\n")
+    header = {cell.strip().lower() for cell in lines[0].split("\t")}
+    return "words" not in header and any(not line.strip(" \t\r") for line in lines)
+
+
 def _places(columns: Mapping[str, str], usual: tuple[int, int]) -> tuple[int, int]:
     """Where words and tags stand in a line."""
     places = dict(zip(("words", "tags"), usual, strict=True))

@@ -11,9 +11,14 @@ from pipelines.labelled.columns import ColumnNames
 
 
 def _words(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
-    if tables.ending(path) in (".jsonl", ".json", ".tsv", ".csv"):
+    numbers = names.numbers()
+    by_name = not all(map(str.isdecimal, numbers.values()))
+    ending = tables.ending(path)
+    if ending in (".jsonl", ".json", ".csv") or (
+        ending == ".tsv" and (by_name or not conll.is_read_by_line(path))
+    ):
         return user_files.read_words(path, names, labelled)
-    return conll.read(path, labelled, names.numbers())
+    return conll.read(path, labelled, numbers)
 
 
 _NER = TaskFiles(

@@ -116,6 +116,13 @@ def test_patterns_between_quotes_may_hold_blanks_and_commas(tmp_path):
     assert words == ["x=a b", "it's", "c,d", 'e"f', "'g"]
 
 
+def test_a_path_through_a_folder_that_is_not_there_is_an_error(tmp_path):
+    (tmp_path / "there").mkdir()
+    path = f"{tmp_path}/new/../there/file"
+    with pytest.raises(FileNotFoundError), files.write_aside(path, shared=True):
+        pass
+
+
 def test_what_is_named_like_a_partial_folder_is_left_alone(tmp_path):
     for name in ("out.partial-mine", "out.partial-0123456789", "out.partial-0123456G"):
         (tmp_path / name).mkdir()
