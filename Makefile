@@ -152,7 +152,7 @@ test-all: setup peers ## Run the tests, slow ones too (with the peers as referen
 	PEER_PYTHON="$$(cd "$$PEERS/bin" && pwd)/python" $(PYTEST)
 
 bench: setup peers ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=)
-	@$(RUN) -m benchmarks.run --peer_python="$$PEERS/bin/python" --bert_clone="$$BERT_CLONE" \
+	@$(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" --bert_clone="$$BERT_CLONE" \
 		$(call flag,--more_flags,BENCH_FLAGS)
 
 docs: ## Build the documentation: build/docs/index.html

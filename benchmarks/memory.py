@@ -36,7 +36,7 @@ def measure(command: list[str]) -> Usage:
         while process.poll() is None:
             peak = max(peak, _pss(family))
             time.sleep(_INTERVAL)
-        output = process.stdout.read()
+        output = process.stdout.read() if process.stdout else ""
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{output[-2000:]}")
     return Usage(time.perf_counter() - start, peak, output)

@@ -23,13 +23,14 @@ import numpy as np
 from absl import flags
 
 from benchmarks import memory
-from pipelines.common import command_line
+from pipelines.common.errors import InputError
 from pipelines.corpus import builtin
 
 _PEER_PYTHON = flags.DEFINE_string("peer_python", None, "Python with the peers installed.")
 _CLONE = flags.DEFINE_string("bert_clone", "", "A clone of google-research/bert.")
 _VOCAB = flags.DEFINE_string("vocab", "", "An uncased vocab.txt; default: learned.")
 _GLUE = flags.DEFINE_string("glue", "", "Folder of GLUE; none: fine-tuning is left out.")
+_RESULTS = flags.DEFINE_string("results", "benchmarks/results.json", "File of the results.")
 _ONLY = flags.DEFINE_list(
     "only",
     [],
@@ -37,8 +38,8 @@ _ONLY = flags.DEFINE_list(
 )
 _RTE_MODEL = flags.DEFINE_string("rte_model", "", "A model fine-tuned for RTE, for inference.")
 
-_RESULTS = Path("benchmarks/results.json")
 _PEERS = Path("benchmarks/peers")
+_COMMAND = (sys.executable, "-m", "bert_tf")
 _WRITER_COPIES = 4
 _MEMORY_BYTES = (100_000_000, 1_000_000_000)
 # Under glibc, PyTorch is faster when memory is kept between allocations.
@@ -71,8 +72,19 @@ def _row(ours: float, peer: float | None, unit: str, compared: str) -> dict[str,
     return {"ours": ours, "peer": peer, "ratio": ratio, "unit": unit, "compared": compared}
 
 
+def _peer_command(script: str) -> list[str]:
+    """The command of a peer's script.
+
+    Raises:
+      InputError: there is no Python with the peers.
+    """
+    if not _PEER_PYTHON.value:
+        raise InputError("name the Python that has the peers (--peer_python); make bench does.")
+    return [_PEER_PYTHON.value, str(_PEERS / script)]
+
+
 def _peer(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
-    return _json_of([_PEER_PYTHON.value, str(_PEERS / script), *arguments], **environment)
+    return _json_of([*_peer_command(script), *arguments], **environment)
 
 
 def _original(*arguments: str) -> dict[str, Any]:
@@ -98,7 +110,7 @@ def _repeat(source: Path, target: Path, size: int) -> None:
 
 def _write_command(corpus: Path, vocab: str, output: Path) -> list[str]:
     return [
-        *(sys.executable, "-m", "pipelines.commands.write_examples"),
+        *(*_COMMAND, "write-examples"),
         f"--input={corpus}",
         f"--vocab={vocab}",
         f"--output={output}",
@@ -234,7 +246,7 @@ def step(*_: Any) -> dict[str, Any]:
 
 def _released_model() -> str:
     """The folder of the weights that the peers' environment has."""
-    where = [_PEER_PYTHON.value, str(_PEERS / "hugging_face_outputs.py"), "where"]
+    where = [*_peer_command("hugging_face_outputs.py"), "where"]
     return subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -283,7 +295,7 @@ def _finetune_mrpc(model: str, output: Path, more: list[str]) -> tuple[float, fl
     """Seconds of the whole process, and the dev accuracy."""
     start = time.perf_counter()
     command = [
-        *(sys.executable, "-m", "bert_tf.commands.finetune", "--task=mrpc"),
+        *(*_COMMAND, "finetune", "--task=mrpc"),
         *(f"--{split}={_GLUE.value}/MRPC/{split}.tsv" for split in ("train", "dev")),
         *(f"--init={model}", f"--output={output}", f"--cache={output}-cache", *more),
     ]
@@ -301,19 +313,12 @@ def inference(_: Any, __: Any, folder: Path) -> dict[str, Any]:
         return {}
     data = f"--input={_GLUE.value}/RTE/dev.tsv"
     convert = [f"--input={_RTE_MODEL.value}", f"--output={folder}/hf", "--format=huggingface"]
-    subprocess.run([sys.executable, "-m", "bert_tf.commands.convert", *convert], check=True)
+    subprocess.run([*_COMMAND, "convert", *convert], check=True)
     ours = {}
     for precision in ("float32", "bfloat16"):
         output = f"{folder}/{precision}"
         task = [f"--tasks=rte={_RTE_MODEL.value}", f"--output={output}"]
-        command = [
-            sys.executable,
-            "-m",
-            "bert_tf.commands.export",
-            *task,
-            f"--precision={precision}",
-        ]
-        subprocess.run(command, check=True)
+        subprocess.run([*_COMMAND, "export", *task, f"--precision={precision}"], check=True)
         export = [f"--export={output}", data, f"--logits={folder}/{precision}.npy"]
         ours[precision] = _json_of([sys.executable, "-m", "benchmarks.inference", *export])
     full = np.load(folder / "float32.npy")
@@ -349,7 +354,8 @@ def main() -> None:
         "inference": inference,
     }
     names = _ONLY.value or list(chosen)
-    results = json.loads(_RESULTS.read_text()) if _RESULTS.exists() else {}
+    results_file = Path(_RESULTS.value)
+    results = json.loads(results_file.read_text()) if results_file.exists() else {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         corpus = folder / "corpus.txt"
@@ -357,14 +363,8 @@ def main() -> None:
         if not {"step", "finetune", "finetune_parts", "inference"}.issuperset(names):
             builtin.write(str(corpus))
             if not _VOCAB.value:
-                subprocess.run(
-                    [
-                        *(sys.executable, "-m", "pipelines.commands.learn_vocabulary"),
-                        f"--input={corpus}",
-                        f"--output={vocab}",
-                    ],
-                    check=True,
-                )
+                learn = [*_COMMAND, "learn-vocabulary", f"--input={corpus}", f"--output={vocab}"]
+                subprocess.run(learn, check=True)
         for name in names:
             rows = chosen[name](corpus, vocab, folder)
             machine = (
@@ -373,11 +373,7 @@ def main() -> None:
             for row in rows.values():
                 row |= {"date": datetime.date.today().isoformat(), "machine": machine}
             results |= rows
-            _RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+            results_file.write_text(json.dumps(results, indent=2) + "\n")
     for name, row in results.items():
         peer = f"peer {row['peer']:.4g}, ratio {row['ratio']:.2f}" if row["peer"] else "no peer"
         print(f"{name:32s} ours {row['ours']:.4g} {row['unit']}, {peer}")
-
-
-if __name__ == "__main__":
-    command_line.run(main)

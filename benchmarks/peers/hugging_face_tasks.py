@@ -229,7 +229,7 @@ def squad_score(predicted: list, questions: list[dict]) -> dict[str, float]:
         golds = [answer["text"] for answer in question["answers"]]
         f1.append(max(token_f1(text, gold) for gold in golds))
         exact.append(max(normalized(text) == normalized(gold) for gold in golds))
-    return {"f1": np.mean(f1), "exact_match": np.mean(exact)}
+    return {"f1": float(np.mean(f1)), "exact_match": float(np.mean(exact))}
 
 
 def squad1(args: argparse.Namespace, tokenizer: Callable) -> Task:

@@ -23,7 +23,7 @@ _LONGEST_MESSAGE = 2000  # characters
 # Flags as one text, quoted as for a shell: how `make` passes those that it does not know.
 _MORE_FLAGS = "--more_flags="
 _HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
-_ROOMS = ("bert_tf.", "pipelines.")  # whose flags are shown
+_ROOMS = ("bert_tf.", "pipelines.", "benchmarks.")  # whose flags are shown
 NumberT = TypeVar("NumberT", int, float)
 flags.disclaim_key_flags()  # what is defined here belongs to the command that calls
 
