@@ -1,65 +1,127 @@
 # bert-tf: raw text in, a pre-trained and fine-tuned BERT out. `make help` lists what there is.
 
+.DEFAULT_GOAL := help
+
+# The variables: what each is for stands above it, and is printed by `make help`.
+## Text to train on, files or globs; not given: the built-in corpus
 CORPUS ?=
+## A vocab.txt, or a folder with a vocabulary; not given: learned; of convert, the model's
 VOCAB ?=
+## A size, such as tiny, base or roberta-base, or a bert_config.json (pretrain); a model's folder
 MODEL ?=
+## Steps of pre-training; not given: as the recipe says
 STEPS ?=
+## Seed of the vocabulary, of examples and of pre-training
 SEED ?= 12345
+## Where the result goes; not given: the default of --output of the command
 OUT ?=
-# For `make finetune`, `make predict` and `make convert`.
+## A task, such as mrpc, squad2 or classification, or NAME=TASK; or which one of a model
 TASK ?=
+## Folder of the data of the task, or a file
 DATA ?=
+## The model to start from, in any format
 INIT ?=
+## Seeds of fine-tuning, such as 1,2,3: a run for each
 SEEDS ?=
+## Passes over the training data
 EPOCHS ?=
+## Examples of a step
 BATCH ?=
+## Learning rate, or several to choose from on dev
 LR ?=
+## A file of examples to predict for, or a model to convert
 INPUT ?=
+## Format to write: bert_tf, tf1 or huggingface
 FORMAT ?= bert_tf
+## What the file of examples is, where the model does not say so, such as ax or pair
 KIND ?=
-TUNE_FLAGS ?=
-CONVERT_FLAGS ?=
-# For `make export` and what follows it.
+## Tasks to export: names, NAME=FOLDER or pretrained; not given: all that are there
 TASKS ?=
+## What an export is stored in and computed with: float32 or bfloat16
 PRECISION ?= float32
-# Some shells have a HOST of their own: only what is said to make counts.
-ifneq ($(origin HOST),command line)
-override HOST := 127.0.0.1
-endif
+## Address that the server listens on; 0.0.0.0: all that can reach this machine
+HOST := 127.0.0.1# not from the environment: some shells have a HOST of their own
 # The built-in recipe is fitted to the machine; what is said of steps counts as it is.
 ifeq ($(or $(value STEPS),$(value INIT),$(value RECIPE)),)
 MINUTES ?= 5
 endif
+## Minutes of training, to which steps are fitted; not given: 5 of the built-in recipe
 MINUTES ?=
-# A model that there is already goes on from its weights, in folders of its own.
+# A model that is there goes on from its weights, in folders of its own.
 ifdef INIT
 TFRECORDS ?= tfrecords/adapted
 RECIPE ?= recipes/adaptation.flags
 endif
+## Folder of the examples
 TFRECORDS ?= tfrecords/pretraining
+## File of flags of pre-training
 RECIPE ?= recipes/builtin.flags
+## Share of the documents that is kept apart for evaluation
 HELD_OUT ?= 0.02
-# More flags for the step in question, such as EXAMPLE_FLAGS='--whole_word_mask'.
+## More flags of learn-vocabulary, such as '--vocab_size=30000 --lower_case=false'
 VOCAB_FLAGS ?=
+## More flags of write-examples; blanks within a flag stand between quotes
 EXAMPLE_FLAGS ?=
+## More flags of pretrain
 TRAIN_FLAGS ?=
-
-# For `make bench`: a clone of google-research/bert, and an environment for the peers.
+## More flags of finetune, or of predict
+TUNE_FLAGS ?=
+## More flags of convert
+CONVERT_FLAGS ?=
+## A clone of google-research/bert, for the benchmarks
 BERT_CLONE ?=
+## More flags of the benchmarks
 BENCH_FLAGS ?=
+## The environment of the peers
 PEERS ?= .venv-peers
-
-# Test files that run at once; each may take 2 GiB.
+## Test files that run at once; each may take 2 GiB
 JOBS ?= 2
-
+## Python 3.11, which makes the environment
 PYTHON ?= python3
+## The environment
 VENV ?= .venv
+
+TARGETS := help setup peers corpus vocab examples pretrain show finetune predict convert export \
+	export-hub export-portable serve test test-all bench docs smoke lint format clean
+.PHONY: $(TARGETS)
+# The variables that each target uses; all of them use ALWAYS.
+ALWAYS := PYTHON VENV
+USES_peers := PEERS
+USES_corpus := CORPUS TFRECORDS
+USES_vocab := $(USES_corpus) VOCAB INIT SEED VOCAB_FLAGS
+USES_examples := $(USES_vocab) HELD_OUT EXAMPLE_FLAGS
+USES_pretrain := $(USES_examples) MODEL STEPS MINUTES RECIPE OUT TRAIN_FLAGS
+USES_show := TFRECORDS
+USES_finetune := TASK DATA INIT OUT SEEDS EPOCHS BATCH LR TUNE_FLAGS
+USES_predict := MODEL INPUT TASK KIND OUT TUNE_FLAGS
+USES_convert := INPUT OUT FORMAT TASK VOCAB CONVERT_FLAGS
+USES_export := TASKS OUT PRECISION
+USES_export-hub := MODEL OUT
+USES_export-portable := TASKS OUT
+USES_serve := MODEL HOST
+USES_test := JOBS
+USES_test-all := JOBS PEERS
+USES_bench := PEERS BERT_CLONE BENCH_FLAGS
+USES_clean := TFRECORDS OUT
+VARIABLES := $(sort $(ALWAYS) $(foreach target,$(TARGETS),$(USES_$(target))))
+
+# A variable that is given and not used would do nothing: it is an error. Not meant are those of
+# make itself, and what another make above this one was given.
+GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
+GIVEN := $(foreach name,$(filter-out MAKE% SHELL .% -%,$(.VARIABLES)),$(if \
+	$(findstring command line,$(origin $(name))),$(name)))
+USED := $(sort $(foreach goal,$(GOALS),$(USES_$(goal))))
+UNUSED := $(firstword $(filter-out $(ALWAYS) $(USED),$(GIVEN)))
+USERS := $(strip $(foreach target,$(TARGETS),$(if $(filter $(UNUSED),$(USES_$(target))),$(target))))
+ifeq ($(MAKELEVEL)$(filter-out $(TARGETS),$(GOALS)),0)
+ifneq ($(UNUSED),)
+REMEDY := $(if $(USERS),it is for make $(USERS),what is for the environment stands before make)
+$(error $(UNUSED) is not used by make $(GOALS), which takes $(or $(USED),no variables); $(REMEDY))
+endif
+endif
 
 # What the user says reaches the commands through the environment, as it is: make would expand its
 # dollars, the shell its quotes, blanks and semicolons. So recipes write "$$OUT", never $(OUT).
-VARIABLES := CORPUS VOCAB MODEL STEPS SEED OUT TASK DATA INIT SEEDS EPOCHS BATCH LR INPUT FORMAT \
-	KIND TUNE_FLAGS CONVERT_FLAGS TASKS PRECISION HOST TFRECORDS RECIPE HELD_OUT VOCAB_FLAGS \
-	EXAMPLE_FLAGS TRAIN_FLAGS MINUTES BERT_CLONE BENCH_FLAGS PEERS JOBS PYTHON VENV
 $(foreach name,$(VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(VARIABLES)
 
@@ -75,22 +137,34 @@ VOCAB_FILE := $${VOCAB:-$(OWN_VOCAB)}
 PRETRAINED := $${OUT:-savedmodels/$(if $(value INIT),adapted,pretrained)}
 EXAMPLE_RECIPE := recipes/$(if $(value INIT),adaptation_examples,examples).flags
 
-.DEFAULT_GOAL := help
-.PHONY: help setup peers corpus vocab examples pretrain show finetune predict convert export \
-	export-hub export-portable serve test test-all bench docs smoke lint format clean
+# Prints each target and the variables that it uses (`uses` is TARGET:NAMES;...), then those.
+define HELP
+BEGIN {
+  count = split(uses, entries, /; ?/)
+  for (i = 1; i < count; i++) { split(entries[i], pair, ":"); of[pair[1]] = pair[2] }
+}
+/^## / { about = substr($$0, 4); next }
+/^[A-Z_]+ [?:]= ?/ && about {
+  sub(/#.*/, "", $$3)
+  variables = variables sprintf("  %-13s %s\n", $$1, about ($$3 == "" ? "" : " (" $$3 ")"))
+}
+{ about = "" }
+/^[a-z-]+:.*## / {
+  target = $$1; sub(/:/, "", target); sub(/.*## /, "")
+  printf "  make %-15s %s\n", target, $$0
+  count = split(of[target], names, " ")
+  for (i = 1; i <= count; i++) {
+    printf "%s%s", (width == 0 ? sprintf("%23s", "") : " "), names[i]
+    width += length(names[i]) + 1
+    if (width > 60 || i == count) { printf "\n"; width = 0 }
+  }
+}
+END { printf "\nVariables, as NAME=value:\n\n%s", variables }
+endef
 
+help: export HELP := $(HELP)
 help: ## List the targets and the variables
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
-	@echo
-	@echo "Variables: CORPUS='globs' (default: the built-in corpus), VOCAB=vocab.txt (default: learned),"
-	@echo "  MODEL=tiny|mini|small|medium|base|large|bert_config.json, STEPS, MINUTES, SEED,"
-	@echo "  OUT=savedmodels/pretrained, TFRECORDS=tfrecords/pretraining,"
-	@echo "  RECIPE=recipes/builtin.flags, HELD_OUT=0.02,"
-	@echo "  TASK, DATA, INIT, SEEDS, EPOCHS, BATCH, LR (finetune); MODEL=folder, INPUT, KIND (predict);"
-	@echo "  TASKS, PRECISION=float32|bfloat16 (export); FORMAT=bert_tf|tf1|huggingface, TASK, VOCAB"
-	@echo "  (convert); HOST=127.0.0.1 (serve); VOCAB_FLAGS, EXAMPLE_FLAGS, TRAIN_FLAGS, TUNE_FLAGS,"
-	@echo "  CONVERT_FLAGS (see --help of each step; blanks within a flag between quotes);"
-	@echo "  PYTHON=python3.11, JOBS=2 (test), BERT_CLONE, BENCH_FLAGS (bench)"
+	@awk -v uses='$(foreach target,$(TARGETS),$(target):$(USES_$(target));)' "$$HELP" Makefile
 
 setup: ## Make .venv with the pinned requirements
 	@if [ ! -e "$$VENV/.ready" ] || [ requirements.txt -nt "$$VENV/.ready" ]; then \
@@ -112,8 +186,8 @@ corpus: setup ## Write the built-in corpus (unless CORPUS names one)
 
 vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one, or INIT a model)
 	@if [ -n "$$INIT" ]; then \
-		$(RUN) -m bert_tf convert --input="$$INIT" --output="$(OWN_VOCAB)" --tokenizer_only; \
-	elif [ -z "$$VOCAB" ]; then \
+		$(RUN) -m bert_tf convert --input="$$INIT" --output="$(OWN_VOCAB)" --tokenizer_only; fi
+	@if [ -z "$$VOCAB$$INIT" ]; then \
 		$(RUN) -m bert_tf learn-vocabulary --input="$(TEXT)" --output="$(VOCAB_FILE)" \
 			--seed="$$SEED" $$([ -n "$$CORPUS" ] || echo --flagfile=recipes/vocabulary.flags) \
 			$(call flag,--more_flags,VOCAB_FLAGS); fi

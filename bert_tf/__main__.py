@@ -1,10 +1,9 @@
 """All commands: bert-tf COMMAND [flags], or python -m bert_tf COMMAND [flags]."""
 
-import difflib
 import os
 import sys
 
-from pipelines.common import command_line, stopping
+from pipelines.common import command_line, flag_help, flag_types, stopping
 
 # The module of each, and what it does.
 COMMANDS = {
@@ -34,14 +33,14 @@ def main() -> None:
     program = "python -m bert_tf" if program == "__main__.py" else program
     name, *rest = arguments or ["--help"]
     if name in ("--help", "-h", "help"):
-        print(_usage(program))
+        flag_help.show(_usage(program))
         return
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = flag_types.did_you_mean(name, COMMANDS)
         print(f"error: there is no command {name!r}{hint} (--help lists all)", file=sys.stderr)
         sys.exit(command_line.BAD_INPUT)
-    command_line.run(f"{program} {name}", COMMANDS[name][0], rest)
+    modules = {command: module for command, (module, _) in COMMANDS.items()}
+    command_line.run(f"{program} {name}", modules[name], rest, modules)
 
 
 def _usage(program: str) -> str:

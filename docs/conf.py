@@ -47,7 +47,7 @@ def _help(*arguments: str) -> str:
         capture_output=True,
         check=True,
         cwd=_ROOT,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "COLUMNS": "88", "PYTHONDONTWRITEBYTECODE": "1"},
         text=True,
     )
     return done.stdout.strip()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,12 +79,95 @@ def test_values_arrive_as_they_are(make, target):
         assert f"{flag}={values[name]}" in command
 
 
-def test_every_variable_is_of_some_target():
-    """A variable that is added to the Makefile is added above, too."""
-    lines = (ROOT / "Makefile").read_text().split("VARIABLES := ")[1].split("\n\n")[0]
-    named = set(lines.split("$(foreach")[0].replace("\\", " ").split())
-    tools = {"BERT_CLONE", "BENCH_FLAGS", "PEERS", "JOBS", "PYTHON", "VENV"}
+def _make(*words, **environment):
+    """Runs make in the repository, as a user would who has given other makes nothing."""
+    outer = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+    return subprocess.run(
+        ["make", *words], capture_output=True, text=True, cwd=ROOT, env={**outer, **environment}
+    )
+
+
+@pytest.fixture(scope="module")
+def uses():
+    """The variables of each target, as the Makefile says it; those of all targets left out."""
+    database = _make("--print-data-base", "--dry-run", "help").stdout
+    found = dict(re.findall(r"^USES_([a-z-]+) := *(.*)$", database, re.MULTILINE))
+    targets = re.search(r"^TARGETS := (.*)$", database, re.MULTILINE)[1].split()
+    return {target: found.get(target, "").split() for target in targets}
+
+
+def _read():
+    """The variables that the recipes of each target and of those before it read."""
+    text = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    for helper, body in re.findall(r"^([A-Z_]+) := (.*\$\$.*)$", text, re.MULTILINE):
+        text = text.replace(f"$({helper})", body)
+    rules = re.findall(r"^([a-z-]+):((?: [a-z]+)*)(?: ##.*)?\n((?:\t.*\n?)*)", text, re.MULTILINE)
+    before = {target: names.split() for target, names, _ in rules}
+    own = {t: set(re.findall(r"\$\$\{?([A-Z_]+)|,([A-Z_]+)\)", recipe)) for t, _, recipe in rules}
+
+    def read(target):
+        found = {name for pair in own[target] for name in pair if name}
+        return found.union(*map(read, before[target]))
+
+    return {target: read(target) for target in before}
+
+
+def test_the_variables_of_a_target_are_those_that_it_reads(uses):
+    read = _read()
+    known = {name for names in uses.values() for name in names}
+    assert {target: names & known for target, names in read.items()} == {
+        target: set(names) for target, names in uses.items()
+    }
+
+
+def test_variables_that_become_flags_are_tried_above(uses):
+    """A variable that is added to the Makefile is added to FLAGS, too."""
+    tools = {"BERT_CLONE", "BENCH_FLAGS", "PEERS", "JOBS"}
+    named = {name for names in uses.values() for name in names}
     assert named - tools == {name for names in FLAGS.values() for name in names}
+    assert all(set(FLAGS[target]) <= set(uses[target]) for target in FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("pretrain TASK=m", "TASK is not used by make pretrain, which takes CORPUS "),
+        ("pretrain DATA=m", "; it is for make finetune."),
+        ("predict STEPS=5", "STEPS is not used by make predict, which takes INPUT KIND MODEL OUT "
+                            "TASK TUNE_FLAGS; it is for make pretrain."),
+        ("export FORMAT=tf1", "FORMAT is not used by make export, which takes OUT PRECISION TASKS; "
+                              "it is for make convert."),
+        ("finetune CORPUS=", "it is for make corpus vocab examples pretrain."),
+        ("pretrain STEP=5", "; what is for the environment stands before make."),
+        ("STEPS=5", "STEPS is not used by make help, which takes no variables"),
+        ("lint show STEPS=5", "STEPS is not used by make lint show, which takes TFRECORDS"),
+    ],
+)  # fmt: skip
+def test_a_variable_that_the_target_does_not_use_is_told(words, message):
+    done = _make("--dry-run", *words.split())
+    assert done.returncode == 2 and done.stdout == ""
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_variables_that_some_target_uses_are_taken():
+    assert _make("--dry-run", "show", "finetune", "TFRECORDS=t", "TASK=x", "VENV=v").returncode == 0
+    # Shells have variables for other ends, which are not meant for make.
+    assert _make("--dry-run", "show", INIT="x", STEP="5", MODEL="y").returncode == 0
+    assert _make("--dry-run", "show", "STEPS=5", MAKELEVEL="1").returncode == 0
+    assert "No rule to make target 'shwo'" in _make("--dry-run", "shwo", "STEPS=5").stderr
+
+
+def test_help_lists_targets_with_their_variables_and_what_these_are_for(uses):
+    targets, _, variables = _make("help").stdout.partition("\nVariables, as NAME=value:\n\n")
+    shown = re.findall(r"^  make ([a-z-]+) +\S.*\n((?: {20,}.*\n)*)", targets, re.MULTILINE)
+    assert {target: names.split() for target, names in shown} == {
+        target: names for target, names in uses.items() if target != "peers"
+    }
+    texts = dict(re.findall(r"^  ([A-Z_]+) +(\S.*)$", variables, re.MULTILINE))
+    assert texts.keys() == {"PYTHON", "VENV", *(name for names in uses.values() for name in names)}
+    assert texts["TFRECORDS"].endswith("(tfrecords/pretraining)")
+    assert texts["HOST"].endswith("(127.0.0.1)")
+    assert max(map(len, variables.splitlines())) <= 110
 
 
 def test_the_steps_of_pretraining_follow_each_other(make):

@@ -1,8 +1,8 @@
 r"""Asks a server, or an export in this process, and prints the answer as JSON.
 
-bert-tf ask --server=grpc://localhost:8500 --signature=mrpc \
+  bert-tf ask --server=grpc://localhost:8500 --signature=mrpc \
       --inputs='{"text_a": ["It rained."], "text_b": ["Rain fell."]}'
-bert-tf ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
+  bert-tf ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
 
 With --model the export is run in this process: take exports from people you trust only.
 """
@@ -12,14 +12,31 @@ from typing import Any
 
 from absl import flags
 
+from pipelines.common import flag_types
 from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Limits
 
-_SERVER = flags.DEFINE_string("server", None, "grpc://host:8500 or http://host:8501.")
-_MODEL = flags.DEFINE_string("model", None, "An export, to be asked without a server.")
-_NAME = flags.DEFINE_string("name", "bert", "The model's name on the server.")
-_SIGNATURE = flags.DEFINE_string("signature", None, "Which signature; that of the first task.")
-_INPUTS = flags.DEFINE_string("inputs", None, "Inputs by name, as JSON.", required=True)
-_TIMEOUT = flags.DEFINE_float("timeout", 60, "Seconds to wait for the answer.", lower_bound=0)
+with group(Group.DATA):
+    _INPUTS = flags.DEFINE_string(
+        "inputs", None, "Lists of values by the name of the input, as JSON.", required=True
+    )
+    _SIGNATURE = flags.DEFINE_string(
+        "signature", None, "The signature to ask. Not given: that of the first task."
+    )
+    _MODEL = flags.DEFINE_string(
+        "model", None, "Folder of an export, to ask in this process. Not given: --server is asked."
+    )
+with group(Group.SERVER):
+    _SERVER = flags.DEFINE_string(
+        "server",
+        None,
+        "Its address: grpc://host:8500 or http://host:8501. Not given: --model is asked.",
+    )
+    _NAME = flags.DEFINE_string("name", "bert", "The model's name on the server.")
+    _TIMEOUT = flag_types.define_number(
+        "timeout", 60, "Seconds to wait for the answer.", float, Limits(least=0)
+    )
 
 
 def main() -> None:

@@ -3,16 +3,22 @@
 A folder is touched only where its manifest.json or run.json says that it was made here; what it
 has besides stays, and is named.
 
-bert-tf clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
+  bert-tf clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
 """
 
-from pipelines.common import command_line
+from pipelines.common import flag_types
+from pipelines.common.flag_groups import Group, group
 
-_TFRECORDS = command_line.define_path("tfrecords", "tfrecords/pretraining", "Folder of examples.")
-_CACHE = command_line.define_path("cache", "tfrecords/finetuning", "Folder of converted examples.")
-_OUTPUT = command_line.define_path(
-    "output", "savedmodels/pretrained", "Folder of a pre-training run."
-)
+with group(Group.DATA):
+    _TFRECORDS = flag_types.define_path(
+        "tfrecords", "tfrecords/pretraining", "Folder of examples for pre-training."
+    )
+    _CACHE = flag_types.define_path(
+        "cache", "tfrecords/finetuning", "Folder of converted examples for fine-tuning."
+    )
+    _OUTPUT = flag_types.define_path(
+        "output", "savedmodels/pretrained", "Folder of a pre-training run."
+    )
 
 
 def main() -> None:

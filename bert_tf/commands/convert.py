@@ -3,9 +3,9 @@
   bert-tf convert --input=uncased_L-12_H-768_A-12 --output=savedmodels/base
   bert-tf convert --input=savedmodels/finetuned/mrpc --output=mrpc-hf --format=huggingface
 
-Reads: our folders, google-research TF 1 checkpoints, Hugging Face folders
-(safetensors; pickles are never loaded), KerasHub presets, Model Garden TF 2
-checkpoints and TF Hub encoders. Pre-training and task heads come along.
+Reads our folders, TF 1 checkpoints of google-research, Hugging Face folders (safetensors; pickles
+are never loaded), KerasHub presets, TF 2 checkpoints of Model Garden, and TF Hub encoders.
+Pre-training and task heads come along.
 """
 
 import dataclasses
@@ -13,21 +13,44 @@ import dataclasses
 from absl import flags
 
 from bert_tf.commands.names import FORMATS
-from pipelines.commands import text_flags
-from pipelines.common import command_line
+from pipelines.commands.text_flags import TextFlags
+from pipelines.common import flag_types
 from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group, group
 
-_INPUT = flags.DEFINE_string("input", None, "A model's folder or checkpoint.", required=True)
-_OUTPUT = command_line.define_path("output", None, "Folder to write.", required=True)
-_FORMAT = flags.DEFINE_enum("format", FORMATS[0], FORMATS, "Format to write.")
-_VOCAB = flags.DEFINE_string("vocab", None, "A vocabulary to take in place of the input's.")
-_TASK = flags.DEFINE_string("task", None, "Of several tasks, the one whose head to write.")
-_KIND = flags.DEFINE_string(
-    "kind", None, "What the task is, where another program did not say so: mrpc, pair, squad2, ..."
-)
-_TOKENIZER_ONLY = flags.DEFINE_bool(
-    "tokenizer_only", False, "Write vocabulary and settings of the tokenizer, and nothing else."
-)
+with group(Group.DATA):
+    _INPUT = flags.DEFINE_string(
+        "input", None, "The model to read: its folder, or a checkpoint.", required=True
+    )
+    _OUTPUT = flag_types.define_path("output", None, "Folder to write.", required=True)
+    _FORMAT = flag_types.define_choice(
+        "format",
+        FORMATS[0],
+        FORMATS,
+        "Format to write: ours, of google-research (TF 1), or of Hugging Face.",
+    )
+with group(Group.MODEL):
+    _TASK = flags.DEFINE_string(
+        "task", None, "Of several tasks, the one whose head to write. Not given: all heads."
+    )
+    _KIND = flags.DEFINE_string(
+        "kind",
+        None,
+        "What its task is, where another program did not say so: mrpc, pair, squad2, or another of "
+        "`bert-tf finetune --task`. Not given: as the model says.",
+    )
+with group(Group.TEXT):
+    _VOCAB = flags.DEFINE_string(
+        "vocab",
+        None,
+        "A vocabulary, a vocab.txt or a folder with one, for the model. Not given: its own.",
+    )
+    _TOKENIZER_ONLY = flags.DEFINE_bool(
+        "tokenizer_only",
+        False,
+        "Write vocabulary and settings of the tokenizer, and nothing else.",
+    )
+_TEXT = TextFlags()
 
 
 def main() -> None:
@@ -40,7 +63,7 @@ def main() -> None:
     from bert_tf.weights import conversion, formats, own
 
     model = weights.read(_INPUT.value)
-    model = conversion.with_tokenizer(model, _VOCAB.value, text_flags.chosen())
+    model = conversion.with_tokenizer(model, _VOCAB.value, _TEXT.chosen())
     if _TOKENIZER_ONLY.value:
         own.write_tokenizer(model, _OUTPUT.value)
         print(f"{_OUTPUT.value}: {len(model.need_vocabulary()):,} tokens of {_INPUT.value}")

@@ -8,18 +8,25 @@ token ids. Tasks that were trained on one encoder share its variables.
 
 from absl import flags
 
-from pipelines.common import command_line
+from bert_tf.commands.names import TASKS_HELP
+from pipelines.common import flag_types
+from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Limits
 
-_TASKS = flags.DEFINE_string(
-    "tasks", "", "Tasks, in savedmodels/finetuned/ or as task=folder; all that are there."
-)
-_OUTPUT = command_line.define_path("output", "savedmodels/bert", "Folder of the versions.")
-_VERSION = flags.DEFINE_integer(
-    "version", None, "Number of the version; the next one.", lower_bound=0
-)
-_PRECISION = flags.DEFINE_enum(
-    "precision", "float32", ["float32", "bfloat16"], "What to store and compute in."
-)
+with group(Group.DATA):
+    _TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
+    _OUTPUT = flag_types.define_path(
+        "output", "savedmodels/bert", "Folder to write to; it gets a folder for each version."
+    )
+    _VERSION = flag_types.define_number(
+        "version", None, "Number of the version. Not given: the next one.", int, Limits(least=0)
+    )
+    _PRECISION = flag_types.define_choice(
+        "precision",
+        "float32",
+        ("float32", "bfloat16"),
+        "What weights are stored in, and computed with; inputs and outputs are the same.",
+    )
 
 
 def main() -> None:

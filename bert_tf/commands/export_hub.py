@@ -1,16 +1,22 @@
 r"""Exports an encoder and its preprocessor as reusable SavedModels for TF Hub.
 
-bert-tf export-hub --model=savedmodels/pretrained --output=savedmodels/hub
+  bert-tf export-hub --model=savedmodels/pretrained --output=savedmodels/hub
+
+The pair follows TF Hub's common text API: hub.load and hub.KerasLayer take it without this program.
 """
 
 from absl import flags
 
-from pipelines.common import command_line
+from pipelines.common import flag_types
+from pipelines.common.flag_groups import Group, group
 
-_MODEL = flags.DEFINE_string(
-    "model", "savedmodels/pretrained", "Folder of a pre-trained or fine-tuned model."
-)
-_OUTPUT = command_line.define_path("output", "savedmodels/hub", "Folder to write to.")
+with group(Group.DATA):
+    _MODEL = flags.DEFINE_string(
+        "model", "savedmodels/pretrained", "Folder of a pre-trained or fine-tuned model."
+    )
+    _OUTPUT = flag_types.define_path(
+        "output", "savedmodels/hub", "Folder to write to; it gets encoder/ and preprocess/."
+    )
 
 
 def main() -> None:

@@ -1,9 +1,11 @@
 r"""Fine-tunes a BERT for one task, or for several that share an encoder.
 
-bert-tf finetune --task=mrpc --data=glue/MRPC --init=uncased_L-12_H-768_A-12
-bert-tf finetune --task=classification --data=reviews.csv --init=savedmodels/base \
+  bert-tf finetune --task=mrpc --data=glue/MRPC --init=uncased_L-12_H-768_A-12
+  bert-tf finetune --task=classification --data=reviews.csv --init=savedmodels/base \
       --columns=text=review,label=stars
-bert-tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
+  bert-tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
+
+A run that was stopped goes on where it was.
 """
 
 from collections.abc import Sequence
@@ -14,28 +16,56 @@ from absl import flags
 from bert_tf.commands.names import TASKS
 from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HELP
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
-from pipelines.common import command_line
+from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group, group
 
-_TASK = flags.DEFINE_list(
-    "task", None, f"A task, or NAME=TASK, or several: {', '.join(TASKS)}.", required=True
-)
-_DATA = flags.DEFINE_list("data", [], "Folder (or one file) of the data of each task.")
-_TRAIN, _DEV, _TEST = (
-    flags.DEFINE_string(name, None, f"The {name} file, in place of that in --data.")
-    for name in ("train", "dev", "test")
-)
-_COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
-_DEV_COLUMNS, _TEST_COLUMNS = (
-    flags.DEFINE_list(f"{name}_columns", None, f"Those of the {name} file, where it has others.")
-    for name in ("dev", "test")
-)
-_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
-_INIT = flags.DEFINE_string("init", None, "The model: any that `convert` reads.", required=True)
-_OUTPUT = command_line.define_path("output", None, "Folder to write; savedmodels/finetuned/TASK.")
-_CACHE = command_line.define_path("cache", "tfrecords/finetuning", "Folder for converted examples.")
-_TENSORBOARD = flags.DEFINE_bool("tensorboard", True, "Write TensorBoard summaries.")
+with group(Group.DATA):
+    _TASK = flags.DEFINE_list(
+        "task",
+        None,
+        "A task, NAME=TASK to call it otherwise, or several with commas between, which share an "
+        f"encoder. Tasks: {', '.join(TASKS)}.",
+        required=True,
+    )
+    _INIT = flags.DEFINE_string(
+        "init", None, "The model to start from: any that `bert-tf convert` reads.", required=True
+    )
+    _DATA = flags.DEFINE_list(
+        "data",
+        [],
+        "Folder of the files, or one file, for each task. Not given: --train names the file.",
+    )
+    _TRAIN, _DEV, _TEST = (
+        flags.DEFINE_string(
+            name, None, f"The {name} file. Not given: that in --data, if there is one."
+        )
+        for name in ("train", "dev", "test")
+    )
+    _OUTPUT = flag_types.define_path(
+        "output", None, "Folder to write to. Not given: savedmodels/finetuned/TASK."
+    )
+    _CACHE = flag_types.define_path(
+        "cache",
+        "tfrecords/finetuning",
+        "Folder for converted examples, which the next run with the same data takes.",
+    )
+with group(Group.LAYOUT):
+    _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+    _DEV_COLUMNS, _TEST_COLUMNS = (
+        flags.DEFINE_list(
+            f"{name}_columns",
+            None,
+            f"As --columns, of the {name} file alone. Not given: those of --columns.",
+        )
+        for name in ("dev", "test")
+    )
+    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+    _LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
+with group(Group.SAVING):
+    _TENSORBOARD = flags.DEFINE_bool(
+        "tensorboard", True, "Write summaries for TensorBoard to the run's folder."
+    )
 FineTuningSettings.define_flags()
 
 

@@ -3,6 +3,12 @@
 The tests hold them against the registries.
 """
 
+TASKS_HELP = (
+    "What to export, with commas or blanks between: names of tasks, whose folders are in "
+    "savedmodels/finetuned/, `pretrained` for savedmodels/pretrained, or NAME=FOLDER. Not given: "
+    "all that are there."
+)
+
 # `tasks.KINDS`.
 TASKS = (
     *("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli", "ax"),

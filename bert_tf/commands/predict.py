@@ -1,8 +1,8 @@
 r"""Predicts with a fine-tuned or exported model for the examples of a file.
 
-bert-tf predict --model=savedmodels/finetuned/mrpc --input=glue/MRPC/test.tsv
-bert-tf predict --model=savedmodels/finetuned/mnli --input=AX/diagnostic.tsv --kind=ax
-bert-tf predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
+  bert-tf predict --model=savedmodels/finetuned/mrpc --input=glue/MRPC/test.tsv
+  bert-tf predict --model=savedmodels/finetuned/mnli --input=AX/diagnostic.tsv --kind=ax
+  bert-tf predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
 
 An export is a program, which this runs: take exports from people you trust only. Other models are
 read as data.
@@ -11,24 +11,41 @@ read as data.
 from absl import flags
 
 from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
-from pipelines.common import command_line
+from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group, group
 
-_MODEL = flags.DEFINE_string(
-    "model", None, "Folder of a fine-tuned model or of an export.", required=True
-)
-_INPUT = flags.DEFINE_string("input", None, "File of examples.", required=True)
-_OUTPUT = command_line.define_path(
-    "output", None, "Folder to write to; predictions/<task>, in the model's or the current one."
-)
-_TASK = flags.DEFINE_string("task", None, "Which of several tasks of the model.")
-_KIND = flags.DEFINE_string(
-    "kind", None, "Layout of the file, where the model does not say it, or has another: ax."
-)
-_COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
-_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_LABELLED = flags.DEFINE_bool("labelled", False, "Read the file's labels, and score with them.")
-_SPLIT = flags.DEFINE_string("split", None, "Name in the files written; that of the input.")
+with group(Group.DATA):
+    _MODEL = flags.DEFINE_string(
+        "model", None, "Folder of a fine-tuned model or of an export.", required=True
+    )
+    _INPUT = flags.DEFINE_string("input", None, "File of examples.", required=True)
+    _OUTPUT = flag_types.define_path(
+        "output",
+        None,
+        "Folder to write to. Not given: predictions/TASK, in the folder of a fine-tuned model; for "
+        "an export, in the current one.",
+    )
+    _TASK = flags.DEFINE_string(
+        "task", None, "Which of several tasks of the model. Not given: the only one."
+    )
+    _LABELLED = flags.DEFINE_bool(
+        "labelled", False, "Read the labels of the file, and score the predictions with them."
+    )
+    _SPLIT = flags.DEFINE_string(
+        "split",
+        None,
+        "What the files written are named after, such as test. Not given: the name of the input.",
+    )
+with group(Group.LAYOUT):
+    _KIND = flags.DEFINE_string(
+        "kind",
+        None,
+        "What kind of file it is, one of `bert-tf finetune --task`, such as ax for a model of "
+        "mnli. Not given: that of the model.",
+    )
+    _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 
 
 def main() -> None:

@@ -3,24 +3,48 @@ r"""Pre-trains BERT on TFRecords of examples.
   bert-tf pretrain --tfrecords=tfrecords/pretraining --model=tiny --steps=5000 \
       --output=savedmodels/pretrained
 
-Several phases (the paper: 90 % of the steps at length 128, then 512) are
-comma-separated lists:
+A run that was stopped goes on where it was. Several phases (the paper: 90 % of the steps at length
+128, then 512) are lists with commas:
 
-  --tfrecords=tfrecords/128,tfrecords/512 --steps=900000,100000 --batch_size=256,256
+  bert-tf pretrain --tfrecords=tfrecords/128,tfrecords/512 --steps=900000,100000 \
+      --model=base --output=savedmodels/base
 """
 
 from absl import flags
 
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
-from pipelines.common import command_line
+from pipelines.common import flag_types
 from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Limits
 
-_TFRECORDS = flags.DEFINE_list(
-    "tfrecords", None, "Folders of examples, one a phase.", required=True
-)
-_STEPS = flags.DEFINE_list("steps", ["1000000"], "Steps of each phase.")
-_BATCH_SIZE = flags.DEFINE_list("batch_size", ["256"], "Global batch of each phase, or of all.")
-_OUTPUT = command_line.define_path("output", "savedmodels/pretrained", "Folder to write to.")
+with group(Group.DATA):
+    _TFRECORDS = flags.DEFINE_list(
+        "tfrecords",
+        None,
+        "Folder of the examples, as write-examples writes it; of several phases, one for each.",
+        required=True,
+    )
+    _OUTPUT = flag_types.define_path(
+        "output",
+        "savedmodels/pretrained",
+        "Folder to write to: checkpoints, SavedModel, report and curves.",
+    )
+with group(Group.TRAINING):
+    _STEPS = flag_types.define_numbers(
+        "steps",
+        (1_000_000,),
+        "Steps of training; of several phases, of each.",
+        int,
+        Limits(least=1),
+    )
+    _BATCH_SIZE = flag_types.define_numbers(
+        "batch_size",
+        (256,),
+        "Sequences of a step, over all devices; of several phases, of each, or one number for all.",
+        int,
+        Limits(least=1),
+    )
 PretrainingSettings.define_flags()
 RunOptions.define_flags()
 
@@ -29,7 +53,7 @@ def _phases() -> tuple[Phase, ...]:
     from pipelines.common import files
 
     folders = files.named_folders(_TFRECORDS.value)
-    steps, batches = (command_line.numbers(flag, int, 1) for flag in (_STEPS, _BATCH_SIZE))
+    steps, batches = _STEPS.value, _BATCH_SIZE.value
     if len(batches) == 1:
         batches *= len(folders)
     if not len(folders) == len(steps) == len(batches):

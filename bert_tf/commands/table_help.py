@@ -9,12 +9,11 @@ ALIASES = ("sentence", "sentence1", "sentence2", "premise", "hypothesis")
 COLUMNS_HELP = (
     "Columns by role, such as text=review,label=stars. A column is named as in the header, by "
     "its number from 1 (where there is no header), as a path in JSON (labels.label), or as several "
-    f"that are joined (title+text, 2+3). Roles: {', '.join((*ROLES, *ALIASES))}."
+    f"that are joined (title+text, 2+3). Roles: {', '.join((*ROLES, *ALIASES))}. Not given: by "
+    "usual names, such as text or sentence1."
 )
-HEADER_HELP = (
-    "Whether the first line of a table names its columns (--header, --no_header); as it looks."
-)
+HEADER_HELP = "Whether the first line of a table names its columns. Not given: as it looks."
 LABEL_MAP_HELP = (
-    "Names of labels, such as 1=World,2=Sports, or a file of names, a line each, of labels that "
-    "are numbers."
+    "Names of labels, such as 1=World,2=Sports, or of labels that are numbers a file of names, one "
+    "a line. Not given: labels are called as in the files."
 )

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group
 from pipelines.common.settings import setting
 
 
@@ -65,33 +66,100 @@ class FineTuningSettings(TrainingSettings):
 
     tasks: tuple[TaskRequest, ...]
     init: str  # anything that the command convert reads
-    epochs: float = setting(3.0, "Passes over the training data.", above=0)
-    batch_size: int = setting(32, "Examples of a step.", least=1)
+    epochs: float = setting(
+        3.0,
+        "Passes over the training data; 0.5 is half of one.",
+        group=Group.TRAINING,
+        above=0,
+    )
+    batch_size: int = setting(
+        32, "Examples of a step, over all devices.", group=Group.TRAINING, least=1
+    )
     learning_rates: tuple[float, ...] = setting(
         (5e-5,),
-        "Peak learning rate, or a grid; the best on dev wins.",
+        "Peak learning rate, from which it falls linearly to 0. Of several, each is tried, and the "
+        "best on dev wins.",
+        group=Group.TRAINING,
         flag="learning_rate",
         above=0,
     )
     seeds: tuple[int, ...] = setting(
-        (1,), "A run for each; the median is reported.", least=0, below=1 << 31
+        (1,),
+        "Seeds of the head's first weights, the order of the data and dropout. There is a run for "
+        "each; the report has their median.",
+        group=Group.TRAINING,
+        least=0,
+        below=1 << 31,
     )
-    warmup_share: float = setting(0.1, "Share of the steps.", least=0, below=1)
+    warmup_share: float = setting(
+        0.1,
+        "Share of the steps in which the learning rate rises linearly from 0 to its peak.",
+        group=Group.TRAINING,
+        least=0,
+        below=1,
+    )
     layer_decay: float = setting(
-        1.0, "Learning rate's factor from layer to layer.", above=0, most=1
+        1.0,
+        "Factor of the learning rate from each layer to the one below it; 1: all learn alike.",
+        group=Group.OPTIMIZER,
+        above=0,
+        most=1,
     )
-    bias_correction: bool = setting(True, "Of Adam; the reference has none.")
-    balanced: bool = setting(False, "Weigh classes by the inverse of their frequency.")
-    max_length: int | None = setting(None, "Tokens of a sequence: 128, of SQuAD 384.", least=8)
-    document_context: bool = setting(False, "Tagging: fill up with the document.")
-    fixed_length: bool = setting(False, "Pad every batch to max_length, for TPUs.")
+    bias_correction: bool = setting(
+        True,
+        "Correct Adam's running means for their start at 0, which is steadier on small data; "
+        "google-research/bert does not.",
+        group=Group.OPTIMIZER,
+    )
+    balanced: bool = setting(
+        False,
+        "Weigh the classes of the loss by the inverse of their frequency.",
+        group=Group.TRAINING,
+    )
+    max_length: int | None = setting(
+        None,
+        "Tokens of a sequence, special ones included; longer texts are cut, or read in several "
+        "parts. Not given: 128, of SQuAD and other spans 384.",
+        group=Group.SEQUENCES,
+        least=8,
+    )
+    document_context: bool = setting(
+        False,
+        "In tagging, fill up each sequence with the sentences round it in its document.",
+        group=Group.SEQUENCES,
+    )
+    fixed_length: bool = setting(
+        False,
+        "Pad every batch to --max_length, for TPUs, which compile each length anew.",
+        group=Group.SEQUENCES,
+    )
     dev_share: float = setting(
-        0.1, "Of the training data, where there is no dev file.", least=0, below=1
+        0.1,
+        "Share of the training data that becomes dev where there is no dev file; 0: none.",
+        group=Group.EVALUATION,
+        least=0,
+        below=1,
     )
-    evaluations: int = setting(1, "On dev, in each epoch.", least=1)
-    patience: int = setting(0, "Evaluations without gain to stop after; 0: never.", least=0)
-    selection: Selection = setting(Selection.BEST, "Which weights to keep.", flag="select")
-    keep_runs: bool = setting(False, "Keep the weights of the other runs too.")
+    evaluations: int = setting(
+        1, "Evaluations on dev in each epoch.", group=Group.EVALUATION, least=1
+    )
+    patience: int = setting(
+        0,
+        "A run stops after so many evaluations that bring no better score; 0: it never does.",
+        group=Group.EVALUATION,
+        least=0,
+    )
+    selection: Selection = setting(
+        Selection.BEST,
+        "Which weights to keep: those that scored best on dev, or the last ones.",
+        group=Group.EVALUATION,
+        flag="select",
+    )
+    keep_runs: bool = setting(
+        False,
+        "Keep the weights of all runs (learning rates, seeds), not the best one's only.",
+        group=Group.EVALUATION,
+    )
 
     _FREE: ClassVar[tuple[str, ...]] = (*TrainingSettings._FREE, "keep_runs")
 

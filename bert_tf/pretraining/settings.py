@@ -5,6 +5,7 @@ from typing import Any
 
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
 
 _MOST_STEPS = 1 << 31  # they are numbered by int32
@@ -26,20 +27,51 @@ class PretrainingSettings(TrainingSettings):
     phases: tuple[Phase, ...]
     model: str | None = setting(
         None,
-        "A size, such as tiny, base or roberta-base, or a .json; that of the model in "
-        "--init_checkpoint, else base.",
+        "A size: tiny, mini, small, medium, base, large (or debug, to try things), with roberta- "
+        "before it for a RoBERTa; or the path of a bert_config.json. Not given: that of the model "
+        "in --init_checkpoint, else base.",
+        group=Group.MODEL,
     )
-    learning_rate: float = setting(1e-4, "Peak learning rate.", above=0)
-    warmup_steps: int = setting(10_000, "Steps of linear warm-up.", least=0, below=_MOST_STEPS)
-    minutes: float | None = setting(
-        None,
-        "Of training: --steps and --warmup_steps are scaled to take so long at the speed that is "
-        "measured first; evaluations and the export come on top.",
+    learning_rate: float = setting(
+        1e-4,
+        "Peak learning rate; from there it falls linearly to 0 at the last step.",
+        group=Group.TRAINING,
         above=0,
     )
-    beta_2: float = setting(0.999, "Decay rate of squared gradients.", least=0, below=1)
-    init_checkpoint: str | None = setting(None, "First weights: a checkpoint folder, or any model.")
-    seed: int = setting(12345, "Fixes weights, order and dropout.", least=0, below=1 << 31)
+    warmup_steps: int = setting(
+        10_000,
+        "Steps in which the learning rate rises linearly from 0 to its peak; 0: none.",
+        group=Group.TRAINING,
+        least=0,
+        below=_MOST_STEPS,
+    )
+    minutes: float | None = setting(
+        None,
+        "Minutes of training: --steps and --warmup_steps are scaled to take as long, at the speed "
+        "that is measured first; evaluations and the export come on top. Not given: --steps count.",
+        group=Group.TRAINING,
+        above=0,
+    )
+    beta_2: float = setting(
+        0.999,
+        "Decay rate of the running mean of squared gradients, Adam's beta 2; less for short runs.",
+        group=Group.OPTIMIZER,
+        least=0,
+        below=1,
+    )
+    init_checkpoint: str | None = setting(
+        None,
+        "What to start from: a folder in checkpoints/ of a run, or any model that `bert-tf "
+        "convert` reads. Not given: random weights.",
+        group=Group.MODEL,
+    )
+    seed: int = setting(
+        12345,
+        "Seed of the first weights, the order of the examples and dropout.",
+        group=Group.TRAINING,
+        least=0,
+        below=1 << 31,
+    )
 
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
@@ -64,7 +96,24 @@ class PretrainingSettings(TrainingSettings):
 class RunOptions(Settings):
     """How a run is carried out; of no influence on the weights."""
 
-    save_every: int = setting(1000, "Steps between checkpoints.", least=1)
-    log_every: int = setting(20, "Steps between points of the curves.", least=1)
-    evaluate_every: int = setting(0, "Steps; 0: at the end only.", least=0)
-    tensorboard: bool = setting(True, "Write TensorBoard summaries.")
+    save_every: int = setting(
+        1000,
+        "Steps between checkpoints. The newest three are kept.",
+        group=Group.SAVING,
+        least=1,
+    )
+    log_every: int = setting(
+        20,
+        "Steps between points of the curves, in history.jsonl and TensorBoard.",
+        group=Group.SAVING,
+        least=1,
+    )
+    evaluate_every: int = setting(
+        0,
+        "Steps between evaluations on the held-out examples; 0: at the end only.",
+        group=Group.SAVING,
+        least=0,
+    )
+    tensorboard: bool = setting(
+        True, "Write summaries for TensorBoard to the run's folder.", group=Group.SAVING
+    )

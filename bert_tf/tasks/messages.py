@@ -57,7 +57,7 @@ def check_known(label: str, known: Sequence[str], place: str, role: str) -> None
     if label.isdecimal() != known[0].isdecimal():
         numbers = [label] if label.isdecimal() else known
         example = ",".join(f"{number}=NAME" for number in numbers[:2])
-        remedy = f"Give numbers their names with --label_map={example},... or --label_map=FILE."
+        remedy = f"Fine-tune with names for numbers: --label_map={example},... or --label_map=FILE."
     raise InputError(
         f"{place}: the {role} {label!r} does not occur in the training data, which has "
         f"{listed(list(map(repr, known)))}. {remedy}"

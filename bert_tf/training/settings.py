@@ -4,6 +4,7 @@ import dataclasses
 import enum
 from typing import Any, ClassVar
 
+from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
 
 
@@ -37,26 +38,77 @@ class Compilation(enum.StrEnum):
 class TrainingSettings(Settings):
     """Settings of all runs; those of a kind add theirs."""
 
-    optimizer: OptimizerName = setting(OptimizerName.ADAMW, "lamb is for batches of thousands.")
-    weight_decay: float = setting(0.01, "Decoupled weight decay.", least=0)
-    clip_norm: float = setting(1.0, "Largest global norm of the gradients; 0: any.", least=0)
-    dropout: float | None = setting(
-        None, "In place of the model's two dropout rates.", least=0, below=1
+    optimizer: OptimizerName = setting(
+        OptimizerName.ADAMW,
+        "adamw is the paper's: Adam with decoupled weight decay. lamb is for batches of thousands.",
+        group=Group.OPTIMIZER,
     )
-    accumulation: int = setting(1, "Parts of a batch, gradients summed.", least=1)
+    weight_decay: float = setting(
+        0.01,
+        "Decoupled weight decay, of all weights but biases and layer norms; 0: none.",
+        group=Group.OPTIMIZER,
+        least=0,
+    )
+    clip_norm: float = setting(
+        1.0,
+        "Gradients with a larger global norm are scaled down to it; 0: they are left alone.",
+        group=Group.OPTIMIZER,
+        least=0,
+    )
+    dropout: float | None = setting(
+        None,
+        "Dropout rate of hidden layers and of attention; 0: none. Not given: as the model's "
+        "configuration has it.",
+        group=Group.OPTIMIZER,
+        least=0,
+        below=1,
+    )
+    accumulation: int = setting(
+        1,
+        "Parts that each batch is cut into, where a device cannot hold its share of a whole one. "
+        "They are computed one after the other and their gradients summed: the result is the same.",
+        group=Group.MACHINE,
+        least=1,
+    )
     precision: str = setting(
         "auto",
-        "auto: by what is faster here.",
+        "What is computed in; weights are float32. auto: mixed_bfloat16 on TPUs, on GPUs that "
+        "multiply it, and on a CPU that is measured to be faster with it; else float32.",
+        group=Group.MACHINE,
         choices=("auto", "float32", "mixed_bfloat16"),
     )
-    strategy: StrategyName = setting(StrategyName.AUTO, "auto: by what devices there are.")
-    compilation: Compilation = setting(Compilation.AUTO, "What XLA compiles.", flag="xla")
+    strategy: StrategyName = setting(
+        StrategyName.AUTO,
+        "The devices: one_device (the first GPU, or the CPU), mirrored (all GPUs of this machine), "
+        "multi_worker (the machines named by TF_CONFIG), tpu (the one named by TPU_NAME, or a "
+        "local one). auto: the TPU, else the machines, else the GPUs, that there are.",
+        group=Group.MACHINE,
+    )
+    compilation: Compilation = setting(
+        Compilation.AUTO,
+        "What XLA compiles: step (forward and backward pass as one program), fused (the "
+        "element-wise passes one by one) or nothing (off). auto: step on GPUs and TPUs, fused on "
+        "CPUs.",
+        group=Group.MACHINE,
+        flag="xla",
+    )
     steps_per_execution: int = setting(
-        1, "Steps in one call of the compiled function, for TPUs; same result.", least=1
+        1,
+        "Steps in one call of the compiled function, such as 100 for TPUs; the result is the same.",
+        group=Group.MACHINE,
+        least=1,
     )
 
-    data_source: str | None = setting(None, "What the data is, for report and model card.")
-    data_license: str | None = setting(None, "Its licence, for report and model card.")
+    data_source: str | None = setting(
+        None,
+        "What the data is, for report and model card. Not given: nothing is said of it.",
+        group=Group.SAVING,
+    )
+    data_license: str | None = setting(
+        None,
+        "The licence of the data, likewise. Not given: nothing is said of it.",
+        group=Group.SAVING,
+    )
 
     # Fields that do not decide the weights: a run may be gone on with by others of these.
     _FREE: ClassVar[tuple[str, ...]] = (

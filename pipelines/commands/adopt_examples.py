@@ -8,11 +8,18 @@ and `vocab.txt` are put beside the files, and training takes the folder as it ta
 
 from absl import flags
 
-from pipelines.commands import text_flags
+from pipelines.commands.text_flags import TextFlags
+from pipelines.common.flag_groups import Group, group
 
-_TFRECORDS = flags.DEFINE_string("tfrecords", None, "The folder of the files.", required=True)
-_PATTERN = flags.DEFINE_string("pattern", "*.tfrecord*", "Which files of the folder.")
-_VOCAB = flags.DEFINE_string("vocab", None, "The vocabulary they were made with.", required=True)
+with group(Group.DATA):
+    _TFRECORDS = flags.DEFINE_string("tfrecords", None, "The folder of the files.", required=True)
+    _VOCAB = flags.DEFINE_string(
+        "vocab", None, "The vocabulary that they were made with, a vocab.txt.", required=True
+    )
+    _PATTERN = flags.DEFINE_string(
+        "pattern", "*.tfrecord*", "Which files of the folder to take, a glob."
+    )
+_TEXT = TextFlags()
 
 
 def main() -> None:
@@ -21,7 +28,7 @@ def main() -> None:
     from pipelines.tokenizers import registry
 
     folder = _TFRECORDS.value.rstrip("/")
-    tokens = registry.load_tokenizer(_VOCAB.value, text_flags.chosen())
+    tokens = registry.load_tokenizer(_VOCAB.value, _TEXT.chosen())
     manifest = adoption.adopt(folder, _PATTERN.value, tokens)
     print(
         f"{folder}: {manifest['train']['records']:,} examples in "

@@ -4,32 +4,54 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
+from pipelines.common import flag_types
+from pipelines.common.flag_groups import Group, group
 from pipelines.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
     from pipelines.corpus import reader
 
-INPUT = flags.DEFINE_string(
-    "input", None, "Corpus files: comma- or space-separated globs; plain or .gz.", required=True
-)
-FORMAT = flags.DEFINE_enum(
-    "format", "auto", ["auto", *FORMATS], "Format of the files; auto detects it for each."
-)
-_TEXT_FIELD = flags.DEFINE_string("text_field", "text", "Field of JSON Lines that holds the text.")
-_UTF8_ERRORS = flags.DEFINE_enum(
-    "utf8_errors", "strict", ["strict", "replace"], "Bytes that are not UTF-8: stop, or replace."
-)
 
+class CorpusFlags:
+    """The flags, which are defined for the command that makes it."""
 
-def corpus() -> "list[reader.CorpusFile]":
-    """The files that flags name."""
-    from pipelines.corpus import reader
+    def __init__(self) -> None:
+        with group(Group.DATA):
+            self.input = flags.DEFINE_string(
+                "input",
+                None,
+                "The corpus: files or globs with commas or blanks between them, plain or .gz, "
+                "local or gs://.",
+                required=True,
+            )
+        with group(Group.TEXT):
+            self.format = flag_types.define_choice(
+                "format",
+                "auto",
+                ("auto", *FORMATS),
+                "Format of the files: sentences, one a line, a blank line between documents; "
+                "prose, a document a file; jsonl, a document a line of JSON. auto: told of each "
+                "file by looking.",
+            )
+            self._text_field = flags.DEFINE_string(
+                "text_field", "text", "The field of JSON Lines that holds the text."
+            )
+            self._utf8_errors = flag_types.define_choice(
+                "utf8_errors",
+                "strict",
+                ("strict", "replace"),
+                "Where bytes are not UTF-8: strict stops and names the place; replace goes on with "
+                "U+FFFD in their place.",
+            )
 
-    return reader.open_corpus(INPUT.value, FORMAT.value)
+    def corpus(self) -> "list[reader.CorpusFile]":
+        """The files that are named."""
+        from pipelines.corpus import reader
 
+        return reader.open_corpus(self.input.value, self.format.value)
 
-def options() -> "reader.ReadOptions":
-    """How flags say to read them."""
-    from pipelines.corpus import reader
+    def options(self) -> "reader.ReadOptions":
+        """How to read them."""
+        from pipelines.corpus import reader
 
-    return reader.ReadOptions(_TEXT_FIELD.value, _UTF8_ERRORS.value)
+        return reader.ReadOptions(self._text_field.value, self._utf8_errors.value)

@@ -1,16 +1,23 @@
 """Learns a vocabulary from a corpus.
 
-bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocab.txt --vocab_size=30000
-bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocabularies/mine --kind=byte_bpe
+  bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocab.txt --vocab_size=30000
+  bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocabularies/mine --kind=byte_bpe
+
+A vocabulary that is there, and was learned from the same files in the same way, is left as it is.
 """
 
-from pipelines.commands import corpus_flags, text_flags
-from pipelines.common import command_line
+from pipelines.commands.corpus_flags import CorpusFlags
+from pipelines.commands.text_flags import TextFlags
+from pipelines.common import flag_types
+from pipelines.common.flag_groups import Group, group
 from pipelines.tokenizers.settings import LearningSettings
 
-_OUTPUT = command_line.define_path(
-    "output", None, "What to write: a vocab.txt, or of byte_bpe a folder.", required=True
-)
+_CORPUS = CorpusFlags()
+with group(Group.DATA):
+    _OUTPUT = flag_types.define_path(
+        "output", None, "What to write: a vocab.txt, or of byte_bpe a folder.", required=True
+    )
+_TEXT = TextFlags()
 LearningSettings.define_flags()
 
 
@@ -19,8 +26,8 @@ def main() -> None:
     path, settings = _OUTPUT.value, LearningSettings.from_flags()
     from pipelines.tokenizers import learning
 
-    corpus, options = corpus_flags.corpus(), corpus_flags.options()
-    found = learning.learn(corpus, options, settings, text_flags.chosen(), path)
+    corpus, options = _CORPUS.corpus(), _CORPUS.options()
+    found = learning.learn(corpus, options, settings, _TEXT.chosen(), path)
     if found is None:
         print(f"{path}: is there; nothing to do.")
         return

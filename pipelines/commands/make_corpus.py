@@ -1,16 +1,23 @@
 """Writes the built-in corpus: the documentation strings of the installed Python packages.
 
-bert-tf make-corpus --output=corpus/builtin.txt
+  bert-tf make-corpus --output=corpus/builtin.txt
+
+A corpus that is there is left as it is.
 """
 
-from absl import flags
+from pipelines.common import flag_types
+from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Limits
 
-from pipelines.common import command_line
-
-_OUTPUT = command_line.define_path("output", None, "File to write.", required=True)
-_MOST = flags.DEFINE_integer(
-    "documents", None, "Documents at the most, for trying things; all.", lower_bound=1
-)
+with group(Group.DATA):
+    _OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
+    _MOST = flag_types.define_number(
+        "documents",
+        None,
+        "Most documents to write, for trying things. Not given: all that there are.",
+        int,
+        Limits(least=1),
+    )
 
 
 def main() -> None:

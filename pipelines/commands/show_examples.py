@@ -1,15 +1,24 @@
 """Prints pre-training examples readably: tokens, masks and originals, segments, label.
 
-bert-tf show-examples --tfrecords=tfrecords/pretraining --count=3
+  bert-tf show-examples --tfrecords=tfrecords/pretraining --count=3
+
+{seen|original} is a token to guess.
 """
 
 import itertools
 
 from absl import flags
 
-_TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of examples.", required=True)
-_COUNT = flags.DEFINE_integer("count", 5, "How many to print.")
-_HELD_OUT = flags.DEFINE_bool("held_out", False, "Print held-out examples.")
+from pipelines.common import flag_types
+from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Limits
+
+with group(Group.DATA):
+    _TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of examples.", required=True)
+    _COUNT = flag_types.define_number("count", 5, "Examples to print.", int, Limits(least=1))
+    _HELD_OUT = flags.DEFINE_bool(
+        "held_out", False, "Print held-out examples instead of training examples."
+    )
 
 
 def main() -> None:

@@ -1,21 +1,38 @@
 """Writes pre-training examples: text and a vocabulary in, TFRecords out.
 
-bert-tf write-examples --input='corpus/*.txt' --vocab=vocab.txt --output=tfrecords/pretraining
+  bert-tf write-examples --input='corpus/*.txt' --vocab=vocab.txt --output=tfrecords/pretraining
+
+A folder that is whole is left as it is; one that was begun is gone on with.
 """
 
 import time
 
 from absl import flags
 
-from pipelines.commands import corpus_flags, text_flags
-from pipelines.common import command_line
+from pipelines.commands.corpus_flags import CorpusFlags
+from pipelines.commands.text_flags import TextFlags
+from pipelines.common import flag_types
+from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Limits
 from pipelines.pretraining.settings import ExampleSettings
 
-_VOCAB = flags.DEFINE_string(
-    "vocab", None, "The vocabulary: a vocab.txt, or a folder with one.", required=True
-)
-_OUTPUT = command_line.define_path("output", None, "Folder to write to.", required=True)
-_WORKERS = flags.DEFINE_integer("workers", None, "Processes; default: one for each core.")
+_CORPUS = CorpusFlags()
+with group(Group.DATA):
+    _VOCAB = flags.DEFINE_string(
+        "vocab", None, "The vocabulary: a vocab.txt, or a folder with one.", required=True
+    )
+    _OUTPUT = flag_types.define_path(
+        "output", None, "Folder to write to: new, empty, or of this command.", required=True
+    )
+_TEXT = TextFlags()
+with group(Group.MACHINE):
+    _WORKERS = flag_types.define_number(
+        "workers",
+        None,
+        "Processes that write; the examples are the same. Not given: one for each core.",
+        int,
+        Limits(least=1),
+    )
 ExampleSettings.define_flags()
 
 
@@ -24,13 +41,13 @@ def main() -> None:
     from pipelines.pretraining import local_runner
 
     request = local_runner.ExampleRequest(
-        input=corpus_flags.INPUT.value,
+        input=_CORPUS.input.value,
         vocab=_VOCAB.value,
         output=_OUTPUT.value,
         settings=ExampleSettings.from_flags(),
-        file_format=corpus_flags.FORMAT.value,
-        read=corpus_flags.options(),
-        tokenizer=tuple(text_flags.chosen().items()),
+        file_format=_CORPUS.format.value,
+        read=_CORPUS.options(),
+        tokenizer=tuple(_TEXT.chosen().items()),
     )
     start = time.perf_counter()
     manifest = local_runner.write(request, _WORKERS.value)

@@ -5,46 +5,53 @@ were read: --help and wrong flags are answered at once.
 """
 
 import importlib
-import math
-import shlex
 import sys
-import textwrap
-from typing import Any, TypeVar
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from absl import app, flags, logging
 
-from pipelines.common import stopping, texts
+from pipelines.common import arguments, flag_help, flag_types, stopping
+from pipelines.common.arguments import UnknownFlagError
 from pipelines.common.errors import InputError
 
 # The exit status of bad input; that of a stop is `stopping.Stopped.status`.
 BAD_INPUT = 2
-_LARGEST = 1 << 63
 _LONGEST_MESSAGE = 2000  # characters
-# Flags as one text, quoted as for a shell: how `make` passes those that it does not know.
-_MORE_FLAGS = "--more_flags="
 _HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
 _ROOMS = ("bert_tf.", "pipelines.", "benchmarks.")  # whose flags are shown
-NumberT = TypeVar("NumberT", int, float)
-flags.disclaim_key_flags()  # what is defined here belongs to the command that calls
+_NO_OTHERS: Mapping[str, str] = types.MappingProxyType({})
 
 
-def run(program: str, module: str, arguments: list[str]) -> None:
+def run(
+    program: str, module: str, words: Sequence[str], others: Mapping[str, str] = _NO_OTHERS
+) -> None:
     """Runs a command; bad input is one line and exit status 2.
 
     Args:
       program: its name, as the user calls it.
       module: which defines its flags, and `main`.
-      arguments: those of the command line.
+      words: of the command line, after the command.
+      others: the modules of all commands by name, so that a flag of another one is told as such.
     """
     stopping.end_at_once()
     command = importlib.import_module(module)
-    if any(argument in _HELP for argument in arguments):
-        print(_help(program, command.__doc__))
+    if any(word in _HELP for word in words):
+        about = command.__doc__ or ""
+        flag_help.show(flag_help.page(program, about, _flags().values(), flag_help.width()))
         return
 
-    def guarded(argv: list[str]) -> None:
-        if len(argv) > 1:
-            _end(f"error: unexpected argument: {argv[1]} (--help lists the flags)")
+    def parse(argv: list[str]) -> list[str]:
+        try:
+            arguments.parse(argv[1:], flags.FLAGS)
+        except UnknownFlagError as error:
+            _end(f"error: {_unknown(error, program, others)} (--help lists the flags)")
+        except InputError as error:
+            _end(f"error: {error} (--help lists the flags)")
+        return argv[:1]
+
+    def guarded(_: list[str]) -> None:
         from pipelines.common import quiet_start
 
         quiet_start.import_tensorflow()
@@ -67,24 +74,7 @@ def run(program: str, module: str, arguments: list[str]) -> None:
     logging.set_verbosity(logging.INFO)
     # TensorFlow reports how long each checkpoint took, in the midst of progress bars.
     logging.get_absl_logger().addFilter(lambda record: record.module != "functional_saver")
-    app.run(guarded, [program, *arguments], flags_parser=_parse)
-
-
-def _help(program: str, about: str | None) -> str:
-    """What --help prints: what the command does, and its flags with their defaults."""
-    lines = [f"usage: {program} [--flag=value ...]", "", (about or "").strip(), "", "flags:"]
-    for name in sorted(flags.FLAGS):
-        flag = flags.FLAGS[name]
-        owner = flags.FLAGS.find_module_defining_flag(name) or ""
-        if not owner.startswith(_ROOMS) or name != flag.name:
-            continue
-        default = "" if flag.default_as_str is None else f"={flag.default_as_str.strip(chr(39))}"
-        required = any("other than None" in found.message for found in flag.validators)
-        text = f"{flag.help} Required." if required else str(flag.help)
-        lines.append(f"  --{name}{default}")
-        lines += textwrap.wrap(text, 96, initial_indent="      ", subsequent_indent="      ")
-    lines += ["  --flagfile=FILE", "      Flags, one a line; # begins a comment."]
-    return "\n".join(lines)
+    app.run(guarded, [program, *words], flags_parser=parse)
 
 
 def _end(message: str, status: int = BAD_INPUT) -> None:
@@ -115,109 +105,34 @@ def _reason(error: Any) -> str:
     return (error.message.strip().splitlines() or [type(error).__name__])[0]
 
 
-def _parse(argv: list[str]) -> list[str]:
-    """Parses flags; a bad one is one line and exit status 2, as other bad input."""
-    try:
-        arguments = flags.FLAGS.read_flags_from_files(_expanded(argv[1:]), force_gnu=True)
-        rest = flags.FLAGS([argv[0], *map(_spelled, arguments)])
-        for name in flags.FLAGS:
-            _check(flags.FLAGS[name])
-        return rest
-    except (flags.Error, InputError) as error:
-        _end(f"error: {error} (--help lists the flags)")
-        raise AssertionError from error  # _end does not return
+def _unknown(error: UnknownFlagError, program: str, others: Mapping[str, str]) -> str:
+    """What to say of a flag that there is not: whose it is, and the nearest."""
+    name, ours = error.name.replace("-", "_"), _flags()
+    known = [*ours, *(f"no_{other}" for other, flag in ours.items() if flag.boolean)]
+    mine, forms = program.split()[-1], {name, name.removeprefix("no_")}
+    owners = [o for o in others if o != mine and not forms.isdisjoint(flags_of(others[o]))]
+    near = flag_types.did_you_mean(name, known, "--{}", likeness=0.8 if owners else 0.6)
+    if not owners:
+        return f"{error}{near}"
+    listed = " and ".join(filter(None, (", ".join(owners[:-1]), owners[-1])))
+    return f"{error.place}--{error.name} is a flag of {listed}, not of {mine}{near}"
 
 
-def _spelled(argument: str) -> str:
-    """An argument with its flag as it is defined: --max-length is --max_length."""
-    if not argument.startswith("--"):
-        return argument
-    name, equals, value = argument[2:].partition("=")
-    name = name.replace("-", "_")
-    if name.startswith("no_") and name not in flags.FLAGS:
-        name = f"no{name[3:]}"
-    return f"--{name}{equals}{value}"
-
-
-def _expanded(argv: list[str]) -> list[str]:
-    """The arguments, with those that are several flags in one text split.
-
-    Raises:
-      InputError: a quote has no end.
-    """
-    found = []
-    for argument in argv:
-        if not argument.startswith(_MORE_FLAGS):
-            found.append(argument)
-            continue
-        text = argument.removeprefix(_MORE_FLAGS)
-        try:
-            found += shlex.split(text)
-        except ValueError as error:
-            raise InputError(f"{text}: a quote has no end.") from error
-    return found
-
-
-def _check(flag: flags.Flag) -> None:
-    """Raises InputError where the value of a flag is no text, or no number to compute with."""
-    value = flag.value
-    for text in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(text, str) and texts.has_halves(text):
-            raise InputError(f"--{flag.name}={text!r}: it is not UTF-8.")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"--{flag.name}={value}: it must be a finite number.")
-    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
-        raise InputError(f"--{flag.name}={value}: it is beyond 64 bits.")
-
-
-def define_path(
-    name: str, default: str | None, text: str, required: bool = False
-) -> flags.FlagHolder:
-    """Defines the flag of a file or folder to write; a slash at its end does not count.
+def flags_of(module: str) -> dict[str, flags.Flag]:
+    """The flags of a command by name, in place of those of the command that was there before.
 
     Args:
-      name: of the flag.
-      default: its value where it is not given.
-      text: for --help.
-      required: whether it must be given.
+      module: of the command; not imported so far.
     """
-    return flags.DEFINE(_PathParser(), name, default, text, required=required)
+    flags.FLAGS.remove_flag_values(_flags())
+    importlib.import_module(module)
+    return _flags()
 
 
-class _PathParser(flags.ArgumentParser):
-    """Parses the path of something to write."""
-
-    def parse(self, argument: str) -> str:
-        """The path without a slash at its end; a ValueError where it is none."""
-        if not argument.strip() or "\0" in argument:
-            raise ValueError("it names nothing; give the path of what to write")
-        return argument.rstrip("/") or "/"
-
-    def flag_type(self) -> str:
-        """What --help calls its values."""
-        return "path"
-
-
-def numbers(flag: flags.FlagHolder, kind: type[NumberT], least: float = -math.inf) -> list[NumberT]:
-    """The value of a list flag as numbers.
-
-    Args:
-      flag: the flag.
-      kind: int or float.
-      least: the smallest number that it may have.
-
-    Raises:
-      InputError: it has none, or something else.
-    """
-    try:
-        found = [kind(text) for text in flag.value]
-    except ValueError:
-        found = []
-    if not found or not all(least <= x < _LARGEST for x in found):  # NaN is neither
-        name = "whole numbers" if kind is int else "numbers"
-        least_of = f" of {least:g} or more" if least > -math.inf else ""
-        raise InputError(f"--{flag.name}={','.join(flag.value)}: not a list of {name}{least_of}.")
-    return found
+def _flags() -> dict[str, flags.Flag]:
+    """The flags of the command, in the order of their definition, without those of absl."""
+    owners = ((name, flags.FLAGS.find_module_defining_flag(name) or "") for name in flags.FLAGS)
+    return {name: flags.FLAGS[name] for name, owner in owners if owner.startswith(_ROOMS)}
 
 
 def pairs(entries: list[str], flag: str) -> dict[str, str]:

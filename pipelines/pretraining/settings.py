@@ -6,6 +6,7 @@ from typing import Any
 
 from pipelines.common import memory
 from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
 
 # Sequences that are made at once, and bytes of each of their tokens: ids, masks, segments and
@@ -44,32 +45,78 @@ class ExampleSettings(Settings):
 
     objective: Objective = setting(
         Objective.MLM_NSP,
-        "mlm_nsp: the paper's; mlm: without next-sentence prediction; left_to_right: unmasked.",
+        "mlm_nsp: masked LM and next-sentence prediction, the paper's; mlm: masked LM alone; "
+        "left_to_right: each token from those before it, nothing is masked.",
+        group=Group.EXAMPLES,
     )
-    max_seq_length: int = setting(128, "Tokens in a sequence, special ones included.", least=8)
-    max_predictions_per_seq: int = setting(20, "Most tokens to predict.", least=1)
+    max_seq_length: int = setting(
+        128, "Tokens of a sequence, special ones included.", group=Group.EXAMPLES, least=8
+    )
+    max_predictions_per_seq: int = setting(
+        20,
+        "Most tokens to predict in a sequence; about --max_seq_length times --masked_lm_prob.",
+        group=Group.MASKING,
+        least=1,
+    )
     dupe_factor: int = setting(
-        10, "Times each document is used, with other pairs and masks.", least=1
+        10,
+        "Times that each document is used, with other pairs and masks. Held-out ones are used "
+        "once.",
+        group=Group.EXAMPLES,
+        least=1,
     )
-    masked_lm_prob: float = setting(0.15, "Share of the tokens to predict.", above=0, below=1)
+    masked_lm_prob: float = setting(
+        0.15, "Share of the tokens to predict.", group=Group.MASKING, above=0, below=1
+    )
     short_seq_prob: float = setting(
-        0.1, "Probability of aiming at shorter sequences.", least=0, most=1
+        0.1,
+        "Probability of aiming at a shorter sequence, of a random length; not of full_sentences.",
+        group=Group.EXAMPLES,
+        least=0,
+        most=1,
     )
-    whole_word_mask: bool = setting(False, "Mask whole words instead of pieces.")
+    whole_word_mask: bool = setting(
+        False,
+        "Mask whole words instead of single tokens (pieces of words).",
+        group=Group.MASKING,
+    )
     held_out_fraction: float = setting(
-        0.0, "Share of documents kept for evaluation.", least=0, below=1
+        0.0,
+        "Share of the documents that is kept apart for evaluation; 0: none.",
+        group=Group.EXAMPLES,
+        least=0,
+        below=1,
     )
-    seed: int = setting(12345, "Seed of pairs, masks and order.", least=0)
+    seed: int = setting(
+        12345, "Seed of pairs, masks and the order of examples.", group=Group.EXAMPLES, least=0
+    )
     sequences: SequenceKind = setting(
         SequenceKind.AUTO,
-        "pairs; spans of one document; full_sentences across documents; auto: by the objective.",
+        "What a sequence is made of: pairs of segments, for mlm_nsp; spans, whole sentences of one "
+        "document; full_sentences, whole sentences across documents (RoBERTa). auto: pairs for "
+        "mlm_nsp, else spans.",
+        group=Group.EXAMPLES,
     )
-    masking: Masking = setting(Masking.STATIC, "static: now; dynamic: anew in every step.")
+    masking: Masking = setting(
+        Masking.STATIC,
+        "When masks are drawn: static, now; dynamic, anew in every step of training (RoBERTa), of "
+        "mlm.",
+        group=Group.MASKING,
+    )
     mask_share: float = setting(
-        0.8, "Share of the tokens to predict that become the mask.", least=0, most=1
+        0.8,
+        "Share of the tokens to predict that become the mask token.",
+        group=Group.MASKING,
+        least=0,
+        most=1,
     )
     random_share: float = setting(
-        0.1, "Share of those that become any token; the rest is kept.", least=0, most=1
+        0.1,
+        "Share of the tokens to predict that become a random token; those that are left stay as "
+        "they are.",
+        group=Group.MASKING,
+        least=0,
+        most=1,
     )
 
     def check(self) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 import enum
 from typing import Any
 
+from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
 
 
@@ -18,13 +19,33 @@ class VocabularyKind(enum.StrEnum):
 class LearningSettings(Settings):
     """Everything, beside the text, that decides a vocabulary."""
 
-    kind: VocabularyKind = setting(VocabularyKind.WORDPIECE, "The algorithm.")
-    vocab_size: int = setting(30_000, "Tokens, special ones included.", least=1, most=1 << 24)
-    character_coverage: float = setting(
-        1.0, "Share of the running characters that get a token; of wordpiece.", least=0, most=1
+    kind: VocabularyKind = setting(
+        VocabularyKind.WORDPIECE,
+        "wordpiece is BERT's, byte_bpe (byte-level BPE) GPT-2's and RoBERTa's.",
+        group=Group.VOCABULARY,
     )
-    sample_megabytes: int = setting(200, "About how much text to learn from.", least=1)
-    seed: int = setting(12345, "Seed of the sample.")
+    vocab_size: int = setting(
+        30_000,
+        "Tokens, special ones included.",
+        group=Group.VOCABULARY,
+        least=1,
+        most=1 << 24,
+    )
+    character_coverage: float = setting(
+        1.0,
+        "Share of the characters of the text, counted as often as they occur, that get a token; "
+        "words with another one are unknown. Of wordpiece.",
+        group=Group.VOCABULARY,
+        least=0,
+        most=1,
+    )
+    sample_megabytes: int = setting(
+        200,
+        "About how much text to learn from, in MB; of more, a sample of documents is taken.",
+        group=Group.VOCABULARY,
+        least=1,
+    )
+    seed: int = setting(12345, "Seed of the sample.", group=Group.VOCABULARY)
 
     def describe(self) -> dict[str, Any]:
         """The settings by name; the kind where it is not WordPiece."""

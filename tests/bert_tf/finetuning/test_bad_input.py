@@ -62,7 +62,10 @@ def test_bad_requests_are_named(tmp_path, init):
     for arguments, message in (
         (["--task=clasification"], "the task 'clasification' is unknown; there are cola,"),
         (["--task=my task=classification"], "'my task' is no name of a task; use letters"),
-        (["--learning_rate=fast"], "--learning_rate=fast: not a list of numbers"),
+        (
+            ["--learning_rate=fast"],
+            "--learning_rate=fast: it must be numbers with commas between, each above 0",
+        ),
         (["--max_length=100"], "exceed the model's 64 positions"),
         ([f"--init={tmp_path}"], "no model of a known format"),
         (["--document_context"], "--document_context does not apply to the task classification"),

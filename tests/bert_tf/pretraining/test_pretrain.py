@@ -248,12 +248,15 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--save_every=0", "--save_every=0 is out of range: it must be at least 1"),
-        ("--accumulation=0", "--accumulation=0 is out of range"),
+        ("--save_every=0", "--save_every=0: it must be a whole number, at least 1 (--help"),
+        ("--accumulation=0", "--accumulation=0: it must be a whole number, at least 1"),
         ("--accumulation=3", "a batch of 32 cannot be cut into 3 equal parts"),
-        ("--seed=-1", "--seed=-1 is out of range"),
-        ("--steps_per_execution=0", "--steps_per_execution=0 is out of range"),
-        ("--dropout=1.0", "--dropout=1.0 is out of range"),
+        ("--seed=-1", "--seed=-1: it must be a whole number, at least 0, below 2,147,483,648"),
+        (
+            "--steps_per_execution=0",
+            "--steps_per_execution=0: it must be a whole number, at least 1",
+        ),
+        ("--dropout=1.0", "--dropout=1.0: it must be a number, at least 0, below 1"),
         ("--steps=1,2", "--tfrecords names 1 phases, --steps 2"),
         ("--model=huge", "model 'huge' is unknown"),
     ],

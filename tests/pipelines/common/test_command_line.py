@@ -16,14 +16,14 @@ PRETRAIN = ("pretrain", "--tfrecords=none")
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ((*PRETRAIN, "--output="), "flag --output=: it names nothing"),
+        ((*PRETRAIN, "--output="), "--output=: it names nothing"),
         ((*PRETRAIN, "--output= "), "it names nothing; give the path of what to write"),
         ((*PRETRAIN, "--learning_rate=inf"), "--learning_rate=inf: it must be a finite number"),
         ((*PRETRAIN, "--weight_decay=nan"), "--weight_decay=nan: it must be a finite number"),
-        ((*PRETRAIN, "--warmup_steps=²"), "flag --warmup_steps=²: "),
-        ((*PRETRAIN, "--steps=²"), "--steps=²: not a list of whole numbers of 1 or more"),
-        ((*PRETRAIN, "--steps=0"), "--steps=0: not a list of whole numbers of 1 or more"),
-        ((*PRETRAIN, f"--steps={10**30}"), "not a list of whole numbers"),
+        ((*PRETRAIN, "--warmup_steps=²"), "--warmup_steps=²: it must be a whole number, at least 0"),
+        ((*PRETRAIN, "--steps=²"), "--steps=²: it must be whole numbers with commas between, each at least 1"),
+        ((*PRETRAIN, "--steps=0"), "--steps=0: it must be whole numbers with commas between, each at least 1"),
+        ((*PRETRAIN, f"--steps={10**30}"), "is beyond 64 bits"),
         ((*PRETRAIN, f"--steps={1 << 40}"), "it must be below 2,147,483,648"),
         ((*PRETRAIN, f"--seed={1 << 80}"), "it is beyond 64 bits"),
         ((*PRETRAIN, "--accumulation=" + "9" * 40), "it is beyond 64 bits"),
@@ -34,11 +34,11 @@ PRETRAIN = ("pretrain", "--tfrecords=none")
         (("learn-vocabulary", "--input=a", "--output=v", f"--vocab_size={1 << 40}"),
          "vocab_size"),
         (("finetune", "--task=mrpc", "--data=d", "--init=i", "--learning_rate=inf"),
-         "--learning_rate=inf: not a list of numbers"),
+         "--learning_rate=inf: it must be a finite number"),
         (("finetune", "--task=mrpc", "--data=d", "--init=i", "--learning_rate=nan"),
-         "--learning_rate=nan: not a list of numbers"),
+         "--learning_rate=nan: it must be a finite number"),
         (("finetune", "--task=mrpc", "--data=d", "--init=i", "--seeds=²"),
-         "--seeds=²: not a list of whole numbers"),
+         "--seeds=²: it must be whole numbers with commas between"),
         (("serve", "--host=example"), "--host=example: is no address of this machine"),
         (("ask", "--inputs=" + "[" * 100_000), "--inputs: is not JSON"),
         (("ask", '--inputs={"text": NaN}', "--model=m"), "NaN is no number"),
@@ -124,6 +124,7 @@ def test_a_signal_while_text_is_read_has_the_usual_message(tmp_path, number):
     while not (tmp_path / "v.txt.partial").exists():
         assert process.poll() is None
         time.sleep(0.005)
+    time.sleep(0.1)  # the file is there a moment before it is one to remove
     process.send_signal(number)
     stopped = process.wait()
     assert stopped.returncode == 128 + number

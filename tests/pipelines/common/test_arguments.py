@@ -1,0 +1,168 @@
+"""What the user writes becomes flags with values; each mistake is one line that says the remedy."""
+
+import enum
+
+import pytest
+from absl import flags
+
+from pipelines.common import arguments, flag_types
+from pipelines.common.errors import InputError
+from pipelines.common.flag_types import Limits
+
+
+class Fruit(enum.StrEnum):
+    APPLE = "apple"
+    PEAR = "pear"
+
+
+@pytest.fixture
+def known():
+    """Flags of each type, of no command."""
+    values = flags.FlagValues()
+
+    def define(parser, name, default, **kind):
+        flags.DEFINE(parser, name, default, "", flag_values=values, **kind)
+
+    define(flag_types.NumberParser(int, Limits(least=1)), "steps", 10)
+    define(flag_types.NumberParser(float, Limits(above=0, below=1)), "share", None)
+    define(flag_types.NumbersParser(int, Limits(least=0)), "seeds", (1,))
+    define(flag_types.ChoiceParser(tuple(Fruit)), "fruit", Fruit.APPLE)
+    define(flag_types.ChoicesParser(("a", "b")), "letters", ("a", "b"))
+    define(flag_types.PathParser(), "max_path", None)
+    define(flags.ArgumentParser(), "init", None, required=True)
+    flags.DEFINE_list("data", [], "", flag_values=values)
+    flags.DEFINE_bool("header", None, "", flag_values=values)
+    return values
+
+
+def _parsed(known, *words):
+    arguments.parse(["--init=m", *words], known)
+    return known
+
+
+def test_values_are_those_that_are_written(known):
+    found = _parsed(
+        known, "--steps", "5", "--share=0.5", "--seeds=1,2", "--fruit=pear", "--letters=b",
+        "--max-path=a b/", "--data=x,y", "-no-header",
+    )  # fmt: skip
+    assert (found.steps, found.share, found.seeds) == (5, 0.5, (1, 2))
+    assert found.fruit is Fruit.PEAR and found.letters == ("b",)
+    assert (found.max_path, found.data, found.header) == ("a b", ["x", "y"], False)
+
+
+def test_what_is_not_given_is_the_default(known):
+    found = _parsed(known)
+    assert (found.steps, found.share, found.seeds, found.fruit) == (10, None, (1,), Fruit.APPLE)
+    assert (found.letters, found.data, found.header) == (("a", "b"), [], None)
+
+
+@pytest.mark.parametrize("word", ["--header", "--header=true", "--header=1"])
+def test_booleans_are_said_in_several_ways(known, word):
+    assert _parsed(known, word).header is True
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--stesp=5"], "unknown flag --stesp"),
+        (["--no_steps"], "unknown flag --no_steps"),
+        (["--steps"], "--steps has no value; write --steps=VALUE"),
+        (["--max_path", "--steps=5"], "--max_path has no value; write --max_path=VALUE"),
+        (["5"], "unexpected argument: 5; flags are written --flag=value, and a value with blanks"),
+        (["--steps", "=", "5"], "--steps has no value; write --steps=VALUE"),
+        (["steps=5"], "unexpected argument: steps=5; did you mean --steps=5?"),
+        (["--steps 5"], "--steps 5: a flag and its value are written --flag=value"),
+        (["--"], "unexpected argument: --;"),
+        (["--steps="], "--steps=: it must be a whole number, at least 1"),
+        (["--steps=1.5"], "--steps=1.5: it must be a whole number, at least 1"),
+        (["--steps=0"], "--steps=0: it must be a whole number, at least 1"),
+        ([f"--steps={1 << 63}"], f"--steps={1 << 63}: it is beyond 64 bits"),
+        (["--share=much"], "--share=much: it must be a number, above 0, below 1"),
+        (["--share=1"], "--share=1: it must be a number, above 0, below 1"),
+        (["--share=nan"], "--share=nan: it must be a finite number"),
+        (["--seeds=1,x"], "--seeds=1,x: it must be whole numbers with commas between, each at least 0"),
+        (["--seeds=1,,2"], "--seeds=1,,2: it must be whole numbers with commas between"),
+        (["--fruit=paer"], "--fruit=paer: it must be one of apple, pear; did you mean pear?"),
+        (["--letters=a,z"], "--letters=a,z: it must be one of a, b"),
+        (["--max_path= "], "--max_path= : it names nothing; give the path of what to write"),
+        (["--header=perhaps"], "--header=perhaps: it must be true or false"),
+        (["--no_header=true"], "--no_header=true: --no_header takes no value"),
+        (["--data=\udc80"], "--data='\\udc80': it is not UTF-8"),
+        (["--more_flags=--steps='7"], "--steps='7: a quote has no end"),
+        (["--flagfile=none"], "--flagfile=none: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_the_remedy(known, words, message):
+    with pytest.raises(InputError) as error:
+        _parsed(known, *words)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_flags_that_must_be_given_are_named(known):
+    with pytest.raises(InputError, match="^give --init too$"):
+        arguments.parse(["--steps=5"], known)
+
+
+def test_of_a_flag_given_twice_the_last_counts_which_is_told(known, caplog):
+    assert _parsed(known, "--steps=5", "--steps=5", "--steps=6").steps == 6
+    assert caplog.messages == ["--steps is given twice, as 5 and as 6; the last counts"]
+    caplog.clear()
+    assert _parsed(known, "--data=x", "--data=y").data == ["y"]
+    assert caplog.messages[0].endswith("(several values stand in one flag, with commas between)")
+
+
+def test_more_flags_override_those_before_them(known, caplog):
+    found = _parsed(known, "--steps=5", "--more_flags=--steps=6 --data='a b'")
+    assert (found.steps, found.data) == (6, ["a b"])
+    assert caplog.messages == []
+
+
+def test_flags_override_those_of_a_file_before_them(known, tmp_path):
+    (tmp_path / "inner.flags").write_text("--seeds=3\n")
+    path = tmp_path / "a.flags"
+    path.write_text(
+        f"# What is asked for\n\n--steps=7\n--flagfile={tmp_path}/inner.flags\n--header"
+    )
+    found = _parsed(known, f"--flagfile={path}", "--steps=8")
+    assert (found.steps, found.seeds, found.header) == (8, (3,), True)
+
+
+def test_a_file_does_not_silently_override_the_flags_before_it(known, tmp_path):
+    path = tmp_path / "a.flags"
+    path.write_text("--steps=7")
+    with pytest.raises(InputError) as error:
+        _parsed(known, "--steps=8", f"--flagfile={path}")
+    assert str(error.value) == (
+        f"--steps=8 would be overridden by {path}: line 1: --steps=7; put --flagfile={path} before it"
+    )
+    assert _parsed(known, "--steps=7", f"--flagfile={path}").steps == 7
+    assert _parsed(known, "--steps=8", f"--more_flags=--flagfile={path}").steps == 7
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--stesp=5", "unknown flag --stesp"),
+        ("--steps 5", "--steps 5: a flag and its value are written --flag=value"),
+        ("--steps", "--steps has no value"),
+        ("steps=5", "unexpected argument: steps=5; did you mean --steps=5?"),
+        ("--steps=x", "--steps=x: it must be a whole number"),
+    ],
+)
+def test_a_mistake_in_a_file_has_its_line(known, tmp_path, line, message):
+    path = tmp_path / "a.flags"
+    path.write_text(f"# Steps\n{line}\n")
+    with pytest.raises(InputError) as error:
+        _parsed(known, f"--flagfile={path}")
+    assert str(error.value).startswith(f"{path}: line 2: {message}")
+
+
+def test_a_file_that_names_itself_is_told(known, tmp_path):
+    path = tmp_path / "a.flags"
+    path.write_text(f"--flagfile={path}\n")
+    with pytest.raises(InputError, match="this file of flags names itself"):
+        _parsed(known, f"--flagfile={path}")
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match="it is not UTF-8"):
+        _parsed(known, f"--flagfile={path}")

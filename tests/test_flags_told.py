@@ -1,0 +1,181 @@
+"""Flags that documents, recipes, the Makefile and messages name are there, and mean what they say."""
+
+import ast
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bert_tf import __main__
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RECIPES = sorted((ROOT / "recipes").glob("*.flags"))
+SOURCES = [
+    path for room in ("bert_tf", "pipelines") for path in sorted((ROOT / room).rglob("*.py"))
+]
+# Flags of the programs of others, by the file that names them.
+FOREIGN = {
+    "docs/guides/pretraining.md": {"json"},  # WikiExtractor
+    "bert_tf/weights/tf1.py": {"do_lower_case"},  # google-research/bert
+    "bert_tf/training/progress.py": {"logdir"},  # TensorBoard
+    "bert_tf/serving/docker.py": {  # docker, and TensorFlow Serving
+        "rm", "mount", "enable_batching", "batching_parameters_file", "model_name",
+        "model_base_path", "port", "rest_api_port",
+    },
+}  # fmt: skip
+# Those of all commands, of the tools that make a form of flags plain, and of absl.
+ALWAYS = {"flag", "help", "helpshort", "helpfull", "flagfile", "more_flags"}
+_FLAG = re.compile(r"(?<![\w-])--(?:no_)?+([a-z]\w*)")
+
+# Reads lines of JSON, a command and its words, and prints what is wrong with each. The first word
+# of an entry says whether the words are a whole command, so that required flags must be there.
+_CHECK = """
+import json, sys
+from absl import flags
+from bert_tf import __main__
+from pipelines.common import arguments, command_line
+asked = json.load(sys.stdin)
+answers = {"flags": {}, "errors": []}
+for command, (module, _) in __main__.COMMANDS.items():
+    answers["flags"][command] = sorted(command_line.flags_of(module))
+    for index, (name, words) in enumerate(asked):
+        if name == command:
+            flags.FLAGS.unparse_flags()
+            try:
+                arguments.parse(words, flags.FLAGS)
+            except ValueError as error:
+                answers["errors"].append([index, str(error)])
+print(json.dumps(answers))
+"""
+
+
+def _joined(text):
+    """A text whose lines that end in a backslash are one with the next."""
+    return re.sub(r"\\\n\s*(?:# +)?", " ", text)
+
+
+def _commands_in(path):
+    """The commands with flags in a file: the name of each, and its words."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        text = ast.get_docstring(ast.parse(text)) or ""
+    text = "\n".join(line.removeprefix("#") for line in _joined(text).splitlines())
+    for match in re.finditer(r"\bbert-tf ([a-z-]+) ([^`\n]*)", text):
+        if match[1] in __main__.COMMANDS and "--" in match[2] and match[2].strip() != "--help":
+            yield match[1], shlex.split(match[2])
+
+
+def _asked():
+    """Whole commands that a reader may copy: where each stands, the command and its words."""
+    paths = [*DOCUMENTS, *RECIPES, *(p for p in SOURCES if p.parent.name == "commands")]
+    return [(path.relative_to(ROOT), *found) for path in paths for found in _commands_in(path)]
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """The flags of each command, and what is wrong with the commands asked for."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CHECK], input=json.dumps([entry[1:] for entry in _asked()]),
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def known(answers):
+    """The flags of each command."""
+    return {command: set(names) | ALWAYS for command, names in answers["flags"].items()}
+
+
+def test_commands_that_are_shown_are_read_without_a_mistake(answers):
+    asked = _asked()
+    assert {path.parts[0] for path, *_ in asked} == {
+        "README.md", "docs", "recipes", "bert_tf", "pipelines",
+    }  # fmt: skip
+    assert {command for _, command, _ in asked} == set(__main__.COMMANDS)
+    shown = [
+        f"{asked[index][0]}: bert-tf {asked[index][1]}: {error}"
+        for index, error in answers["errors"]
+    ]
+    assert shown == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_flags_in_prose_are_of_some_command(path, known):
+    named = set(re.findall(r"`--(?:no_)?+([a-z]\w*)", path.read_text()))
+    some = set().union(*known.values()) | FOREIGN.get(str(path.relative_to(ROOT)), set())
+    assert named <= some
+
+
+def _steps():
+    """The commands of the targets of the Makefile: target, command, its text."""
+    text = _joined((ROOT / "Makefile").read_text())
+    target = ""
+    for line in text.splitlines():
+        if match := re.match(r"([a-z-]+):", line):
+            target = match[1]
+        if match := re.search(r"-m bert_tf ([a-z-]+) (.*)", line):
+            yield target, match[1], match[2]
+
+
+def test_flags_in_the_makefile_are_of_their_commands(known):
+    steps = list(_steps())
+    assert len(steps) >= 13
+    for _, command, text in steps:
+        assert set(_FLAG.findall(text)) <= known[command], command
+
+
+def _variables_of_flags():
+    """The commands that take each variable of flags, such as TUNE_FLAGS."""
+    found = {}
+    for _, command, text in _steps():
+        for name in re.findall(r",--more_flags,(\w+)\)", text):
+            found.setdefault(name, set()).add(command)
+    return found
+
+
+def test_flags_in_variables_of_make_are_of_the_commands_that_take_them(known):
+    commands = _variables_of_flags()
+    assert commands["TUNE_FLAGS"] == {"finetune", "predict"}
+    seen = set()
+    for path in [*DOCUMENTS, *RECIPES, ROOT / "Makefile", *SOURCES]:
+        text = _joined(path.read_text())
+        for name, quoted, bare in re.findall(r"\b(\w+_FLAGS)=(?:'([^']*)'|(\S*))", text):
+            if name in commands:
+                seen.add(name)
+                some = set().union(*(known[command] for command in commands[name]))
+                assert set(_FLAG.findall(quoted or bare)) <= some, (path, quoted or bare)
+    assert seen == set(commands)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
+def test_flags_of_a_recipe_are_all_of_one_command(path, known):
+    lines = [line for line in path.read_text().splitlines() if line.startswith("--")]
+    named = {name for line in lines for name in _FLAG.findall(line)}
+    assert named
+    assert [command for command, names in known.items() if named <= names]
+
+
+def _texts(path):
+    """The texts in a module: what messages are made of."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def test_flags_in_messages_are_of_some_command(known):
+    some, wrong, seen = set().union(*known.values()), [], set()
+    for path in SOURCES:
+        place = str(path.relative_to(ROOT))
+        for line, text in _texts(path):
+            named = set(_FLAG.findall(text))
+            seen |= named
+            wrong += [(place, line, n) for n in named - some - FOREIGN.get(place, set())]
+    assert wrong == []
+    assert {"columns", "learning_rate", "task", "vocab"} <= seen
