@@ -18,6 +18,7 @@ INPUT ?=
 FORMAT ?= bert_tf
 KIND ?=
 TUNE_FLAGS ?=
+EMBED_FLAGS ?=
 CONVERT_FLAGS ?=
 # For `make export` and what follows it.
 TASKS ?=
@@ -48,8 +49,8 @@ VENV ?= .venv
 # What the user says reaches the commands through the environment, as it is: make would expand its
 # dollars, the shell its quotes, blanks and semicolons. So recipes write "$$OUT", never $(OUT).
 VARIABLES := CORPUS VOCAB MODEL STEPS SEED OUT TASK DATA INIT SEEDS EPOCHS BATCH LR INPUT FORMAT \
-	KIND TUNE_FLAGS CONVERT_FLAGS TASKS PRECISION HOST TFRECORDS RECIPE HELD_OUT VOCAB_FLAGS \
-	EXAMPLE_FLAGS TRAIN_FLAGS BERT_CLONE BENCH_FLAGS PEERS JOBS PYTHON VENV
+	KIND TUNE_FLAGS EMBED_FLAGS CONVERT_FLAGS TASKS PRECISION HOST TFRECORDS RECIPE HELD_OUT \
+	VOCAB_FLAGS EXAMPLE_FLAGS TRAIN_FLAGS BERT_CLONE BENCH_FLAGS PEERS JOBS PYTHON VENV
 $(foreach name,$(VARIABLES),$(eval override $(name) := $$(value $(name))))
 export $(VARIABLES)
 
@@ -64,8 +65,8 @@ VOCAB_FILE := $${VOCAB:-$$TFRECORDS/learned_vocab.txt}
 PRETRAINED := $${OUT:-savedmodels/pretrained}
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers corpus vocab examples pretrain show finetune predict convert export \
-	export-hub export-portable serve test test-all bench docs smoke lint format clean
+.PHONY: help setup peers corpus vocab examples pretrain show finetune predict embed convert \
+	export export-hub export-portable serve test test-all bench docs smoke lint format clean
 
 help: ## List the targets and the variables
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -75,9 +76,10 @@ help: ## List the targets and the variables
 	@echo "  OUT=savedmodels/pretrained, TFRECORDS=tfrecords/pretraining,"
 	@echo "  RECIPE=recipes/builtin.flags, HELD_OUT=0.02,"
 	@echo "  TASK, DATA, INIT, SEEDS, EPOCHS, BATCH, LR (finetune); MODEL=folder, INPUT, KIND (predict);"
+	@echo "  MODEL=folder, INPUT, OUT=file (embed);"
 	@echo "  TASKS, PRECISION=float32|bfloat16 (export); FORMAT=bert_tf|tf1|huggingface, TASK, VOCAB"
 	@echo "  (convert); HOST=127.0.0.1 (serve); VOCAB_FLAGS, EXAMPLE_FLAGS, TRAIN_FLAGS, TUNE_FLAGS,"
-	@echo "  CONVERT_FLAGS (see --help of each step; blanks within a flag between quotes);"
+	@echo "  EMBED_FLAGS, CONVERT_FLAGS (see --help of each step; blanks within a flag between quotes);"
 	@echo "  PYTHON=python3.11, JOBS=2 (test), BERT_CLONE, BENCH_FLAGS (bench)"
 
 setup: ## Make .venv with the pinned requirements
@@ -125,6 +127,10 @@ finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [SE
 predict: setup ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
 	@$(RUN) -m bert_tf predict --model="$$MODEL" --input="$$INPUT" $(call flag,--task,TASK) \
 		$(call flag,--kind,KIND) $(call flag,--output,OUT) $(call flag,--more_flags,TUNE_FLAGS)
+
+embed: setup ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts.txt OUT=vectors.npy
+	@$(RUN) -m bert_tf embed --model="$$MODEL" --input="$$INPUT" $(call flag,--output,OUT) \
+		$(call flag,--more_flags,EMBED_FLAGS)
 
 convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
 	@$(RUN) -m bert_tf convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \
