@@ -29,7 +29,7 @@ EPOCHS ?=
 BATCH ?=
 ## Learning rate, or several to choose from on dev
 LR ?=
-## A file of examples to predict for, or a model to convert
+## A file of examples to predict for, of texts to embed, or a model to convert
 INPUT ?=
 ## Format to write: bert_tf, tf1 or huggingface
 FORMAT ?= bert_tf
@@ -66,6 +66,8 @@ EXAMPLE_FLAGS ?=
 TRAIN_FLAGS ?=
 ## More flags of finetune, or of predict
 TUNE_FLAGS ?=
+## More flags of embed
+EMBED_FLAGS ?=
 ## More flags of convert
 CONVERT_FLAGS ?=
 ## A clone of google-research/bert, for the benchmarks
@@ -81,8 +83,8 @@ PYTHON ?= python3
 ## The environment
 VENV ?= .venv
 
-TARGETS := help setup peers corpus vocab examples pretrain show finetune predict convert export \
-	export-hub export-portable serve test test-all bench docs smoke lint format clean
+TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed convert \
+	export export-hub export-portable serve test test-all bench docs smoke lint format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
 ALWAYS := PYTHON VENV
@@ -94,6 +96,7 @@ USES_pretrain := $(USES_examples) MODEL STEPS MINUTES RECIPE OUT TRAIN_FLAGS
 USES_show := TFRECORDS
 USES_finetune := TASK DATA INIT OUT SEEDS EPOCHS BATCH LR TUNE_FLAGS
 USES_predict := MODEL INPUT TASK KIND OUT TUNE_FLAGS
+USES_embed := MODEL INPUT OUT EMBED_FLAGS
 USES_convert := INPUT OUT FORMAT TASK VOCAB CONVERT_FLAGS
 USES_export := TASKS OUT PRECISION
 USES_export-hub := MODEL OUT
@@ -214,6 +217,10 @@ finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [SE
 predict: setup ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
 	@$(RUN) -m bert_tf predict --model="$$MODEL" --input="$$INPUT" $(call flag,--task,TASK) \
 		$(call flag,--kind,KIND) $(call flag,--output,OUT) $(call flag,--more_flags,TUNE_FLAGS)
+
+embed: setup ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts.txt OUT=vectors.npy
+	@$(RUN) -m bert_tf embed --model="$$MODEL" --input="$$INPUT" $(call flag,--output,OUT) \
+		$(call flag,--more_flags,EMBED_FLAGS)
 
 convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
 	@$(RUN) -m bert_tf convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \

@@ -10,6 +10,8 @@ __version__ = "0.2.0"
 _HOMES = {
     "BertConfig": ("bert_tf.models.config", "BertConfig"),
     "BertEncoder": ("bert_tf.models.encoder", "BertEncoder"),
+    "Embedder": ("bert_tf.serving.embedding.embedder", "Embedder"),
+    "EmbeddingSettings": ("bert_tf.serving.embedding.settings", "EmbeddingSettings"),
     "Predictor": ("bert_tf.serving.predictor", "Predictor"),
     "connect": ("bert_tf.serving.client", "connect"),
     "load": ("bert_tf.weights.formats", "read"),

@@ -58,6 +58,9 @@ def _family(root: pathlib.Path, corpus: str, roberta: bool) -> None:
         f"--output={tuned}", f"--cache={root}/cache", "--epochs=1", "--max_length=32",
     )  # fmt: skip
     _step("predict", f"--model={tuned}", f"--input={texts}/test.tsv", f"--output={root}/answers")
+    vectors = f"{root}/vectors.npy"
+    _step("embed", f"--model={model}", f"--input={texts}/test.tsv", f"--output={vectors}")
+    _step("neighbours", f"--vectors={vectors}", f"--model={model}", "--query=a good film")
     foreign = f"{root}/hugging_face"
     _step("convert", f"--input={tuned}", f"--output={foreign}", "--format=huggingface")
     _step("convert", f"--input={foreign}", f"--output={root}/back")

@@ -60,6 +60,8 @@ FLAGS = {
                  "LR": "--learning_rate", "TUNE_FLAGS": "--more_flags"},
     "predict": {"MODEL": "--model", "INPUT": "--input", "TASK": "--task", "KIND": "--kind",
                 "OUT": "--output", "TUNE_FLAGS": "--more_flags"},
+    "embed": {"MODEL": "--model", "INPUT": "--input", "OUT": "--output",
+              "EMBED_FLAGS": "--more_flags"},
     "convert": {"INPUT": "--input", "OUT": "--output", "FORMAT": "--format", "TASK": "--task",
                 "VOCAB": "--vocab", "CONVERT_FLAGS": "--more_flags"},
     "export": {"TASKS": "--tasks", "OUT": "--output", "PRECISION": "--precision"},

@@ -21,3 +21,5 @@ TASKS = (
 FORMATS = ("bert_tf", "tf1", "huggingface")
 # `export.portable.Runtime`.
 RUNTIMES = ("litert", "litert_int8", "onnx")
+# `serving.embedding.formats.VectorFormat`.
+VECTOR_FORMATS = ("npy", "jsonl", "tfrecord")

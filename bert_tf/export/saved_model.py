@@ -84,6 +84,11 @@ def versions(folder: str) -> list[int]:
     return sorted(int(name) for name in files.names_in(folder) if name.isdecimal())
 
 
+def is_export(path: str) -> bool:
+    """Whether a folder is to be run as an export: a Hub encoder, which is not, has no manifest."""
+    return bool(versions(path)) or files.gfile.exists(f"{path}/{MANIFEST}")
+
+
 def write(
     sources: Sequence[Source], path: str, dtype: str = "float32", replace: bool = False
 ) -> None:

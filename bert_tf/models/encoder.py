@@ -116,6 +116,7 @@ class BertEncoder(Configured, Stated, keras.Model):
           `sequence_output` [batch, length, hidden_size]; `pooled_output`
           [batch, hidden_size], tanh of a linear map of [CLS] (or what `pooler_act`
           says); `encoder_outputs`, the output of each layer, as `sequence_output`;
+          `embedding_output`, what the first layer gets, the same;
           `attention_probs`, that of each layer, [batch, heads, length, length];
           all of the dtype computed in.
 
@@ -135,19 +136,25 @@ class BertEncoder(Configured, Stated, keras.Model):
             rows=rows,
         )
         bias = self._mask_bias(inputs["input_mask"])
+
+        def padded(x: tf.Tensor) -> tf.Tensor:
+            x = x if rows is None else rows.pad(x)
+            return tf.reshape(x, [shape[0], shape[1], self.config.hidden_size])
+
+        embedded = padded(x)
         outputs, probabilities = [], []
         for index, block in enumerate(self._stack):
             first = 1 + index * _SEEDS_PER_BLOCK
             seed = None if seeds is None else seeds[first : first + _SEEDS_PER_BLOCK]
             x, attended = block(x, bias, seed=seed, rows=rows)
-            padded = x if rows is None else rows.pad(x)
-            outputs.append(tf.reshape(padded, [shape[0], shape[1], self.config.hidden_size]))
+            outputs.append(padded(x))
             probabilities.append(attended)
         pooler_seed = seeds[-1] if seeds is not None and self.config.pooler_dropout else None
         return {
             "sequence_output": outputs[-1],
             "pooled_output": self.pooler(outputs[-1][:, 0], seed=pooler_seed),
             "encoder_outputs": outputs,
+            "embedding_output": embedded,
             "attention_probs": probabilities,
         }
 

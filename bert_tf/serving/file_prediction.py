@@ -82,7 +82,7 @@ def predict_file(
       InputError: the model has no such task, the file is bad, or the output folder holds
         something else than predictions.
     """
-    exported = _is_export(model)
+    exported = saved_model.is_export(model)
     task, predict = (
         _open_export(model, task_name) if exported else _open(model, task_name, request.kind)
     )
@@ -140,14 +140,14 @@ def _read(task: Task, request: PredictionRequest, split: str) -> Sequence[Any]:
     return examples
 
 
-def _is_export(path: str) -> bool:
-    """Whether a folder is to be run as an export: a Hub encoder, which is not, has no manifest."""
-    return bool(saved_model.versions(path)) or files.gfile.exists(f"{path}/{saved_model.MANIFEST}")
-
-
 def _open_export(path: str, task_name: str | None) -> tuple[Task, _Predict]:
     """A task of an export, and what predicts with it."""
     predictor = Predictor(path)
+    if not any(model["tasks"] for model in predictor.manifest["models"]):
+        raise InputError(
+            f"{path}: has no task to predict for. For vectors of texts, ask its signature embed "
+            "(bert-tf ask), or embed a file with the model that it was made of (make embed)."
+        )
     task = predictor.task(task_name)
     return task, lambda examples: predictor.predict(task, examples, _progress)
 
@@ -155,6 +155,11 @@ def _open_export(path: str, task_name: str | None) -> tuple[Task, _Predict]:
 def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _Predict]:
     """A task of a fine-tuned model, and what predicts with it."""
     bundle = weights.read(folder)
+    if not bundle.tasks:
+        raise InputError(
+            f"{folder}: has no task to predict for; fine-tune it for one first (make finetune). "
+            "For vectors of texts it needs none: make embed (bert-tf embed)."
+        )
     description = bundle.task(task_name)
     if kind and "kind" not in description:
         description = tasks.of_kind(description, kind)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from bert_tf.models import pooling
 from bert_tf.tasks import signatures
 from bert_tf.tasks.signatures import Engine, Signature, Tensors
 from pipelines.tokenizers import packing
@@ -98,7 +99,7 @@ class PretrainedServing:
         def embed(rows: Tensors) -> list[tf.Tensor]:
             outputs = engine.outputs(rows)
             found = {
-                "mean_output": _mean(outputs["sequence_output"], rows["input_mask"]),
+                "mean_output": pooling.mean(outputs["sequence_output"], rows["input_mask"]),
                 "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
             }
             return [found[name] for name in names]
@@ -116,18 +117,11 @@ class PretrainedServing:
 
         def embed(rows: Tensors) -> list[tf.Tensor]:
             layers = engine.outputs(rows)["encoder_outputs"]
-            return [tf.stack([_mean(x, rows["input_mask"]) for x in layers], 1)]
+            return [tf.stack([pooling.mean(x, rows["input_mask"]) for x in layers], 1)]
 
         none = tf.zeros([0, engine.config.num_hidden_layers, engine.config.hidden_size])
         (layers,) = engine.in_parts(embed, inputs, [none])
         return {"layers": layers}
-
-
-def _mean(sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The mean over the tokens that are there; 0 where there is none."""
-    there = tf.expand_dims(tf.cast(mask, tf.float32), -1)
-    total = tf.reduce_sum(tf.cast(sequence, tf.float32) * there, 1)
-    return tf.math.divide_no_nan(total, tf.reduce_sum(there, 1))
 
 
 def _pack(engine: Engine, text: tf.Tensor) -> Tensors:

@@ -228,6 +228,13 @@ def define_choices(
     return flags.DEFINE(ChoicesParser(tuple(choices)), name, tuple(default), text)
 
 
+def define_texts(name: str, text: str) -> flags.FlagHolder:
+    """Defines a flag that may be given several times; its value is a list of texts."""
+    holder = flags.DEFINE_multi_string(name, [], text)
+    flags.FLAGS[name].help = text  # without what absl adds to it
+    return holder
+
+
 def define_path(
     name: str, default: str | None, text: str, required: bool = False
 ) -> flags.FlagHolder:

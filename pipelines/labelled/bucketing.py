@@ -49,6 +49,23 @@ def evaluation_order(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarra
         yield rows[first : first + batch_size]
 
 
+def batches_by_tokens(lengths: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
+    """Yields all rows once, the longest first, as many at once as have so many tokens when padded.
+
+    Memory that is short is so at once, or never.
+
+    Args:
+      lengths: int64 [rows], of at least 1.
+      tokens: of a batch, padding included; a row that is longer is alone.
+    """
+    rows = np.argsort(-lengths, kind="stable")
+    first = 0
+    while first < len(rows):
+        count = max(1, tokens // int(lengths[rows[first]]))
+        yield rows[first : first + count]
+        first += count
+
+
 def padded_length(longest: int, limit: int) -> int:
     """The next multiple of LENGTH_STEP, or the limit."""
     return min(-(-longest // LENGTH_STEP) * LENGTH_STEP, limit)

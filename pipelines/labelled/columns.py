@@ -6,7 +6,7 @@ JSON object (labels.label), or as several, joined by spaces (title+text, 2+3).
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from absl import logging
 
@@ -52,7 +52,6 @@ _CHOICE = re.compile(r"(choice|option|ending)_?[0-9]+|sent[12]")
 _HEADERS = frozenset(name for names in _USUAL.values() for name in names)
 _NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
 _LONGEST_NAME = 60  # characters of a column's name
-_LOOKED_AT = 1000  # rows
 _SAMPLE = 30  # characters of a cell, in messages
 
 
@@ -83,16 +82,27 @@ class ColumnNames:
             )
         self._usual = usual or {}
         self._header = header
+        self._headers: dict[str, bool] = {}  # by path: a file may be read more than once
 
     def rows(self, path: str) -> list[tables.Row]:
         """The rows of a file; see `tables.read_rows`."""
-        return tables.read_rows(path, is_header=lambda cells: self._is_header(path, cells))
+        return list(self.iterate(path))
+
+    def iterate(self, path: str) -> Iterator[tables.Row]:
+        """Yields the rows of a file; see `tables.iterate_rows`."""
+
+        def is_header(lines: Sequence[Sequence[str]]) -> bool:
+            if path not in self._headers:
+                self._headers[path] = self._is_header(path, lines)
+            return self._headers[path]
+
+        return tables.iterate_rows(path, is_header=is_header)
 
     def _is_header(self, path: str, lines: Sequence[Sequence[str]]) -> bool:
         """Whether the first of these lines names the columns; says so where it does not."""
         if self._header is not None:
             return self._header
-        first, *rest = lines[: _LOOKED_AT + 1]
+        first, *rest = lines
         names = {name.strip() for name in first}
         asked = [*self.chosen.values(), *self._usual.values()]
         # A number that the user gives is rather a column's place than its name.

@@ -2,14 +2,19 @@
 
 import csv
 import io
+import itertools
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+
+# Lines of a table that tell whether the first one is its header.
+_LOOKED_AT = 1001
 
 
 class Row(NamedTuple):
@@ -119,44 +124,82 @@ def read_text(path: str) -> str:
     return text if "\n" in text else text.replace("\r", "\n")
 
 
+def read_lines(path: str) -> Iterator[str]:
+    """Yields the lines of a UTF-8 file with their ends, one after the other.
+
+    The text is that of `read_text`, of which one line at a time is in memory.
+
+    Raises:
+      InputError: as `read_text`.
+    """
+    position = 0
+    with files.open_unpacked(path) as file:
+        for number, data in enumerate(file, 1):
+            try:
+                line = data.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                place = f"{path}: line {number}: byte {position + error.start}"
+                raise InputError(f"{place} is not UTF-8.") from error
+            position += len(data)
+            if number == 1 and not line.endswith("\n"):
+                # All there is: where no line ends as elsewhere, lines end as on old Macs.
+                yield from io.StringIO(line.replace("\r", "\n"), newline="\n")
+            else:
+                yield line
+
+
 def read_rows(
     path: str,
     columns: Sequence[str] | None = None,
     skipped: list[str] | None = None,
     is_header: Callable[[list[list[str]]], bool] = lambda lines: True,
 ) -> list[Row]:
-    """Reads all rows of a file.
+    """Reads all rows of a file; see `iterate_rows`."""
+    return list(iterate_rows(path, columns, skipped, is_header))
+
+
+def iterate_rows(
+    path: str,
+    columns: Sequence[str] | None = None,
+    skipped: list[str] | None = None,
+    is_header: Callable[[list[list[str]]], bool] = lambda lines: True,
+) -> Iterator[Row]:
+    """Yields all rows of a file, of which no more than some are in memory.
 
     Tab-separated files are read as they are, without quoting (GLUE's way);
     comma-separated ones with quoting; JSON Lines one object a line, or one list
-    of objects. A blank line is a row where a table has one column, but for those
-    before the header and at the end; of others it is left out.
+    of objects, which is in memory as a whole. A blank line is a row where a table has one column,
+    but for those before the header and at the end; of others it is left out.
 
     Args:
       path: a .tsv, .txt (both tab-separated), .csv or .jsonl (.json) file, also gzipped.
       columns: names of the columns of a file without a header.
       skipped: gets a line for each row of another number of columns, which is
         left out; None: such a row is an error.
-      is_header: tells of the cells of all lines whether the first is the header;
+      is_header: tells of the cells of the first thousand lines whether the first is the header;
         where it is none, columns are named by their numbers, from 1.
 
     Raises:
       InputError: there are no rows, a row has too few or too many columns or is
         not JSON, or two columns have one name.
     """
-    text = read_text(path)
+    lines = read_lines(path)
     if ending(path) in (".jsonl", ".json"):
-        rows = list(_json_rows(text, path))
+        rows = _json_rows(lines, path)
     else:
-        cells = _csv_cells(text, path) if ending(path) == ".csv" else _tsv_cells(text)
-        lines = list(_without_blank_end(cells))
-        there = [values for _, values in lines if values != [""]]
+        found = _csv_cells(lines, path) if ending(path) == ".csv" else _tsv_cells(lines)
+        cells = _without_blank_end(found)
+        head = list(itertools.islice(cells, _LOOKED_AT))
+        there = [values for _, values in head if values != [""]]
         if columns is None and there and not is_header(there):
             columns = [str(number) for number in range(1, len(there[0]) + 1)]
-        rows = list(_table_rows(lines, path, columns, skipped))
-    if not rows:
+        rows = _table_rows(itertools.chain(head, cells), path, columns, skipped)
+    empty = True
+    for row in rows:
+        empty = False
+        yield row
+    if empty:
         raise InputError(f"{path}: has no rows.")
-    return rows
 
 
 def first_row(path: str) -> list[str]:
@@ -165,15 +208,14 @@ def first_row(path: str) -> list[str]:
     Raises:
       InputError: there is none.
     """
-    for _, cells in _csv_cells(read_text(path), path):
-        if cells:
-            return cells
+    for _, cells in csv_rows(path):
+        return cells
     raise InputError(f"{path}: has no rows.")
 
 
 def csv_rows(path: str) -> Iterator[tuple[str, list[str]]]:
     """Yields the place and the cells of each row of a .csv file that is not blank."""
-    for number, cells in _csv_cells(read_text(path), path):
+    for number, cells in _csv_cells(read_lines(path), path):
         if cells:
             yield f"{path}: line {number}", cells
 
@@ -192,15 +234,17 @@ def _without_blank_end(
             blank.append((number, [""]))
 
 
-def _tsv_cells(text: str) -> Iterator[tuple[int, list[str]]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.rstrip("\r")
+def _tsv_cells(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(lines, 1):
+        line = line.removesuffix("\n").rstrip("\r")
         yield number, line.split("\t") if line.strip(" ") else []
 
 
-def _csv_cells(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(max(len(text), 1))
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+def _csv_cells(lines: Iterable[str], path: str) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(sys.maxsize)
+    # Outside of quotes, a carriage return alone ends a row, too.
+    split = (io.StringIO(line, newline="") if "\r" in line else (line,) for line in lines)
+    reader = csv.reader(itertools.chain.from_iterable(split), strict=True)
     end = 0
     try:
         for cells in reader:
@@ -256,23 +300,32 @@ def _as_text(value: Any, place: str, name: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _json_rows(text: str, path: str) -> Iterator[Row]:
-    for place, value in _json_list(text, path) or _json_lines(text, path):
+def _json_rows(lines: Iterator[str], path: str) -> Iterator[Row]:
+    head = []
+    for line in lines:
+        head.append(line)
+        if line.strip():
+            break
+    whole = itertools.chain(head, lines)
+    if head and head[-1].lstrip().startswith("["):
+        text = "".join(whole)
+        values = iter(_json_list(text, path) or _json_lines(io.StringIO(text), path))
+    else:
+        values = _json_lines(whole, path)
+    for place, value in values:
         if not isinstance(value, dict):
             raise InputError(f"{place}: is not a JSON object.")
         yield Row(value, place)
 
 
-def _json_list(text: str, path: str) -> list[tuple[str, Any]] | None:
-    """The items of a file that is one list, with their places; None if it is none."""
-    if not text.lstrip().startswith("["):
-        return None
+def _json_list(text: str, path: str) -> list[tuple[str, Any]]:
+    """The items of a file that is one list, with their places."""
     items = json_files.check(json_files.parse(text, path, finite=False), list[Any], path)
     return [(f"{path}: item {number}", item) for number, item in enumerate(items, 1)]
 
 
-def _json_lines(text: str, path: str) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(text.split("\n"), 1):
+def _json_lines(lines: Iterable[str], path: str) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         place = f"{path}: line {number}"

@@ -1,6 +1,7 @@
 """Labelled files of the user's own: TSV, CSV or JSON Lines; `columns` says what is where."""
 
 import re
+from collections.abc import Iterator
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables
@@ -23,10 +24,26 @@ def read_texts(
     Raises:
       InputError: a column is missing, or a row is damaged.
     """
-    found = []
-    rows = columns.rows(path)
-    pair = columns.is_pair(rows[0]) if pair is None else pair
-    for index, row in enumerate(rows):
+    return list(iterate_texts(path, columns, pair, labelled))
+
+
+def iterate_texts(
+    path: str, columns: ColumnNames, pair: bool | None, labelled: bool, first_number: int = 0
+) -> Iterator[TextExample]:
+    """Yields what `read_texts` reads, one after the other.
+
+    Args:
+      path: the file.
+      columns: finds what is where.
+      pair: whether to read pairs; None: if there are two texts.
+      labelled: whether to read labels.
+      first_number: the key of the first example, where no column has keys.
+
+    Raises:
+      InputError: as `read_texts`.
+    """
+    for index, row in enumerate(columns.iterate(path), first_number):
+        pair = columns.is_pair(row) if pair is None else pair
         first = columns.need("text_a", row) if pair else _single(columns, row)
         second = columns.need("text_b", row) if pair else None
         label = row.text(columns.need("label", row)) if labelled else None
@@ -34,8 +51,7 @@ def read_texts(
             raise InputError(f"{row.place}: the label is empty.")
         text_b = row.text(second) if second else None
         key = columns.key(row, index)
-        found.append(TextExample(key, row.place, row.text(first), text_b, label))
-    return found
+        yield TextExample(key, row.place, row.text(first), text_b, label)
 
 
 def _single(columns: ColumnNames, row: tables.Row) -> str:

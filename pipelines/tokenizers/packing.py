@@ -4,6 +4,7 @@ The same functions make features for training and run inside exported graphs.
 Only ops of TensorFlow's core are used.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -69,6 +70,28 @@ def pack(
         place.with_flat_values(tf.gather(tf.concat(taken, 0), index)),
         place.with_flat_values(tf.cast(in_second & tokenizer.typed, tf.int32)),
     )
+
+
+def pack_texts(
+    tokenizer: Tokenizer, first: Sequence[str], second: Sequence[str] | None, max_length: int
+) -> tuple[Packed, tf.Tensor]:
+    """Tokenizes and packs texts, or pairs of texts.
+
+    Args:
+      tokenizer: of the texts.
+      first: a text of each row.
+      second: the same, or None for single texts.
+      max_length: tokens of a sequence, special ones included.
+
+    Returns:
+      The sequences, cut to fit; and how many tokens each would have uncut, int64 [batch].
+    """
+    ids = tokenizer.tokenize(list(first))
+    ids_b = None if second is None else tokenizer.tokenize(list(second))
+    lengths = ids.row_lengths() + tokenizer.overhead[ids_b is not None]
+    if ids_b is not None:
+        lengths += ids_b.row_lengths()
+    return pack(tokenizer, ids, ids_b, max_length), lengths
 
 
 def _truncated(

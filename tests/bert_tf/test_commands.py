@@ -14,6 +14,7 @@ from bert_tf import __main__, tasks
 from bert_tf.commands import names, table_help
 from bert_tf.export import portable
 from bert_tf.models import config
+from bert_tf.serving.embedding.formats import VectorFormat
 from bert_tf.weights import formats
 from pipelines.common.flag_groups import Group
 from pipelines.labelled import columns
@@ -23,6 +24,7 @@ def test_names_of_flags_are_those_of_the_registries():
     assert list(tasks.KINDS) == list(names.TASKS)
     assert list(formats.WRITABLE) == list(names.FORMATS)
     assert list(portable.Runtime) == list(names.RUNTIMES)
+    assert list(VectorFormat) == list(names.VECTOR_FORMATS)
 
 
 def test_roles_in_help_are_those_of_columns():
@@ -192,7 +194,7 @@ import sys
 import bert_tf
 assert "tensorflow" not in sys.modules
 assert bert_tf.__version__
-for name in ("BertConfig", "BertEncoder", "Predictor", "connect", "load"):
+for name in bert_tf._HOMES:
     assert callable(getattr(bert_tf, name)), name
 assert set(bert_tf.__all__) <= set(dir(bert_tf))
 try:

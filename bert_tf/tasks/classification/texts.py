@@ -21,14 +21,10 @@ def text_features(
     examples: Sequence[TextExample], tokenizer: Tokenizer, max_length: int
 ) -> tuple[dict[str, FeatureColumn], dict[str, int]]:
     """Columns of packed single texts or pairs, and how many of them were cut."""
-    first = tokenizer.tokenize([example.text_a for example in examples])
-    second = None
-    alone, paired = tokenizer.overhead
-    lengths = first.row_lengths() + alone
-    if examples[0].text_b is not None:
-        second = tokenizer.tokenize([example.text_b for example in examples])
-        lengths += second.row_lengths() + paired - alone
-    packed = packing.pack(tokenizer, first, second, max_length)
+    first = [example.text_a for example in examples]
+    pair = examples[0].text_b is not None
+    second = [example.text_b or "" for example in examples] if pair else None
+    packed, lengths = packing.pack_texts(tokenizer, first, second, max_length)
     cut = int(tf.reduce_sum(tf.cast(lengths > max_length, tf.int32)))
     columns = {
         "input_word_ids": FeatureColumn.of(packed.word_ids),

@@ -57,7 +57,7 @@ def _reference(encoder, batch, causal=False):
     x += tables.position.numpy()[config.position_offset :][:length]
     x += tables.token_type.numpy()[types] if config.type_vocab_size else 0
     x = _norm(x, tables.norm) if config.embedding_norm else x
-    x = _dense(x, tables.projection) if config.embedding_size else x
+    x = embedded = _dense(x, tables.projection) if config.embedding_size else x
     allowed = np.broadcast_to(mask[:, None, None, :] > 0, (len(ids), heads, length, length))
     if causal:
         allowed = allowed & np.tril(np.ones((length, length), bool))
@@ -75,7 +75,8 @@ def _reference(encoder, batch, causal=False):
         x = _norm(x + _dense(inner, block.feed_forward.output_dense), block.output_norm)
     pool = {"tanh": np.tanh, "relu": lambda v: np.maximum(v, 0), None: lambda v: v}
     first = x[:, 0]
-    return x, pool[config.pooler_act](_dense(first, encoder.pooler) if config.pooler_act else first)
+    pooled = pool[config.pooler_act](_dense(first, encoder.pooler) if config.pooler_act else first)
+    return embedded, x, pooled
 
 
 # What makes relatives of BERT: each option alone, and as two of them have several together.
@@ -103,8 +104,9 @@ def test_outputs_are_those_of_the_formulas(options):
     _randomize(encoder)
     batch = make_batch()
     outputs = encoder(batch)
-    sequence, pooled = _reference(encoder, batch, config.causal)
+    embedded, sequence, pooled = _reference(encoder, batch, config.causal)
     real = batch["input_mask"].numpy() > 0
+    np.testing.assert_allclose(outputs["embedding_output"], embedded, atol=2e-5)
     np.testing.assert_allclose(outputs["sequence_output"].numpy()[real], sequence[real], atol=2e-5)
     np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=2e-5)
     assert len(outputs["encoder_outputs"]) == config.num_hidden_layers

@@ -193,3 +193,22 @@ def test_predictions_are_written_where_nothing_else_is(folders, tmp_path):
     assert [f"{output}/{name}" for name in sorted(known)] == sorted([*written, *more])
     with locks.held(output), pytest.raises(InputError, match="another process is writing there"):
         file_prediction.predict_file(folders["mood"], request, output, "mood")
+
+
+def test_a_model_without_a_task_points_to_embedding(folders, tmp_path, monkeypatch):
+    path = tmp_path / "texts.tsv"
+    path.write_text("text\na layer\n")
+    request = file_prediction.PredictionRequest(str(path))
+    with pytest.raises(InputError, match="has no task to predict for; fine-tune.*make embed"):
+        file_prediction.predict_file(folders["pretrained"], request, f"{tmp_path}/out")
+
+    class OfPretrained:
+        """An export of a model without a task."""
+
+        def __init__(self, path):
+            self.manifest = {"models": [{"tasks": []}]}
+
+    monkeypatch.setattr(file_prediction, "Predictor", OfPretrained)
+    (tmp_path / "bert" / "1").mkdir(parents=True)
+    with pytest.raises(InputError, match="has no task to predict for. For vectors.*make embed"):
+        file_prediction.predict_file(f"{tmp_path}/bert", request, f"{tmp_path}/out")

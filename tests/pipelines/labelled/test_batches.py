@@ -81,3 +81,17 @@ def test_a_damaged_cache_is_made_anew(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     found = features.cached(str(tmp_path), "dev", {}, make_features)
     np.testing.assert_array_equal(found["ids"].values, [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("tokens", [1, 50, 400, 10**6])
+def test_batches_by_tokens_hold_all_rows_and_no_more_tokens_than_asked(tokens):
+    lengths = np.random.default_rng(0).integers(1, 100, 1000)
+    batches = list(bucketing.batches_by_tokens(lengths, tokens))
+    assert sorted(np.concatenate(batches)) == list(range(1000))
+    longest = [int(lengths[rows].max()) for rows in batches]
+    assert longest == sorted(longest, reverse=True)
+    for rows, length in zip(batches, longest, strict=True):
+        assert len(rows) == 1 or len(rows) * length <= tokens
+    if tokens == 400:  # next to no padding
+        padded = sum(len(rows) * length for rows, length in zip(batches, longest, strict=True))
+        assert padded < 1.05 * lengths.sum()

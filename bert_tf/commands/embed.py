@@ -1,0 +1,58 @@
+r"""Writes a vector for each text of a file, with the encoder of a model.
+
+  bert-tf embed --model=savedmodels/pretrained --input=texts.txt --output=vectors.npy
+  bert-tf embed --model=all-MiniLM-L6-v2 --input=reviews.csv --columns=text=review \
+      --output=vectors.jsonl --normalize --max_length=256
+
+The model is any that `convert` reads, fine-tuned or not. The input has a text a line, empty lines
+too, or is a table (.tsv, .csv, .jsonl); row n of the output is its nth text. A run that was
+stopped goes on when it is started again. `neighbours` searches the file.
+"""
+
+from absl import flags
+
+from bert_tf.commands.names import VECTOR_FORMATS
+from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
+from bert_tf.serving.embedding.settings import EmbeddingSettings
+from pipelines.common import command_line, flag_types
+from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group, group
+
+with group(Group.DATA):
+    _MODEL = flags.DEFINE_string(
+        "model", None, "The model: any that `bert-tf convert` reads.", required=True
+    )
+    _INPUT = flags.DEFINE_string("input", None, "File of texts, also .gz.", required=True)
+    _OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
+    _FORMAT = flag_types.define_choice(
+        "format",
+        None,
+        VECTOR_FORMATS,
+        "Format to write: NumPy, JSON Lines, or TFRecords of tf.Example. Not given: by the ending "
+        "of --output.",
+    )
+with group(Group.LAYOUT):
+    _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+EmbeddingSettings.define_flags()
+
+
+def main() -> None:
+    """Embeds with the flags given."""
+    if not (_MODEL.value and _INPUT.value and _OUTPUT.value):
+        raise InputError(
+            "name the model with MODEL= (--model), the texts with INPUT= (--input) and the file to "
+            "write with OUT= (--output)."
+        )
+    settings = EmbeddingSettings.from_flags()
+    from bert_tf.serving.embedding import run
+    from pipelines.labelled.plain_texts import TextFile
+
+    columns = command_line.pairs(_COLUMNS.value, "--columns")
+    source = TextFile(_INPUT.value, columns, _HEADER.value)
+    model = _MODEL.value.rstrip("/")
+    found, known = run.embed_file(model, source, _OUTPUT.value, settings, _FORMAT.value)
+    if known:
+        print(f"{_OUTPUT.value}: is there; nothing to do.")
+        return
+    print(f"{_OUTPUT.value}: {found['rows']:,} vectors of {found['width']:,} numbers")

@@ -1,0 +1,97 @@
+r"""Finds the nearest neighbours of texts among the vectors that `embed` wrote.
+
+  bert-tf neighbours --vectors=vectors.npy --model=savedmodels/pretrained --query="a text" --count=5
+  bert-tf neighbours --vectors=vectors.npy --model=savedmodels/pretrained --queries=texts.txt --json
+
+Prints, for each query, the cosine similarity, the id (in a file of a text a line, the number of the
+line) and the text of each neighbour, the nearest first.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
+from pipelines.common import command_line, flag_types
+from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group, group
+
+if TYPE_CHECKING:
+    from bert_tf.serving.embedding.neighbours import Neighbours
+    from pipelines.labelled.schema import TextExample
+
+with group(Group.DATA):
+    _VECTORS = flags.DEFINE_string(
+        "vectors", None, "File that `bert-tf embed` wrote.", required=True
+    )
+    _MODEL = flags.DEFINE_string("model", None, "The model that it was made with.", required=True)
+    _QUERY = flag_types.define_texts(
+        "query", "A text; may be given several times. Not given: --queries names a file."
+    )
+    _QUERIES = flags.DEFINE_string(
+        "queries",
+        None,
+        "File of texts, as the input of `bert-tf embed`; - is what comes in. Not given: --query.",
+    )
+    _COUNT = flags.DEFINE_integer("count", 10, "Neighbours of each query.", lower_bound=1)
+    _JSON = flags.DEFINE_bool("json", False, "Print a JSON object a line for each query.")
+with group(Group.LAYOUT):
+    _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_WIDEST = 100  # characters of a text that are shown
+
+
+def main() -> None:
+    """Searches with the flags given."""
+    if bool(_QUERY.value) == bool(_QUERIES.value):
+        raise InputError("name either one or more texts with --query, or a file with --queries.")
+    from bert_tf.serving.embedding import neighbours
+    from pipelines.labelled import plain_texts
+    from pipelines.labelled.schema import TextExample
+
+    queries: Iterable[TextExample]
+    if _QUERIES.value:
+        path = "/dev/stdin" if _QUERIES.value == "-" else _QUERIES.value
+        columns = command_line.pairs(_COLUMNS.value, "--columns")
+        queries = plain_texts.TextFile(path, columns, _HEADER.value)
+    else:
+        named = enumerate(_QUERY.value, 1)
+        queries = [TextExample(str(number), "--query", text) for number, text in named]
+    show = _show_json if _JSON.value else _show
+    model = _MODEL.value.rstrip("/")
+    for found in neighbours.find(model, _VECTORS.value, queries, _COUNT.value):
+        show(found)
+
+
+def _show(found: "Neighbours") -> None:
+    """Prints the neighbours of a query as a table."""
+    print(_shortened(_texts(found.query)))
+    for rank, near in enumerate(found.found, 1):
+        print(f"{rank:5}  {near.similarity:7.4f}  {near.id}  {_shortened(near.texts)}")
+
+
+def _show_json(found: "Neighbours") -> None:
+    """Prints the neighbours of a query as an object."""
+    near = [
+        {"rank": rank, "similarity": round(one.similarity, 6), "id": one.id} | _named(one.texts)
+        for rank, one in enumerate(found.found, 1)
+    ]
+    described = {"query": _named(_texts(found.query)), "neighbours": near}
+    print(json.dumps(described, ensure_ascii=False))
+
+
+def _texts(example: "TextExample") -> tuple[str, ...]:
+    return tuple(text for text in (example.text_a, example.text_b) if text is not None)
+
+
+def _named(texts: tuple[str, ...]) -> dict[str, str]:
+    """Texts by the names that `embed` gives them."""
+    return dict(zip(("text_a", "text_b") if len(texts) > 1 else ("text",), texts, strict=True))
+
+
+def _shortened(texts: tuple[str, ...]) -> str:
+    """Texts in one line, cut if they are long."""
+    line = " | ".join(" ".join(text.split()) for text in texts)
+    return line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…"

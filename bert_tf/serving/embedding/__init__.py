@@ -1,0 +1,1 @@
+"""Vectors of texts: made by an encoder, kept in files, and searched."""

@@ -1,0 +1,142 @@
+"""Texts without labels, one after the other: a line each, or columns of a table."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from absl import logging
+
+from pipelines.common import files
+from pipelines.common.errors import InputError
+from pipelines.labelled import tables, user_files
+from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.schema import TextExample
+
+# What a block has in characters, and each text counts as at the least: enough for some full batches
+# of like lengths, and little to do again where a run was killed.
+BLOCK = 1 << 20
+_LEAST = 256
+_TABLES = (".tsv", ".csv", ".jsonl", ".json")
+
+
+@dataclasses.dataclass(frozen=True)
+class TextFile:
+    """A file of texts, or of pairs of texts, of which some at a time are in memory.
+
+    A file is a table by its ending, or where its columns are named; of any other file each line
+    is a text, an empty one too. The key of a text is its id, where there is such a column, else
+    its number from 1: that of its line, or of its row.
+
+    Attributes:
+      path: of a UTF-8 file, plain or gzipped.
+      columns: names of columns by role: `text`, or `text_a` and `text_b` of pairs; `id`.
+      header: whether the first line of a table names its columns; None: as it looks.
+    """
+
+    path: str
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    header: bool | None = None
+
+    def __iter__(self) -> Iterator[TextExample]:
+        """Yields all texts.
+
+        Raises:
+          InputError: the file is missing, empty or damaged, is not UTF-8, a column is missing, or
+            which one has the text is left open.
+        """
+        return self._rows() if self.is_table else self._lines()
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is read by rows and columns."""
+        named = bool(self.columns) or self.header is not None
+        return named or tables.ending(self.path) in _TABLES
+
+    def identity(self) -> dict[str, Any]:
+        """What the texts follow from, but for the path, as JSON values."""
+        return {
+            "input_sha256": files.sha256(self.path),
+            "columns": dict(self.columns),
+            "header": self.header,
+        }
+
+    def _lines(self) -> Iterator[TextExample]:
+        number = 0
+        for number, line in enumerate(tables.read_lines(self.path), 1):
+            text = line.removesuffix("\n").rstrip("\r")
+            yield TextExample(str(number), f"{self.path}: line {number}", text)
+        if not number:
+            raise InputError(f"{self.path}: is empty.")
+
+    @functools.cached_property
+    def _names(self) -> ColumnNames:
+        return ColumnNames(self.columns, header=self.header)
+
+    def _rows(self) -> Iterator[TextExample]:
+        columns = self._names
+        roles = columns.chosen.keys()
+        unused = sorted(roles - {"id", "text", "text_a", "text_b"})
+        if unused:
+            raise InputError(
+                f"--columns: {unused[0]!r} is no role of a column here; roles are text, or text_a "
+                "and text_b, and id."
+            )
+        pair = "text_a" in roles or "text_b" in roles
+        if pair and ("text" in roles or not {"text_a", "text_b"} <= roles):
+            raise InputError("--columns: name either text, or both text_a and text_b.")
+        if not pair and "text" not in roles:
+            self._check_single(columns)
+        return user_files.iterate_texts(self.path, columns, pair, labelled=False, first_number=1)
+
+    def _check_single(self, columns: ColumnNames) -> None:
+        """Raises InputError where two columns may have the text, and none was named."""
+        row = next(columns.iterate(self.path))
+        if columns.is_pair(row):
+            first, second = columns.need("text_a", row), columns.need("text_b", row)
+            raise InputError(
+                f"{self.path}: has two columns of texts, {first!r} and {second!r}; name one with "
+                f"--columns=text={first}, or both, to take them as pairs, with "
+                f"--columns=text_a={first},text_b={second}."
+            )
+
+
+def check(source: TextFile) -> int:
+    """Reads a file to its end, so that what is wrong with it is known before anything is done.
+
+    Returns:
+      The number of its texts.
+
+    Raises:
+      InputError: as for reading them.
+    """
+    count = 0
+    for count, example in enumerate(source, 1):
+        if count == 1 and "\t" in example.text_a and not source.is_table:
+            logging.warning(
+                "%s: its lines have tabs, and each is taken as one text. To read it as a table, "
+                "name a column by number: --columns=text=1.",
+                source.path,
+            )
+    return count
+
+
+def blocks(examples: Iterable[TextExample]) -> Iterator[list[TextExample]]:
+    """Yields texts some at a time: about a million characters, 4,096 texts at the most."""
+    block: list[TextExample] = []
+    size = 0
+    for example in examples:
+        block.append(example)
+        size += max(len(example.text_a) + len(example.text_b or ""), _LEAST)
+        if size >= BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def split(examples: Sequence[TextExample]) -> tuple[list[str], list[str] | None]:
+    """The texts of some rows; of pairs, the first and the second ones."""
+    first = [example.text_a for example in examples]
+    second = [example.text_b for example in examples if example.text_b is not None]
+    return first, second or None

@@ -1,0 +1,168 @@
+"""Texts without labels: lines, and columns of tables, of which some at a time are in memory."""
+
+import gzip
+import itertools
+import json
+
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.labelled import plain_texts, tables
+from pipelines.labelled.plain_texts import TextFile
+from pipelines.labelled.schema import TextExample
+
+
+def write(path, text):
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(path)
+
+
+def read(path, columns=None, header=None):
+    return [(e.key, e.text_a, e.text_b) for e in TextFile(path, columns or {}, header)]
+
+
+def test_each_line_is_a_text_an_empty_one_too(tmp_path):
+    path = write(tmp_path / "a.txt", "\ufefffirst\r\n\n  a,b\tc \n\nlast")
+    found = list(TextFile(path))
+    assert [(e.key, e.text_a) for e in found] == [
+        ("1", "first"), ("2", ""), ("3", "  a,b\tc "), ("4", ""), ("5", "last"),
+    ]  # fmt: skip
+    assert found[2].place == f"{path}: line 3"
+    assert plain_texts.check(TextFile(path)) == 5
+
+
+def test_lines_may_end_in_other_ways_and_be_packed(tmp_path):
+    wanted = [("1", "a", None), ("2", "", None), ("3", "b", None)]
+    for name, text in (("a.txt", "a\n\nb\n"), ("a", "a\r\n\r\nb"), ("a.md", "a\r\rb\r")):
+        assert read(write(tmp_path / name, text)) == wanted
+    assert read(write(tmp_path / "a.txt.gz", gzip.compress(b"a\n\nb\n"))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("a.tsv", "text\tn\nx y\t1\n  z\t2\n", {}),
+        ("a.csv", "n,review\n1,x y\n2,z\n", {"text": "review"}),
+        ("a.csv", "1,x,y\n2,z,\n", {"text": "2+3"}),
+        ("a.jsonl", '{"a": {"text": "x y"}}\n\n{"a": {"text": "z"}}\n', {"text": "a.text"}),
+        ("a.json", '[{"text": "x y"}, {"text": "z"}]', {}),
+        ("a.txt", "1\tx y\n2\tz\n", {"text": "2"}),
+    ],
+)
+def test_tables_have_their_texts_in_a_column(tmp_path, name, text, columns):
+    path = write(tmp_path / name, text)
+    assert read(path, columns) == [("1", "x y", None), ("2", "z", None)]
+    assert read(write(tmp_path / f"{name}.gz", gzip.compress(text.encode())), columns)
+
+
+def test_an_id_is_kept(tmp_path):
+    path = write(tmp_path / "a.csv", "id,number,text\nx,7,one\ny,8,two\n")
+    assert [key for key, *_ in read(path)] == ["x", "y"]
+    assert [key for key, *_ in read(path, {"id": "number", "text": "text"})] == ["7", "8"]
+
+
+def test_pairs_are_named(tmp_path):
+    path = write(tmp_path / "a.csv", "question1,question2\nWho?,What?\n")
+    chosen = {"text_a": "question1", "text_b": "question2"}
+    assert read(path, chosen) == [("1", "Who?", "What?")]
+    assert read(path, {"text": "question2"}) == [("1", "What?", None)]
+    with pytest.raises(InputError, match=r"two columns of texts, 'question1' and 'question2'; nam"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"text_a": "x"}, "name either text, or both text_a and text_b"),
+        ({"text": "x", "text_b": "y"}, "name either text, or both text_a and text_b"),
+        ({"label": "x"}, "'label' is no role of a column here; roles are text, or text_a"),
+        ({"words": "x"}, "'words' is no role of a column here"),
+        ({"text": "gone"}, r"a\.csv: line 2: has no column 'gone'; it has x, y"),
+    ],
+)
+def test_other_columns_are_refused(tmp_path, columns, message):
+    path = write(tmp_path / "a.csv", "x,y\n1,2\n")
+    with pytest.raises(InputError, match=message):
+        plain_texts.check(TextFile(path, columns, True))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.txt", b"a\nb \xff\nc", r"a\.txt: line 2: byte 4 is not UTF-8"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\xe4"}', r"line 2: byte 24 is not UTF-8"),
+        ("a.txt", b"", r"a\.txt: is empty"),
+        ("a.tsv", b"text\n", r"a\.tsv: has no rows"),
+        ("a.txt.gz", gzip.compress(b"a\n" * 99)[:-9], "the gzip data is cut off or damaged"),
+        ("a.jsonl", b'{"text": null}', r"a\.jsonl: line 1: text is None, not a text"),
+    ],
+)
+def test_what_is_wrong_is_named_before_anything_is_done(tmp_path, name, data, message):
+    with pytest.raises(InputError, match=message):
+        plain_texts.check(TextFile(write(tmp_path / name, data)))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.txt: no such file"):
+        plain_texts.check(TextFile(f"{tmp_path}/gone.txt"))
+
+
+def test_lines_that_look_like_a_table_are_told(tmp_path, caplog):
+    path = write(tmp_path / "a.txt", "good\tfine film\nbad\tdull\n")
+    plain_texts.check(TextFile(path))
+    assert "a.txt: its lines have tabs" in caplog.text
+    caplog.clear()
+    plain_texts.check(TextFile(path, {"text": "2"}))
+    assert "tabs" not in caplog.text
+
+
+def test_what_was_read_of_a_header_is_said_once(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    source = TextFile(write(tmp_path / "a.csv", "1,good film\n2,bad\n"), {"text": "2"})
+    assert plain_texts.check(source) == plain_texts.check(source) == 2
+    assert caplog.text.count("the first line is data and no header") == 1
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl"])
+def test_texts_are_read_one_after_the_other(tmp_path, name):
+    """What is wrong far behind is not seen by who reads the first texts alone."""
+    line = json.dumps({"text": "a"}) if name == "a.jsonl" else "a"
+    head = "" if name in ("a.jsonl", "a.txt") else "text\n"
+    path = write(tmp_path / name, (head + (line + "\n") * 5000).encode() + b"\xff")
+    first = list(itertools.islice(TextFile(path), 100))
+    assert [example.text_a for example in first] == ["a"] * 100
+    with pytest.raises(InputError, match="is not UTF-8"):
+        plain_texts.check(TextFile(path))
+
+
+def test_blocks_are_the_same_from_any_of_their_ends_on():
+    examples = [TextExample(str(n), "", "x" * (n % 700)) for n in range(9000)]
+    whole = list(plain_texts.blocks(examples))
+    assert list(itertools.chain(*whole)) == examples
+    assert max(map(len, whole)) <= 4096 and len(whole) > 2
+    done = len(whole[0]) + len(whole[1])
+    assert list(plain_texts.blocks(examples[done:])) == whole[2:]
+    (alone, *_) = plain_texts.blocks([TextExample("1", "", "x" * 2_000_000), *examples])
+    assert len(alone) == 1
+
+
+def test_blocks_split_into_first_and_second_texts():
+    pairs = [TextExample("1", "", "a", "b"), TextExample("2", "", "c", "")]
+    assert plain_texts.split(pairs) == (["a", "c"], ["b", ""])
+    assert plain_texts.split([TextExample("1", "", "a")]) == (["a"], None)
+
+
+def test_what_texts_follow_from_names_no_path(tmp_path):
+    path = write(tmp_path / "a.csv", "text\na\n")
+    one = TextFile(path, {"text": "text"}).identity()
+    assert one == TextFile(write(tmp_path / "b.csv", "text\na\n"), {"text": "text"}).identity()
+    assert one != TextFile(path).identity()
+    assert str(tmp_path) not in json.dumps(one)
+
+
+def test_lines_are_those_of_the_whole_text(tmp_path):
+    for number, text in enumerate(("", "a", "a\n", "\ufeffa\r\nb\n\n", "a\rb\r", "é\n\u2028x\n")):
+        path = write(tmp_path / f"{number}.txt", text)
+        lines = list(tables.read_lines(path))
+        assert "".join(lines) == tables.read_text(path)
+        assert all(line.endswith("\n") and line.count("\n") == 1 for line in lines[:-1])
