@@ -10,9 +10,11 @@ __version__ = "0.2.0"
 _HOMES = {
     "BertConfig": ("bert_tf.models.config", "BertConfig"),
     "BertEncoder": ("bert_tf.models.encoder", "BertEncoder"),
+    "TaskModel": ("bert_tf.tasks.model", "TaskModel"),
     "Predictor": ("bert_tf.serving.predictor", "Predictor"),
     "connect": ("bert_tf.serving.client", "connect"),
     "load": ("bert_tf.weights.formats", "read"),
+    "save": ("bert_tf.weights.formats", "write"),
 }
 __all__ = ["__version__", *_HOMES]
 

@@ -60,7 +60,7 @@ import sys
 import bert_tf
 assert "tensorflow" not in sys.modules
 assert bert_tf.__version__
-for name in ("BertConfig", "BertEncoder", "Predictor", "connect", "load"):
+for name in ("BertConfig", "BertEncoder", "TaskModel", "Predictor", "connect", "load", "save"):
     assert callable(getattr(bert_tf, name)), name
 assert set(bert_tf.__all__) <= set(dir(bert_tf))
 try:
