@@ -12,9 +12,11 @@ _HOMES = {
     "BertEncoder": ("bert_tf.models.encoder", "BertEncoder"),
     "Embedder": ("bert_tf.serving.embedding.embedder", "Embedder"),
     "EmbeddingSettings": ("bert_tf.serving.embedding.settings", "EmbeddingSettings"),
+    "TaskModel": ("bert_tf.tasks.model", "TaskModel"),
     "Predictor": ("bert_tf.serving.predictor", "Predictor"),
     "connect": ("bert_tf.serving.client", "connect"),
     "load": ("bert_tf.weights.formats", "read"),
+    "save": ("bert_tf.weights.formats", "write"),
 }
 __all__ = ["__version__", *_HOMES]
 

@@ -15,7 +15,7 @@ from bert_tf.export import quiet_tensorflow
 from bert_tf.export.sources import Source
 from bert_tf.models import fused_ops
 from bert_tf.objectives.token_prediction import TokenPrediction
-from bert_tf.tasks.signatures import ENCODER_INPUTS, Tensors
+from bert_tf.tasks.signatures import Tensors
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, POOLER
 from pipelines.common import checksums, files
@@ -91,7 +91,7 @@ def encoder_module(source: Source, folder: str) -> Any:
         }
 
     def guess(inputs: Tensors, training: bool = False) -> dict[str, Any]:
-        outputs = encode({name: inputs[name] for name in ENCODER_INPUTS}, training)
+        outputs = encode({name: inputs[name] for name in packing.MODEL_INPUTS}, training)
         positions = inputs["masked_lm_positions"]
         rows = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
         with fused_ops.inference(not training):
@@ -99,7 +99,7 @@ def encoder_module(source: Source, folder: str) -> Any:
         shape = tf.concat([tf.shape(positions), [bundle.config.vocab_size]], 0)
         return outputs | {"mlm_logits": tf.reshape(logits, shape)}
 
-    inputs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in ENCODER_INPUTS}
+    inputs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in packing.MODEL_INPUTS}
     root = _callable(encode, inputs, [v.value for v in encoder.variables])
     _add_vocabulary(root, bundle.need_vocabulary(), folder)
     root.config_file = tf.saved_model.Asset(f"{folder}/{own.CONFIG}")
@@ -147,12 +147,7 @@ def preprocess_module(tokenizer: Tokenizer, folder: str, default_length: int) ->
         flat = [s.merge_dims(1, 2) if s.ragged_rank == 2 else s for s in segments]
         second = flat[1] if len(flat) > 1 else None
         packed = packing.pack(tokenizer, flat[0], second, seq_length)
-        shape = tf.stack([tf.cast(flat[0].nrows(), tf.int32), tf.cast(seq_length, tf.int32)])
-        return {
-            "input_word_ids": packed.word_ids.to_tensor(tokenizer.pad_id, shape=shape),
-            "input_mask": tf.ones_like(packed.word_ids).to_tensor(0, shape=shape),
-            "input_type_ids": packed.type_ids.to_tensor(0, shape=shape),
-        }
+        return packing.padded(tokenizer, packed, tf.cast(seq_length, tf.int32))
 
     root = _Trackable()
     root.tokenize = _Trackable()

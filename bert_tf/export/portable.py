@@ -16,9 +16,10 @@ from bert_tf.export import quiet_tensorflow
 from bert_tf.export.module import Exported, trace
 from bert_tf.export.sources import Source
 from bert_tf.models.config import BertConfig
-from bert_tf.tasks.signatures import ENCODER_INPUTS, Signature, Tensors
+from bert_tf.tasks.signatures import Signature, Tensors
 from pipelines.common import checksums, files, json_files, optional
 from pipelines.common.errors import InputError
+from pipelines.tokenizers.packing import MODEL_INPUTS
 
 _OPSET = 17
 _REPORT = "report.json"
@@ -72,7 +73,7 @@ def _write_all(
     module = Exported(sources, portable=True)
     report: dict[str, Any] = {}
     for signature in module.signatures:
-        if signature.inputs.keys() != set(ENCODER_INPUTS):
+        if signature.inputs.keys() != set(MODEL_INPUTS):
             continue
         function = trace(_numbers_only(signature))
         inputs = _inputs([source.bundle.config for source in sources], signature)
@@ -107,8 +108,8 @@ def _inputs(configs: Sequence[BertConfig], signature: Signature) -> dict[str, np
     ids = rng.integers(1, vocab_size, mask.shape).astype(np.int32) * mask
     several = all(config.type_vocab_size > 1 for config in configs)
     types = (several & (np.arange(length) >= length // 3)).astype(np.int32) * mask
-    values = dict(zip(ENCODER_INPUTS, (ids, mask, types), strict=True))
-    rank = len(signature.inputs[ENCODER_INPUTS[0]].shape)
+    values = dict(zip(MODEL_INPUTS, (ids, mask, types), strict=True))
+    rank = len(signature.inputs[MODEL_INPUTS[0]].shape)
     return {k: v.reshape(2, 2, length) if rank == 3 else v for k, v in values.items()}
 
 

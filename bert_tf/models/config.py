@@ -195,6 +195,19 @@ class BertConfig:
         """The tokens that there are positions for."""
         return self.max_position_embeddings - self.position_offset
 
+    @property
+    def usual_pad_id(self) -> int:
+        """The id of padding in the released vocabularies of the family."""
+        return 1 if self.model_type == "roberta" else 0
+
+    def check_length(self, length: int | None) -> None:
+        """Raises InputError where sequences of so many tokens exceed the positions."""
+        if length is not None and length > self.longest_sequence:
+            raise InputError(
+                f"{length} tokens exceed the {self.longest_sequence} positions; cut the sequences "
+                "(max_length of the tokenizer)."
+            )
+
     def check_segments(self, segments: int, place: str) -> None:
         """Raises InputError where sequences of so many segments exceed the segment table.
 

@@ -1,13 +1,16 @@
 """The Transformer encoder of BERT and its relatives."""
 
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import keras
 import tensorflow as tf
 
+from bert_tf.models import inputs as model_inputs
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers import Embeddings, NoPooler, Pooler, TransformerBlock
-from bert_tf.models.layers.base import Configured, Layer, Stated
+from bert_tf.models.inputs import EncoderInputs
+from bert_tf.models.layers import Embeddings, NoPooler, Pooler, TransformerBlock, adaptation
+from bert_tf.models.layers.base import Configured, Layer, Shape, Stated, serializable
 from bert_tf.models.layers.unpadding import TokenRows
 from pipelines.common import memory
 
@@ -16,6 +19,7 @@ _MASKED = -1e9
 _SEEDS_PER_BLOCK = 3
 
 
+@serializable
 class BertEncoder(Configured, Stated, keras.Model):
     """BERT, or one of its relatives by the options of the configuration, without heads.
 
@@ -28,15 +32,20 @@ class BertEncoder(Configured, Stated, keras.Model):
 
     Args:
       config: the configuration.
+      pad_id: the id of padding, by which a mask is made where none is given; None: 0, or 1 for a
+        RoBERTa. `bert_tf.load(path).encoder()` has that of the vocabulary.
       allocate: whether to create the variables at once; without them it only tells of itself.
 
     Raises:
       InputError: this machine has no memory for it.
     """
 
-    def __init__(self, config: BertConfig, *, allocate: bool = True, **kwargs):
+    def __init__(
+        self, config: BertConfig, *, pad_id: int | None = None, allocate: bool = True, **kwargs
+    ):
         super().__init__(autocast=False, **kwargs)
         self.config = config
+        self.pad_id = config.usual_pad_id if pad_id is None else pad_id
         policy = self.dtype_policy
         self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
         self.blocks = [
@@ -46,12 +55,12 @@ class BertEncoder(Configured, Stated, keras.Model):
         self.pooler = self._make_pooler()
         if allocate:
             memory.check(4 * self.parameters, f"a model of {self.parameters:,} parameters")
-            self.build()
+            self.build(self.expected_shape)
 
     def _make_pooler(self) -> Layer:
         config, policy = self.config, self.dtype_policy
         if config.pooler_act is None:
-            return NoPooler(name="pooler", dtype=policy)
+            return NoPooler(config.hidden_size, name="pooler", dtype=policy)
         return Pooler(
             config.hidden_size,
             config.pooler_act,
@@ -69,6 +78,16 @@ class BertEncoder(Configured, Stated, keras.Model):
     def statement(self) -> tuple[Layer, ...]:
         """Embeddings, blocks from bottom to top, and pooler."""
         return self.embeddings, *self.blocks, self.pooler
+
+    @property
+    def expected_shape(self) -> dict[str, Shape]:
+        """[batch, length] of each input."""
+        return model_inputs.SHAPES
+
+    @property
+    def input_dtype(self) -> str:
+        """That of the inputs, as Keras exports them."""
+        return "int32"
 
     def flops(self, length: int) -> int:
         """Floating-point operations of a forward pass over one sequence of so many tokens.
@@ -93,7 +112,7 @@ class BertEncoder(Configured, Stated, keras.Model):
 
     def call(
         self,
-        inputs: dict[str, tf.Tensor],
+        inputs: Mapping[str, tf.Tensor] | Sequence[tf.Tensor] | tf.Tensor,
         training: bool = False,
         dropout_seed: tf.Tensor | None = None,
         dtype: str | None = None,
@@ -104,7 +123,9 @@ class BertEncoder(Configured, Stated, keras.Model):
         Args:
           inputs: int32 [batch, length] each: `input_word_ids`, `input_mask` (1
             for tokens, 0 for padding) and `input_type_ids` (segments; of no use
-            to a model without a table of them).
+            to a model without a table of them). By these names, or the three of them
+            as a list; or the ids alone. Without a mask all but `pad_id` are tokens, without
+            segments all are of the first.
           training: whether to drop out.
           dropout_seed: int32 scalar; the same seed drops the same elements.
             None: drawn from TensorFlow's global generator.
@@ -121,12 +142,13 @@ class BertEncoder(Configured, Stated, keras.Model):
           all of the dtype computed in.
 
         Raises:
-          ValueError: the length is known and there are not as many positions.
+          InputError: the inputs have another form, rank or dtype; or the length is known and there
+            are not as many positions.
         """
-        word_ids = tf.cast(inputs["input_word_ids"], tf.int32)
-        types = tf.cast(inputs["input_type_ids"], tf.int32) if self.config.type_vocab_size else None
+        typed = self.config.type_vocab_size > 0
+        word_ids, mask, types = EncoderInputs.of(inputs, self.pad_id, typed)
         shape = tf.shape(word_ids)
-        rows = TokenRows.of_mask(inputs["input_mask"]) if drop_padding else None
+        rows = TokenRows.of_mask(mask) if drop_padding else None
         seeds = self._seeds(dropout_seed) if training else None
         x = self.embeddings(
             word_ids,
@@ -135,7 +157,7 @@ class BertEncoder(Configured, Stated, keras.Model):
             dtype=dtype,
             rows=rows,
         )
-        bias = self._mask_bias(inputs["input_mask"])
+        bias = self._mask_bias(mask)
 
         def padded(x: tf.Tensor) -> tf.Tensor:
             x = x if rows is None else rows.pad(x)
@@ -157,6 +179,61 @@ class BertEncoder(Configured, Stated, keras.Model):
             "embedding_output": embedded,
             "attention_probs": probabilities,
         }
+
+    def compute_output_shape(self, input_shape: Any) -> dict[str, Any]:
+        """The shapes of the outputs, by those of the inputs, in any of their forms."""
+        if isinstance(input_shape, Mapping):
+            input_shape = input_shape["input_word_ids"]
+        elif isinstance(input_shape[0], list | tuple):
+            input_shape = input_shape[0]
+        batch, length = input_shape
+        config = self.config
+        config.check_length(length)
+        sequence, layers = (batch, length, config.hidden_size), config.num_hidden_layers
+        return {
+            "sequence_output": sequence,
+            "pooled_output": (batch, config.hidden_size),
+            "encoder_outputs": [sequence] * layers,
+            "embedding_output": sequence,
+            "attention_probs": [(batch, config.num_attention_heads, length, length)] * layers,
+        }
+
+    def compute_output_spec(
+        self, inputs: Any, training: bool = False, dtype: str | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """What `call` returns for symbolic inputs."""
+        found = model_inputs.named(inputs, self.config.type_vocab_size > 0)
+        shape = tuple(found["input_word_ids"].shape)
+        dtype = dtype or self.compute_dtype
+        return {
+            name: [keras.KerasTensor(one, dtype) for one in found]
+            if isinstance(found, list)
+            else keras.KerasTensor(found, dtype)
+            for name, found in self.compute_output_shape(shape).items()
+        }
+
+    def enable_lora(
+        self, rank: int, alpha: float | None = None, layers: str = "attention/"
+    ) -> None:
+        """Trains low-rank updates of linear maps alone (Hu et al., arXiv 2106.09685).
+
+        Everything else in the encoder is frozen. What is saved has the updates merged into the
+        kernels; a model that is loaded can be trained on, from updates of zero.
+
+        Args:
+          rank: of each update.
+          alpha: updates are multiplied by alpha / rank; None: by 1.
+          layers: a regular expression that is found in the paths of the maps to update, such as
+            "block_0/attention/qkv"; by default both projections of every attention.
+
+        Raises:
+          InputError: there is no such map, or it has an update already.
+        """
+        adaptation.enable_lora(self, rank, alpha, layers)
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor, and what was done since."""
+        return super().get_config() | {"pad_id": self.pad_id}
 
     def _mask_bias(self, mask: tf.Tensor) -> tf.Tensor:
         visible = tf.expand_dims(tf.expand_dims(tf.cast(mask, tf.float32), 1), 1)

@@ -1,13 +1,17 @@
 """Heads: those of pre-training (paper, section 3.1) and of tasks (section 3.2)."""
 
+from typing import Any
+
+import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers import Dense, LayerNorm
-from bert_tf.models.layers.base import Configured, Layer, Weight
+from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 
 
+@serializable
 class MaskedLMHead(Configured, Layer):
     """Logits over the vocabulary, by the word embeddings (output tied to input).
 
@@ -28,6 +32,20 @@ class MaskedLMHead(Configured, Layer):
         """The transform, its norm, and the output bias [vocab_size]."""
         bias = Weight("output_bias", (self.config.vocab_size,), "zeros", "bias")
         return self.transform, self.norm, bias
+
+    @property
+    def expected_shape(self) -> Shape:
+        """[rows, hidden_size]."""
+        return self.transform.expected_shape
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """[rows, vocab_size] of [rows, hidden_size].
+
+        Raises:
+          InputError: the input has another width.
+        """
+        rows = self.checked_rows(input_shape, self.config.hidden_size)[0]
+        return (rows, self.config.vocab_size)
 
     def flops(self, predictions: int) -> int:
         """Floating-point operations of the products for so many positions."""
@@ -51,6 +69,7 @@ class MaskedLMHead(Configured, Layer):
         return tf.matmul(inner, table, transpose_b=True)
 
 
+@serializable
 class NextSentenceHead(Dense):
     """Two logits of [CLS]: 0, B follows A; 1, B is a random segment.
 
@@ -64,6 +83,7 @@ class NextSentenceHead(Dense):
         super().__init__(inputs, 2, initializer_range, **kwargs)
 
 
+@serializable
 class TaskHead(Dense):
     """The one output layer of a task: a linear map, after dropout, of [CLS] or of every token.
 
@@ -88,18 +108,48 @@ class TaskHead(Dense):
         self.per_token = per_token
         self.rate = rate
 
-    def call(self, outputs: dict[str, tf.Tensor], seed: tf.Tensor | None = None) -> tf.Tensor:
+    def call(
+        self,
+        outputs: dict[str, tf.Tensor],
+        seed: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
         """Returns float32 logits [batch, units], or [batch, length, units].
 
         Args:
           outputs: of the encoder.
-          seed: int32 scalar, of the dropout; None: no dropout.
+          seed: int32 scalar, of the dropout; None: no dropout, unless in training.
+          training: whether to draw a seed where there is none, as `fit` of Keras wants it.
         """
+        if training and seed is None:
+            seed = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
         x = outputs["sequence_output" if self.per_token else "pooled_output"]
         rows = tf.reshape(x, [-1, x.shape[-1]])
         logits = super().call(fused_ops.dropout(rows, self.rate, seed), add_bias=False)
         logits = tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.bias)
         return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.units]], 0))
+
+    @property
+    def expected_shape(self) -> dict[str, Shape]:
+        """Those of the encoder's outputs."""
+        return {
+            "sequence_output": (None, None, self.inputs),
+            "pooled_output": (None, self.inputs),
+        }
+
+    def compute_output_shape(  # type: ignore[override]  # each Keras layer says what it takes
+        self, input_shape: dict[str, Shape]
+    ) -> Shape:
+        """[batch, units], or [batch, length, units], by the shapes of the encoder's outputs."""
+        shape = input_shape["sequence_output" if self.per_token else "pooled_output"]
+        return super().compute_output_shape(shape)
+
+    def compute_output_spec(  # type: ignore[override]  # each Keras layer says what it takes
+        self, outputs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """What `call` returns for symbolic outputs of the encoder."""
+        shapes = {name: outputs[name].shape for name in self.expected_shape}
+        return keras.KerasTensor(self.compute_output_shape(shapes), "float32")
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""

@@ -9,7 +9,7 @@ evaluates or reports shows the names that there are, and knows none of them.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import keras
 import tensorflow as tf
@@ -133,6 +133,16 @@ class PretrainingObjective(Configured, keras.Model):
           **kwargs: for Keras, such as dtype.
         """
         return cls(config, **kwargs)
+
+    @property
+    def input_dtype(self) -> str:
+        """That of the inputs, as Keras exports them."""
+        return "int32"
+
+    def compute_output_spec(self, inputs: Any, training: bool = False) -> dict[str, Any]:
+        """What `call` returns for symbolic inputs."""
+        shapes = self.compute_output_shape({name: x.shape for name, x in inputs.items()})
+        return {name: keras.KerasTensor(shape, "float32") for name, shape in shapes.items()}
 
     @property
     def features(self) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -50,6 +51,13 @@ class DynamicMasking:
             examples.mask_share,
             examples.random_share,
         )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "DynamicMasking":
+        """The masking that `dataclasses.asdict` gives, also after it was JSON."""
+        lengths = {int(length): most for length, most in values["max_predictions"].items()}
+        special = tuple(values["special_ids"])
+        return cls(**(dict(values) | {"special_ids": special, "max_predictions": lengths}))
 
     def __call__(self, batch: Batch, seed: tf.Tensor) -> Batch:
         """Masks a batch.

@@ -4,10 +4,12 @@ from typing import ClassVar
 
 import tensorflow as tf
 
+from bert_tf.models.layers.base import serializable
 from bert_tf.objectives.base import Batch
 from bert_tf.objectives.token_prediction import Labels, TokenPrediction
 
 
+@serializable
 class LeftToRight(TokenPrediction):
     """Guesses each token from those before it, which are all that the encoder sees."""
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 import tensorflow as tf
 
 from bert_tf.models.config import BertConfig
+from bert_tf.models.layers.base import serializable
 from bert_tf.objectives.base import Batch, ExampleTraits
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.token_prediction import Labels, TokenPrediction
@@ -13,6 +14,7 @@ from bert_tf.objectives.token_prediction import Labels, TokenPrediction
 _MASKED = frozenset(("masked_lm_positions", "masked_lm_ids", "masked_lm_weights"))
 
 
+@serializable
 class MaskedLM(TokenPrediction):
     """Guesses masked tokens.
 
@@ -58,5 +60,5 @@ class MaskedLM(TokenPrediction):
     @classmethod
     def from_config(cls, config: dict, custom_objects: dict | None = None) -> Self:
         """Makes what `get_config` describes."""
-        masking = config["masking"] and DynamicMasking(**config["masking"])
+        masking = config["masking"] and DynamicMasking.from_dict(config["masking"])
         return super().from_config(config | {"masking": masking}, custom_objects)

@@ -1,17 +1,20 @@
 """Masked LM and next-sentence prediction, the paper's (Devlin et al. 2018, section 3.1)."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import tensorflow as tf
 
 from bert_tf.models import heads
 from bert_tf.models.config import BertConfig
+from bert_tf.models.layers.base import Shape, serializable
 from bert_tf.objectives.base import Batch, Scalars
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.token_prediction import Score, score
 
 
+@serializable
 class MaskedLMNextSentence(MaskedLM):
     """Guesses masked tokens, and whether the second segment follows the first."""
 
@@ -26,12 +29,17 @@ class MaskedLMNextSentence(MaskedLM):
             name="next_sentence",
             dtype=self.dtype_policy,
         )
-        self.next_sentence.build()
+        self.next_sentence.build(self.next_sentence.expected_shape)
 
     @property
     def features(self) -> frozenset[str]:
         """Those of masked LM, and the labels of pairs."""
         return super().features | {"next_sentence_labels"}
+
+    def compute_output_shape(self, input_shape: Mapping[str, Shape]) -> dict[str, Shape]:
+        """The shapes of the logits, by those of the inputs."""
+        batch, _ = input_shape["input_word_ids"]
+        return super().compute_output_shape(input_shape) | {"next_sentence": (batch, 2)}
 
     def logits(self, outputs: dict[str, tf.Tensor], inputs: Batch) -> dict[str, tf.Tensor]:
         """Those of masked LM, and `next_sentence` [batch, 2], float32."""

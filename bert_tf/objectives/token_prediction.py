@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.models import fused_ops, heads
 from bert_tf.models.config import BertConfig
+from bert_tf.models.layers.base import Shape
 from bert_tf.objectives.base import Batch, PretrainingObjective, Scalars
 
 
@@ -45,7 +46,7 @@ class TokenPrediction(PretrainingObjective):
         super().__init__(config, **kwargs)
         policy = self.dtype_policy
         self.masked_lm = heads.MaskedLMHead(self.config, name="masked_lm", dtype=policy)
-        self.masked_lm.build()
+        self.masked_lm.build(self.masked_lm.expected_shape)
         self.built = True
 
     def labels(self, batch: Batch) -> Labels:
@@ -59,6 +60,12 @@ class TokenPrediction(PretrainingObjective):
         every position where that is not given.
         """
         return self.logits(self.encoder(inputs, training=training), inputs)
+
+    def compute_output_shape(self, input_shape: Mapping[str, Shape]) -> dict[str, Shape]:
+        """The shapes of the logits, by those of the inputs."""
+        batch, length = input_shape["input_word_ids"]
+        _, count = input_shape.get("masked_lm_positions", (batch, length))
+        return {"masked_lm": (batch, count, self.config.vocab_size)}
 
     def logits(self, outputs: dict[str, tf.Tensor], inputs: Batch) -> dict[str, tf.Tensor]:
         """The logits that `call` returns, of the encoder's outputs and the inputs."""

@@ -15,9 +15,8 @@ from bert_tf.export import saved_model
 from bert_tf.finetuning import inference, task_data
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
-from bert_tf.tasks.model import TaskModel, TaskObjective
+from bert_tf.tasks.model import TaskObjective
 from bert_tf.weights import formats
-from bert_tf.weights.bundle import POOLER
 from pipelines.common import files, json_files, locks, outputs
 from pipelines.common.errors import InputError
 from pipelines.labelled import glue
@@ -164,13 +163,10 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     if kind and "kind" not in description:
         description = tasks.of_kind(description, kind)
     task = tasks.load(description, bundle.config.longest_sequence)
-    model = TaskModel.for_tasks(bundle.config, [task])
-    missing = weights.assign(model, bundle.weights, folder)
-    # Heads of tokens have no use for a pooler, and may come without one.
-    if missing and not all(name.startswith(POOLER) and task.per_token for name in missing):
-        raise InputError(f"{folder}: lacks the weight {missing[0]}.")
     predictor = inference.make_logits_function(
-        TaskObjective(model, task), tf.distribute.get_strategy(), progress=_progress
+        TaskObjective(bundle.task_model([task]), task),
+        tf.distribute.get_strategy(),
+        progress=_progress,
     )
 
     def predict(examples: Sequence[Any]) -> list[Any]:

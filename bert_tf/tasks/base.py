@@ -32,6 +32,7 @@ from pipelines.labelled import bucketing
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features, pad
 from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.packing import MODEL_INPUTS
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -250,7 +251,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
 
     def encoder_inputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The encoder's inputs, int32 [sequences, length] each."""
-        return {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
+        return {name: batch[name] for name in MODEL_INPUTS}
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """The head's logits of sequences as logits of the rows of the batch, [size, ...]."""

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from bert_tf.models import inputs as model_inputs
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import TaskHead
-from bert_tf.models.layers.base import Configured, Layer
+from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 from bert_tf.objectives.base import Batch, Scalars
 from bert_tf.tasks import Task
 
@@ -22,11 +23,19 @@ class HeadShape(NamedTuple):
     per_token: bool = False
 
 
-class Heads(Layer):
-    """The heads of all tasks, so that their variables are named heads/<task>/..."""
+@serializable
+class Heads(Configured, Layer):
+    """The heads of all tasks, so that their variables are named heads/<task>/...
 
-    def __init__(self, config: BertConfig, shapes: Sequence[HeadShape], **kwargs):
+    Args:
+      config: the encoder's configuration.
+      heads: one for each task.
+    """
+
+    def __init__(self, config: BertConfig, heads: Sequence[HeadShape], **kwargs):
         super().__init__(**kwargs)
+        self.config = config
+        self.head_shapes = tuple(HeadShape(*shape) for shape in heads)
         self.of = {
             shape.name: TaskHead(
                 config.hidden_size,
@@ -37,47 +46,92 @@ class Heads(Layer):
                 name=shape.name,
                 dtype=self.dtype_policy,
             )
-            for shape in shapes
+            for shape in self.head_shapes
         }
 
     def statement(self) -> Iterable[TaskHead]:
         """The heads."""
         return self.of.values()
 
+    @property
+    def expected_shape(self) -> dict[str, Shape]:
+        """Those of the encoder's outputs."""
+        width = self.config.hidden_size
+        return {"sequence_output": (None, None, width), "pooled_output": (None, width)}
 
+    def call(self, outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Returns the float32 logits of each task, by name, of the encoder's outputs."""
+        return {name: head(outputs) for name, head in self.of.items()}
+
+    def compute_output_shape(self, input_shape: dict[str, Shape]) -> dict[str, Shape]:
+        """The shapes of the logits, by those of the encoder's outputs."""
+        return {name: head.compute_output_shape(input_shape) for name, head in self.of.items()}
+
+    def compute_output_spec(  # type: ignore[override]  # each Keras layer says what it takes
+        self, outputs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """What `call` returns for symbolic outputs of the encoder."""
+        return {name: head.compute_output_spec(outputs) for name, head in self.of.items()}
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor, and what was done since."""
+        return super().get_config() | {"heads": [tuple(shape) for shape in self.head_shapes]}
+
+
+@serializable
 class TaskModel(Configured, keras.Model):
     """One encoder that tasks share, and their heads.
 
     Args:
       config: the encoder's configuration.
       heads: one for each task.
+      pad_id: as `BertEncoder` has it.
     """
 
-    def __init__(self, config: BertConfig, heads: Sequence[HeadShape], **kwargs):
+    def __init__(
+        self,
+        config: BertConfig,
+        heads: Sequence[HeadShape],
+        pad_id: int | None = None,
+        **kwargs,
+    ):
         super().__init__(autocast=False, **kwargs)
         self.config = config
         self.head_shapes = tuple(HeadShape(*shape) for shape in heads)
         policy = self.dtype_policy
-        self.encoder = BertEncoder(config, name="encoder", dtype=policy)
+        self.encoder = BertEncoder(config, pad_id=pad_id, name="encoder", dtype=policy)
         # The pooler is of use to heads of whole sequences only.
         self.encoder.pooler.trainable = not all(shape.per_token for shape in self.head_shapes)
         self.heads = Heads(config, self.head_shapes, name="heads", dtype=policy)
-        self.heads.build()
-        self.built = True
+        self.heads.build(self.heads.expected_shape)
+        self.build(model_inputs.SHAPES)  # all is built; Keras notes the shapes of the inputs
 
     @classmethod
     def for_tasks(cls, config: BertConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
         """A model with the heads that tasks want."""
         return cls(config, [HeadShape(t.name, t.units, t.per_token) for t in tasks], **kwargs)
 
-    def call(self, inputs: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
-        """Returns the float32 logits of each task, by name."""
-        outputs = self.encoder(inputs, training=training)
-        return {name: head(outputs) for name, head in self.heads.of.items()}
+    @property
+    def input_dtype(self) -> str:
+        """That of the inputs, as Keras exports them."""
+        return "int32"
+
+    def call(self, inputs: Any, training: bool = False) -> dict[str, tf.Tensor]:
+        """Returns the float32 logits of each task, by name, of inputs as the encoder takes them."""
+        return self.heads(self.encoder(inputs, training=training))
+
+    def compute_output_shape(self, input_shape: Any) -> dict[str, Shape]:
+        """The shapes of the logits, by those of the inputs."""
+        return self.heads.compute_output_shape(self.encoder.compute_output_shape(input_shape))
+
+    def compute_output_spec(self, inputs: Any, training: bool = False) -> Any:
+        """What `call` returns for symbolic inputs."""
+        return self.heads.compute_output_spec(self.encoder.compute_output_spec(inputs))
 
     def get_config(self) -> dict:
-        """The arguments of the constructor."""
-        return super().get_config() | {"heads": [tuple(shape) for shape in self.head_shapes]}
+        """The arguments of the constructor, and what was done since."""
+        heads = [tuple(shape) for shape in self.head_shapes]
+        return super().get_config() | {"heads": heads, "pad_id": self.encoder.pad_id}
 
 
 class TaskObjective:

@@ -16,10 +16,10 @@ import tensorflow as tf
 
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import TaskHead
+from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.packing import Packed
+from pipelines.tokenizers.packing import MODEL_INPUTS, Packed
 
-ENCODER_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 # Tokens that are computed at once, padding included: what bounds the memory of a request.
 _TOKENS_AT_ONCE = 8192
 
@@ -161,17 +161,11 @@ class Engine:
 
     def inputs(self, packed: Packed) -> Tensors:
         """Padded encoder inputs of packed sequences; the length is that of the longest."""
-        longest = tf.maximum(packed.word_ids.bounding_shape(axis=1, out_type=tf.int32), 1)
-        shape = tf.stack([tf.cast(packed.word_ids.nrows(), tf.int32), longest])
-        return {
-            "input_word_ids": packed.word_ids.to_tensor(self.tokenizer.pad_id, shape=shape),
-            "input_mask": tf.ones_like(packed.word_ids).to_tensor(0, shape=shape),
-            "input_type_ids": packed.type_ids.to_tensor(0, shape=shape),
-        }
+        return packing.padded(self.tokenizer, packed)
 
     def ids_specs(self, rank: int = 2) -> dict[str, tf.TensorSpec]:
         """The inputs of a signature that takes token ids."""
-        return {name: tf.TensorSpec([None] * rank, tf.int32, name) for name in ENCODER_INPUTS}
+        return {name: tf.TensorSpec([None] * rank, tf.int32, name) for name in MODEL_INPUTS}
 
     def ids_sample(self, pair: bool = False, rank: int = 2) -> dict[str, np.ndarray]:
         """A request of a signature that takes token ids."""
@@ -179,7 +173,7 @@ class Engine:
         start, unknown, separator = tokens.start_id, tokens.unknown_id, tokens.separator_id
         ids = [start, unknown, separator, unknown, separator]
         types = [0, 0, 0, 1, 1] if pair else [0] * 5
-        rows = zip(ENCODER_INPUTS, (ids, [1] * 5, types), strict=True)
+        rows = zip(MODEL_INPUTS, (ids, [1] * 5, types), strict=True)
         return {name: np.array(row, np.int32).reshape([1] * (rank - 1) + [5]) for name, row in rows}
 
     def checked(self, inputs: Tensors) -> Tensors:
@@ -191,7 +185,7 @@ class Engine:
         """
         if self.portable:
             return inputs
-        ids, mask, types = (inputs[name] for name in ENCODER_INPUTS)
+        ids, mask, types = (inputs[name] for name in MODEL_INPUTS)
         config = self.config
         shape = tf.shape(ids)
         longest = config.longest_sequence
@@ -222,7 +216,7 @@ class Engine:
             )
         ]
         with tf.control_dependencies(checks):
-            return {name: tf.identity(inputs[name]) for name in ENCODER_INPUTS}
+            return {name: tf.identity(inputs[name]) for name in MODEL_INPUTS}
 
 
 def text_specs(*names: str) -> dict[str, tf.TensorSpec]:

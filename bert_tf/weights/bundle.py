@@ -13,7 +13,8 @@ from bert_tf import tasks
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead, NextSentenceHead
-from bert_tf.tasks.model import Heads, HeadShape
+from bert_tf.tasks import Task
+from bert_tf.tasks.model import Heads, HeadShape, TaskModel
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
@@ -132,13 +133,69 @@ class Bundle:
         """The encoder as a Keras model with these weights.
 
         Args:
-          **kwargs: for the constructor, such as dtype="mixed_bfloat16".
+          **kwargs: for the constructor, such as dtype="mixed_bfloat16", or a name: two encoders
+            in one functional model must not have the same.
         """
-        encoder = BertEncoder(self.config, name="encoder", **kwargs)
-        missing = assign(encoder, self.weights, self.place)
+        encoder = BertEncoder(self.config, **({"name": "encoder"} | self._padding() | kwargs))
+        missing = self._give(encoder, "encoder")
         if missing:
             logging.warning("%s: lacks %s, which are random.", self.place, ", ".join(missing))
         return encoder
+
+    def task_model(self, chosen: Sequence[Task] | None = None, **kwargs: Any) -> TaskModel:
+        """The encoder with the heads of tasks as a Keras model with these weights.
+
+        Args:
+          chosen: the tasks; None: all.
+          **kwargs: for the constructor, such as dtype="mixed_bfloat16".
+
+        Raises:
+          InputError: there is no task, or a weight is missing.
+        """
+        if chosen is None:
+            names = [task["name"] for task in self.tasks] or [None]
+            longest = self.config.longest_sequence
+            chosen = [tasks.load(self.task(name), longest) for name in names]
+        model = TaskModel.for_tasks(self.config, chosen, **(self._padding() | kwargs))
+        missing = [*self._give(model.encoder, "encoder"), *self._give(model.heads, "heads")]
+        # Heads of tokens have no use for a pooler, and may come without one.
+        spare = POOLER if all(task.per_token for task in chosen) else ()
+        missing = [name for name in missing if not name.startswith(spare)]
+        if missing:
+            raise InputError(f"{self.place}: lacks the weight {missing[0]}.")
+        return model
+
+    def with_weights_of(self, model: BertEncoder | TaskModel) -> "Bundle":
+        """The same with the weights of a Keras model, which it was made as and trained since.
+
+        Updates of LoRA are merged into their kernels; int8 kernels are as they are computed with.
+
+        Raises:
+          InputError: the model has another configuration, or other tasks.
+        """
+        encoder = model.encoder if isinstance(model, TaskModel) else model
+        if encoder.config != self.config:
+            raise InputError(f"{self.place}: the Keras model has another configuration.")
+        named = f"{encoder.name}/"
+        found = {f"encoder/{k.removeprefix(named)}": v for k, v in encoder.arrays().items()}
+        heads = model.heads.arrays() if isinstance(model, TaskModel) else {}
+        return dataclasses.replace(self, weights=self.weights | found | heads)
+
+    def _padding(self) -> dict[str, int]:
+        """The argument of models that says which id is padding, where a vocabulary knows."""
+        return {} if self.vocabulary is None else {"pad_id": self.vocabulary.id_of("pad")}
+
+    def _give(self, part: keras.layers.Layer, group: str) -> list[str]:
+        """Gives a part of a model the weights of a group; returns our names of those it lacks."""
+        # Where its variables are: Keras puts the name of the layer that it is made in before them.
+        here, there = f"{part.path}/", f"{group}/"
+        weights = {
+            here + name.removeprefix(there): value
+            for name, value in self.weights.items()
+            if name.startswith(there)
+        }
+        missing = assign(part, weights, self.place)
+        return [there + name.removeprefix(here) for name in missing]
 
     def only(self, name: str) -> "Bundle":
         """The model with the head of one task.

@@ -106,7 +106,7 @@ def detect(path: str) -> Format:
     return Format.MODEL_GARDEN if object_based else Format.TF1
 
 
-def write(model: Bundle, folder: str, target: Format) -> None:
+def write(model: Bundle, folder: str, target: Format = Format.BERT_TF) -> None:
     """Writes a model; the folder appears when it is whole.
 
     Args:

@@ -7,12 +7,14 @@ as TensorFlow ops, in the offline writer, in tf.data and inside exported graphs 
 import abc
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
 
 from pipelines.common import files
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import packing
 
 # What decides ids beside the vocabulary, by name; kept in every manifest.
 Settings = dict[str, bool | str]
@@ -108,8 +110,12 @@ class Vocabulary(abc.ABC):
         """
 
     @abc.abstractmethod
+    def text(self, pieces: Sequence[str]) -> str:
+        """The text of pieces; special tokens as they are."""
+
     def plain(self, pieces: Sequence[str]) -> str:
-        """A readable text of pieces."""
+        """Their text without white space around it."""
+        return self.text(pieces).strip()
 
 
 class Pieces(NamedTuple):
@@ -126,7 +132,7 @@ class Pieces(NamedTuple):
 
 
 class Tokenizer(tf.Module, abc.ABC):
-    """Ids of raw text, as ragged tensors.
+    """Ids of raw text, as ragged tensors; called, it gives the model's inputs.
 
     Args:
       vocabulary: the tokens.
@@ -177,6 +183,75 @@ class Tokenizer(tf.Module, abc.ABC):
         """Special tokens of a packed sequence of one segment, and of two."""
         return 2, 2 + self.separators
 
+    # AutoGraph, which tf.data converts functions by, has nothing to convert and takes seconds.
+    @tf.autograph.experimental.do_not_convert
+    def __call__(
+        self,
+        texts: tf.Tensor | Sequence[str],
+        pairs: tf.Tensor | Sequence[str] | None = None,
+        max_length: int | None = None,
+        fixed_length: bool = False,
+    ) -> dict[str, tf.Tensor]:
+        """The model's inputs of texts, or of pairs of texts; also within tf.data.
+
+        Args:
+          texts: string [batch], UTF-8.
+          pairs: string [batch], the second text of each; None: single texts.
+          max_length: tokens of a sequence, special ones included. What exceeds it is cut from the
+            end of the longer text. None: nothing is cut.
+          fixed_length: pad to `max_length`; otherwise to the longest sequence of the batch.
+
+        Returns:
+          int32 [batch, length] each: `input_word_ids`, `input_mask` (1 for tokens, 0 for padding)
+          and `input_type_ids` (segments).
+
+        Raises:
+          InputError: the texts are no batch of strings, there are not as many pairs, or
+            `max_length` has no room for a token.
+        """
+        first = _strings(texts, "texts")
+        second = None if pairs is None else _strings(pairs, "pairs")
+        if second is not None and not first.shape.is_compatible_with(second.shape):
+            raise InputError(
+                f"{first.shape[0]} texts have {second.shape[0]} pairs; give each text one."
+            )
+        least = self.overhead[second is not None] + 1
+        if max_length is not None and max_length < least:
+            raise InputError(f"max_length is {max_length}; it must be {least} or more.")
+        if fixed_length and max_length is None:
+            raise InputError("fixed_length pads to max_length; give that, too.")
+        packed = packing.pack(
+            self,
+            self.tokenize(first),
+            None if second is None else self.tokenize(second),
+            tf.int32.max if max_length is None else max_length,
+        )
+        return packing.padded(self, packed, max_length if fixed_length else None)
+
+    def decode(
+        self,
+        ids: tf.Tensor | tf.RaggedTensor | np.ndarray | Sequence[Sequence[int]],
+        skip_special_tokens: bool = True,
+    ) -> list[str]:
+        """Texts of ids.
+
+        Byte-level BPE gives the text that was tokenized; WordPiece its pieces, lower-cased where
+        the vocabulary is, with blanks between words and signs.
+
+        Args:
+          ids: [batch, length].
+          skip_special_tokens: whether to leave out padding, unknown, start, separator and mask.
+
+        Raises:
+          InputError: the ids are no batch of whole numbers, or the vocabulary lacks one.
+        """
+        skipped = frozenset(self.special_ids if skip_special_tokens else ())
+        tokens = self.vocabulary.tokens
+        return [
+            self.vocabulary.text([tokens[index] for index in row if index not in skipped])
+            for row in _rows(ids, len(tokens))
+        ]
+
     @abc.abstractmethod
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Returns the ids of the pieces, int32 [batch, (pieces)], of string [batch] texts."""
@@ -204,3 +279,39 @@ class Tokenizer(tf.Module, abc.ABC):
         ids, starts, ends = self.tokenize_with_offsets(texts)
         begins = tf.gather(tf.constant(self.begins_word), ids.flat_values)
         return Pieces(ids, starts, ends, ids.with_flat_values(begins))
+
+
+def _strings(values: tf.Tensor | Sequence[str], name: str) -> tf.Tensor:
+    """A batch of texts as a tensor.
+
+    Raises:
+      InputError: it is none.
+    """
+    problem = f"{name} must be a batch of strings, such as ['one text', 'another']"
+    if isinstance(values, str | bytes):
+        raise InputError(f"{problem}; put the one text in a list.")
+    try:
+        found = tf.convert_to_tensor(values, tf.string)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{problem}.") from error
+    if found.shape.rank not in (None, 1):
+        raise InputError(f"{problem}; they have {found.shape.rank} axes instead of one.")
+    return found
+
+
+def _rows(ids: Any, size: int) -> list[list[int]]:
+    """A batch of ids as lists.
+
+    Raises:
+      InputError: it is none, or an id is not below `size`.
+    """
+    rows = ids.to_list() if isinstance(ids, tf.RaggedTensor) else ids
+    found = []
+    for row in rows if isinstance(rows, list | tuple) else np.atleast_1d(rows):
+        array = np.asarray(row)
+        if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
+            raise InputError("ids must be a batch of sequences of whole numbers, [batch, length].")
+        if array.size and not 0 <= array.min() <= array.max() < size:
+            raise InputError(f"ids must be from 0 to {size - 1}, the tokens of the vocabulary.")
+        found.append(array.tolist())
+    return found

@@ -125,13 +125,13 @@ class ByteBPEVocabulary(Vocabulary):
                     f"{place}: byte-level BPE takes text as it is; leave out --{name}."
                 )
 
-    def plain(self, pieces: Sequence[str]) -> str:
-        """The text that pieces spell; special tokens as they are."""
-        spelled = (
-            piece if piece in SPECIAL_TOKENS else to_bytes(piece).decode(errors="replace")
-            for piece in pieces
+    def text(self, pieces: Sequence[str]) -> str:
+        """The text that pieces spell; special tokens as they are, U+FFFD for what is no UTF-8."""
+        # Bytes are joined before they are decoded: a character may have several pieces.
+        return "".join(
+            "".join(run) if special else b"".join(map(to_bytes, run)).decode(errors="replace")
+            for special, run in itertools.groupby(pieces, SPECIAL_TOKENS.__contains__)
         )
-        return "".join(spelled).strip()
 
 
 def _find(path: str) -> tuple[str, str]:

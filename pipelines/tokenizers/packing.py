@@ -5,11 +5,33 @@ Only ops of TensorFlow's core are used.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-from pipelines.tokenizers.base import Tokenizer
+# The model's inputs: ids, what of them is no padding, segments.
+MODEL_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+
+
+class PackingRules(Protocol):
+    """What packing has to know; every tokenizer does."""
+
+    pad_id: int
+    start_id: int
+    separator_id: int
+    separators: int  # that stand between two segments
+    typed: bool  # whether the second segment has another type than the first
+
+    @property
+    def overhead(self) -> tuple[int, int]:
+        """Special tokens of a packed sequence of one segment, and of two."""
+
+
+class TextRules(PackingRules, Protocol):
+    """The same of a tokenizer, which makes tokens of texts besides."""
+
+    def tokenize(self, texts: Any) -> tf.RaggedTensor:
+        """The ids of each text, int32 [batch, (tokens)]."""
 
 
 class Packed(NamedTuple):
@@ -24,7 +46,7 @@ class Packed(NamedTuple):
 
 
 def pack(
-    tokenizer: Tokenizer,
+    tokenizer: PackingRules,
     first: tf.RaggedTensor,
     second: tf.RaggedTensor | None,
     max_length: int | tf.Tensor,
@@ -73,7 +95,7 @@ def pack(
 
 
 def pack_texts(
-    tokenizer: Tokenizer, first: Sequence[str], second: Sequence[str] | None, max_length: int
+    tokenizer: TextRules, first: Sequence[str], second: Sequence[str] | None, max_length: int
 ) -> tuple[Packed, tf.Tensor]:
     """Tokenizes and packs texts, or pairs of texts.
 
@@ -105,6 +127,32 @@ def _truncated(
     return kept_a, tf.minimum(size_b, budget - kept_a)
 
 
+def padded(
+    tokenizer: PackingRules, packed: Packed, length: int | tf.Tensor | None = None
+) -> dict[str, tf.Tensor]:
+    """Packed sequences as the model's inputs.
+
+    Args:
+      tokenizer: for its padding.
+      packed: the sequences.
+      length: to pad all to; None: to the longest of the batch.
+
+    Returns:
+      MODEL_INPUTS, int32 [batch, length] each; the mask is 1 for tokens, 0 for padding.
+    """
+    if length is None:
+        length = tf.maximum(packed.word_ids.bounding_shape(axis=1, out_type=tf.int32), 1)
+    shape = [None, length]  # known to all that follows
+    if not isinstance(length, int):
+        shape = tf.stack([tf.cast(packed.word_ids.nrows(), tf.int32), length])
+    values = (
+        packed.word_ids.to_tensor(tokenizer.pad_id, shape=shape),
+        tf.ones_like(packed.word_ids).to_tensor(0, shape=shape),
+        packed.type_ids.to_tensor(0, shape=shape),
+    )
+    return dict(zip(MODEL_INPUTS, values, strict=True))
+
+
 class Windows(NamedTuple):
     """Windows of a sliding window over contexts, each behind its question.
 
@@ -124,7 +172,7 @@ class Windows(NamedTuple):
 
 
 def slide(
-    tokenizer: Tokenizer,
+    tokenizer: PackingRules,
     question: tf.RaggedTensor,
     context: tf.RaggedTensor,
     max_length: int,
@@ -190,7 +238,7 @@ class Runs(NamedTuple):
 
 
 def cut_words(
-    tokenizer: Tokenizer, pieces: tf.RaggedTensor, is_first: tf.Tensor, max_length: int
+    tokenizer: PackingRules, pieces: tf.RaggedTensor, is_first: tf.Tensor, max_length: int
 ) -> Runs:
     """Packs texts of words, each into as few sequences as hold whole words.
 

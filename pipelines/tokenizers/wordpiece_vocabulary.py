@@ -98,7 +98,7 @@ class WordPieceVocabulary(Vocabulary):
             for token in self.tokens
         )
 
-    def plain(self, pieces: Sequence[str]) -> str:
+    def text(self, pieces: Sequence[str]) -> str:
         """Pieces with blanks between words."""
         return " ".join(pieces).replace(f" {SUFFIX}", "")
 

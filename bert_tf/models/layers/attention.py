@@ -1,13 +1,17 @@
 """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2)."""
 
+from typing import Any
+
+import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
-from bert_tf.models.layers.base import Layer
+from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.unpadding import TokenRows
 
 
+@serializable
 class SelfAttention(Layer):
     """Self-attention up to, and without, the bias of its output projection.
 
@@ -42,6 +46,27 @@ class SelfAttention(Layer):
     def statement(self) -> tuple[Dense, ...]:
         """The two projections."""
         return self.qkv, self.output_dense
+
+    @property
+    def expected_shape(self) -> Shape:
+        """[rows, hidden_size]."""
+        return (None, self.hidden_size)
+
+    def compute_output_shape(self, input_shape: Shape) -> tuple[Shape, Shape]:
+        """That of the input, [rows, hidden_size], and [batch, num_heads, length, length].
+
+        Raises:
+          InputError: the input has another.
+        """
+        rows = self.checked_rows(input_shape, self.hidden_size)
+        return rows, (None, self.num_heads, None, None)
+
+    def compute_output_spec(self, x: Any, mask_bias: Any, *args: Any, **kwargs: Any) -> Any:
+        """What `call` returns for symbolic inputs."""
+        rows, _ = self.compute_output_shape(x.shape)
+        batch, length = mask_bias.shape[0], mask_bias.shape[-1]
+        probabilities = keras.KerasTensor((batch, self.num_heads, length, length), x.dtype)
+        return keras.KerasTensor(rows, x.dtype), probabilities
 
     def flops(self, length: int) -> int:
         """Floating-point operations of the products for one sequence; the softmax not counted."""

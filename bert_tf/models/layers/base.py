@@ -5,8 +5,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self
 
 import keras
+import numpy as np
 
 from bert_tf.models.config import BertConfig
+from bert_tf.models.layers import adaptation
+from pipelines.common.errors import InputError
+
+# Layers and models with this mark are known to Keras where their module has been imported: files
+# that have them are loaded without custom_objects.
+serializable = keras.saving.register_keras_serializable(package="bert_tf")
+Shape = tuple[int | None, ...]
 
 
 class Weight(NamedTuple):
@@ -40,6 +48,11 @@ class Stated:
         """The weights of the layer itself and the layers in it, in the order of their creation."""
         raise NotImplementedError
 
+    @property
+    def expected_shape(self) -> Shape | dict[str, Shape]:
+        """The shape of the first input, None where it is open; `summary` goes by it."""
+        raise NotImplementedError
+
     def build(self, input_shape: object = None) -> None:
         """Creates all variables, float32; their shapes do not depend on the input."""
         if self.built:
@@ -48,7 +61,7 @@ class Stated:
             if isinstance(item, Weight):
                 setattr(self, item.attribute or item.name, self._create(item))
             else:
-                item.build()
+                item.build(item.expected_shape)
         self.built = True
 
     def _create(self, weight: Weight) -> keras.Variable:
@@ -73,13 +86,65 @@ class Stated:
                 found |= item.shapes(path)
         return found
 
+    def arrays(self, scope: str = "") -> dict[str, np.ndarray]:
+        """The values of all variables, float32, by the paths that `shapes` has.
+
+        Updates of LoRA are merged into their kernels; int8 kernels are as they are computed with.
+
+        Args:
+          scope: see `shapes`.
+        """
+        path = f"{scope}{self.name}/"
+        found: dict[str, np.ndarray] = {}
+        for item in self.statement():
+            if isinstance(item, Weight):
+                found[f"{path}{item.name}"] = np.asarray(self.value_of(item), np.float32)
+            else:
+                found |= item.arrays(path)
+        return found
+
+    def value_of(self, weight: Weight) -> Any:
+        """The value of a variable as the layer computes with it."""
+        return getattr(self, weight.attribute or weight.name)
+
     @property
     def parameters(self) -> int:
         """The number of all weights."""
         return sum(math.prod(shape) for shape in self.shapes().values())
 
 
-class Layer(Stated, keras.layers.Layer):
+class Described:
+    """Serialization of a Keras layer or model, with what was done to it after it was made.
+
+    That is LoRA, quantization, and what was frozen (`adaptation`), which Keras does not keep of
+    layers in layers.
+    """
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor, and what was done since."""
+        done = adaptation.describe(self)
+        return self.keras_config() | ({"adapted": done} if done else {})
+
+    def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
+        """The same as `call`: the linear maps know of int8 kernels."""
+        return self.call(*args, **kwargs)  # type: ignore[attr-defined]  # of the Keras class
+
+    def keras_config(self) -> dict:
+        """The arguments that Keras itself takes."""
+        return super().get_config()  # type: ignore[misc]  # of the Keras class beside it
+
+    @classmethod
+    def from_config(cls, config: dict, custom_objects: dict | None = None) -> Self:
+        """Makes what `get_config` describes."""
+        arguments = dict(config)
+        done = arguments.pop("adapted", None)
+        made = cls(**arguments)
+        if done:
+            adaptation.restore(made, done)
+        return made
+
+
+class Layer(Described, Stated, keras.layers.Layer):
     """A layer that casts by itself: variables are float32, and inputs are taken as they come."""
 
     def __init__(self, **kwargs):
@@ -89,18 +154,44 @@ class Layer(Stated, keras.layers.Layer):
         """Creates a variable that is never cast behind the layer's back."""
         return super().add_weight(autocast=False, **kwargs)
 
+    def compute_output_spec(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """What `call` returns for a symbolic input: it computes in the dtype of that."""
+        return keras.KerasTensor(self.compute_output_shape(x.shape), x.dtype)
 
-class Configured:
+    def checked_rows(self, shape: Shape, width: int) -> Shape:
+        """The shape of rows of so many values.
+
+        Raises:
+          InputError: it is another.
+        """
+        if len(shape) != 2 or shape[1] not in (None, width):
+            raise InputError(f"{self.name}: takes [rows, {width}], not {list(shape)}.")
+        return tuple(shape)
+
+    def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
+        """Quantizes the linear maps in it; all else stays as it is.
+
+        Args:
+          mode: "int8".
+          type_check: of no use here; Keras gives it.
+          config: see `keras.quantizers.Int8QuantizationConfig`.
+        """
+        for item in self.statement():
+            if isinstance(item, Layer):
+                item.quantize(mode, config=config)
+
+
+class Configured(Described):
     """Serialization of a Keras layer or model whose constructor takes a BertConfig."""
 
     config: BertConfig
 
     def get_config(self) -> dict:
-        """The arguments of the constructor."""
-        ours = {"config": self.config.to_dict()}
-        return super().get_config() | ours  # type: ignore[misc]  # of the Keras class beside it
+        """The arguments of the constructor, and what was done since."""
+        return super().get_config() | {"config": self.config.to_dict()}
 
     @classmethod
     def from_config(cls, config: dict, custom_objects: dict | None = None) -> Self:
         """Makes what `get_config` describes."""
-        return cls(**(config | {"config": BertConfig.from_dict(config["config"])}))
+        ours = {"config": BertConfig.from_dict(config["config"])}
+        return super().from_config(config | ours, custom_objects)

@@ -1,17 +1,20 @@
 """Token, position and segment embeddings (Devlin et al. 2018, figure 2)."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers.base import Configured, Layer, Weight
+from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm
 from bert_tf.models.layers.unpadding import TokenRows
 
 
+@serializable
 class Embeddings(Configured, Layer):
     """The sum of three embeddings, normalized, with dropout.
 
@@ -49,6 +52,11 @@ class Embeddings(Configured, Layer):
                 yield Weight(f"{attribute}_embeddings", shape, config.initializer_range, attribute)
         yield from (part for part in (self.norm, self.projection) if part)
 
+    @property
+    def expected_shape(self) -> Shape:
+        """[batch, length]."""
+        return (None, None)
+
     def flops(self, length: int) -> int:
         """Floating-point operations of the projection for one sequence."""
         return self.projection.flops(length) if self.projection else 0
@@ -56,29 +64,30 @@ class Embeddings(Configured, Layer):
     def call(
         self,
         word_ids: tf.Tensor,
-        type_ids: tf.Tensor | None,
+        type_ids: tf.Tensor | None = None,
         seed: tf.Tensor | None = None,
         dtype: str | None = None,
         rows: TokenRows | None = None,
     ) -> tf.Tensor:
         """Embeds int32 [batch, length] ids as [batch * length, hidden_size], or as [rows, ...].
 
-        The result has `dtype`, or the compute dtype; all that follows computes in it. Without a
-        table of types `type_ids` count for nothing.
+        The result has `dtype`, or the compute dtype; all that follows computes in it. Without
+        `type_ids` all tokens are of the first type; without a table of types they count for
+        nothing.
 
         Raises:
-          ValueError: the length is known and there are not as many positions.
+          InputError: the length is known and there are not as many positions.
         """
-        config, length = self.config, word_ids.shape[1]
-        if length is not None and length > config.longest_sequence:
-            raise ValueError(f"{length} tokens exceed the {config.longest_sequence} positions")
+        config = self.config
+        config.check_length(word_ids.shape[1])
         begin, end = config.position_offset, config.position_offset + tf.shape(word_ids)[1]
         # Looked up in float32, so that the gradient of a table is summed in float32.
         total = tf.cast(tf.gather(tf.convert_to_tensor(self.word), word_ids), tf.float32)
         total += tf.cast(tf.convert_to_tensor(self.position)[begin:end], tf.float32)
         if config.type_vocab_size:
             # A product, not a look-up: two rows only, and the gradient is one dense sum.
-            types = tf.one_hot(type_ids, config.type_vocab_size)
+            types = tf.zeros_like(word_ids) if type_ids is None else type_ids
+            types = tf.one_hot(types, config.type_vocab_size)
             total += tf.tensordot(types, tf.cast(self.token_type, tf.float32), 1)
         total = tf.reshape(total, [-1, config.embedding_width])
         total = total if rows is None else rows.drop(total)
@@ -88,3 +97,21 @@ class Embeddings(Configured, Layer):
         else:
             x = fused_ops.dropout(x, config.hidden_dropout_prob, seed)
         return self.projection(x) if self.projection else x
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """[batch * length, hidden_size] of [batch, length].
+
+        Raises:
+          InputError: there are not as many positions.
+        """
+        self.config.check_length(input_shape[1])
+        known = None not in input_shape
+        rows = input_shape[0] * input_shape[1] if known else None  # type: ignore[operator]
+        return (rows, self.config.hidden_size)
+
+    def compute_output_spec(  # type: ignore[override]  # each Keras layer says what it takes
+        self, word_ids: Any, *args: Any, dtype: str | None = None, **kwargs: Any
+    ) -> Any:
+        """What `call` returns for symbolic ids."""
+        shape = self.compute_output_shape(word_ids.shape)
+        return keras.KerasTensor(shape, dtype or self.compute_dtype)

@@ -3,10 +3,11 @@
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
-from bert_tf.models.layers.base import Layer
+from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 
 
+@serializable
 class FeedForward(Layer):
     """Two linear maps with an activation between, without the bias of the second.
 
@@ -41,6 +42,19 @@ class FeedForward(Layer):
     def statement(self) -> tuple[Dense, ...]:
         """The two maps."""
         return self.intermediate, self.output_dense
+
+    @property
+    def expected_shape(self) -> Shape:
+        """[rows, hidden_size]."""
+        return (None, self.hidden_size)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """That of the input, [rows, hidden_size].
+
+        Raises:
+          InputError: it is another.
+        """
+        return self.checked_rows(input_shape, self.hidden_size)
 
     def flops(self, rows: int) -> int:
         """Floating-point operations of the products of so many rows."""

@@ -3,9 +3,10 @@
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
-from bert_tf.models.layers.base import Layer, Weight
+from bert_tf.models.layers.base import Layer, Shape, Weight, serializable
 
 
+@serializable
 class LayerNorm(Layer):
     """LayerNorm over the last axis of [rows, width], then dropout.
 
@@ -25,6 +26,19 @@ class LayerNorm(Layer):
         """Gamma and beta [width]."""
         return Weight("gamma", (self.width,), "ones"), Weight("beta", (self.width,), "zeros")
 
+    @property
+    def expected_shape(self) -> Shape:
+        """[rows, width]."""
+        return (None, self.width)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """That of the input, [rows, width].
+
+        Raises:
+          InputError: it is another.
+        """
+        return self.checked_rows(input_shape, self.width)
+
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Normalizes; drops out where a seed (int32 scalar) is given."""
         rate, seed = (0.0, tf.constant(0)) if seed is None else (self.rate, seed)
@@ -40,6 +54,7 @@ class LayerNorm(Layer):
         }
 
 
+@serializable
 class ResidualNorm(LayerNorm):
     """LayerNorm(residual + dropout(x + bias)): the end of every sub-layer (post-norm)."""
 

@@ -3,10 +3,11 @@
 import tensorflow as tf
 
 from bert_tf.models import activations, fused_ops
-from bert_tf.models.layers.base import Layer
+from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 
 
+@serializable
 class Pooler(Dense):
     """A linear map after dropout, and an activation.
 
@@ -44,13 +45,39 @@ class Pooler(Dense):
         }
 
 
+@serializable
 class NoPooler(Layer):
-    """In the place of a pooler: the vector of the first token as it is."""
+    """In the place of a pooler: the vector of the first token as it is.
+
+    Args:
+      width: of input and output.
+    """
+
+    def __init__(self, width: int, **kwargs):
+        super().__init__(**kwargs)
+        self.width = width
 
     def statement(self) -> tuple[()]:
         """Nothing."""
         return ()
 
+    @property
+    def expected_shape(self) -> Shape:
+        """[batch, width]."""
+        return (None, self.width)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """That of the input, [batch, width].
+
+        Raises:
+          InputError: it is another.
+        """
+        return self.checked_rows(input_shape, self.width)
+
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Returns x."""
         return x
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return super().get_config() | {"width": self.width}

@@ -1,15 +1,18 @@
 """One block of the encoder."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.attention import SelfAttention
-from bert_tf.models.layers.base import Configured, Layer
+from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 from bert_tf.models.layers.feed_forward import FeedForward
 from bert_tf.models.layers.normalization import ResidualNorm
 from bert_tf.models.layers.unpadding import TokenRows
 
 
+@serializable
 class TransformerBlock(Configured, Layer):
     """Self-attention and feed-forward network, each with residual and LayerNorm.
 
@@ -51,6 +54,23 @@ class TransformerBlock(Configured, Layer):
     def statement(self) -> tuple[Layer, ...]:
         """The sub-layers."""
         return self.attention, self.attention_norm, self.feed_forward, self.output_norm
+
+    @property
+    def expected_shape(self) -> Shape:
+        """[rows, hidden_size]."""
+        return self.attention.expected_shape
+
+    def compute_output_shape(self, input_shape: Shape) -> tuple[Shape, Shape]:
+        """Those of the attention: of its output, and of its probabilities.
+
+        Raises:
+          InputError: the input has another width.
+        """
+        return self.attention.compute_output_shape(input_shape)
+
+    def compute_output_spec(self, x: Any, mask_bias: Any, *args: Any, **kwargs: Any) -> Any:
+        """What `call` returns for symbolic inputs."""
+        return self.attention.compute_output_spec(x, mask_bias)
 
     def flops(self, length: int) -> int:
         """Floating-point operations of the products for one sequence."""

@@ -1,0 +1,108 @@
+"""What the encoder takes: ids, mask and segments, however they are handed over."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import tensorflow as tf
+
+from pipelines.common.errors import InputError
+from pipelines.tokenizers.packing import MODEL_INPUTS
+
+_IDS, _MASK, _TYPES = MODEL_INPUTS
+_FORMS = (
+    f"the encoder takes a dict of {_IDS}, {_MASK} and {_TYPES}, these three in a list, or the ids "
+    "alone"
+)
+SHAPES: dict[str, tuple[int | None, ...]] = dict.fromkeys(MODEL_INPUTS, (None, None))
+
+
+class EncoderInputs(NamedTuple):
+    """A batch of sequences, [batch, length] each; the types are None where none are needed."""
+
+    word_ids: tf.Tensor
+    mask: tf.Tensor
+    type_ids: tf.Tensor | None
+
+    @classmethod
+    def of(cls, inputs: Any, pad_id: int, typed: bool) -> Self:
+        """Takes inputs in any of the forms, and makes what is left out.
+
+        Args:
+          inputs: as `BertEncoder.call` has them.
+          pad_id: ids other than this are tokens, where there is no mask.
+          typed: whether the model has a table of types.
+
+        Raises:
+          InputError: something else.
+        """
+        found = named(inputs, typed)
+        word_ids = tf.cast(found[_IDS], tf.int32)
+        mask = found.get(_MASK)
+        if mask is None:
+            mask = tf.cast(word_ids != pad_id, tf.int32)
+        elif mask.dtype == tf.bool:
+            mask = tf.cast(mask, tf.int32)
+        types = found.get(_TYPES) if typed else None
+        return cls(word_ids, mask, None if types is None else tf.cast(types, tf.int32))
+
+
+def named(inputs: Any, typed: bool) -> dict[str, Any]:
+    """Inputs by their names, those that are there, of tensors or symbolic ones.
+
+    Args:
+      inputs: as `BertEncoder.call` has them.
+      typed: whether the model has a table of types.
+
+    Raises:
+      InputError: they have another form, other names, or another rank, dtype or shape.
+    """
+    if isinstance(inputs, Mapping):
+        found = {name: inputs[name] for name in MODEL_INPUTS if inputs.get(name) is not None}
+        others = sorted(inputs.keys() - set(MODEL_INPUTS))
+        wanted = MODEL_INPUTS if typed else (_IDS, _MASK)
+        missing = [name for name in wanted if name not in found]
+        # A batch may have labels, too; but a name for another is a mistake.
+        if _IDS not in found or (others and missing):
+            unknown = f" and has {', '.join(map(repr, others))}" if others else ""
+            raise InputError(f"the input lacks {', '.join(missing)}{unknown}; {_FORMS}.")
+    elif isinstance(inputs, list | tuple):
+        if len(inputs) != len(MODEL_INPUTS):
+            raise InputError(f"the input is a list of {len(inputs)}; {_FORMS}.")
+        pairs = zip(MODEL_INPUTS, inputs, strict=True)
+        found = {name: value for name, value in pairs if value is not None}
+    else:
+        found = {_IDS: inputs}
+    for name, value in found.items():
+        _check(name, value)
+    shape = shape_of(found[_IDS])
+    for name, value in found.items():
+        if not shape.is_compatible_with(shape_of(value)):
+            raise InputError(
+                f"{name} has the shape {shape_of(value)}, but {_IDS} {shape}; they must have one."
+            )
+    return found
+
+
+def shape_of(value: Any) -> tf.TensorShape:
+    """The static shape of a tensor, symbolic or not."""
+    return tf.TensorShape(value.shape)
+
+
+def _check(name: str, value: Any) -> None:
+    """Raises InputError for what is no batch of whole numbers."""
+    if isinstance(value, tf.RaggedTensor | tf.SparseTensor):
+        raise InputError(
+            f"{name} is a {type(value).__name__}; pad it (to_tensor), to [batch, length]."
+        )
+    dtype = tf.as_dtype(value.dtype)
+    whole = dtype.is_integer or (name == _MASK and (dtype.is_bool or dtype.is_floating))
+    if not whole:
+        raise InputError(
+            f"{name} is {dtype.name}; ids are whole numbers (int32). A symbolic input is made with "
+            f"keras.Input(shape, dtype='int32'), and texts are ids after tokenizer(texts)."
+        )
+    rank = shape_of(value).rank
+    if rank not in (None, 2):
+        raise InputError(
+            f"{name} has {rank} ax{'is' if rank == 1 else 'es'}; it must be [batch, length]."
+        )

@@ -1,0 +1,76 @@
+"""`fit` of Keras, in the ways that users run it: the loss falls."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import pytest
+import tensorflow as tf
+
+from bert_tf.tasks.model import HeadShape, TaskModel
+from tests.bert_tf.models import pairs_of_texts
+
+
+def _learns(history):
+    assert history["loss"][-1] < 0.6 * history["loss"][0]
+    assert history["accuracy"][-1] > 0.85
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_a_functional_model_learns_pairs_of_texts(dtype, jit_compile):
+    keras.utils.set_random_seed(1)
+    model = pairs_of_texts.make_model(dtype)
+    _learns(pairs_of_texts.fit(model, jit_compile=jit_compile))
+    assert {v.dtype for v in model.trainable_variables} == {"float32"}
+
+
+def test_the_policy_of_the_program_is_the_models():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = pairs_of_texts.make_model(dtype=None)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert model.get_layer("encoder").compute_dtype == "bfloat16"
+
+
+def test_a_functional_model_learns_on_two_devices():
+    command = [sys.executable, "-m", "tests.bert_tf.models.fit_on_two_devices"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["replicas"] == 2
+    _learns(found)
+
+
+def test_texts_may_be_tokenized_within_a_dataset():
+    keras.utils.set_random_seed(1)
+    history = pairs_of_texts.fit(pairs_of_texts.make_model(), pairs_of_texts.dataset(), epochs=3)
+    assert history["loss"][-1] < history["loss"][0]
+
+
+def test_a_model_with_heads_learns():
+    keras.utils.set_random_seed(1)
+    model = TaskModel(pairs_of_texts.CONFIG, [HeadShape("good", 2)])
+    model.compile(
+        keras.optimizers.AdamW(2e-3),
+        {"good": keras.losses.SparseCategoricalCrossentropy(from_logits=True)},
+        metrics={"good": "accuracy"},
+    )
+    inputs, labels = pairs_of_texts.features()
+    _learns(model.fit(inputs, {"good": labels}, batch_size=16, epochs=6, verbose=0).history)
+
+
+def test_what_keras_exports_answers_alike(tmp_path):
+    inputs, _ = pairs_of_texts.features()
+    shorter = {name: value[:2, :9] for name, value in inputs.items()}
+    tasks = TaskModel(pairs_of_texts.CONFIG, [HeadShape("good", 2)])
+    # The functional model says a length; ours takes any.
+    for model, given in ((pairs_of_texts.make_model(), inputs), (tasks, inputs), (tasks, shorter)):
+        wanted = model(given)
+        model.export(f"{tmp_path}/exported", verbose=False)
+        exported = tf.saved_model.load(f"{tmp_path}/exported")
+        found = exported.serve(given)
+        for value, expected in zip(*map(tf.nest.flatten, (found, wanted)), strict=True):
+            tf.debugging.assert_near(value, expected, atol=1e-5)
