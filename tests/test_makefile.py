@@ -133,13 +133,8 @@ def test_variables_that_become_flags_are_tried_above(uses):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-<<<<<<< ours
-        ("pretrain TASK=m", "TASK is not used by make pretrain, which takes CORPUS "),
-        ("pretrain DATA=m", "; it is for make finetune."),
-=======
         ("pretrain SEEDS=1", "SEEDS is not used by make pretrain, which takes CORPUS "),
         ("pretrain SEEDS=1", "; it is for make finetune."),
->>>>>>> theirs
         ("predict STEPS=5", "STEPS is not used by make predict, which takes INPUT KIND MODEL OUT "
                             "TASK TUNE_FLAGS; it is for make pretrain."),
         ("export FORMAT=tf1", "FORMAT is not used by make export, which takes OUT PRECISION TASKS; "
