@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export import saved_model, sources
+from bert_tf.export.sources import Source
 from bert_tf.models import fused_ops, pooling
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.serving.embedding.settings import EmbeddingSettings, Pooling
@@ -45,7 +46,7 @@ class Embedder:
     (2, 256)
 
     Args:
-      path: of a model in any format that `bert_tf.load` reads.
+      model: its path, in any format that `bert_tf.load` reads; or what `read_model` read.
       settings: how; those of `--help` are the defaults.
 
     Attributes:
@@ -57,18 +58,14 @@ class Embedder:
       InputError: the model cannot be read, or lacks what the settings ask for.
     """
 
-    def __init__(self, path: str, settings: EmbeddingSettings | None = None):
+    def __init__(self, model: str | Source, settings: EmbeddingSettings | None = None):
         settings = settings or EmbeddingSettings()
         settings.check()
-        _refuse_export(path)
-        source = sources.read(path)
+        source = model if isinstance(model, Source) else read_model(model)
         self.settings = _settled(settings, source)
         self.max_length = self.settings.max_length or source.bundle.config.longest_sequence
         self.width = source.bundle.config.hidden_size * len(self.settings.layers)
-        self._model = {
-            "encoder_sha256": source.encoder_key(),
-            "tokenizer_sha256": source.tokenizer_key(),
-        }
+        self._model = checksums_of(source)
         self._tokenizer = source.bundle.tokenizer()
         self._encoder = _make_encoder(source, settings.precision)
         signature = [tf.TensorSpec([None, None], tf.int32)] * 3
@@ -160,16 +157,30 @@ class _Sequences(NamedTuple):
         return ids, there.astype(np.int32), np.where(there, self.types[index], np.int32(0))
 
 
-def _refuse_export(path: str) -> None:
-    """Raises InputError where a folder is an export, which fixes what can be asked of it."""
+def read_model(path: str) -> Source:
+    """Reads a model to embed with.
+
+    Raises:
+      InputError: it cannot be read, has no vocabulary, or is an export, which fixes what can be
+        asked of it.
+    """
     if saved_model.is_export(path):
         raise InputError(
             f"{path}: is an export. Name the folder of the model that it was made of; or ask its "
             "signature embed (bert-tf ask)."
         )
+    return sources.read(path)
 
 
-def _settled(settings: EmbeddingSettings, source: sources.Source) -> EmbeddingSettings:
+def checksums_of(source: Source) -> dict[str, str]:
+    """What tells the encoder and the tokenizer of a model from others, in whatever format."""
+    return {
+        "encoder_sha256": source.encoder_key(),
+        "tokenizer_sha256": source.tokenizer_key(),
+    }
+
+
+def _settled(settings: EmbeddingSettings, source: Source) -> EmbeddingSettings:
     """The settings with what the model decides.
 
     Raises:
@@ -180,8 +191,8 @@ def _settled(settings: EmbeddingSettings, source: sources.Source) -> EmbeddingSe
     for layer in settings.layers:
         if not -count - 1 <= layer <= count:
             raise InputError(
-                f"--layer={layer}: {source.folder} has {count} layers; they are numbered from 1 to "
-                f"{count}, or from -1 down to -{count}; 0 is the embeddings."
+                f"--layer={layer}: {source.folder} has no such layer; they are 1 to {count}, or "
+                f"-{count} to -1, and 0 for the embeddings."
             )
     layers = tuple(layer % (count + 1) for layer in settings.layers)
     if (settings.max_length or 0) > longest:
@@ -199,7 +210,7 @@ def _settled(settings: EmbeddingSettings, source: sources.Source) -> EmbeddingSe
     return dataclasses.replace(settings, layers=layers, max_length=settings.max_length or longest)
 
 
-def _make_encoder(source: sources.Source, dtype: str) -> BertEncoder:
+def _make_encoder(source: Source, dtype: str) -> BertEncoder:
     """The encoder with its weights.
 
     Raises:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.serving.embedding.embedder import SHORTEST, Embedder
+from bert_tf.serving.embedding.embedder import SHORTEST, Embedder, checksums_of, read_model
 from bert_tf.serving.embedding.vector_reader import VectorFile
 from pipelines.common.errors import InputError
 from pipelines.labelled import plain_texts
@@ -48,12 +48,17 @@ def find(model: str, path: str, queries: Iterable[TextExample], count: int) -> I
       InputError: the vectors are of another model, or damaged.
     """
     vectors = VectorFile(path)
-    embedder = Embedder(model, vectors.settings)
-    identity = embedder.identity()
-    if identity["model"] != vectors.model or embedder.width != vectors.width:
+    source = read_model(model)
+    if checksums_of(source) != vectors.model:
         raise InputError(
-            f"{path}: its vectors, of {vectors.width} numbers, are of another model than {model}, "
-            f"which makes {embedder.width}; name the model that they were made with."
+            f"{path}: its vectors are of another model than {model}; name the one that they were "
+            "made with."
+        )
+    embedder = Embedder(source, vectors.settings)
+    if embedder.width != vectors.width:
+        raise InputError(
+            f"{path}: its vectors have {vectors.width} numbers, where {model} makes "
+            f"{embedder.width} by its description, which was changed; make it again."
         )
     for block in plain_texts.blocks(queries):
         rows, similarities = search(vectors.blocks(), embedder(*plain_texts.split(block)), count)

@@ -155,8 +155,11 @@ def test_bfloat16_is_near(folders):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"layers": (3,)}, r"--layer=3: .* has 2 layers; they are numbered from 1 to 2"),
-        ({"layers": (1, -4)}, r"--layer=-4: .* has 2 layers"),
+        (
+            {"layers": (3,)},
+            "--layer=3: .* has no such layer; they are 1 to 2, or -2 to -1, and 0 for",
+        ),
+        ({"layers": (1, -4)}, "--layer=-4: .* has no such layer"),
         ({"max_length": 49}, r"--max_length=49: .* takes 48 tokens at the most"),
         ({"max_length": 7}, r"--max_length=7 is out of range: it must be at least 8"),
         ({"pooling": "pooler", "layers": (1,)}, "--pooling=pooler is of the last layer"),

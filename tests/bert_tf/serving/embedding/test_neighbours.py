@@ -1,6 +1,7 @@
 """The nearest neighbours of texts, against all similarities at once."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,20 +77,22 @@ def test_a_text_is_its_own_nearest_neighbour(folders, vectors, name):
 
 def test_another_model_is_told(folders, vectors):
     queries = [TextExample("1", "", "x")]
-    with pytest.raises(
-        InputError, match=r"of 64 numbers, are of another model than .*/joint, which"
-    ):
+    with pytest.raises(InputError, match=r"its vectors are of another model than .*/joint; name"):
         list(neighbours.find(folders["mood"], vectors["npy"], queries, 3))
 
 
-def test_a_model_that_has_no_such_layers_is_told(folders, vectors, tmp_path):
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [([7], "has no such layer"), ([1], "its vectors have 64 numbers, where .* makes 32 by its de")],
+)
+def test_a_description_that_was_changed_is_told(folders, vectors, tmp_path, layers, message):
     copy = tmp_path / "v.npy"
     for end in ("", ".texts.jsonl", ".json"):
-        (tmp_path / f"v.npy{end}").write_bytes(open(f"{vectors['npy']}{end}", "rb").read())
+        (tmp_path / f"v.npy{end}").write_bytes(Path(f"{vectors['npy']}{end}").read_bytes())
     found = json.loads((tmp_path / "v.npy.json").read_text())
-    found["settings"]["layers"] = [7]
+    found["settings"]["layers"] = layers
     (tmp_path / "v.npy.json").write_text(json.dumps(found))
-    with pytest.raises(InputError, match="has 2 layers"):
+    with pytest.raises(InputError, match=message):
         list(neighbours.find(folders["pretrained"], str(copy), [TextExample("1", "", "x")], 3))
 
 
