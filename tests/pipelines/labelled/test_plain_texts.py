@@ -93,7 +93,11 @@ def test_other_columns_are_refused(tmp_path, columns, message):
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xe4"}', r"line 2: byte 24 is not UTF-8"),
         ("a.txt", b"", r"a\.txt: is empty"),
         ("a.tsv", b"text\n", r"a\.tsv: has no rows"),
-        ("a.txt.gz", gzip.compress(b"a\n" * 99, mtime=0)[:-9], "the gzip data is cut off or damaged"),
+        (
+            "a.txt.gz",
+            gzip.compress(b"a\n" * 99, mtime=0)[:-9],
+            "the gzip data is cut off or damaged",
+        ),
         ("a.jsonl", b'{"text": null}', r"a\.jsonl: line 1: text is None, not a text"),
     ],
 )
