@@ -106,17 +106,19 @@ def detect(path: str) -> Format:
     return Format.MODEL_GARDEN if object_based else Format.TF1
 
 
-def write(model: Bundle, folder: str, target: Format = Format.BERT_TF) -> None:
+def write(model: Bundle, folder: str, target: Format | str = Format.BERT_TF) -> None:
     """Writes a model; the folder appears when it is whole.
 
     Args:
       model: what to write.
       folder: where; it must not exist, or be empty.
-      target: one of WRITABLE.
+      target: one of WRITABLE, or its name, such as "huggingface".
 
     Raises:
-      InputError: the folder is there, or the format cannot express the model; but for ours, they
-        have one task at most.
+      InputError: the folder is there, there is no such format to write, or it cannot express the
+        model; but for ours, they have one task at most.
     """
+    if target not in WRITABLE:
+        raise InputError(f"{target!r}: is no format to write; use one of {', '.join(WRITABLE)}.")
     with files.folder_aside(folder.rstrip("/")) as partial:
-        _WRITERS[target](model, partial)
+        _WRITERS[Format(target)](model, partial)

@@ -1,5 +1,6 @@
 """A linear map of rows, its bias left to the operation that follows."""
 
+import functools
 import gc
 from typing import Any, Self
 
@@ -118,7 +119,7 @@ class Dense(Layer, keras.layers.Dense):
             if self.inputs_quantizer:
                 rows, row_scale = self.inputs_quantizer(tf.cast(x, tf.float32), axis=-1)
                 scale *= row_scale
-            y = tf.cast(keras.ops.matmul(rows, kernel), tf.float32) / scale
+            y = _int8_matmul(rows, kernel) / scale
 
             def gradient(upstream: tf.Tensor) -> tf.Tensor:
                 real = tf.cast(tf.cast(kernel, tf.float32) / kernel_scale, upstream.dtype)
@@ -195,3 +196,17 @@ class Dense(Layer, keras.layers.Dense):
         described = config.get("quantization_config")
         restored = keras.saving.deserialize_keras_object(described) if described else None
         return super().from_config(config | {"quantization_config": restored}, custom_objects)
+
+
+def _int8_matmul(rows: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """The float32 product of rows, int8 or real, and an int8 kernel."""
+    if _has_accelerator():
+        return tf.cast(keras.ops.matmul(rows, kernel), tf.float32)
+    # TensorFlow's int8 product takes ten times as long on a CPU. Products of whole numbers up to
+    # 127 and their sums are exact in float32, as long as there are no more than 1,040.
+    return tf.matmul(tf.cast(rows, tf.float32), tf.cast(kernel, tf.float32))
+
+
+@functools.cache
+def _has_accelerator() -> bool:
+    return any(device.device_type != "CPU" for device in tf.config.list_physical_devices())

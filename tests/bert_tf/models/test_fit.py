@@ -8,6 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 
+from bert_tf.models.heads import TaskHead
 from bert_tf.tasks.model import HeadShape, TaskModel
 from tests.bert_tf.models import pairs_of_texts
 
@@ -60,6 +61,22 @@ def test_a_model_with_heads_learns():
     )
     inputs, labels = pairs_of_texts.features()
     _learns(model.fit(inputs, {"good": labels}, batch_size=16, epochs=6, verbose=0).history)
+
+
+def test_heads_drop_out_where_keras_trains():
+    head = TaskHead(8, 4, rate=0.5)
+    outputs = {"pooled_output": tf.ones([2, 8]), "sequence_output": tf.ones([2, 3, 8])}
+    first, second = (head(outputs, training=True).numpy() for _ in range(2))
+    assert (first != second).any()
+    assert (head(outputs).numpy() == head(outputs).numpy()).all()
+    seed = tf.constant(3)
+    again = [head(outputs, seed=seed, training=True).numpy() for _ in range(2)]
+    assert (again[0] == again[1]).all()
+    # As in a functional model: Keras says that it trains, and layers within hear it.
+    inputs = {name: keras.Input(value.shape[1:], name=name) for name, value in outputs.items()}
+    model = keras.Model(inputs, head(inputs))
+    assert (model(outputs, training=True).numpy() != model(outputs, training=True).numpy()).any()
+    assert (model(outputs).numpy() == head(outputs).numpy()).all()
 
 
 def test_what_keras_exports_answers_alike(tmp_path):

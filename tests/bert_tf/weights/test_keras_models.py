@@ -106,6 +106,14 @@ def test_what_keras_trained_is_written_and_read(tmp_path, target):
     assert {name for name in bundle.weights if not name.startswith("encoder/")} <= {*again.weights}
 
 
+def test_formats_go_by_their_names(tmp_path):
+    bundle = make_bundle()
+    bert_tf.save(bundle, f"{tmp_path}/hf", "huggingface")
+    assert_same_weights(bert_tf.load(f"{tmp_path}/hf").weights, bundle.weights)
+    with pytest.raises(InputError, match="'tf_hub': is no format to write; use one of bert_tf, "):
+        bert_tf.save(bundle, f"{tmp_path}/hub", "tf_hub")
+
+
 def test_heads_that_keras_trained_are_written_and_read(tmp_path):
     bundle = make_bundle(shape="classification")
     model = user_models.randomize(bundle.task_model())
