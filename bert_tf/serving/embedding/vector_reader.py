@@ -163,7 +163,8 @@ class VectorFile:
     def _raw(self) -> Iterator[bytes]:
         """Yields what has the text of each row."""
         if self._kind is VectorFormat.TFRECORD:
-            yield from tf.data.TFRecordDataset(self._path).as_numpy_iterator()
+            for records in tf.data.TFRecordDataset(self._path).batch(_ROWS).as_numpy_iterator():
+                yield from records.tolist()
             return
         of_array = self._kind is VectorFormat.NPY
         path = formats.texts_of(self._path) if of_array else self._path
