@@ -12,7 +12,7 @@ stopped goes on when it is started again. `neighbours` searches the file.
 from absl import flags
 
 from bert_tf.commands.names import VECTOR_FORMATS
-from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
+from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
 from bert_tf.serving.embedding.settings import EmbeddingSettings
 from pipelines.common import command_line
 from pipelines.common.errors import InputError
@@ -23,7 +23,7 @@ _OUTPUT = command_line.define_path("output", None, "File to write.")
 _FORMAT = flags.DEFINE_enum(
     "format", None, VECTOR_FORMATS, "Format to write; by the ending of the output."
 )
-_COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+_COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 EmbeddingSettings.define_flags()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
+from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
 from pipelines.common import command_line
 from pipelines.common.errors import InputError
 
@@ -25,7 +25,7 @@ _VECTORS = flags.DEFINE_string("vectors", None, "File that `embed` wrote.", requ
 _MODEL = flags.DEFINE_string("model", None, "The model that it was made with.", required=True)
 _QUERY = flags.DEFINE_multi_string("query", [], "A text; may be given several times.")
 _QUERIES = flags.DEFINE_string("queries", None, "File of texts, as the input of `embed`, or -.")
-_COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+_COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _COUNT = flags.DEFINE_integer("count", 10, "Neighbours of each query.", lower_bound=1)
 _JSON = flags.DEFINE_bool("json", False, "Print a JSON object a line for each query.")

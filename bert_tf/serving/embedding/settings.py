@@ -30,15 +30,15 @@ class EmbeddingSettings(Settings):
     normalize: bool = setting(False, "Divide each vector by its length (L2).")
     layers: tuple[int, ...] = setting(
         (-1,),
-        "Which layer's vectors; of several, side by side. 0: the embeddings, 1: the first block, "
-        "-1: the last one.",
+        "Which layers' vectors, those of several side by side: 0 the embeddings', 1 the first "
+        "block's, -1 the last one's.",
         flag="layer",
     )
     max_length: int | None = setting(
         None, "Tokens of a text, special ones included; as many as the model takes.", least=8
     )
     batch_tokens: int = setting(
-        8192, "Tokens that are computed at once, padding included.", least=1, most=1 << 24
+        4096, "Tokens that are computed at once, padding included.", least=1
     )
     precision: str = setting(
         "float32", "What to store weights and compute in.", choices=("float32", "bfloat16")
