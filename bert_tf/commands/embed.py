@@ -12,7 +12,7 @@ stopped goes on when it is started again. `neighbours` searches the file.
 from absl import flags
 
 from bert_tf.commands.names import VECTOR_FORMATS
-from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
+from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
 from bert_tf.serving.embedding.settings import EmbeddingSettings
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
@@ -32,7 +32,7 @@ with group(Group.DATA):
         "of --output.",
     )
 with group(Group.LAYOUT):
-    _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+    _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
     _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 EmbeddingSettings.define_flags()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
+from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
@@ -38,7 +38,7 @@ with group(Group.DATA):
     _COUNT = flags.DEFINE_integer("count", 10, "Neighbours of each query.", lower_bound=1)
     _JSON = flags.DEFINE_bool("json", False, "Print a JSON object a line for each query.")
 with group(Group.LAYOUT):
-    _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+    _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
     _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _WIDEST = 100  # characters of a text that are shown
 

@@ -6,11 +6,17 @@ ROLES = (
     *("question", "context", "answer", "answer_start", "choices"),
 )
 ALIASES = ("sentence", "sentence1", "sentence2", "premise", "hypothesis")
+_NAMES = (
+    "A column is named as in the header, by its number from 1 (where there is no header), as a "
+    "path in JSON (labels.label), or as several that are joined (title+text, 2+3)."
+)
 COLUMNS_HELP = (
-    "Columns by role, such as text=review,label=stars. A column is named as in the header, by "
-    "its number from 1 (where there is no header), as a path in JSON (labels.label), or as several "
-    f"that are joined (title+text, 2+3). Roles: {', '.join((*ROLES, *ALIASES))}. Not given: by "
-    "usual names, such as text or sentence1."
+    f"Columns by role, such as text=review,label=stars. {_NAMES} Roles: "
+    f"{', '.join((*ROLES, *ALIASES))}. Not given: by usual names, such as text or sentence1."
+)
+TEXT_COLUMNS_HELP = (
+    f"Columns of a table by role, such as text=review. {_NAMES} Roles: text, or text_a and text_b "
+    "of pairs; id. Not given: by usual names."
 )
 HEADER_HELP = "Whether the first line of a table names its columns. Not given: as it looks."
 LABEL_MAP_HELP = (

@@ -36,8 +36,8 @@ class EmbeddingSettings(Settings):
     )
     layers: tuple[int, ...] = setting(
         (-1,),
-        "Which layer's vectors; of several, side by side. 0: the embeddings, 1: the first block, "
-        "-1: the last one.",
+        "Which layers' vectors, those of several side by side: 0 the embeddings', 1 the first "
+        "block's, -1 the last one's.",
         flag="layer",
         group=Group.MODEL,
     )
@@ -49,7 +49,7 @@ class EmbeddingSettings(Settings):
         least=8,
     )
     batch_tokens: int = setting(
-        8192,
+        4096,
         "Tokens that are computed at once, padding included.",
         group=Group.MACHINE,
         least=1,
