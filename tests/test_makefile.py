@@ -34,7 +34,7 @@ def make(tmp_path):
         words = [f"{name}={value}" for name, value in variables.items()]
         done = subprocess.run(
             ["make", "-f", f"{ROOT}/Makefile", target, f"VENV={python.parent.parent}", *words],
-            capture_output=True, text=True, cwd=tmp_path,
+            capture_output=True, text=True, cwd=tmp_path, env=_outside(),
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert not (tmp_path / "made").exists()
@@ -83,10 +83,14 @@ def test_values_arrive_as_they_are(make, target):
 
 def _make(*words, **environment):
     """Runs make in the repository, as a user would who has given other makes nothing."""
-    outer = {name: value for name, value in os.environ.items() if "MAKE" not in name}
-    return subprocess.run(
-        ["make", *words], capture_output=True, text=True, cwd=ROOT, env={**outer, **environment}
-    )
+    env = {**_outside(), **environment}
+    return subprocess.run(["make", *words], capture_output=True, text=True, cwd=ROOT, env=env)
+
+
+def _outside():
+    """The environment without what `make test` has put into it."""
+    ours = re.findall(r"^([A-Z_]+) [?:]=", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return {k: v for k, v in os.environ.items() if "MAKE" not in k and k not in ours}
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ def test_names_against_numbers_are_told_with_the_remedy(init, tmp_path):
     columns = "--columns=label=1,text=3"
     message = _error(_tune(init, tmp_path / "out", "--task=classification", *flags, columns))
     assert "dev.csv: line 1: the label 'World' does not occur in the training data" in message
-    assert "Give numbers their names with --label_map=1=NAME,2=NAME,..." in message
+    assert "Fine-tune with names for numbers: --label_map=1=NAME,2=NAME,..." in message
     assert not (tmp_path / "out").exists()
 
 

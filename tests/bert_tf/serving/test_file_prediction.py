@@ -42,7 +42,10 @@ def test_the_diagnostic_set_has_metrics_of_its_own(vocab_path, tmp_path):
     path.write_text("\n".join(rows) + "\n")
     request = file_prediction.PredictionRequest(str(path), kind="ax", labelled=True)
     written, metrics = file_prediction.predict_file(model, request, f"{tmp_path}/out")
-    assert written == [f"{tmp_path}/out/AX.tsv"]
+    assert sorted(written) == [
+        f"{tmp_path}/out/AX.tsv",
+        f"{tmp_path}/out/predictions.diagnostic.tsv",
+    ]
     assert list(metrics) == ["matthews", "accuracy"]
 
 

@@ -66,6 +66,7 @@ def fine_tune_by_hand():
 
 
 def fine_tune_keras(strategy):
+    tf_keras.utils.set_random_seed(1)
     with strategy.scope():
         text = tf_keras.layers.Input([], dtype=tf.string)
         inputs = hub.KerasLayer(PREPROCESS)(text)
