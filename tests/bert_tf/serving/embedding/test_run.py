@@ -224,6 +224,9 @@ def test_bad_input_is_one_line(folders, texts, tmp_path):
     assert bad == f"error: {tmp_path}/bad.txt: line 2: byte 2 is not UTF-8."
     assert "--layer=9: " in commands.error(*flags, "--layer=9")
     assert "--layer=x: it must be whole numbers" in commands.error(*flags, "--layer=x")
-    assert "name the model with MODEL=" in commands.error(*flags[:3])
+    assert "give --output too" in commands.error(*flags[:3])
+    assert "name the model with MODEL=" in commands.error(
+        *flags[:3], f"--output={tmp_path}/v.npy", "--model="
+    )
     named = commands.error("embed", f"--model={tmp_path}/gone", *flags[2:])
     assert named == f"error: {tmp_path}/gone: no such folder or checkpoint."
