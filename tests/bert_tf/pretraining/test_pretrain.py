@@ -17,51 +17,7 @@ from bert_tf import weights
 from bert_tf.models.config import BertConfig
 from pipelines.common.errors import InputError
 from tests import commands
-
-MODEL = BertConfig(
-    vocab_size=120,
-    hidden_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=64,
-    max_position_embeddings=64,
-)
-
-
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory):
-    """A bert_config.json of a very small model."""
-    path = str(tmp_path_factory.mktemp("model") / "bert_config.json")
-    MODEL.save(path)
-    return path
-
-
-def command(tfrecords, model, output, *extra):
-    return [
-        "pretrain", f"--tfrecords={tfrecords}", f"--model={model}",
-        f"--output={output}", "--steps=60", "--batch_size=32", "--learning_rate=2e-3",
-        "--warmup_steps=10", "--save_every=10", "--log_every=5", "--precision=float32", *extra,
-    ]  # fmt: skip
-
-
-def run(*arguments):
-    return commands.run(*command(*arguments))
-
-
-def write_examples(corpus, vocab, output, *extra):
-    commands.done(
-        "write-examples", f"--input={corpus}", f"--vocab={vocab}", f"--output={output}",
-        "--dupe_factor=1", "--workers=1", *extra,
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def finished(tfrecords, model_path, tmp_path_factory):
-    """The output folder of a whole run."""
-    output = tmp_path_factory.mktemp("out") / "pretrained"
-    process = run(tfrecords, model_path, output)
-    assert process.returncode == 0, process.stderr[-3000:]
-    return output
+from tests.bert_tf.pretraining.runs import MODEL, command, run, write_examples
 
 
 def test_the_output_folder_holds_all(finished):
@@ -265,38 +221,6 @@ def test_flags_out_of_range_are_named(tfrecords, model_path, tmp_path, flag, mes
     assert message in _error(run(tfrecords, model_path, tmp_path / "o", flag))
 
 
-def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_path, tmp_path):
-    checkpoint = finished / "checkpoints" / "checkpoint-00000060"
-    process = run(
-        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
-    )
-    assert process.returncode == 0, process.stderr[-3000:]
-    first = json.loads((tmp_path / "o" / "history.jsonl").read_text().splitlines()[0])
-    fresh = json.loads((finished / "history.jsonl").read_text().splitlines()[0])
-    assert first["loss"] < fresh["loss"] - 0.2
-    # A run too short to have a speed can be asked for its report again.
-    assert (
-        run(
-            tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
-        ).returncode
-        == 0
-    )
-
-
-def test_first_weights_must_be_of_the_same_computation(finished, tfrecords, model_path, tmp_path):
-    model = weights.read(str(finished))
-    other = dataclasses.replace(model.config, hidden_act="gelu_erf")
-    weights.write(
-        dataclasses.replace(model, config=other),
-        f"{tmp_path}/hf",
-        weights.formats.Format.HUGGINGFACE,
-    )
-    process = run(
-        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={tmp_path}/hf"
-    )
-    assert "hidden_act is gelu_erf, that of the run gelu; use --model with" in _error(process)
-
-
 def test_without_held_out_examples_there_is_a_model_but_no_score(
     corpus_path, vocab_path, model_path, tmp_path
 ):
@@ -386,51 +310,3 @@ def test_cleaning_removes_what_was_made_and_nothing_else(corpus_path, vocab_path
     assert os.listdir(output) == ["notes.txt"]
     assert f"{examples}: removed 1 of ours; left train-00000-of-00001.tfrecord, vocab.txt" in said
     assert (cache / "vocab.txt").exists() and mine.exists()
-
-
-def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
-    tfrecords, model_path, tmp_path
-):
-    fitted = run(tfrecords, model_path, tmp_path / "fitted", "--minutes=0.05")
-    assert fitted.returncode == 0, fitted.stderr[-3000:]
-    identity = json.loads((tmp_path / "fitted" / "run.json").read_text())
-    steps, warmup = identity["phases"][0]["steps"], identity["settings"]["warmup_steps"]
-    assert f"{steps:,} steps" in fitted.stderr and warmup == round(steps / 6)
-    plain = [f"--steps={steps}", f"--warmup_steps={warmup}"]
-    assert run(tfrecords, model_path, tmp_path / "plain", *plain).returncode == 0
-    reports = [json.loads((tmp_path / n / "report.json").read_text()) for n in ("fitted", "plain")]
-    assert reports[0]["steps"] == steps
-    assert reports[0]["weights_sha256"] == reports[1]["weights_sha256"]
-    again = run(tfrecords, model_path, tmp_path / "fitted", "--minutes=0.05")
-    assert again.returncode == 0 and "is complete; nothing to do" in again.stderr
-    other = run(tfrecords, model_path, tmp_path / "fitted", "--minutes=0.1")
-    assert "minutes (0.05 there, 0.1 asked for)" in _error(other)
-
-
-def test_minutes_too_few_for_a_step_are_told(tfrecords, model_path, tmp_path):
-    process = run(tfrecords, model_path, tmp_path / "o", "--minutes=0.000001")
-    assert "which is too long for one; give more minutes" in _error(process)
-    # A start that failed leaves nothing that the corrected command would have to match.
-    assert run(tfrecords, model_path, tmp_path / "o", "--steps=5").returncode == 0
-
-
-def test_a_start_that_failed_can_be_corrected(finished, tfrecords, model_path, tmp_path):
-    model = weights.read(str(finished))
-    other = dataclasses.replace(model.config, hidden_act="gelu_erf")
-    foreign, kind = f"{tmp_path}/foreign", weights.formats.Format.HUGGINGFACE
-    weights.write(dataclasses.replace(model, config=other), foreign, kind)
-    flag = f"--init_checkpoint={foreign}"
-    assert run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag).returncode == 2
-    assert (tmp_path / "o" / "run.json").exists()
-    done = run(tfrecords, model_path, tmp_path / "o", "--steps=4")
-    assert done.returncode == 0, done.stderr[-2000:]
-    # What has begun is another run's, though.
-    assert run(tfrecords, model_path, tmp_path / "o", "--steps=3").returncode == 2
-
-
-def test_sizes_are_those_of_the_model_that_the_run_begins_with(finished, tfrecords, tmp_path):
-    arguments = [a for a in command(tfrecords, "", tmp_path / "o") if "--model=" not in a]
-    done = commands.run(*arguments, "--steps=3", f"--init_checkpoint={finished}")
-    assert done.returncode == 0, done.stderr[-3000:]
-    config = json.loads((tmp_path / "o" / "bert_config.json").read_text())
-    assert config["hidden_size"] == MODEL.hidden_size

@@ -1,0 +1,32 @@
+"""Pre-training runs of a very small model, as commands."""
+
+from bert_tf.models.config import BertConfig
+from tests import commands
+
+MODEL = BertConfig(
+    vocab_size=120,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=64,
+)
+
+
+def command(tfrecords, model, output, *extra):
+    return [
+        "pretrain", f"--tfrecords={tfrecords}", f"--model={model}",
+        f"--output={output}", "--steps=60", "--batch_size=32", "--learning_rate=2e-3",
+        "--warmup_steps=10", "--save_every=10", "--log_every=5", "--precision=float32", *extra,
+    ]  # fmt: skip
+
+
+def run(*arguments):
+    return commands.run(*command(*arguments))
+
+
+def write_examples(corpus, vocab, output, *extra):
+    commands.done(
+        "write-examples", f"--input={corpus}", f"--vocab={vocab}", f"--output={output}",
+        "--dupe_factor=1", "--workers=1", *extra,
+    )  # fmt: skip

@@ -1,0 +1,90 @@
+"""How a run of pre-training begins: weights of another, minutes for steps, corrected mistakes."""
+
+import dataclasses
+import json
+
+from bert_tf import weights
+from tests import commands
+from tests.bert_tf.pretraining.runs import MODEL, command, run
+
+_error = commands.error_of
+
+
+def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_path, tmp_path):
+    checkpoint = finished / "checkpoints" / "checkpoint-00000060"
+    process = run(
+        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    first = json.loads((tmp_path / "o" / "history.jsonl").read_text().splitlines()[0])
+    fresh = json.loads((finished / "history.jsonl").read_text().splitlines()[0])
+    assert first["loss"] < fresh["loss"] - 0.2
+    # A run too short to have a speed can be asked for its report again.
+    assert (
+        run(
+            tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
+        ).returncode
+        == 0
+    )
+
+
+def test_first_weights_must_be_of_the_same_computation(finished, tfrecords, model_path, tmp_path):
+    model = weights.read(str(finished))
+    other = dataclasses.replace(model.config, hidden_act="gelu_erf")
+    weights.write(
+        dataclasses.replace(model, config=other),
+        f"{tmp_path}/hf",
+        weights.formats.Format.HUGGINGFACE,
+    )
+    process = run(
+        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={tmp_path}/hf"
+    )
+    assert "hidden_act is gelu_erf, that of the run gelu; use --model with" in _error(process)
+
+
+def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
+    tfrecords, model_path, tmp_path
+):
+    fitted = run(tfrecords, model_path, tmp_path / "fitted", "--minutes=0.05")
+    assert fitted.returncode == 0, fitted.stderr[-3000:]
+    identity = json.loads((tmp_path / "fitted" / "run.json").read_text())
+    steps, warmup = identity["phases"][0]["steps"], identity["settings"]["warmup_steps"]
+    assert f"{steps:,} steps" in fitted.stderr and warmup == round(steps / 6)
+    plain = [f"--steps={steps}", f"--warmup_steps={warmup}"]
+    assert run(tfrecords, model_path, tmp_path / "plain", *plain).returncode == 0
+    reports = [json.loads((tmp_path / n / "report.json").read_text()) for n in ("fitted", "plain")]
+    assert reports[0]["steps"] == steps
+    assert reports[0]["weights_sha256"] == reports[1]["weights_sha256"]
+    again = run(tfrecords, model_path, tmp_path / "fitted", "--minutes=0.05")
+    assert again.returncode == 0 and "is complete; nothing to do" in again.stderr
+    other = run(tfrecords, model_path, tmp_path / "fitted", "--minutes=0.1")
+    assert "minutes (0.05 there, 0.1 asked for)" in _error(other)
+
+
+def test_minutes_too_few_for_a_step_are_told(tfrecords, model_path, tmp_path):
+    process = run(tfrecords, model_path, tmp_path / "o", "--minutes=0.000001")
+    assert "which is too long for one; give more minutes" in _error(process)
+    # A start that failed leaves nothing that the corrected command would have to match.
+    assert run(tfrecords, model_path, tmp_path / "o", "--steps=5").returncode == 0
+
+
+def test_a_start_that_failed_can_be_corrected(finished, tfrecords, model_path, tmp_path):
+    model = weights.read(str(finished))
+    other = dataclasses.replace(model.config, hidden_act="gelu_erf")
+    foreign, kind = f"{tmp_path}/foreign", weights.formats.Format.HUGGINGFACE
+    weights.write(dataclasses.replace(model, config=other), foreign, kind)
+    flag = f"--init_checkpoint={foreign}"
+    assert run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag).returncode == 2
+    assert (tmp_path / "o" / "run.json").exists()
+    done = run(tfrecords, model_path, tmp_path / "o", "--steps=4")
+    assert done.returncode == 0, done.stderr[-2000:]
+    # What has begun is another run's, though.
+    assert run(tfrecords, model_path, tmp_path / "o", "--steps=3").returncode == 2
+
+
+def test_sizes_are_those_of_the_model_that_the_run_begins_with(finished, tfrecords, tmp_path):
+    arguments = [a for a in command(tfrecords, "", tmp_path / "o") if "--model=" not in a]
+    done = commands.run(*arguments, "--steps=3", f"--init_checkpoint={finished}")
+    assert done.returncode == 0, done.stderr[-3000:]
+    config = json.loads((tmp_path / "o" / "bert_config.json").read_text())
+    assert config["hidden_size"] == MODEL.hidden_size
