@@ -1,7 +1,6 @@
 """What a pre-training run is asked to do."""
 
 import dataclasses
-from typing import Any
 
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
@@ -50,6 +49,7 @@ class PretrainingSettings(TrainingSettings):
         "Minutes of training: --steps and --warmup_steps are scaled to take as long, at the speed "
         "that is measured first; evaluations and the export come on top. Not given: --steps count.",
         group=Group.TRAINING,
+        newer=True,
         above=0,
     )
     beta_2: float = setting(
@@ -78,13 +78,6 @@ class PretrainingSettings(TrainingSettings):
         super().check()
         if self.total_steps >= _MOST_STEPS:
             raise InputError(f"--steps={self.total_steps}: it must be below {_MOST_STEPS:,}.")
-
-    def identity(self) -> dict[str, Any]:
-        """As usual; the minutes only where there are some."""
-        values = super().identity()
-        if self.minutes is None:
-            del values["minutes"]
-        return values
 
     @property
     def total_steps(self) -> int:

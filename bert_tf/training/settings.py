@@ -42,6 +42,7 @@ class TrainingSettings(Settings):
         OptimizerName.ADAMW,
         "adamw is the paper's: Adam with decoupled weight decay. lamb is for batches of thousands.",
         group=Group.OPTIMIZER,
+        newer=True,
     )
     weight_decay: float = setting(
         0.01,
@@ -123,9 +124,8 @@ class TrainingSettings(Settings):
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the weights, as JSON values."""
-        values = dataclasses.asdict(self)
-        for name in self._FREE:
-            del values[name]
-        if self.optimizer is OptimizerName.ADAMW:
-            del values["optimizer"]  # runs of before there were others do not name it
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self.describe().items()
+            if name not in self._FREE
+        }

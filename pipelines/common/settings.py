@@ -5,7 +5,7 @@ import enum
 import types
 import typing
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from absl import flags
 
@@ -26,6 +26,7 @@ class _About:
     limits: Limits
     flag: str | None = None
     choices: tuple[str, ...] = ()
+    newer: bool = False
 
 
 def setting(
@@ -35,6 +36,7 @@ def setting(
     group: Group,
     flag: str | None = None,
     choices: tuple[str, ...] = (),
+    newer: bool = False,
     **limits: float,
 ) -> Any:
     """A field of a `Settings`.
@@ -45,9 +47,11 @@ def setting(
       group: under which heading of it.
       flag: its flag's name, where that is not the field's.
       choices: of a text, all that it may be.
+      newer: whether files of before there was such a setting are gone on with, so that it is
+        described only where it is not the default.
       **limits: `least` and `most`, or `above` and `below`, of numbers.
     """
-    about = _About(text, group, Limits(**limits), flag, choices)
+    about = _About(text, group, Limits(**limits), flag, choices, newer)
     return dataclasses.field(default=default, metadata={_ABOUT: about})
 
 
@@ -76,6 +80,14 @@ class Settings:
                     f"--{about.flag or field.name}={shown} is out of range: it must be "
                     f"{about.limits.words or 'a number'}."
                 )
+
+    def describe(self) -> dict[str, Any]:
+        """All values by name, for files; of newer settings those that are not the default."""
+        values = dataclasses.asdict(cast(Any, self))
+        for field in _fields(type(self)):
+            if field.metadata[_ABOUT].newer and values[field.name] == field.default:
+                del values[field.name]
+        return values
 
     @classmethod
     def define_flags(cls) -> None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import enum
-from typing import Any
 
 from pipelines.common import memory
 from pipelines.common.errors import InputError
@@ -96,17 +95,20 @@ class ExampleSettings(Settings):
         "document; full_sentences, whole sentences across documents (RoBERTa). auto: pairs for "
         "mlm_nsp, else spans.",
         group=Group.EXAMPLES,
+        newer=True,
     )
     masking: Masking = setting(
         Masking.STATIC,
         "When masks are drawn: static, now; dynamic, anew in every step of training (RoBERTa), of "
         "mlm.",
         group=Group.MASKING,
+        newer=True,
     )
     mask_share: float = setting(
         0.8,
         "Share of the tokens to predict that become the mask token.",
         group=Group.MASKING,
+        newer=True,
         least=0,
         most=1,
     )
@@ -115,6 +117,7 @@ class ExampleSettings(Settings):
         "Share of the tokens to predict that become a random token; those that are left stay as "
         "they are.",
         group=Group.MASKING,
+        newer=True,
         least=0,
         most=1,
     )
@@ -159,10 +162,3 @@ class ExampleSettings(Settings):
     def writes_masks(self) -> bool:
         """Whether tokens are masked in what is written."""
         return self.objective is not Objective.LEFT_TO_RIGHT and self.masking is Masking.STATIC
-
-    def describe(self) -> dict[str, Any]:
-        """The settings by name; the newer ones only where they are not as they always were."""
-        values = dataclasses.asdict(self)
-        newer = ("sequences", "masking", "mask_share", "random_share")
-        usual = {field.name: field.default for field in dataclasses.fields(self)}
-        return {k: v for k, v in values.items() if k not in newer or v != usual[k]}

@@ -2,7 +2,6 @@
 
 import dataclasses
 import enum
-from typing import Any
 
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
@@ -23,6 +22,7 @@ class LearningSettings(Settings):
         VocabularyKind.WORDPIECE,
         "wordpiece is BERT's, byte_bpe (byte-level BPE) GPT-2's and RoBERTa's.",
         group=Group.VOCABULARY,
+        newer=True,
     )
     vocab_size: int = setting(
         30_000,
@@ -46,10 +46,3 @@ class LearningSettings(Settings):
         least=1,
     )
     seed: int = setting(12345, "Seed of the sample.", group=Group.VOCABULARY)
-
-    def describe(self) -> dict[str, Any]:
-        """The settings by name; the kind where it is not WordPiece."""
-        values = dataclasses.asdict(self)
-        if self.kind is VocabularyKind.WORDPIECE:
-            del values["kind"]
-        return values

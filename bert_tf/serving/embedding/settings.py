@@ -64,7 +64,7 @@ class EmbeddingSettings(Settings):
 
     def describe(self) -> dict[str, Any]:
         """All fields, as JSON values."""
-        return dataclasses.asdict(self) | {"layers": list(self.layers)}
+        return super().describe() | {"layers": list(self.layers)}
 
     @classmethod
     def described(cls, values: Mapping[str, Any]) -> Self:
