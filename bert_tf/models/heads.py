@@ -44,7 +44,7 @@ class MaskedLMHead(Configured, Layer):
         Raises:
           InputError: the input has another width.
         """
-        rows = self.checked_rows(input_shape, self.config.hidden_size)[0]
+        rows, _ = super().compute_output_shape(input_shape)
         return (rows, self.config.vocab_size)
 
     def flops(self, predictions: int) -> int:

@@ -58,7 +58,7 @@ class SelfAttention(Layer):
         Raises:
           InputError: the input has another.
         """
-        rows = self.checked_rows(input_shape, self.hidden_size)
+        rows = super().compute_output_shape(input_shape)
         return rows, (None, self.num_heads, None, None)
 
     def compute_output_spec(self, x: Any, mask_bias: Any, *args: Any, **kwargs: Any) -> Any:

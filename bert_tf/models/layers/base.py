@@ -158,15 +158,16 @@ class Layer(Described, Stated, keras.layers.Layer):
         """What `call` returns for a symbolic input: it computes in the dtype of that."""
         return keras.KerasTensor(self.compute_output_shape(x.shape), x.dtype)
 
-    def checked_rows(self, shape: Shape, width: int) -> Shape:
-        """The shape of rows of so many values.
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """That of the input, rows of the width that `expected_shape` says.
 
         Raises:
-          InputError: it is another.
+          InputError: they have another.
         """
-        if len(shape) != 2 or shape[1] not in (None, width):
-            raise InputError(f"{self.name}: takes [rows, {width}], not {list(shape)}.")
-        return tuple(shape)
+        _, width = self.expected_shape
+        if len(input_shape) != 2 or input_shape[1] not in (None, width):
+            raise InputError(f"{self.name}: takes [rows, {width}], not {list(input_shape)}.")
+        return tuple(input_shape)
 
     def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
         """Quantizes the linear maps in it; all else stays as it is.

@@ -48,14 +48,6 @@ class FeedForward(Layer):
         """[rows, hidden_size]."""
         return (None, self.hidden_size)
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """That of the input, [rows, hidden_size].
-
-        Raises:
-          InputError: it is another.
-        """
-        return self.checked_rows(input_shape, self.hidden_size)
-
     def flops(self, rows: int) -> int:
         """Floating-point operations of the products of so many rows."""
         return self.intermediate.flops(rows) + self.output_dense.flops(rows)

@@ -31,14 +31,6 @@ class LayerNorm(Layer):
         """[rows, width]."""
         return (None, self.width)
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """That of the input, [rows, width].
-
-        Raises:
-          InputError: it is another.
-        """
-        return self.checked_rows(input_shape, self.width)
-
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Normalizes; drops out where a seed (int32 scalar) is given."""
         rate, seed = (0.0, tf.constant(0)) if seed is None else (self.rate, seed)

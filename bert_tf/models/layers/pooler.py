@@ -66,14 +66,6 @@ class NoPooler(Layer):
         """[batch, width]."""
         return (None, self.width)
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """That of the input, [batch, width].
-
-        Raises:
-          InputError: it is another.
-        """
-        return self.checked_rows(input_shape, self.width)
-
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Returns x."""
         return x
