@@ -8,7 +8,7 @@ from absl import logging
 
 from bert_tf.finetuning.inference import LogitsFunction
 from bert_tf.finetuning.scores import Evaluation
-from bert_tf.finetuning.task_data import TaskData
+from bert_tf.finetuning.task_data import Split, TaskData
 from bert_tf.tasks import Task
 from bert_tf.tasks.base import LabelScores
 from bert_tf.training import figures
@@ -58,13 +58,9 @@ def write_task(data: TaskData, predictor: LogitsFunction, folder: str) -> Accoun
             task = account.task = task.tune(split.examples, predictions)
             _write_dev(account, split.name, split.examples, predictions, folder)
         if split in data.test and split.labelled:
-            guesses = task.baseline(data.train.examples, split.examples)
-            for found, made in (
-                (account.test_metrics, predictions),
-                (account.test_baselines, guesses),
-            ):
-                scores = task.metrics(split.examples, made).items()
-                found |= {f"{split.name}/{name}": value for name, value in scores}
+            scores = task.metrics(split.examples, predictions)
+            account.test_metrics |= _prefixed(scores, f"{split.name}/")
+            account.test_baselines |= _prefixed(_guessed(data, split), f"{split.name}/")
         for name, text in task.files(split.examples, predictions, split.name).items():
             files.write_text(f"{folder}/{name}", text)
     return account
@@ -102,10 +98,18 @@ def baselines(data: Sequence[TaskData]) -> dict[str, float]:
     found: dict[str, float] = {}
     for item in data:
         for split, prefix in item.scored(several=len(data) > 1):
-            guesses = item.task.baseline(item.train.examples, split.examples)
-            scores = item.task.metrics(split.examples, guesses)
-            found |= {f"{prefix}{name}": value for name, value in scores.items()}
+            found |= _prefixed(_guessed(item, split), prefix)
     return found
+
+
+def _guessed(data: TaskData, split: Split) -> dict[str, float]:
+    """What is scored on a split without a model."""
+    guesses = data.task.baseline(data.train.examples, split.examples)
+    return data.task.metrics(split.examples, guesses)
+
+
+def _prefixed(scores: Mapping[str, float], prefix: str) -> dict[str, float]:
+    return {f"{prefix}{name}": value for name, value in scores.items()}
 
 
 def draw_curves(

@@ -62,12 +62,12 @@ def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dic
 
 
 def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
-    path = f"{output}/{_IDENTITY}"
-    if not _has_begun(output):
+    known = begun(output)
+    if known is None:
         if write:
-            json_files.write(path, identity)
+            json_files.write(f"{output}/{_IDENTITY}", identity)
         return None
-    other = manifest.difference(json_files.read(path, dict[str, Any]), identity)
+    other = manifest.difference(known, identity)
     if other:
         raise InputError(
             f"{output}: is of a run with other {other}. Name another output folder (OUT=), or "
