@@ -16,7 +16,8 @@ from bert_tf.export.sources import Source
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import MaskedLMHead, TaskHead
+from bert_tf.models.heads import MaskedLMHead
+from bert_tf.models.task_head import TaskHead
 from bert_tf.tasks.pretrained import PretrainedServing
 from bert_tf.tasks.signatures import Engine, Signature, Tensors
 from pipelines.common.errors import InputError

@@ -9,8 +9,8 @@ import tensorflow as tf
 from bert_tf.models import inputs as model_inputs
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import TaskHead
 from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
+from bert_tf.models.task_head import TaskHead
 from bert_tf.objectives.base import Batch, Scalars
 from bert_tf.tasks import Task
 

@@ -10,7 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf import BertEncoder
-from bert_tf.models import heads, layers
+from bert_tf.models import heads, layers, task_head
 from bert_tf.models.layers.base import Configured, Layer
 from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
 from bert_tf.objectives.masked_lm import MaskedLM
@@ -42,7 +42,7 @@ def test_all_layers_and_models_are_known_to_keras():
     ours = {found for found in ours if found.__module__.startswith("bert_tf.")}
     named = {getattr(layers, name) for name in layers.__all__}
     named |= {BertEncoder, TaskModel, task_models.Heads, *OBJECTIVES.values()}
-    named |= {heads.MaskedLMHead, heads.NextSentenceHead, heads.TaskHead}
+    named |= {heads.MaskedLMHead, heads.NextSentenceHead, task_head.TaskHead}
     assert ours == named
     for found in ours:
         assert keras.saving.get_registered_name(found) == f"bert_tf>{found.__name__}"
