@@ -17,7 +17,7 @@ from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
-from bert_tf.models.task_head import TaskHead
+from bert_tf.tasks.model import HeadShape
 from bert_tf.tasks.pretrained import PretrainedServing
 from bert_tf.tasks.signatures import Engine, Signature, Tensors
 from pipelines.common.errors import InputError
@@ -89,7 +89,7 @@ class Exported(tf.Module):
             return serving.signatures(Engine(tokenizer, encoder, portable=self._portable))
         found = []
         for task, name in zip(source.tasks, source.heads, strict=True):
-            head = TaskHead(config.hidden_size, task.units, task.per_token, name=name)
+            head = HeadShape.of(task)._replace(name=name).make(config)
             head.build()
             self._adopt(head, source, "heads/")
             engine = Engine(tokenizer, encoder, head, self._portable)

@@ -136,10 +136,11 @@ class BertEncoder(Configured, Stated, keras.Model):
         Returns:
           `sequence_output` [batch, length, hidden_size]; `pooled_output`
           [batch, hidden_size], tanh of a linear map of [CLS] (or what `pooler_act`
-          says); `encoder_outputs`, the output of each layer, as `sequence_output`;
+          says), of the last token where [CLS] sees nothing else, in a causal model;
+          `encoder_outputs`, the output of each layer, as `sequence_output`;
           `embedding_output`, what the first layer gets, the same;
           `attention_probs`, that of each layer, [batch, heads, length, length];
-          all of the dtype computed in.
+          all of the dtype computed in; and `input_mask`, int32 [batch, length].
 
         Raises:
           InputError: the inputs have another form, rank or dtype; or the length is known and there
@@ -174,11 +175,56 @@ class BertEncoder(Configured, Stated, keras.Model):
         pooler_seed = seeds[-1] if seeds is not None and self.config.pooler_dropout else None
         return {
             "sequence_output": outputs[-1],
-            "pooled_output": self.pooler(outputs[-1][:, 0], seed=pooler_seed),
+            "pooled_output": self.pooler(self._summary(outputs[-1], mask), seed=pooler_seed),
             "encoder_outputs": outputs,
             "embedding_output": embedded,
             "attention_probs": probabilities,
+            "input_mask": mask,
         }
+
+    def known_outputs(
+        self,
+        layers: Mapping[int, tf.Tensor],
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        dtype: str | None = None,
+    ) -> dict[str, Any]:
+        """The outputs that follow from those of some layers, which were computed before.
+
+        Args:
+          layers: [batch, length, hidden_size], by number; 0 is the embeddings.
+          inputs: as of `call`; only the mask counts.
+          training: whether to drop out, before the pooler.
+          dropout_seed: as of `call`.
+          dtype: as of `call`.
+
+        Returns:
+          What `call` returns, with None for what is not known.
+        """
+        config, dtype = self.config, dtype or self.compute_dtype
+        shape = [None, None, config.hidden_size]
+        known = {i: tf.cast(tf.ensure_shape(x, shape), dtype) for i, x in layers.items()}
+        mask = inputs["input_mask"]
+        last, pooled = known.get(config.num_hidden_layers), None
+        if last is not None:
+            seeds = self._seeds(dropout_seed) if training and config.pooler_dropout else None
+            seed = None if seeds is None else seeds[-1]
+            pooled = self.pooler(self._summary(last, mask), seed=seed)
+        return {
+            "sequence_output": last,
+            "pooled_output": pooled,
+            "encoder_outputs": [known.get(1 + i) for i in range(config.num_hidden_layers)],
+            "embedding_output": known.get(0),
+            "input_mask": mask,
+        }
+
+    def _summary(self, sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """The token that has seen the whole sequence, which the pooler takes."""
+        if not self.config.causal:
+            return sequence[:, 0]
+        positions = tf.range(tf.shape(mask)[1]) * tf.cast(mask > 0, tf.int32)
+        return tf.gather(sequence, tf.reduce_max(positions, 1), batch_dims=1)
 
     def compute_output_shape(self, input_shape: Any) -> dict[str, Any]:
         """The shapes of the outputs, by those of the inputs, in any of their forms."""
@@ -196,6 +242,7 @@ class BertEncoder(Configured, Stated, keras.Model):
             "encoder_outputs": [sequence] * layers,
             "embedding_output": sequence,
             "attention_probs": [(batch, config.num_attention_heads, length, length)] * layers,
+            "input_mask": (batch, length),
         }
 
     def compute_output_spec(
@@ -205,10 +252,11 @@ class BertEncoder(Configured, Stated, keras.Model):
         found = model_inputs.named(inputs, self.config.type_vocab_size > 0)
         shape = tuple(found["input_word_ids"].shape)
         dtype = dtype or self.compute_dtype
+        dtypes = {"input_mask": "int32"}
         return {
             name: [keras.KerasTensor(one, dtype) for one in found]
             if isinstance(found, list)
-            else keras.KerasTensor(found, dtype)
+            else keras.KerasTensor(found, dtypes.get(name, dtype))
             for name, found in self.compute_output_shape(shape).items()
         }
 

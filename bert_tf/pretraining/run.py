@@ -27,13 +27,18 @@ from bert_tf.pretraining import (
 from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
 from bert_tf.training import distribution, footprint, progress, run_folder, throughput
 from bert_tf.training.course import Course
-from bert_tf.training.loop import Counts, DivergenceError, LoopSettings, fingerprint
+from bert_tf.training.loop import (
+    Counts,
+    DivergenceError,
+    LoopSettings,
+    TrainingDivergedError,
+    fingerprint,
+)
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.step import Source
 from bert_tf.weights import own
 from pipelines.common import json_files
-from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
@@ -125,7 +130,10 @@ class _Run:
         )
         self.model: PretrainingObjective = self.session.model
         inputs.check_features(self.model, settings, data)
-        self.checkpoints = self.session.checkpoints(f"{output}/checkpoints")
+        self._milestones = options.milestones(settings.total_steps)
+        self.checkpoints = self.session.checkpoints(
+            f"{output}/checkpoints", milestones=self._milestones
+        )
         self.evaluate = evaluation.make_evaluation(self.model, strategy)
         self._ends = list(itertools.accumulate(phase.steps for phase in settings.phases))
 
@@ -190,6 +198,7 @@ class _Run:
             save_every=options.save_every,
             log_every=options.log_every,
             evaluate_every=options.evaluate_every,
+            milestones=self._milestones,
         )
 
     def _log_begin(self, start: int, peak: float) -> None:
@@ -291,7 +300,8 @@ class _Run:
             self.model, self.data.tokenizer, self.output, self._describe_data()
         )
         own.write_sealed_description(source.bundle, self.output)
-        saved_model.write([source], f"{self.output}/saved_model", replace=True)
+        if self.options.saved_model:
+            saved_model.write([source], f"{self.output}/saved_model", replace=True)
         if self.data.held_out is not None and self.model.guesses_masked:
             batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
             batch = next(evaluation.prepared(self.model, batches))
@@ -347,8 +357,8 @@ class _Run:
         }
 
 
-def _with_remedy(error: DivergenceError) -> InputError:
+def _with_remedy(error: DivergenceError) -> TrainingDivergedError:
     remedy = "with a lower --learning_rate or a longer --warmup_steps, and another --output"
     if error.checkpoint:
         remedy = f"from it: --init_checkpoint={error.checkpoint}, {remedy}"
-    return InputError(f"{error} Start a new run {remedy}.")
+    return TrainingDivergedError(f"{error} Start a new run {remedy}.")

@@ -95,6 +95,13 @@ class RunOptions(Settings):
         group=Group.SAVING,
         least=1,
     )
+    keep_at: tuple[float, ...] | None = setting(
+        None,
+        "Shares of the steps, such as 0.1,0.5, after which the checkpoint is kept for good.",
+        group=Group.SAVING,
+        above=0,
+        most=1,
+    )
     log_every: int = setting(
         20,
         "Steps between points of the curves, in history.jsonl and TensorBoard.",
@@ -107,6 +114,13 @@ class RunOptions(Settings):
         group=Group.SAVING,
         least=0,
     )
+    saved_model: bool = setting(
+        True, "Write a SavedModel at the end; `bert-tf export` can later.", group=Group.SAVING
+    )
     tensorboard: bool = setting(
         True, "Write summaries for TensorBoard to the run's folder.", group=Group.SAVING
     )
+
+    def milestones(self, total_steps: int) -> frozenset[int]:
+        """The steps of a run whose checkpoints are kept for good."""
+        return frozenset(max(1, round(share * total_steps)) for share in self.keep_at or ())

@@ -2,6 +2,8 @@
 
 import dataclasses
 import hashlib
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -100,6 +102,16 @@ class Bundle:
             digest.update(np.ascontiguousarray(self.weights[name]).data)
         return digest.hexdigest()
 
+    def encoder_sha256(self) -> str:
+        """A checksum of the encoder: its configuration and its weights."""
+        config = json.dumps(self.config.to_dict(), sort_keys=True)
+        digest = hashlib.sha256(config.encode())
+        for name in sorted(self.weights):
+            if name.startswith("encoder/"):
+                digest.update(name.encode())
+                digest.update(self.weights[name].tobytes())
+        return digest.hexdigest()
+
     def need_vocabulary(self) -> Vocabulary:
         """The vocabulary.
 
@@ -158,8 +170,9 @@ class Bundle:
             chosen = [tasks.load(self.task(name), longest) for name in names]
         model = TaskModel.for_tasks(self.config, chosen, **(self._padding() | kwargs))
         missing = [*self._give(model.encoder, "encoder"), *self._give(model.heads, "heads")]
-        # Heads of tokens have no use for a pooler, and may come without one.
-        spare = POOLER if all(task.per_token for task in chosen) else ()
+        # Heads that read no pooled output have no use for a pooler, and may come without one.
+        pooled = any(task.head.reads_pooled(task.per_token) for task in chosen)
+        spare = () if pooled else POOLER
         missing = [name for name in missing if not name.startswith(spare)]
         if missing:
             raise InputError(f"{self.place}: lacks the weight {missing[0]}.")
@@ -237,19 +250,19 @@ class Bundle:
 
 
 def parameter_shapes(
-    config: BertConfig, heads: Sequence[tuple[str, int]] = ()
+    config: BertConfig, heads: Sequence[HeadShape | tuple[str, int]] = ()
 ) -> dict[str, tuple[int, ...]]:
     """The shapes of all weights that a model may have, by our names, in the order of layers.
 
     Args:
       config: the sizes.
-      heads: name and number of units of each task's head.
+      heads: each task's head; of plain ones, name and number of units do.
     """
     parts = (
         BertEncoder.unallocated(config),
         MaskedLMHead(config, name="masked_lm"),
         NextSentenceHead(config.hidden_size, name="next_sentence"),
-        Heads(config, [HeadShape(name, units) for name, units in heads], name="heads"),
+        Heads(config, [HeadShape(*head) for head in heads], name="heads"),
     )
     return {path: shape for part in parts for path, shape in part.shapes().items()}
 
@@ -259,7 +272,7 @@ def head_units(weights: Mapping[str, np.ndarray]) -> dict[str, int]:
     return {
         name.split("/")[1]: value.size
         for name, value in weights.items()
-        if name.startswith(HEADS) and name.endswith("/bias")
+        if re.fullmatch(f"{HEADS}[^/]+/bias", name)
     }
 
 

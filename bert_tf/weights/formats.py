@@ -4,6 +4,7 @@ import enum
 import os
 from typing import Any
 
+from bert_tf import tasks
 from bert_tf.weights import huggingface, keras_hub, model_garden, own, tf1, tf_checkpoint, tfhub
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
@@ -120,5 +121,22 @@ def write(model: Bundle, folder: str, target: Format | str = Format.BERT_TF) -> 
     """
     if target not in WRITABLE:
         raise InputError(f"{target!r}: is no format to write; use one of {', '.join(WRITABLE)}.")
+    if target != Format.BERT_TF:
+        _check_heads(model, str(target))
     with files.folder_aside(folder.rstrip("/")) as partial:
         _WRITERS[Format(target)](model, partial)
+
+
+def _check_heads(model: Bundle, target: str) -> None:
+    """Raises InputError where a task's head is none that other programs have."""
+    for task in map(tasks.load, model.tasks):
+        if not task.head.is_plain:
+            raise InputError(
+                f"{model.place}: {task.name} has a head that {target} has no place for (a BiLSTM, "
+                "or layers below the last); write it as bert_tf."
+            )
+        if model.config.causal and task.head.reads_pooled(task.per_token):
+            raise InputError(
+                f"{model.place}: {task.name} reads the last token, as the model is causal, and "
+                f"programs that read {target} the first one; write it as bert_tf."
+            )

@@ -71,28 +71,32 @@ class Stated:
             initializer = keras.initializers.TruncatedNormal(stddev=initializer)
         return self.add_weight(name=weight.name, shape=weight.shape, initializer=initializer)
 
-    def shapes(self, scope: str = "") -> dict[str, tuple[int, ...]]:
-        """The shapes of all variables by their paths, in the order of their creation.
+    def weights_by_path(self, scope: str = "") -> dict[str, Weight]:
+        """All variables as they are stated, by their paths, in the order of their creation.
 
         Args:
           scope: what the path of this layer begins with, as "encoder/".
         """
         path = f"{scope}{self.name}/"
-        found: dict[str, tuple[int, ...]] = {}
+        found: dict[str, Weight] = {}
         for item in self.statement():
             if isinstance(item, Weight):
-                found[f"{path}{item.name}"] = item.shape
+                found[f"{path}{item.name}"] = item
             else:
-                found |= item.shapes(path)
+                found |= item.weights_by_path(path)
         return found
 
+    def shapes(self, scope: str = "") -> dict[str, tuple[int, ...]]:
+        """The shapes of all variables; paths and order as of `weights_by_path`."""
+        return {path: weight.shape for path, weight in self.weights_by_path(scope).items()}
+
     def arrays(self, scope: str = "") -> dict[str, np.ndarray]:
-        """The values of all variables, float32, by the paths that `shapes` has.
+        """The values of all variables, float32, by the paths that `weights_by_path` has.
 
         Updates of LoRA are merged into their kernels; int8 kernels are as they are computed with.
 
         Args:
-          scope: see `shapes`.
+          scope: see `weights_by_path`.
         """
         path = f"{scope}{self.name}/"
         found: dict[str, np.ndarray] = {}

@@ -184,7 +184,7 @@ class BiLstm(Layer):
       inputs: width of the input.
       cells: width of each direction.
       depth: layers.
-      rate: share of the inputs of each layer above the first that is dropped in training.
+      rate: share of the inputs of each layer that is dropped in training.
     """
 
     def __init__(self, inputs: int, cells: int, depth: int = 1, rate: float = 0.0, **kwargs):
@@ -246,9 +246,7 @@ class BiLstm(Layer):
         """
         ends: list[tf.Tensor] = []
         for index, both in enumerate(self.directions):
-            if index:
-                layer_seed = None if seed is None else seed + index
-                x = fused_ops.dropout(x, self.rate, layer_seed)
+            x = fused_ops.dropout(x, self.rate, None if seed is None else seed + index)
             found = [lstm.run(x, mask) for lstm in both]
             x = tf.concat([outputs for outputs, _ in found], -1)
             ends = [state.output for _, state in found]

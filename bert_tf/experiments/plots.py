@@ -1,0 +1,89 @@
+"""Pictures of studies."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from bert_tf.experiments.scores import Score
+from bert_tf.experiments.studies.base import Axes, Scores
+from bert_tf.training import figures
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+_WIDTH, _PANEL = 5.0, 3.2  # inches
+_COLOR = "#4878a8"
+
+
+def draw(path: str, title: str, scores: Scores, axes: Axes | None, plain: frozenset[str]) -> None:
+    """Draws the figures of a study, a panel for each column that has any.
+
+    Args:
+      path: of the PNG.
+      title: over all.
+      scores: of the study.
+      axes: how they are drawn; None: a bar for each row.
+      plain: columns that are no shares of 1.
+    """
+    columns = [name for name in columns_of(scores) if _known(scores, name)]
+
+    def paint(figure: "matplotlib.figure.Figure") -> None:
+        panels = figure.subplots(1, len(columns), squeeze=False)[0]
+        for panel, name in zip(panels, columns, strict=True):
+            factor = 1.0 if name in plain else 100.0
+            if axes is None:
+                _bars(panel, _known(scores, name), factor)
+            else:
+                _lines(panel, _known(scores, name), axes, factor)
+            panel.set_title(name if name in plain else f"{name} (%)")
+        figure.suptitle(title)
+
+    if columns:
+        height = _PANEL if axes else max(_PANEL, 0.35 * len(scores) + 1)
+        figures.draw(path, (_WIDTH * len(columns), height), paint)
+
+
+def columns_of(scores: Scores) -> list[str]:
+    """The columns that any row has, in their order."""
+    return list(dict.fromkeys(name for row in scores.values() for name in row))
+
+
+def _known(scores: Scores, name: str) -> dict[str, Score]:
+    """The figures of a column, by row."""
+    found = {label: row[name] for label, row in scores.items() if name in row}
+    return {label: score for label, score in found.items() if score.values}
+
+
+def _spread(score: Score, factor: float) -> float:
+    return 0.0 if math.isnan(score.spread) else factor * score.spread
+
+
+def _bars(panel: "matplotlib.axes.Axes", known: Mapping[str, Score], factor: float) -> None:
+    labels = list(reversed(known))
+    means = [factor * known[label].mean for label in labels]
+    spreads = [_spread(known[label], factor) for label in labels]
+    panel.barh(labels, means, xerr=spreads, color=_COLOR)
+    low, high = min(means), max(means)
+    # Differences are what is to be seen.
+    panel.set_xlim(max(0.0, low - 0.6 * (high - low) - 0.02 * high), None)
+
+
+def _lines(
+    panel: "matplotlib.axes.Axes", known: Mapping[str, Score], axes: Axes, factor: float
+) -> None:
+    for line, points in axes.points.items():
+        here = [(x, known[row]) for x, row in points if row in known]
+        panel.errorbar(
+            [x for x, _ in here],
+            [factor * score.mean for _, score in here],
+            yerr=[_spread(score, factor) for _, score in here],
+            marker="o",
+            capsize=3,
+            label=line,
+        )
+    panel.set_xlabel(axes.label)
+    if axes.logarithmic:
+        panel.set_xscale("log")
+    if len(axes.points) > 1:
+        panel.legend()

@@ -1,0 +1,184 @@
+"""Sizes and steps that fit the time that the user gives."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+from absl import logging
+
+from bert_tf.experiments.finetuning_jobs import FineTuning, Recipe, TaskSource
+from bert_tf.experiments.jobs import Job
+from bert_tf.experiments.pretraining_jobs import Corpus, Pretraining, Size, Vocabulary
+from bert_tf.experiments.speed import Speed
+from bert_tf.models.encoder import BertEncoder
+
+# From the smallest to the largest; the widest one whose pre-training is worth its name is taken.
+MAIN_SIZES = (
+    *(Size(2, 64), Size(2, 128), Size(2, 256), Size(4, 256)),
+    *(Size(4, 512), Size(8, 512), Size(12, 768), Size(24, 1024)),
+)
+_CAPS = (None, 10_000, 3_000, 1_000, 300)  # training examples of a task
+_PRETRAINING_SHARE = 0.35  # of the time, at the least
+_TOKENS_A_PARAMETER = 4  # of pre-training, at the least
+_FEWEST_STEPS = 30
+SEVERAL_SEEDS = 3600  # seconds of budget from which there are three
+_UPDATES = 400  # of fine-tuning at the least, where data is small
+_EPOCHS = (3, 20)
+_BATCH = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """What the user brings.
+
+    Attributes:
+      corpus: to pre-train on.
+      vocabulary: of word pieces.
+      tasks: to fine-tune for.
+      seeds: of fine-tuning; none: as many as there is time for.
+    """
+
+    corpus: Corpus
+    vocabulary: Vocabulary
+    tasks: tuple[TaskSource, ...]
+    seeds: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """How large everything is.
+
+    Attributes:
+      main: the size of all studies but that of sizes.
+      steps: of pre-training, the same for all models.
+      batch_size: sequences of a step of it.
+      length: tokens of a sequence of it.
+      seeds: of fine-tuning.
+      cap: training examples of a task at the most; None: all.
+      speed: what jobs cost.
+    """
+
+    main: Size
+    steps: int
+    batch_size: int
+    length: int
+    seeds: tuple[int, ...]
+    cap: int | None
+    speed: Speed
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """Four sizes round the main one, from small to large: of other width, of other depth."""
+        layers, width = self.main.layers, self.main.width
+        shallow = max(1, layers // 2)
+        other = Size(shallow, width // 2) if width > 64 else Size(layers, 2 * width)
+        found = {other, Size(shallow, width), self.main, Size(2 * layers, width)}
+        return tuple(sorted(found, key=lambda size: (size.layers * size.width**2, size.width)))
+
+    @property
+    def pretraining_rate(self) -> float:
+        """The learning rate of pre-training; smaller models take larger ones."""
+        return 2e-3 if self.main.width <= 128 else 1e-3 if self.main.width <= 512 else 4e-4
+
+    @property
+    def bilstm_width(self) -> int:
+        """Of the BiLSTM of the feature-based approach; 768 in the paper, as wide as BERT-Base."""
+        return self.main.width
+
+    def recipe(self, task: TaskSource, head_only: bool = False, rows: int | None = None) -> Recipe:
+        """How a task is fine-tuned: small data more often.
+
+        Args:
+          task: whose it is.
+          head_only: whether the encoder is frozen.
+          rows: training examples, where there are fewer.
+        """
+        count = max(1, min(rows or task.rows[0], self.cap or task.rows[0]))
+        epochs = min(max(_UPDATES * _BATCH / count, _EPOCHS[0]), _EPOCHS[1])
+        wide = self.main.width >= 512
+        rate = 1e-3 if head_only else 5e-5 if wide else 3e-4
+        length = min(128, max(32, 8 * round(task.tokens * 2 / 8)))
+        return Recipe((rate,), round(epochs), _BATCH, length)
+
+
+JobsOf = Callable[[Scale], Iterable[Job]]
+
+
+def seconds(jobs: Iterable[Job], speed: Speed) -> float:
+    """The time that jobs may take, one after the other."""
+    return sum(job.cost(speed) for job in jobs)
+
+
+def fit(
+    budget: float,
+    seeds: Sequence[int],
+    speed: Speed,
+    jobs_of: JobsOf,
+    largest: Size = MAIN_SIZES[-1],
+) -> Scale:
+    """The scale whose jobs take as long as there is time.
+
+    Args:
+      budget: seconds.
+      seeds: of fine-tuning; none: as many as suit the budget.
+      speed: of this machine.
+      jobs_of: all jobs at a scale.
+      largest: the largest main size to think of.
+    """
+    chosen = tuple(seeds) or ((1, 2, 3) if budget >= SEVERAL_SEEDS else (1,))
+    batch = 128
+    sizes = [size for size in MAIN_SIZES if size.width <= largest.width]
+    for main in reversed(sizes):
+        for cap in _CAPS:
+            scale = Scale(main, 0, batch, speed.length, chosen, cap, speed)
+            jobs = list(jobs_of(scale))
+            left = budget - seconds(jobs, speed)
+            steps = int(left / _seconds_of_a_step(jobs, scale))
+            tokens = steps * batch * speed.length
+            enough = tokens >= _TOKENS_A_PARAMETER * _parameters(main, speed.vocab_size)
+            if left >= _PRETRAINING_SHARE * budget and steps >= _FEWEST_STEPS and enough:
+                return dataclasses.replace(scale, steps=steps)
+    scale = Scale(sizes[0], 0, batch // 4, speed.length, chosen, _CAPS[-1], speed)
+    jobs = list(jobs_of(scale))
+    left = budget - seconds(jobs, speed)
+    steps = max(_FEWEST_STEPS, int(left / _seconds_of_a_step(jobs, scale)))
+    scale = dataclasses.replace(scale, steps=steps)
+    needed = seconds(jobs_of(scale), speed)
+    if needed > budget:
+        logging.warning(
+            "the smallest plan takes about %.0f minutes, more than the %.0f that are given.",
+            needed / 60,
+            budget / 60,
+        )
+    return scale
+
+
+def _seconds_of_a_step(jobs: Iterable[Job], scale: Scale) -> float:
+    """What one more step of pre-training costs, of all models together."""
+    tokens = scale.batch_size * scale.length
+    models = [job for job in jobs if isinstance(job, Pretraining)]
+    return sum(tokens * scale.speed.token_seconds(job.size) for job in models) or 1.0
+
+
+def _parameters(size: Size, vocab_size: int) -> int:
+    return BertEncoder.unallocated(size.config(vocab_size)).parameters
+
+
+def tuned(
+    scale: Scale,
+    task: TaskSource,
+    init: Job,
+    *,
+    rows: int | None = None,
+    **options: object,
+) -> FineTuning:
+    """The job that fine-tunes for a task at a scale; options are fields of `FineTuning`."""
+    frozen = bool(options.get("frozen"))
+    limits = [limit for limit in (rows, scale.cap) if limit is not None and limit < task.rows[0]]
+    return FineTuning(
+        task=task,
+        init=init,
+        recipe=scale.recipe(task, frozen, rows),
+        seeds=scale.seeds,
+        train_examples=min(limits, default=None),
+        **options,  # type: ignore[arg-type]  # fields of the dataclass
+    )

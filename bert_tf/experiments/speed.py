@@ -1,0 +1,113 @@
+"""How fast this machine trains, measured before the plan is made."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.head_config import HeadConfig
+from bert_tf.models.heads import MaskedLMHead
+from bert_tf.models.layers import BiLstm
+from bert_tf.objectives.base import ExampleTraits
+from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.pretraining import time_budget
+from bert_tf.training import distribution, precision, throughput
+from bert_tf.training.schedules import WarmupLinearDecay
+from bert_tf.training.session import Session
+from bert_tf.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from bert_tf.experiments.pretraining_jobs import Size
+
+_LSTM_SHARE = 0.25  # of the speed of the encoder's products: one token waits for another
+_BATCH = 32
+_PREDICTED = 0.16  # share of the tokens
+
+
+@dataclasses.dataclass(frozen=True)
+class Speed:
+    """What jobs cost on this machine.
+
+    Attributes:
+      flops: floating-point operations a second of training, by the width of the encoder, as they
+        were measured; of other widths those of the nearest one.
+      vocab_size: tokens of the vocabulary.
+      length: tokens of a sequence of pre-training.
+      overhead: seconds that a job has besides.
+      run_overhead: seconds that each run of fine-tuning has besides.
+    """
+
+    flops: tuple[tuple[int, float], ...]
+    vocab_size: int
+    length: int
+    overhead: float = 15.0
+    run_overhead: float = 1.0
+
+    def token_seconds(self, size: "Size") -> float:
+        """Seconds of training for each token, of a size."""
+        return _token_flops(size, self.vocab_size, self.length) / self._rate(size)
+
+    def lstm_seconds(self, size: "Size", head: HeadConfig) -> float:
+        """The same of a head's BiLSTM alone."""
+        width = size.width * len(head.indices(size.layers))
+        bilstm = BiLstm(width, head.bilstm_width, head.bilstm_layers)
+        return 3 * bilstm.flops(1) / (_LSTM_SHARE * self._rate(size))
+
+    def _rate(self, size: "Size") -> float:
+        return min(self.flops, key=lambda item: abs(item[0] - size.width))[1]
+
+
+@functools.cache
+def _token_flops(size: "Size", vocab_size: int, length: int) -> float:
+    config = size.config(vocab_size)
+    head = MaskedLMHead(config, name="masked_lm")
+    encoder = BertEncoder.unallocated(config)
+    predicted = round(_PREDICTED * length)
+    return throughput.training_flops(encoder, head, length, predicted) / length
+
+
+def measure(sizes: "list[Size]", vocab_size: int, length: int) -> Speed:
+    """Trains a few steps of each size.
+
+    Args:
+      sizes: of different widths.
+      vocab_size: tokens of the vocabulary.
+      length: tokens of a sequence.
+    """
+    found = []
+    for size in sizes:
+        seconds = _step_seconds(size, vocab_size, length) / (_BATCH * length)
+        found.append((size.width, _token_flops(size, vocab_size, length) / seconds))
+        keras.utils.clear_session()
+    return Speed(tuple(found), vocab_size, length)
+
+
+def _step_seconds(size: "Size", vocab_size: int, length: int) -> float:
+    """Seconds of a step of masked LM on _BATCH sequences of random tokens."""
+    settings = TrainingSettings(precision=precision.resolve_precision("auto"))
+    strategy = distribution.make_strategy(settings.strategy)
+    most = round(_PREDICTED * length)
+    traits = ExampleTraits(frozenset(), (0, 1, 2), 3, vocab_size, 0.15, 0.8, 0.1, {length: most})
+    config = size.config(vocab_size)
+    session = Session(
+        strategy,
+        settings,
+        WarmupLinearDecay(1e-4, 1, 1000),
+        lambda: MaskedLM.for_examples(config, traits, dtype=settings.precision),
+    )
+    step = session.make_step(session.model)
+    ones = tf.ones([_BATCH, length], tf.int32)
+    ids = tf.random.stateless_uniform([_BATCH, length], [0, 1], 4, vocab_size, tf.int32)
+    batch = {"input_word_ids": ids, "input_mask": ones, "input_type_ids": 0 * ones}
+    data = tf.data.Dataset.from_tensors(batch).repeat()
+    batches = iter(strategy.experimental_distribute_dataset(data))
+
+    def call() -> Callable[[], Any]:
+        counts = step(batches, 0, 1, tf.constant(1))
+        return lambda: tf.nest.map_structure(lambda value: value.numpy(), counts)
+
+    return time_budget.seconds_per_call(call)
