@@ -14,6 +14,7 @@ COMMANDS = {
     "show-examples": ("pipelines.commands.show_examples", "Print a few examples"),
     "pretrain": ("bert_tf.commands.pretrain", "Pre-train on examples"),
     "finetune": ("bert_tf.commands.finetune", "Fine-tune for a task"),
+    "experiments": ("bert_tf.commands.experiments", "Re-run the studies of the paper"),
     "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),
     "embed": ("bert_tf.commands.embed", "Write vectors of the texts of a file"),
     "neighbours": ("bert_tf.commands.neighbours", "Find the nearest neighbours of texts"),

@@ -42,7 +42,7 @@ def test_all_layers_and_models_are_known_to_keras():
     ours = {found for found in ours if found.__module__.startswith("bert_tf.")}
     named = {getattr(layers, name) for name in layers.__all__}
     named |= {BertEncoder, TaskModel, task_models.Heads, *OBJECTIVES.values()}
-    named |= {heads.MaskedLMHead, heads.NextSentenceHead, task_head.TaskHead}
+    named |= {heads.MaskedLMHead, heads.NextSentenceHead, task_head.TaskHead, task_head.HeadBody}
     assert ours == named
     for found in ours:
         assert keras.saving.get_registered_name(found) == f"bert_tf>{found.__name__}"
