@@ -6,7 +6,8 @@ import time
 from typing import Any, ClassVar
 
 from bert_tf.experiments.jobs import SCORE, Job, Outcome, Place
-from bert_tf.experiments.pretraining_jobs import Pretraining, Size, Untrained
+from bert_tf.experiments.pretraining_jobs import Pretraining, Untrained
+from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from bert_tf.finetuning import sweep
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest

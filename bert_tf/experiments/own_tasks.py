@@ -5,6 +5,7 @@ et al. 2018, "bigram shift"), whether two sentences are in their order (Lan et a
 mark of punctuation followed each word. What they are made of is kept out of pre-training.
 """
 
+import functools
 import itertools
 import unicodedata
 from collections import Counter
@@ -55,14 +56,14 @@ def make(corpus: Corpus, folder: str) -> tuple[Corpus, tuple[TaskSource, ...]]:
             f"{corpus.files}: is too small to make tasks of; name some with TASKS= (--tasks), or "
             "take more text."
         )
+    dev = max(1, len(blocks) // 5)  # of blocks of its own
+    train = blocks[dev:] or blocks
     makers = {
         "swapped_words": ("classification", _swapped_words),
         "sentence_order": ("pair", _sentence_order),
-        "punctuation": ("tagging", _punctuation),
+        "punctuation": ("tagging", functools.partial(_punctuation, _frequent_marks(train))),
     }
-    # Dev is of blocks of its own.
-    dev = max(1, len(blocks) // 5)
-    parts = {"train": blocks[dev:] or blocks, "dev": blocks[:dev]}
+    parts = {"train": train, "dev": blocks[:dev]}
     found = []
     for name, (kind, maker) in makers.items():
         ending = "conll" if kind == "tagging" else "tsv"
@@ -122,11 +123,16 @@ def _sentence_order(blocks: Sentences, most: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _punctuation(blocks: Sentences, most: int) -> str:
-    """Words without punctuation; the tag of each is the mark that followed it."""
-    sentences = [_marked(sentence) for sentence in itertools.islice(_fitting(blocks), most)]
+def _frequent_marks(blocks: Sentences) -> frozenset[str]:
+    """The most frequent marks behind words."""
+    sentences = map(_marked, _fitting(blocks))
     counts = Counter(mark for words in sentences for _, mark in words if mark)
-    known = {mark for mark, _ in counts.most_common(_MARKS)}
+    return frozenset(mark for mark, _ in counts.most_common(_MARKS))
+
+
+def _punctuation(known: frozenset[str], blocks: Sentences, most: int) -> str:
+    """Words without punctuation; the tag of each is the mark that followed it, if it is known."""
+    sentences = [_marked(sentence) for sentence in itertools.islice(_fitting(blocks), most)]
     lines = []
     for words in sentences:
         lines += [f"{word}\t{f'S-{mark}' if mark in known else 'O'}" for word, mark in words]

@@ -10,9 +10,10 @@ import numpy as np
 from bert_tf.experiments import jobs, own_tasks, scale, speed
 from bert_tf.experiments.finetuning_jobs import TaskSource
 from bert_tf.experiments.jobs import Job, Place
-from bert_tf.experiments.pretraining_jobs import Corpus, Size, Vocabulary
+from bert_tf.experiments.pretraining_jobs import Corpus, Vocabulary
 from bert_tf.experiments.scale import Inputs, Scale
 from bert_tf.experiments.settings import ExperimentSettings
+from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from bert_tf.experiments.studies.registry import STUDIES
 from bert_tf.finetuning import task_data
@@ -105,9 +106,12 @@ def make(request: Request, place: Place, studies: Sequence[str]) -> Plan:
       InputError: the corpus or a task cannot be read.
     """
     sources = tuple(map(parse_task, request.tasks))
+    hasty = request.settings.seconds < scale.SEVERAL_SEEDS
     corpus, settings = request.corpus, request.settings
     if not sources:
         corpus, sources = own_tasks.make(corpus, f"{place.root}/own_tasks")
+    if hasty:
+        sources = _one_of_each(sources)
     vocabulary = Vocabulary(corpus, settings.vocab_size, request.vocab, request.lower_case)
     vocabulary.work(place)
     chosen = {} if request.lower_case is None else {"lower_case": request.lower_case}
@@ -117,7 +121,7 @@ def make(request: Request, place: Place, studies: Sequence[str]) -> Plan:
     widths = [Size(2, 64), Size(2, 128), Size(4, 256)]
     if settings.seconds >= _LONG:
         widths += [Size(4, 512), Size(12, 768)]
-    elif settings.seconds < scale.SEVERAL_SEEDS:
+    elif hasty:
         widths = widths[:2]
     measured = speed.measure(widths, len(tokenizer.vocabulary), settings.max_seq_length)
 
@@ -128,6 +132,12 @@ def make(request: Request, place: Place, studies: Sequence[str]) -> Plan:
     plan = Plan(inputs, fitted)
     json_files.write(f"{place.root}/{PLAN}", dataclasses.asdict(plan))
     return plan
+
+
+def _one_of_each(sources: Sequence[TaskSource]) -> tuple[TaskSource, ...]:
+    """The first task of whole texts, and the first of tokens: there is no time for more."""
+    first = {source.per_token: source for source in reversed(sources)}
+    return tuple(source for source in sources if source in first.values())
 
 
 def _counted(source: TaskSource, tokenizer: Any, place: Place) -> TaskSource:

@@ -8,8 +8,8 @@ import keras
 
 from bert_tf import weights
 from bert_tf.experiments.jobs import Job, Outcome, Place
+from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
-from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.pretraining import run
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
@@ -33,28 +33,6 @@ class Corpus:
 
     files: str
     format: str = "auto"
-
-
-@dataclasses.dataclass(frozen=True)
-class Size:
-    """A size of the encoder: layers and width; 64 wide heads, a feed-forward layer of 4 widths."""
-
-    layers: int
-    width: int
-
-    def __str__(self) -> str:
-        return f"{self.layers}x{self.width}"
-
-    def config(self, vocab_size: int, **changes: bool) -> BertConfig:
-        """BERT of this size."""
-        return BertConfig(
-            vocab_size=vocab_size,
-            num_hidden_layers=self.layers,
-            hidden_size=self.width,
-            num_attention_heads=self.width // 64,
-            intermediate_size=4 * self.width,
-            **changes,
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +94,10 @@ class Examples(Job):
         """Tokenizing and writing."""
         return 10.0
 
+    def folder(self, place: Place) -> str:
+        """Where they are."""
+        return f"{place.folder(self)}/examples"
+
     def work(self, place: Place) -> Outcome:
         """Writes them."""
         begin = time.perf_counter()
@@ -133,7 +115,7 @@ class Examples(Job):
         request = local_runner.ExampleRequest(
             input=corpus.files,
             vocab=self.vocabulary.path(place),
-            output=place.folder(self),
+            output=self.folder(place),
             settings=settings,
             file_format=corpus.format,
             tokenizer=() if lower is None else (("lower_case", lower),),
@@ -176,7 +158,7 @@ class Pretraining(Job):
 
     def work(self, place: Place) -> Outcome:
         """Trains it; the scores are those of held-out examples."""
-        examples = place.folder(self.examples)
+        examples = self.examples.folder(place)
         vocabulary = registry.find(examples)
         assert vocabulary is not None  # the examples are there
         config = f"{place.folder(self)}/bert_config.json"

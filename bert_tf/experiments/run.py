@@ -128,7 +128,7 @@ class _Reporter:
         schedule = self._schedule
         entries = list(schedule.entries.values())
         files.write_text(f"{schedule.place.root}/{TABLE}", table(entries) + "\n")
-        if entry.state is State.RUNNING:
+        if entry.state not in (State.DONE, State.FAILED):
             return
         done = sum(other.state in (State.DONE, State.SKIPPED, State.FAILED) for other in entries)
         left = _time(schedule.seconds_left(self._processes))

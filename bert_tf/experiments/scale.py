@@ -7,7 +7,8 @@ from absl import logging
 
 from bert_tf.experiments.finetuning_jobs import FineTuning, Recipe, TaskSource
 from bert_tf.experiments.jobs import Job
-from bert_tf.experiments.pretraining_jobs import Corpus, Pretraining, Size, Vocabulary
+from bert_tf.experiments.pretraining_jobs import Corpus, Pretraining, Vocabulary
+from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from bert_tf.models.encoder import BertEncoder
 

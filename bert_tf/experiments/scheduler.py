@@ -13,6 +13,7 @@ from pipelines.common import stopping
 
 _CALLS = 12  # of a process, before another takes its place: memory that is lost is bounded
 _LOG = "log.txt"
+_TELLING = 60  # seconds that jobs must have taken before they tell of the others
 
 
 @dataclasses.dataclass
@@ -53,7 +54,7 @@ class Schedule:
         done = [e for e in self.entries.values() if e.outcome]
         taken = sum(e.outcome["seconds"] for e in done if e.outcome)
         thought = sum(self._costs[e.job.key] for e in done)
-        factor = taken / thought if thought and taken else 1.0
+        factor = taken / thought if taken > _TELLING else 1.0
         left = 0.0
         for entry in self.entries.values():
             cost = self._costs[entry.job.key] * factor

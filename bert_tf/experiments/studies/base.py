@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from bert_tf.experiments.jobs import SCORE, Job, Outcome
-from bert_tf.experiments.pretraining_jobs import Examples, Pretraining, Size
+from bert_tf.experiments.pretraining_jobs import Examples, Pretraining
 from bert_tf.experiments.scale import Inputs, Scale
 from bert_tf.experiments.scores import Finding, Score
+from bert_tf.experiments.size import Size
 from pipelines.pretraining.settings import Objective
 
 Outcomes = Mapping[str, Outcome]  # by key of the job

@@ -47,7 +47,7 @@ class Steps(Study):
                         share=None if share == 1 else share,
                     )
                 )
-                for task in inputs.tasks[:2]
+                for task in inputs.tasks[:1]
             }
             for model, objective in _MODELS.items()
             for share in _SHARES
