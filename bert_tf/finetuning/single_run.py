@@ -15,7 +15,7 @@ from bert_tf.finetuning import batches, inference
 from bert_tf.finetuning.scores import Evaluation, Scores
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
 from bert_tf.finetuning.task_data import TaskData
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import checkpoints, distribution
 from bert_tf.training.checkpoints import Checkpoints
@@ -50,7 +50,7 @@ class Setup:
     """What all runs share."""
 
     settings: FineTuningSettings
-    config: BertConfig
+    config: EncoderConfig
     bundle: Bundle
     data: list[TaskData]
     strategy: tf.distribute.Strategy

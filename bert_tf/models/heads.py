@@ -19,6 +19,8 @@ class MaskedLMHead(Configured, Layer):
       config: sizes and activation.
     """
 
+    config: BertConfig
+
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(**kwargs)
         self.config = config

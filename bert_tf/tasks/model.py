@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from bert_tf.models import encoders
 from bert_tf.models import inputs as model_inputs
-from bert_tf.models.config import BertConfig
-from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.heads import TaskHead
 from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 from bert_tf.objectives.base import Batch, Scalars
@@ -32,7 +32,7 @@ class Heads(Configured, Layer):
       heads: one for each task.
     """
 
-    def __init__(self, config: BertConfig, heads: Sequence[HeadShape], **kwargs):
+    def __init__(self, config: EncoderConfig, heads: Sequence[HeadShape], **kwargs):
         super().__init__(**kwargs)
         self.config = config
         self.head_shapes = tuple(HeadShape(*shape) for shape in heads)
@@ -90,7 +90,7 @@ class TaskModel(Configured, keras.Model):
 
     def __init__(
         self,
-        config: BertConfig,
+        config: EncoderConfig,
         heads: Sequence[HeadShape],
         pad_id: int | None = None,
         **kwargs,
@@ -99,7 +99,7 @@ class TaskModel(Configured, keras.Model):
         self.config = config
         self.head_shapes = tuple(HeadShape(*shape) for shape in heads)
         policy = self.dtype_policy
-        self.encoder = BertEncoder(config, pad_id=pad_id, name="encoder", dtype=policy)
+        self.encoder = encoders.make(config, pad_id=pad_id, name="encoder", dtype=policy)
         # The pooler is of use to heads of whole sequences only.
         self.encoder.pooler.trainable = not all(shape.per_token for shape in self.head_shapes)
         self.heads = Heads(config, self.head_shapes, name="heads", dtype=policy)
@@ -107,7 +107,7 @@ class TaskModel(Configured, keras.Model):
         self.build(model_inputs.SHAPES)  # all is built; Keras notes the shapes of the inputs
 
     @classmethod
-    def for_tasks(cls, config: BertConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
+    def for_tasks(cls, config: EncoderConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
         """A model with the heads that tasks want."""
         return cls(config, [HeadShape(t.name, t.units, t.per_token) for t in tasks], **kwargs)
 

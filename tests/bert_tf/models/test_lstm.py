@@ -100,16 +100,16 @@ def test_gradients_are_those_of_differences(x, mask):
     weights = np.random.default_rng(2).standard_normal([_BATCH, _LENGTH, 2 * _CELLS])
 
     def loss(values):
-        found = layer(tf.constant(values), tf.constant(mask))
+        found = layer(tf.convert_to_tensor(values), tf.constant(mask))
         there = tf.cast(mask, tf.float32)[..., None]
         return tf.reduce_sum(found * tf.cast(weights, tf.float32) * there)
 
     with tf.GradientTape() as tape:
-        tape.watch(layer.trainable_variables)
+        tape.watch([v.value for v in layer.trainable_variables])
         value = tf.function(loss)(x)
     gradients = tape.gradient(value, [v.value for v in layer.trainable_variables])
     for variable, gradient in zip(layer.trainable_variables, gradients, strict=True):
-        where = np.unravel_index(np.abs(gradient).numpy().argmax(), variable.shape)
+        where = np.unravel_index(np.abs(gradient).argmax(), variable.shape)
         kept, change = variable.numpy(), 1e-2
         ends = []
         for sign in (1, -1):
