@@ -18,10 +18,12 @@ class EncoderConfig(abc.ABC):
     A family is a frozen dataclass: a field for each key. `configs` reads that of any family.
 
     Attributes:
+      title: what people call the family.
       foreign_keys: of configurations of others, which do not concern the encoder.
       vocabulary_kind: of vocabularies, the one that the family takes; None: any.
     """
 
+    title: ClassVar[str]
     foreign_keys: ClassVar[Set[str]] = frozenset()
     vocabulary_kind: ClassVar[str | None] = None
 
@@ -79,6 +81,13 @@ class EncoderConfig(abc.ABC):
     @abc.abstractmethod
     def usual_pad_id(self) -> int:
         """The id of padding in the usual vocabularies of the family."""
+
+    @property
+    def size(self) -> str:
+        """Its size in a few words."""
+        return (
+            f"{self.num_hidden_layers} layers, {self.hidden_size} wide, {self.vocab_size:,} tokens"
+        )
 
     @abc.abstractmethod
     def beyond(self, *options: str) -> list[str]:

@@ -85,6 +85,7 @@ class BertConfig(EncoderConfig):
     pooler_act: str | None = _option("tanh")  # None: no pooler; the first token's vector is taken
     pooler_dropout: float = _option(0.0)  # before the pooler, as in RoBERTa's heads
 
+    title: ClassVar[str] = "BERT"
     foreign_keys: ClassVar[Set[str]] = _FOREIGN_KEYS
 
     def __post_init__(self):
@@ -168,6 +169,14 @@ class BertConfig(EncoderConfig):
         """The keys and values of bert_config.json; options only where they are not BERT's."""
         fields = [field for field in dataclasses.fields(self) if not field.metadata.get("option")]
         return {field.name: getattr(self, field.name) for field in fields} | self.options
+
+    @property
+    def size(self) -> str:
+        """Its size in a few words."""
+        return (
+            f"{self.num_hidden_layers} layers, {self.hidden_size} wide, "
+            f"{self.num_attention_heads} heads, {self.vocab_size:,} tokens"
+        )
 
     @property
     def embedding_width(self) -> int:

@@ -44,6 +44,7 @@ class ElmoConfig(EncoderConfig):
     max_sequence_length: int = 512  # no weight depends on it
     model_type: str = MODEL_TYPE
 
+    title: ClassVar[str] = "ELMo"
     vocabulary_kind: ClassVar[str | None] = WordVocabulary.kind
 
     def __post_init__(self):

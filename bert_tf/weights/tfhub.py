@@ -92,7 +92,11 @@ def _variables(model: SavedModel) -> list[tuple[str, np.ndarray]]:
     # The parts share the encoder's variables.
     names = {item.key: item.variable_name for each in lists if each for item in each.items()}
     values = model.values({key for key in names if key})
-    return [(names[key], value) for key, value in values.items() if is_float(value) or value.dtype == np.int32]
+    return [
+        (names[key], value)
+        for key, value in values.items()
+        if is_float(value) or value.dtype == np.int32
+    ]
 
 
 def _weights(variables: list[tuple[str, np.ndarray]], path: str) -> dict[str, np.ndarray]:
