@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from bert_tf.models import fused_ops
+from bert_tf.models import fused_ops, pooling
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.elmo import characters
 from bert_tf.models.elmo.word_embeddings import WordEmbeddings
@@ -83,11 +83,11 @@ class LstmPair(Configured, Layer):
 
 
 @serializable
-class Ends(Layer):
-    """The vector of a sequence: where each direction has read all of it.
+class MeanPooler(Layer):
+    """The vector of a sequence: the mean of those of its tokens, without weights.
 
     Args:
-      width: of vectors of both directions.
+      width: of the vectors.
     """
 
     def __init__(self, width: int, **kwargs):
@@ -104,13 +104,8 @@ class Ends(Layer):
         return (None, None, self.width)
 
     def call(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Forward values of the last token and backward ones of the first, [batch, width]."""
-        forward, backward = tf.split(x, 2, -1)
-        place = tf.range(tf.shape(mask)[1])
-        last = tf.reduce_max(tf.where(mask > 0, place, 0), 1)
-        first = tf.reduce_min(tf.where(mask > 0, place, last[:, tf.newaxis]), 1)
-        ends = [tf.gather(forward, last, batch_dims=1), tf.gather(backward, first, batch_dims=1)]
-        return tf.concat(ends, -1)
+        """The mean of [batch, length, width] where the mask is 1, [batch, width], as x."""
+        return tf.cast(pooling.mean(x, mask), x.dtype)
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""
@@ -150,7 +145,7 @@ class ElmoEncoder(Encoder):
             LstmPair(config, config.residual and index > 0, name=f"block_{index}", dtype=policy)
             for index in range(config.num_hidden_layers)
         ]
-        self.pooler = Ends(config.hidden_size, name="pooler", dtype=policy)
+        self.pooler = MeanPooler(config.hidden_size, name="pooler", dtype=policy)
         self.finish(allocate)
 
     def flops(self, length: int) -> int:
@@ -186,8 +181,8 @@ class ElmoEncoder(Encoder):
 
         Returns:
           `sequence_output` [batch, length, hidden_size], forward values first; `pooled_output`
-          [batch, hidden_size], of `Ends`; `encoder_outputs`, the output of each layer, as
-          `sequence_output`; `embedding_output`, the vectors of words, twice side by side, the same;
+          [batch, hidden_size], its mean over the tokens; `encoder_outputs`, the output of each
+          layer, as `sequence_output`; `embedding_output`, the vectors of words, twice side by side, the same;
           `attention_probs`, of which there are none; all of the dtype computed in.
 
         Raises:

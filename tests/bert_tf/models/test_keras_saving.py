@@ -12,7 +12,7 @@ import bert_tf
 from bert_tf import BertConfig, BertEncoder
 from bert_tf.models import heads, layers
 from bert_tf.models.base_encoder import Encoder
-from bert_tf.models.elmo.encoder import ElmoEncoder, Ends, LstmPair
+from bert_tf.models.elmo.encoder import ElmoEncoder, LstmPair, MeanPooler
 from bert_tf.models.elmo.head import WordHead
 from bert_tf.models.elmo.word_embeddings import Convolution, Highway, WordEmbeddings
 from bert_tf.models.elmo_config import ElmoConfig
@@ -49,7 +49,7 @@ def test_all_layers_and_models_are_known_to_keras():
     named = {getattr(layers, name) for name in layers.__all__}
     named |= {BertEncoder, TaskModel, task_models.Heads, *OBJECTIVES.values()}
     named |= {heads.MaskedLMHead, heads.NextSentenceHead, heads.TaskHead}
-    named |= {ElmoEncoder, LstmPair, Ends, WordHead, WordEmbeddings, Convolution, Highway}
+    named |= {ElmoEncoder, LstmPair, MeanPooler, WordHead, WordEmbeddings, Convolution, Highway}
     assert ours == named
     for found in ours:
         assert keras.saving.get_registered_name(found) == f"bert_tf>{found.__name__}"
