@@ -10,6 +10,8 @@ __version__ = "0.2.0"
 _HOMES = {
     "BertConfig": ("bert_tf.models.config", "BertConfig"),
     "BertEncoder": ("bert_tf.models.encoder", "BertEncoder"),
+    "ElmoConfig": ("bert_tf.models.elmo_config", "ElmoConfig"),
+    "ElmoEncoder": ("bert_tf.models.elmo.encoder", "ElmoEncoder"),
     "Embedder": ("bert_tf.serving.embedding.embedder", "Embedder"),
     "EmbeddingSettings": ("bert_tf.serving.embedding.settings", "EmbeddingSettings"),
     "TaskModel": ("bert_tf.tasks.model", "TaskModel"),

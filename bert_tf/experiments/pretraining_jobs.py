@@ -10,6 +10,7 @@ from bert_tf import weights
 from bert_tf.experiments.jobs import Job, Outcome, Place
 from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.pretraining import run
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
@@ -21,6 +22,7 @@ from pipelines.pretraining import local_runner
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers import learning, registry
 from pipelines.tokenizers.settings import LearningSettings
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 _WARMUP_SHARE = 0.1
 _BETA_2 = 0.98  # runs are short
@@ -45,11 +47,12 @@ class Vocabulary(Job):
     size: int
     own: str | None = None  # the user's: a file or a folder
     lower_case: bool | None = None
+    tokenizer: str = WordPieceVocabulary.kind
 
     @property
     def label(self) -> str:
         """Its size."""
-        return f"{self.size} tokens" if self.own is None else "given"
+        return f"{self.tokenizer} {self.size} tokens" if self.own is None else "given"
 
     def cost(self, speed: Speed) -> float:
         """Counting words, mostly."""
@@ -57,7 +60,7 @@ class Vocabulary(Job):
 
     def path(self, place: Place) -> str:
         """Where it is."""
-        return self.own or f"{place.folder(self)}/vocab.txt"
+        return self.own or f"{place.folder(self)}/{registry.KINDS[self.tokenizer].files[0]}"
 
     def work(self, place: Place) -> Outcome:
         """Learns it."""
@@ -65,7 +68,7 @@ class Vocabulary(Job):
         if self.own is None:
             corpus = reader.open_corpus(self.corpus.files, self.corpus.format)
             chosen = {} if self.lower_case is None else {"lower_case": self.lower_case}
-            settings = LearningSettings(vocab_size=self.size)
+            settings = LearningSettings(kind=self.tokenizer, vocab_size=self.size)
             learning.learn(corpus, reader.ReadOptions(), settings, chosen, self.path(place))
         return {"seconds": time.perf_counter() - begin, "scores": {}}
 
@@ -145,8 +148,19 @@ class Pretraining(Job):
 
     def cost(self, speed: Speed) -> float:
         """Its steps, and what each run has besides."""
-        tokens = self.steps * self.batch_size * self.examples.length
-        return speed.overhead + tokens * speed.token_seconds(self.size)
+        return speed.overhead + self.steps * self.step_cost(speed)
+
+    def step_cost(self, speed: Speed) -> float:
+        """The seconds of a step."""
+        tokens = self.batch_size * self.examples.length
+        if self.examples.objective is Objective.BIDIRECTIONAL_LM:
+            return tokens * speed.elmo_seconds(self.size)
+        return tokens * speed.token_seconds(self.size)
+
+    def _config(self, vocab_size: int) -> EncoderConfig:
+        """The configuration: of an ELMo, where words are predicted from both sides apart."""
+        elmo = self.examples.objective is Objective.BIDIRECTIONAL_LM
+        return self.size.elmo_config(vocab_size) if elmo else self.size.config(vocab_size)
 
     def checkpoint(self, place: Place, share: float | None = None) -> str:
         """The model at the end, or after a share of the steps."""
@@ -163,7 +177,7 @@ class Pretraining(Job):
         assert vocabulary is not None  # the examples are there
         config = f"{place.folder(self)}/bert_config.json"
         files.gfile.makedirs(place.folder(self))
-        self.size.config(len(vocabulary)).save(config)
+        self._config(len(vocabulary)).save(config)
         settings = PretrainingSettings(
             phases=(Phase(examples, self.steps, self.batch_size),),
             model=config,

@@ -155,9 +155,8 @@ def fit(
 
 def _seconds_of_a_step(jobs: Iterable[Job], scale: Scale) -> float:
     """What one more step of pre-training costs, of all models together."""
-    tokens = scale.batch_size * scale.length
     models = [job for job in jobs if isinstance(job, Pretraining)]
-    return sum(tokens * scale.speed.token_seconds(job.size) for job in models) or 1.0
+    return sum(job.step_cost(scale.speed) for job in models) or 1.0
 
 
 def _parameters(size: Size, vocab_size: int) -> int:

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.experiments.size import Size
+from bert_tf.models import encoders
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.head_config import HeadConfig
 from bert_tf.models.heads import MaskedLMHead
@@ -49,6 +50,13 @@ class Speed:
     def token_seconds(self, size: Size) -> float:
         """Seconds of training for each token, of a size."""
         return _token_flops(size, self.vocab_size, self.length) / self._rate(size)
+
+    def elmo_seconds(self, size: Size) -> float:
+        """The same of an ELMo of a size, its softmax over words included."""
+        config = size.elmo_config(self.vocab_size)
+        softmax = 4 * config.projection_size * config.predicted_words
+        flops = encoders.unallocated(config).flops(self.length) / self.length + softmax
+        return 3 * flops / (_LSTM_SHARE * self._rate(size))
 
     def lstm_seconds(self, size: Size, head: HeadConfig) -> float:
         """The same of a head's BiLSTM alone."""

@@ -15,7 +15,7 @@ import tensorflow as tf
 from bert_tf.export import quiet_tensorflow
 from bert_tf.export.module import Exported, trace
 from bert_tf.export.sources import Source
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.tasks.signatures import Signature, Tensors
 from pipelines.common import checksums, files, json_files, optional
 from pipelines.common.errors import InputError
@@ -98,7 +98,7 @@ def _numbers_only(signature: Signature) -> Signature:
     return Signature(signature.name, signature.inputs, function, signature.sample)
 
 
-def _inputs(configs: Sequence[BertConfig], signature: Signature) -> dict[str, np.ndarray]:
+def _inputs(configs: Sequence[EncoderConfig], signature: Signature) -> dict[str, np.ndarray]:
     """Random sequences with padding, that all models take."""
     rng = np.random.default_rng(0)
     length = min(_LENGTH, *(config.longest_sequence for config in configs))

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.tasks.model import TaskModel
 from pipelines.common.errors import InputError
 
@@ -26,13 +26,13 @@ class Frozen:
     whole: bool = False
 
     @classmethod
-    def parse(cls, text: str | None, config: BertConfig) -> "Frozen":
+    def parse(cls, text: str | None, config: EncoderConfig) -> "Frozen":
         """Reads --freeze, such as "embeddings,0-3" or "all".
 
         Raises:
           InputError: it names a part that the model does not have.
         """
-        count = 1 if config.shared_layers else config.num_hidden_layers
+        count = config.num_blocks
         embeddings, blocks = False, set[int]()
         for part in (text or "").replace(" ", "").split(","):
             match = _RANGE.fullmatch(part)

@@ -16,7 +16,7 @@ from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.scores import Evaluation, Scores
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
 from bert_tf.finetuning.task_data import TaskData
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers.base import Weight
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import checkpoints, distribution
@@ -52,7 +52,7 @@ class Setup:
     """What all runs share."""
 
     settings: FineTuningSettings
-    config: BertConfig
+    config: EncoderConfig
     bundle: Bundle
     data: list[TaskData]
     strategy: tf.distribute.Strategy

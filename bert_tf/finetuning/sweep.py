@@ -14,7 +14,7 @@ from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.finetuning.single_run import Result, Run, Setup
 from bert_tf.finetuning.task_data import TaskData, load
 from bert_tf.finetuning.task_report import Account
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import checkpoints, distribution, footprint, progress, run_folder
 from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.training.progress import HISTORY
@@ -111,7 +111,7 @@ def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
         )
 
 
-def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> BertConfig:
+def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> EncoderConfig:
     config = bundle.config
     for item in data:
         types = bundle.need_vocabulary().types(item.task.segments)
@@ -123,11 +123,7 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
             )
     if settings.dropout is None:
         return config
-    return dataclasses.replace(
-        config,
-        hidden_dropout_prob=settings.dropout,
-        attention_probs_dropout_prob=settings.dropout,
-    )
+    return config.with_dropout(settings.dropout)
 
 
 def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:

@@ -1,18 +1,15 @@
 """The Transformer encoder of BERT and its relatives."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
 
-import keras
 import tensorflow as tf
 
-from bert_tf.models import inputs as model_inputs
+from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
-from bert_tf.models.layers import Embeddings, NoPooler, Pooler, TransformerBlock, adaptation
-from bert_tf.models.layers.base import Configured, Layer, Shape, Stated, serializable
+from bert_tf.models.layers import Embeddings, NoPooler, Pooler, TransformerBlock
+from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.unpadding import TokenRows
-from pipelines.common import memory
 
 # Added to the attention scores of positions that may not be attended to.
 _MASKED = -1e9
@@ -20,7 +17,7 @@ _SEEDS_PER_BLOCK = 3
 
 
 @serializable
-class BertEncoder(Configured, Stated, keras.Model):
+class BertEncoder(Encoder):
     """BERT, or one of its relatives by the options of the configuration, without heads.
 
     >>> encoder = BertEncoder(BertConfig.named("tiny"))
@@ -40,22 +37,22 @@ class BertEncoder(Configured, Stated, keras.Model):
       InputError: this machine has no memory for it.
     """
 
+    config: BertConfig
+    embeddings: Embeddings
+    blocks: list[TransformerBlock]
+
     def __init__(
         self, config: BertConfig, *, pad_id: int | None = None, allocate: bool = True, **kwargs
     ):
-        super().__init__(autocast=False, **kwargs)
-        self.config = config
-        self.pad_id = config.usual_pad_id if pad_id is None else pad_id
+        super().__init__(config, pad_id, **kwargs)
         policy = self.dtype_policy
         self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
         self.blocks = [
             TransformerBlock(config, name=f"block_{index}", dtype=policy)
-            for index in range(1 if config.shared_layers else config.num_hidden_layers)
+            for index in range(config.num_blocks)
         ]
         self.pooler = self._make_pooler()
-        if allocate:
-            memory.check(4 * self.parameters, f"a model of {self.parameters:,} parameters")
-            self.build(self.expected_shape)
+        self.finish(allocate)
 
     def _make_pooler(self) -> Layer:
         config, policy = self.config, self.dtype_policy
@@ -70,25 +67,6 @@ class BertEncoder(Configured, Stated, keras.Model):
             dtype=policy,
         )
 
-    @classmethod
-    def unallocated(cls, config: BertConfig) -> Self:
-        """An encoder that takes no memory: it tells its `shapes`, `parameters` and `flops`."""
-        return cls(config, allocate=False, name="encoder")
-
-    def statement(self) -> tuple[Layer, ...]:
-        """Embeddings, blocks from bottom to top, and pooler."""
-        return self.embeddings, *self.blocks, self.pooler
-
-    @property
-    def expected_shape(self) -> dict[str, Shape]:
-        """[batch, length] of each input."""
-        return model_inputs.SHAPES
-
-    @property
-    def input_dtype(self) -> str:
-        """That of the inputs, as Keras exports them."""
-        return "int32"
-
     def flops(self, length: int) -> int:
         """Floating-point operations of a forward pass over one sequence of so many tokens.
 
@@ -101,14 +79,6 @@ class BertEncoder(Configured, Stated, keras.Model):
     def _stack(self) -> list[TransformerBlock]:
         """The block of each layer from bottom to top, all of them the same where it is shared."""
         return list(self.blocks) * (self.config.num_hidden_layers // len(self.blocks))
-
-    def layer_variables(self) -> list[list[keras.Variable]]:
-        """The variables of each layer from bottom to top: the embeddings', then each block's.
-
-        A block that all layers share is there once. The pooler's are not among them: it is
-        trained with the heads.
-        """
-        return [part.variables for part in (self.embeddings, *self.blocks)]
 
     def call(
         self,
@@ -175,113 +145,31 @@ class BertEncoder(Configured, Stated, keras.Model):
         pooler_seed = seeds[-1] if seeds is not None and self.config.pooler_dropout else None
         return {
             "sequence_output": outputs[-1],
-            "pooled_output": self.pooler(self._summary(outputs[-1], mask), seed=pooler_seed),
+            "pooled_output": self.pool(outputs[-1], mask, pooler_seed),
             "encoder_outputs": outputs,
             "embedding_output": embedded,
             "attention_probs": probabilities,
             "input_mask": mask,
         }
 
-    def known_outputs(
-        self,
-        layers: Mapping[int, tf.Tensor],
-        inputs: Mapping[str, tf.Tensor],
-        training: bool = False,
-        dropout_seed: tf.Tensor | None = None,
-        dtype: str | None = None,
-    ) -> dict[str, Any]:
-        """The outputs that follow from those of some layers, which were computed before.
-
-        Args:
-          layers: [batch, length, hidden_size], by number; 0 is the embeddings.
-          inputs: as of `call`; only the mask counts.
-          training: whether to drop out, before the pooler.
-          dropout_seed: as of `call`.
-          dtype: as of `call`.
-
-        Returns:
-          What `call` returns, with None for what is not known.
-        """
-        config, dtype = self.config, dtype or self.compute_dtype
-        shape = [None, None, config.hidden_size]
-        known = {i: tf.cast(tf.ensure_shape(x, shape), dtype) for i, x in layers.items()}
-        mask = inputs["input_mask"]
-        last, pooled = known.get(config.num_hidden_layers), None
-        if last is not None:
-            seeds = self._seeds(dropout_seed) if training and config.pooler_dropout else None
-            seed = None if seeds is None else seeds[-1]
-            pooled = self.pooler(self._summary(last, mask), seed=seed)
-        return {
-            "sequence_output": last,
-            "pooled_output": pooled,
-            "encoder_outputs": [known.get(1 + i) for i in range(config.num_hidden_layers)],
-            "embedding_output": known.get(0),
-            "input_mask": mask,
-        }
-
-    def _summary(self, sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """The token that has seen the whole sequence, which the pooler takes."""
+    def pool(
+        self, sequence: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """The vector of each sequence: of the token that has seen all of it."""
         if not self.config.causal:
-            return sequence[:, 0]
+            return self.pooler(sequence[:, 0], seed=seed)
         positions = tf.range(tf.shape(mask)[1]) * tf.cast(mask > 0, tf.int32)
-        return tf.gather(sequence, tf.reduce_max(positions, 1), batch_dims=1)
+        last = tf.gather(sequence, tf.reduce_max(positions, 1), batch_dims=1)
+        return self.pooler(last, seed=seed)
 
-    def compute_output_shape(self, input_shape: Any) -> dict[str, Any]:
-        """The shapes of the outputs, by those of the inputs, in any of their forms."""
-        if isinstance(input_shape, Mapping):
-            input_shape = input_shape["input_word_ids"]
-        elif isinstance(input_shape[0], list | tuple):
-            input_shape = input_shape[0]
-        batch, length = input_shape
-        config = self.config
-        config.check_length(length)
-        sequence, layers = (batch, length, config.hidden_size), config.num_hidden_layers
-        return {
-            "sequence_output": sequence,
-            "pooled_output": (batch, config.hidden_size),
-            "encoder_outputs": [sequence] * layers,
-            "embedding_output": sequence,
-            "attention_probs": [(batch, config.num_attention_heads, length, length)] * layers,
-            "input_mask": (batch, length),
-        }
+    def pooler_seed(self, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:
+        """The seed of the dropout before the pooler; None where there is no such."""
+        return self._seeds(dropout_seed)[-1] if self.config.pooler_dropout else None
 
-    def compute_output_spec(
-        self, inputs: Any, training: bool = False, dtype: str | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """What `call` returns for symbolic inputs."""
-        found = model_inputs.named(inputs, self.config.type_vocab_size > 0)
-        shape = tuple(found["input_word_ids"].shape)
-        dtype = dtype or self.compute_dtype
-        dtypes = {"input_mask": "int32"}
-        return {
-            name: [keras.KerasTensor(one, dtype) for one in found]
-            if isinstance(found, list)
-            else keras.KerasTensor(found, dtypes.get(name, dtype))
-            for name, found in self.compute_output_shape(shape).items()
-        }
-
-    def enable_lora(
-        self, rank: int, alpha: float | None = None, layers: str = "attention/"
-    ) -> None:
-        """Trains low-rank updates of linear maps alone (Hu et al., arXiv 2106.09685).
-
-        Everything else in the encoder is frozen. What is saved has the updates merged into the
-        kernels; a model that is loaded can be trained on, from updates of zero.
-
-        Args:
-          rank: of each update.
-          alpha: updates are multiplied by alpha / rank; None: by 1.
-          layers: a regular expression that is found in the paths of the maps to update, such as
-            "block_0/attention/qkv"; by default both projections of every attention.
-
-        Raises:
-          InputError: there is no such map, or it has an update already.
-        """
-        adaptation.enable_lora(self, rank, alpha, layers)
-
-    def get_config(self) -> dict:
-        """The arguments of the constructor, and what was done since."""
-        return super().get_config() | {"pad_id": self.pad_id}
+    def attention_shapes(self, batch: int | None, length: int | None) -> list[Shape]:
+        """The shapes of the attention probabilities of each layer."""
+        shape = (batch, self.config.num_attention_heads, length, length)
+        return [shape] * self.config.num_hidden_layers
 
     def _mask_bias(self, mask: tf.Tensor) -> tf.Tensor:
         visible = tf.expand_dims(tf.expand_dims(tf.cast(mask, tf.float32), 1), 1)
@@ -292,10 +180,6 @@ class BertEncoder(Configured, Stated, keras.Model):
 
     def _seeds(self, seed: tf.Tensor | None) -> tf.Tensor:
         """One seed for each dropout of the model, int32 [seeds]."""
-        if seed is None:
-            seed = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
         count = 1 + _SEEDS_PER_BLOCK * self.config.num_hidden_layers
         count += bool(self.config.pooler_dropout)
-        return tf.random.stateless_uniform(
-            [count], tf.stack([seed, 0]), minval=None, maxval=None, dtype=tf.int32
-        )
+        return self.draw_seeds(seed, count)

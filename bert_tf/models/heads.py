@@ -16,6 +16,8 @@ class MaskedLMHead(Configured, Layer):
       config: sizes and activation.
     """
 
+    config: BertConfig
+
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(**kwargs)
         self.config = config

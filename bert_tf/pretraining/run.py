@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.export import saved_model, sources
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining import (
@@ -114,7 +114,7 @@ class _Run:
         output: str,
         options: RunOptions,
         data: inputs.PretrainingData,
-        config: BertConfig,
+        config: EncoderConfig,
         strategy: tf.distribute.Strategy,
     ):
         self.settings, self.output, self.options, self.data = settings, output, options, data
@@ -129,6 +129,7 @@ class _Run:
             beta_2=settings.beta_2,
         )
         self.model: PretrainingObjective = self.session.model
+        self.model.encoder.adopt(data.tokenizer.vocabulary)
         inputs.check_features(self.model, settings, data)
         self._milestones = options.milestones(settings.total_steps)
         self.checkpoints = self.session.checkpoints(
@@ -267,7 +268,7 @@ class _Run:
             length, most = examples.max_seq_length, manifest["settings"]["max_predictions_per_seq"]
             predictions = self.model.predictions(length, most)
             flops = throughput.training_flops(
-                self.model.encoder, self.model.masked_lm, length, predictions
+                self.model.encoder, self.model.token_head, length, predictions
             )
             shares.append(flops / peak)
         return shares

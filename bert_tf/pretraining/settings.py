@@ -27,8 +27,8 @@ class PretrainingSettings(TrainingSettings):
     model: str | None = setting(
         None,
         "A size: tiny, mini, small, medium, base, large (or debug, to try things), with roberta- "
-        "before it for a RoBERTa; or the path of a bert_config.json. Not given: that of the model "
-        "in --init_checkpoint, else base.",
+        "before it for a RoBERTa, with elmo- (up to base) for an ELMo; or the path of a "
+        "bert_config.json. Not given: that of the model in --init_checkpoint, else base.",
         group=Group.MODEL,
     )
     learning_rate: float = setting(

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from bert_tf.models import encoders
 from bert_tf.models import inputs as model_inputs
-from bert_tf.models.config import BertConfig
-from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.head_config import HeadConfig
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from bert_tf.models.task_head import TaskHead
@@ -42,7 +42,7 @@ class HeadShape(NamedTuple):
         plain = (self.name, self.units, self.per_token)
         return plain if self.config.is_plain else (*plain, self.config.to_dict())
 
-    def make(self, config: BertConfig, **kwargs: Any) -> TaskHead:
+    def make(self, config: EncoderConfig, **kwargs: Any) -> TaskHead:
         """The layer, for the encoder of a configuration."""
         return TaskHead(
             config.hidden_size,
@@ -66,7 +66,7 @@ class Heads(Configured, Layer):
       heads: one for each task.
     """
 
-    def __init__(self, config: BertConfig, heads: Sequence[HeadShape], **kwargs):
+    def __init__(self, config: EncoderConfig, heads: Sequence[HeadShape], **kwargs):
         super().__init__(**kwargs)
         self.config = config
         self.head_shapes = tuple(map(HeadShape.from_values, heads))
@@ -115,7 +115,7 @@ class TaskModel(Configured, keras.Model):
 
     def __init__(
         self,
-        config: BertConfig,
+        config: EncoderConfig,
         heads: Sequence[HeadShape],
         pad_id: int | None = None,
         **kwargs,
@@ -124,7 +124,7 @@ class TaskModel(Configured, keras.Model):
         self.config = config
         self.head_shapes = tuple(map(HeadShape.from_values, heads))
         policy = self.dtype_policy
-        self.encoder = BertEncoder(config, pad_id=pad_id, name="encoder", dtype=policy)
+        self.encoder = encoders.make(config, pad_id=pad_id, name="encoder", dtype=policy)
         # The pooler is of use to heads that read its output only.
         pooled = (head.config.reads_pooled(head.per_token) for head in self.head_shapes)
         self.encoder.pooler.trainable = any(pooled)
@@ -133,7 +133,7 @@ class TaskModel(Configured, keras.Model):
         self.build(model_inputs.SHAPES)  # all is built; Keras notes the shapes of the inputs
 
     @classmethod
-    def for_tasks(cls, config: BertConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
+    def for_tasks(cls, config: EncoderConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
         """A model with the heads that tasks want."""
         return cls(config, [HeadShape.of(task) for task in tasks], **kwargs)
 

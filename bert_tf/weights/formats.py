@@ -5,7 +5,16 @@ import os
 from typing import Any
 
 from bert_tf import tasks
-from bert_tf.weights import huggingface, keras_hub, model_garden, own, tf1, tf_checkpoint, tfhub
+from bert_tf.weights import (
+    elmo,
+    huggingface,
+    keras_hub,
+    model_garden,
+    own,
+    tf1,
+    tf_checkpoint,
+    tfhub,
+)
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
@@ -20,6 +29,7 @@ class Format(enum.StrEnum):
     KERAS_HUB = "keras_hub"  # presets of KerasHub and KerasNLP; read only
     MODEL_GARDEN = "model_garden"  # TF 2 checkpoints of TensorFlow Model Garden; read only
     TF_HUB = "tf_hub"  # encoder SavedModels; read only
+    ELMO = "elmo"  # the released weights of Peters et al. 2018; read only
 
 
 _SAVED_MODEL = "saved_model.pb"
@@ -32,6 +42,7 @@ _READERS = {
     Format.KERAS_HUB: keras_hub.read,
     Format.MODEL_GARDEN: model_garden.read,
     Format.TF_HUB: tfhub.read,
+    Format.ELMO: elmo.read,
 }
 _WRITERS = {
     Format.BERT_TF: own.write,
@@ -46,7 +57,7 @@ def read(path: str) -> Bundle:
 
     Args:
       path: a folder, or a file in one: of a checkpoint (or its prefix), a
-        configuration, model.safetensors, or saved_model.pb. Of our folders, one
+        configuration, model.safetensors, saved_model.pb, or weights in HDF5. Of our folders, one
         of the checkpoints in it too.
 
     Raises:
@@ -67,7 +78,7 @@ def folder_of(path: str) -> str:
 def _model_of(path: str) -> str:
     """The folder of a model, or the prefix of a checkpoint, by one of its files."""
     folder, name = os.path.split(path)
-    if name in _FILES or name.endswith(".safetensors"):
+    if name in _FILES or name.endswith((".safetensors", elmo.OPTIONS, elmo.WEIGHTS)):
         return folder or "."
     return tf_checkpoint.prefix_of(path)
 
@@ -90,6 +101,8 @@ def detect(path: str) -> Format:
         config = json_files.read(f"{path}/{huggingface.CONFIG}", dict[str, Any])
         preset = "registered_name" in config
         return Format.KERAS_HUB if preset else Format.HUGGINGFACE
+    if elmo.find(path):
+        return Format.ELMO
     prefix = tf1.find_checkpoint(path)
     if prefix is None and not files.gfile.exists(path):
         raise InputError(f"{path or 'the model'}: no such folder or checkpoint.")
@@ -99,8 +112,8 @@ def detect(path: str) -> Format:
         raise InputError(
             f"{path}: no model of a known format is there. Known are a folder of bert_tf, a "
             "google-research or Model Garden checkpoint (bert_config.json and *.index), a "
-            "Hugging Face folder (config.json and model.safetensors), a KerasHub preset, and a "
-            "TF Hub encoder (saved_model.pb)."
+            "Hugging Face folder (config.json and model.safetensors), a KerasHub preset, a TF Hub "
+            "encoder (saved_model.pb), and a released ELMo (options.json and *.hdf5)."
         )
     names = tf_checkpoint.names(prefix)
     object_based = any(name.endswith("/.ATTRIBUTES/VARIABLE_VALUE") for name in names)

@@ -13,7 +13,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf import tasks
-from bert_tf.models.config import BertConfig
+from bert_tf.models import configs
 from bert_tf.tasks import TaskEntry
 from bert_tf.tasks.model import HeadShape
 from bert_tf.training import checkpoints
@@ -62,7 +62,7 @@ def read(path: str) -> Bundle:
     """
     place = home(path) or path
     checksums.check(place)
-    config = BertConfig.load(f"{place}/{CONFIG}")
+    config = configs.load(f"{place}/{CONFIG}")
     folder = _whole(path) if place != path else _checkpoint_folder(path)
     prefix = checkpoints.MODEL_PREFIX
     weights = {

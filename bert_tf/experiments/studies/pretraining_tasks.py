@@ -1,6 +1,8 @@
 """What pre-training brings: section 5.1, Table 5, and the architectures of Figure 3."""
 
-from bert_tf.experiments.pretraining_jobs import Untrained
+import dataclasses
+
+from bert_tf.experiments.pretraining_jobs import Examples, Pretraining, Untrained
 from bert_tf.experiments.scale import Inputs, Scale, tuned
 from bert_tf.experiments.scores import Finding, finding
 from bert_tf.experiments.studies.base import (
@@ -14,9 +16,12 @@ from bert_tf.experiments.studies.base import (
 )
 from bert_tf.models.head_config import HeadConfig, HeadLayers
 from pipelines.pretraining.settings import Objective
+from pipelines.tokenizers.word_vocabulary import WordVocabulary
 
+_WORDS = 60_000  # of an ELMo's vocabulary; others are unknown to it
 _BERT, _NO_NSP = "BERT", "no NSP"
 _LTR, _LTR_BILSTM = "left-to-right, no NSP (as GPT)", "left-to-right, no NSP, + BiLSTM"
+_ELMO = "ELMo, features under a BiLSTM"
 _NOTHING, _STATIC = "not pre-trained", "static embeddings under a BiLSTM"
 
 
@@ -49,6 +54,13 @@ class PretrainingTasks(Study):
             _NO_NSP: (pretrained(inputs, scale, Objective.MLM), {}),
             _LTR: (right, {}),
             _LTR_BILSTM: (right, {"head": HeadConfig(HeadLayers.LAST, 1, scale.bilstm_width)}),
+            _ELMO: (
+                _elmo(inputs, scale),
+                {
+                    "head": HeadConfig(HeadLayers.WEIGHTED_EACH, 2, scale.bilstm_width),
+                    "frozen": True,
+                },
+            ),
             _NOTHING: (Untrained(inputs.vocabulary, scale.main), {}),
             _STATIC: (
                 bert,
@@ -72,12 +84,22 @@ class PretrainingTasks(Study):
                 "A BiLSTM on top of a left-to-right model does not make up for it",
                 pairs_of(scores, _NO_NSP, _LTR_BILSTM),
             ),
+            finding("BERT is better than features of an ELMo", pairs_of(scores, _BERT, _ELMO)),
             finding("Pre-training helps", pairs_of(scores, _BERT, _NOTHING)),
             finding(
                 "Vectors that depend on their context are better than static ones",
                 pairs_of(scores, _BERT, _STATIC),
             ),
         ]
+
+
+def _elmo(inputs: Inputs, scale: Scale) -> Pretraining:
+    """The job that pre-trains an ELMo: on as many sequences, of words in place of their pieces."""
+    words = dataclasses.replace(
+        inputs.vocabulary, size=_WORDS, own=None, tokenizer=WordVocabulary.kind
+    )
+    examples = Examples(words, Objective.BIDIRECTIONAL_LM, scale.length)
+    return Pretraining(examples, scale.main, scale.steps, scale.batch_size, scale.pretraining_rate)
 
 
 # Shares of the steps whose checkpoints the study of steps fine-tunes.

@@ -10,8 +10,8 @@ import tensorflow as tf
 from bert_tf import weights
 from bert_tf.export import saved_model, sources
 from bert_tf.export.sources import Source
-from bert_tf.models import fused_ops, pooling
-from bert_tf.models.encoder import BertEncoder
+from bert_tf.models import encoders, fused_ops, pooling
+from bert_tf.models.base_encoder import Encoder
 from bert_tf.serving.embedding.settings import EmbeddingSettings, Pooling
 from bert_tf.weights.bundle import POOLER
 from pipelines.common.errors import InputError
@@ -210,13 +210,13 @@ def _settled(settings: EmbeddingSettings, source: Source) -> EmbeddingSettings:
     return dataclasses.replace(settings, layers=layers, max_length=settings.max_length or longest)
 
 
-def _make_encoder(source: Source, dtype: str) -> BertEncoder:
+def _make_encoder(source: Source, dtype: str) -> Encoder:
     """The encoder with its weights.
 
     Raises:
       InputError: it lacks one.
     """
-    encoder = BertEncoder(source.bundle.config, name="encoder", dtype=dtype)
+    encoder = encoders.make(source.bundle.config, name="encoder", dtype=dtype)
     missing = weights.assign(encoder, source.bundle.weights, source.folder)
     lacking = [name for name in missing if not name.startswith(POOLER)]
     if lacking:
