@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,13 @@ from bert_tf.experiments.speed import Speed
 from bert_tf.experiments.studies.registry import STUDIES
 from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings
+from bert_tf.finetuning.task_data import TaskData
 from bert_tf.tasks import KINDS
-from pipelines.common import json_files
+from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.settings import VocabularyKind
 
 PLAN = "plan.json"
 _TASK = re.compile(
@@ -116,8 +119,10 @@ def make(request: Request, place: Place, studies: Sequence[str]) -> Plan:
     vocabulary.work(place)
     chosen = {} if request.lower_case is None else {"lower_case": request.lower_case}
     tokenizer = registry.load_tokenizer(vocabulary.path(place), chosen)
-    tasks = tuple(_counted(source, tokenizer, place) for source in sources)
-    inputs = Inputs(corpus, vocabulary, tasks, settings.seeds or ())
+    data = [_loaded(source, tokenizer, place) for source in sources]
+    tasks = tuple(_counted(source, item) for source, item in zip(sources, data, strict=True))
+    words = _with_words_of(data, corpus, place)
+    inputs = Inputs(corpus, words, vocabulary, tasks, settings.seeds or ())
     widths = [Size(2, 64), Size(2, 128), Size(4, 256)]
     if settings.seconds >= _LONG:
         widths += [Size(4, 512), Size(12, 768)]
@@ -140,27 +145,56 @@ def _one_of_each(sources: Sequence[TaskSource]) -> tuple[TaskSource, ...]:
     return tuple(source for source in sources if source in first.values())
 
 
-def _counted(source: TaskSource, tokenizer: Any, place: Place) -> TaskSource:
-    """A task with the numbers of its examples and tokens.
+def _loaded(source: TaskSource, tokenizer: Tokenizer, place: Place) -> TaskData:
+    """The data of a task.
 
     Raises:
-      InputError: its data cannot be read, or has no dev part and too few examples for one.
+      InputError: it cannot be read, or has no dev part and too few examples for one.
     """
     settings = FineTuningSettings(tasks=(source.request(),), init="")
     data = task_data.load(source.request(), settings, tokenizer, place.cache)
     if not data.dev:
         raise InputError(f"{source.name}: has no dev data to score on.")
+    return data
+
+
+def _counted(source: TaskSource, data: TaskData) -> TaskSource:
+    """A task with the numbers of its examples and tokens."""
     lengths = data.train.features["input_word_ids"].lengths
     rows = (len(data.train.examples), len(data.dev[0].examples))
     return dataclasses.replace(source, rows=rows, tokens=max(1, round(float(np.mean(lengths)))))
+
+
+def _with_words_of(data: Sequence[TaskData], corpus: Corpus, place: Place) -> Corpus:
+    """The corpus, and the texts of tasks; where its format is not left open, the corpus alone."""
+    if corpus.format != "auto":
+        return corpus
+    path = f"{place.root}/texts_of_tasks.txt"
+    with files.write_aside(path) as partial, files.gfile.GFile(partial, "w") as file:
+        for item in data:
+            for split in (item.train, *item.dev):
+                for example in split.examples:
+                    file.write(" ".join(_texts(example)) + "\n")
+            file.write("\n")
+    return Corpus(f"{corpus.files},{path}")
+
+
+def _texts(example: Any) -> Iterator[str]:
+    """The texts of an example, whatever its shape, each in one line."""
+    for field in dataclasses.fields(example):
+        value = getattr(example, field.name)
+        for text in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(text, str):
+                yield " ".join(text.split())
 
 
 def read(folder: str) -> Plan:
     """The plan that is kept in a folder."""
     values = json_files.read(f"{folder}/{PLAN}", dict[str, Any])
     inputs, thought = values["inputs"], values["scale"]
-    corpus = Corpus(**inputs["corpus"])
-    vocabulary = Vocabulary(**(inputs["vocabulary"] | {"corpus": corpus}))
+    corpus, words = Corpus(**inputs["corpus"]), Corpus(**inputs["words"])
+    kind = VocabularyKind(inputs["vocabulary"]["tokenizer"])
+    vocabulary = Vocabulary(**inputs["vocabulary"] | {"corpus": corpus, "tokenizer": kind})
     tasks = tuple(
         TaskSource(
             **task
@@ -174,7 +208,7 @@ def read(folder: str) -> Plan:
     )
     measured = Speed(**thought["speed"] | {"flops": tuple(map(tuple, thought["speed"]["flops"]))})
     return Plan(
-        Inputs(corpus, vocabulary, tasks, tuple(inputs["seeds"])),
+        Inputs(corpus, words, vocabulary, tasks, tuple(inputs["seeds"])),
         Scale(
             **thought
             | {

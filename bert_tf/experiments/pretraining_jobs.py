@@ -21,8 +21,7 @@ from pipelines.corpus import reader
 from pipelines.pretraining import local_runner
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers import learning, registry
-from pipelines.tokenizers.settings import LearningSettings
-from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
+from pipelines.tokenizers.settings import LearningSettings, VocabularyKind
 
 _WARMUP_SHARE = 0.1
 _BETA_2 = 0.98  # runs are short
@@ -47,7 +46,7 @@ class Vocabulary(Job):
     size: int
     own: str | None = None  # the user's: a file or a folder
     lower_case: bool | None = None
-    tokenizer: str = WordPieceVocabulary.kind
+    tokenizer: VocabularyKind = VocabularyKind.WORDPIECE
 
     @property
     def label(self) -> str:
@@ -60,7 +59,9 @@ class Vocabulary(Job):
 
     def path(self, place: Place) -> str:
         """Where it is."""
-        return self.own or f"{place.folder(self)}/{registry.KINDS[self.tokenizer].files[0]}"
+        return (
+            self.own or f"{place.folder(self)}/{registry.KINDS[self.tokenizer].vocabulary.files[0]}"
+        )
 
     def work(self, place: Place) -> Outcome:
         """Learns it."""
@@ -79,6 +80,7 @@ class Examples(Job):
 
     kind: ClassVar[str] = "examples"
 
+    corpus: Corpus
     vocabulary: Vocabulary
     objective: Objective
     length: int
@@ -113,14 +115,13 @@ class Examples(Job):
             mask_share=self.mask_share,
             random_share=self.random_share,
         )
-        corpus = self.vocabulary.corpus
         lower = self.vocabulary.lower_case
         request = local_runner.ExampleRequest(
-            input=corpus.files,
+            input=self.corpus.files,
             vocab=self.vocabulary.path(place),
             output=self.folder(place),
             settings=settings,
-            file_format=corpus.format,
+            file_format=self.corpus.format,
             tokenizer=() if lower is None else (("lower_case", lower),),
         )
         local_runner.write(request)

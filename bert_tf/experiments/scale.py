@@ -18,13 +18,14 @@ MAIN_SIZES = (
     *(Size(4, 512), Size(8, 512), Size(12, 768), Size(24, 1024)),
 )
 _CAPS = (None, 10_000, 3_000, 1_000, 300)  # training examples of a task
-_PRETRAINING_SHARE = 0.35  # of the time, at the least
+_PRETRAINING_SHARE = 0.3  # of the time, at the least
 _TOKENS_A_PARAMETER = 4  # of pre-training, at the least
 _FEWEST_STEPS = 30
 SEVERAL_SEEDS = 3600  # seconds of budget from which there are three
 _UPDATES = 400  # of fine-tuning at the least, where data is small
 _EPOCHS = (3, 20)
 _BATCH = 32
+_PRETRAINING_BATCH = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +34,14 @@ class Inputs:
 
     Attributes:
       corpus: to pre-train on.
+      words: text whose words an ELMo knows the characters of: the tasks', too.
       vocabulary: of word pieces.
       tasks: to fine-tune for.
       seeds: of fine-tuning; none: as many as there is time for.
     """
 
     corpus: Corpus
+    words: Corpus
     vocabulary: Vocabulary
     tasks: tuple[TaskSource, ...]
     seeds: tuple[int, ...] = ()
@@ -126,23 +129,28 @@ def fit(
       largest: the largest main size to think of.
     """
     chosen = tuple(seeds) or ((1, 2, 3) if budget >= SEVERAL_SEEDS else (1,))
-    batch = 128
     sizes = [size for size in MAIN_SIZES if size.width <= largest.width]
+
+    def thought(main: Size, cap: int | None, batch: int = _PRETRAINING_BATCH) -> Scale:
+        return Scale(main, 0, batch, speed.length, chosen, cap, speed)
+
+    def stretched(scale: Scale) -> Scale:
+        jobs = list(jobs_of(scale))
+        left = budget - seconds(jobs, speed)
+        return dataclasses.replace(scale, steps=int(left / _seconds_of_a_step(jobs, scale)))
+
+    # The largest model that sees enough text; else the smallest, with as many examples as can be.
     for main in reversed(sizes):
         for cap in _CAPS:
-            scale = Scale(main, 0, batch, speed.length, chosen, cap, speed)
-            jobs = list(jobs_of(scale))
-            left = budget - seconds(jobs, speed)
-            steps = int(left / _seconds_of_a_step(jobs, scale))
-            tokens = steps * batch * speed.length
-            enough = tokens >= _TOKENS_A_PARAMETER * _parameters(main, speed.vocab_size)
-            if left >= _PRETRAINING_SHARE * budget and steps >= _FEWEST_STEPS and enough:
-                return dataclasses.replace(scale, steps=steps)
-    scale = Scale(sizes[0], 0, batch // 4, speed.length, chosen, _CAPS[-1], speed)
-    jobs = list(jobs_of(scale))
-    left = budget - seconds(jobs, speed)
-    steps = max(_FEWEST_STEPS, int(left / _seconds_of_a_step(jobs, scale)))
-    scale = dataclasses.replace(scale, steps=steps)
+            scale = stretched(thought(main, cap))
+            if _is_worth_it(scale, budget, jobs_of) and _sees_enough(scale):
+                return scale
+    for cap in _CAPS:
+        scale = stretched(thought(sizes[0], cap))
+        if _is_worth_it(scale, budget, jobs_of):
+            return scale
+    scale = stretched(thought(sizes[0], _CAPS[-1], _PRETRAINING_BATCH // 4))
+    scale = dataclasses.replace(scale, steps=max(_FEWEST_STEPS, scale.steps))
     needed = seconds(jobs_of(scale), speed)
     if needed > budget:
         logging.warning(
@@ -153,14 +161,24 @@ def fit(
     return scale
 
 
+def _is_worth_it(scale: Scale, budget: float, jobs_of: JobsOf) -> bool:
+    """Whether enough of the time is for pre-training."""
+    models = [job for job in jobs_of(scale) if isinstance(job, Pretraining)]
+    trained = sum(scale.steps * job.step_cost(scale.speed) for job in models)
+    return scale.steps >= _FEWEST_STEPS and trained >= _PRETRAINING_SHARE * budget
+
+
+def _sees_enough(scale: Scale) -> bool:
+    """Whether the main model sees several tokens for each of its parameters."""
+    config = scale.main.config(scale.speed.vocab_size)
+    tokens = scale.steps * scale.batch_size * scale.length
+    return tokens >= _TOKENS_A_PARAMETER * BertEncoder.unallocated(config).parameters
+
+
 def _seconds_of_a_step(jobs: Iterable[Job], scale: Scale) -> float:
     """What one more step of pre-training costs, of all models together."""
     models = [job for job in jobs if isinstance(job, Pretraining)]
     return sum(job.step_cost(scale.speed) for job in models) or 1.0
-
-
-def _parameters(size: Size, vocab_size: int) -> int:
-    return BertEncoder.unallocated(size.config(vocab_size)).parameters
 
 
 def tuned(

@@ -23,7 +23,6 @@ from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.settings import TrainingSettings
 
-_LSTM_SHARE = 0.25  # of the speed of the encoder's products: one token waits for another
 _BATCH = 32
 _PREDICTED = 0.16  # share of the tokens
 
@@ -35,6 +34,7 @@ class Speed:
     Attributes:
       flops: floating-point operations a second of training, by the width of the encoder, as they
         were measured; of other widths those of the nearest one.
+      lstm_flops: the same of a BiLSTM as wide as the first of these encoders.
       vocab_size: tokens of the vocabulary.
       length: tokens of a sequence of pre-training.
       overhead: seconds that a job has besides.
@@ -42,6 +42,7 @@ class Speed:
     """
 
     flops: tuple[tuple[int, float], ...]
+    lstm_flops: float
     vocab_size: int
     length: int
     overhead: float = 5.0
@@ -56,13 +57,18 @@ class Speed:
         config = size.elmo_config(self.vocab_size)
         softmax = 4 * config.projection_size * config.predicted_words
         flops = encoders.unallocated(config).flops(self.length) / self.length + softmax
-        return 3 * flops / (_LSTM_SHARE * self._rate(size))
+        return 3 * flops / self._lstm_rate(size)
 
     def lstm_seconds(self, size: Size, head: HeadConfig) -> float:
         """The same of a head's BiLSTM alone."""
         width = size.width * len(head.indices(size.layers))
         bilstm = BiLstm(width, head.bilstm_width, head.bilstm_layers)
-        return 3 * bilstm.flops(1) / (_LSTM_SHARE * self._rate(size))
+        return 3 * bilstm.flops(1) / self._lstm_rate(size)
+
+    def _lstm_rate(self, size: Size) -> float:
+        """What was measured of one width, as much faster with others as encoders are."""
+        (_, rate), *_ = self.flops
+        return self.lstm_flops * self._rate(size) / rate
 
     def _rate(self, size: Size) -> float:
         return min(self.flops, key=lambda item: abs(item[0] - size.width))[1]
@@ -93,7 +99,27 @@ def measure(sizes: list[Size], vocab_size: int, length: int) -> Speed:
         keras.utils.clear_session()
     # What is not measuring is compiling; a job compiles for training and for evaluation.
     around = (time.perf_counter() - begin) / len(sizes) - time_budget.SECONDS
-    return Speed(tuple(found), vocab_size, length, overhead=max(2.0, 2 * around))
+    lstm_flops = _lstm_flops(sizes[0].width, length)
+    return Speed(tuple(found), lstm_flops, vocab_size, length, overhead=max(2.0, 2 * around))
+
+
+def _lstm_flops(width: int, length: int) -> float:
+    """Floating-point operations a second of training a BiLSTM."""
+    layer = BiLstm(width, width)
+    layer.build()
+    x, mask = tf.ones([_BATCH, length, width]), tf.ones([_BATCH, length], tf.int32)
+
+    @tf.function(autograph=False)
+    def gradients() -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, mask))
+        return tape.gradient(loss, [variable.value for variable in layer.trainable_variables])
+
+    def call() -> Callable[[], Any]:
+        found = gradients()
+        return lambda: found[0].numpy()
+
+    return 3 * _BATCH * layer.flops(length) / time_budget.seconds_per_call(call)
 
 
 def _step_seconds(size: Size, vocab_size: int, length: int) -> float:

@@ -128,7 +128,7 @@ def pretrained(
       shares: of the tokens to predict, those that become the mask, and a random token.
       keep_at: shares of the steps whose checkpoints are kept.
     """
-    examples = Examples(inputs.vocabulary, objective, scale.length, *shares)
+    examples = Examples(inputs.corpus, inputs.vocabulary, objective, scale.length, *shares)
     rate = dataclasses.replace(scale, main=size or scale.main).pretraining_rate
     return Pretraining(examples, size or scale.main, scale.steps, scale.batch_size, rate, keep_at)
 

@@ -16,7 +16,7 @@ from bert_tf.experiments.studies.base import (
 )
 from bert_tf.models.head_config import HeadConfig, HeadLayers
 from pipelines.pretraining.settings import Objective
-from pipelines.tokenizers.word_vocabulary import WordVocabulary
+from pipelines.tokenizers.settings import VocabularyKind
 
 _WORDS = 60_000  # of an ELMo's vocabulary; others are unknown to it
 _BERT, _NO_NSP = "BERT", "no NSP"
@@ -96,9 +96,13 @@ class PretrainingTasks(Study):
 def _elmo(inputs: Inputs, scale: Scale) -> Pretraining:
     """The job that pre-trains an ELMo: on as many sequences, of words in place of their pieces."""
     words = dataclasses.replace(
-        inputs.vocabulary, size=_WORDS, own=None, tokenizer=WordVocabulary.kind
+        inputs.vocabulary,
+        corpus=inputs.words,
+        size=_WORDS,
+        own=None,
+        tokenizer=VocabularyKind.WORD,
     )
-    examples = Examples(words, Objective.BIDIRECTIONAL_LM, scale.length)
+    examples = Examples(inputs.corpus, words, Objective.BIDIRECTIONAL_LM, scale.length)
     return Pretraining(examples, scale.main, scale.steps, scale.batch_size, scale.pretraining_rate)
 
 

@@ -18,14 +18,14 @@ from bert_tf.experiments.studies.registry import STUDIES
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
 
-SPEED = Speed(((64, 2e10), (128, 5e10), (256, 1e11)), 8192, 64)
+SPEED = Speed(((64, 6e10), (128, 1.5e11), (256, 3e11)), 2e10, 8192, 64)
 CORPUS = Corpus("corpus.txt")
 TASKS = (
     TaskSource("topic", "classification", "topic.tsv", rows=(4000, 800), tokens=20),
     TaskSource("rte", "rte", "glue/RTE", rows=(2490, 277), tokens=60),
     TaskSource("pos", "pos", "ud", rows=(12544, 2001), tokens=20),
 )
-INPUTS = Inputs(CORPUS, Vocabulary(CORPUS, 8192), TASKS)
+INPUTS = Inputs(CORPUS, Corpus("corpus.txt,texts.txt"), Vocabulary(CORPUS, 8192), TASKS)
 
 
 def _jobs_of(thought):
@@ -115,8 +115,8 @@ def _scale(**changes):
 def test_studies_share_their_jobs():
     jobs = _jobs_of(_scale())
     models = [job for job in jobs if isinstance(job, Pretraining)]
-    # BERT, no NSP, left-to-right; three other sizes; five other splits of masks.
-    assert len(models) == 3 + 3 + 5
+    # BERT, no NSP, left-to-right, ELMo; three other sizes; five other splits of masks.
+    assert len(models) == 4 + 3 + 5
     assert len({(m.examples.key, m.size) for m in models}) == len(models)
     tuned = [job for job in jobs if isinstance(job, FineTuning)]
     assert {job.seeds for job in tuned} == {(1, 2)}
