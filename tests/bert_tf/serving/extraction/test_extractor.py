@@ -1,5 +1,6 @@
 """Features of tokens, words and texts, against the encoder's outputs for each text alone."""
 
+import itertools
 import unicodedata
 
 import numpy as np
@@ -297,9 +298,8 @@ def test_features_are_the_hidden_states_of_transformers(tmp_path):
             wanted = states[index, : mask[index].sum()]
             if unit == "word":
                 begins = tokenizer.begins_word[rows[index]][1:-1]
-                firsts = 1 + np.flatnonzero(begins)
-                ends = [*firsts[1:], len(rows[index]) - 1]
-                groups = [range(a, b) for a, b in zip(firsts, ends, strict=True)]
+                bounds = [*(1 + np.flatnonzero(begins)), len(rows[index]) - 1]
+                groups = [range(a, b) for a, b in itertools.pairwise(bounds)]
                 wanted = [
                     wanted[g[0]] if pooling == "first" else wanted[list(g)].mean(0) for g in groups
                 ]
