@@ -1,5 +1,6 @@
 """Features of tokens, words and texts, against the encoder's outputs for each text alone."""
 
+import dataclasses
 import itertools
 import unicodedata
 
@@ -8,18 +9,21 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import weights
+from bert_tf.models.config import BertConfig
 from bert_tf.serving.embedding.embedder import Embedder
 from bert_tf.serving.embedding.settings import EmbeddingSettings
 from bert_tf.serving.extraction import extractor
 from bert_tf.serving.extraction.extractor import FeatureExtractor
 from bert_tf.serving.extraction.inputs import Inputs
 from bert_tf.serving.extraction.settings import Combination, FeatureSettings
+from bert_tf.weights.bundle import Bundle, parameter_shapes
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests.bert_tf import exported
 from tests.bert_tf.serving import encoded
 from tests.bert_tf.serving.encoded import alone
+from tests.pipelines.tokenizers import byte_bpe_reference
 
 TEXTS = [*exported.TEXTS, "the mask", " "]
 SENTENCES = [
@@ -305,3 +309,43 @@ def test_features_are_the_hidden_states_of_transformers(tmp_path):
                 ]
             assert len(row.values) == len(wanted)
             assert not len(wanted) or np.abs(row.values - wanted).max() < 1e-5
+
+
+def test_a_roberta_has_features_of_tokens_words_and_pairs(tmp_path):
+    learned = byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 400)
+    config = dataclasses.replace(
+        BertConfig.named("roberta-debug"), vocab_size=len(learned), num_hidden_layers=1
+    )
+    rng = np.random.default_rng(0)
+    arrays = {
+        name: rng.normal(name.endswith("gamma"), 0.2, shape).astype(np.float32)
+        for name, shape in parameter_shapes(config).items()
+    }
+    bundle = Bundle(config, arrays, learned, learned.resolve({}))
+    folder = f"{tmp_path}/model"
+    weights.write(bundle, folder, Format.BERT_TF)
+    tokenizer, encoder = bundle.tokenizer(), bundle.encoder()
+    first, second = ["The model's words 한국어", "It is"], ["isn't it? 👍", None]
+    found = make(folder)(first, second)
+    start, end = tokenizer.start_id, tokenizer.separator_id
+    for a, b, row in zip(first, second, found, strict=True):
+        ids = [start, *tokenizer.tokenize([a])[0].numpy(), end]
+        ids += [] if b is None else [end, *tokenizer.tokenize([b])[0].numpy(), end]
+        wanted = encoder(tf.constant([ids], tf.int32))["sequence_output"][0]
+        np.testing.assert_allclose(row.values[:, 0], wanted, atol=1e-5)
+        assert row.units.tokens == [learned.tokens[token] for token in ids]
+    words = make(folder, unit="word")(first, second)
+    assert words[0].units.tokens == [
+        *("The", "model", "'s", "words", "한국어", "isn", "'t", "it", "?", "👍"),
+    ]  # fmt: skip
+    assert words[0].units.segments.tolist() == [0] * 5 + [1] * 5
+    (given,) = make(folder, unit="word").of_words([["model's", "한국어"]])
+    assert given.units.tokens == ["model's", "한국어"] and given.values.shape == (2, 1, 64)
+
+
+def test_sentences_may_have_no_words(folders):
+    features = make(folders["tags"], unit="word")
+    assert [len(row.values) for row in features.of_words([[], ["a"], []])] == [0, 1, 0]
+    assert [len(row.values) for row in features.of_words([[], []])] == [0, 0]
+    (row,) = make(folders["tags"]).of_words([[]])
+    assert row.units.tokens == ["[CLS]", "[SEP]"] and row.units.words.tolist() == [-1, -1]

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving.encoding import description
+from bert_tf.serving.encoding.block_writer import BlockWriter
 from bert_tf.serving.extraction import extractor, formats, run
 from bert_tf.serving.extraction.extractor import FeatureExtractor
 from bert_tf.serving.extraction.formats import FeatureFormat
@@ -389,3 +390,20 @@ def test_bad_input_is_one_line(folders, texts, words, tmp_path):
         *flags, f"--input={tmp_path}/a.tsv", "--pair_separator=+"
     )
     assert "name the model with MODEL=" in commands.error(*given, "--model=")
+
+
+def test_shards_go_to_a_bucket(folders, texts, tmp_path, monkeypatch):
+    """A file system that can only be written to in one go: a run goes on behind whole shards."""
+    monkeypatch.setattr(extractor, "BLOCK", 32 * 40)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockWriter, "finish", _killed)
+        with pytest.raises(Killed):
+            extract(folders["pretrained"], texts, "ram://bucket/features")
+    monkeypatch.setattr(FeatureExtractor, "_extract", _killed)  # nothing is left to compute
+    extract(folders["pretrained"], texts, "ram://bucket/features")
+    names = files.names_in("ram://bucket/features")
+    assert names[-1] == "manifest.json" and names[0].startswith("features-00000-of-")
+
+
+def _killed(*_, **__):
+    raise Killed
