@@ -29,7 +29,7 @@ EPOCHS ?=
 BATCH ?=
 ## Learning rate, or several to choose from on dev
 LR ?=
-## A file of examples to predict for, of texts to embed, or a model to convert
+## A file of examples to predict for, of texts to embed, of texts or words, or a model to convert
 INPUT ?=
 ## Format to write: bert_tf, tf1 or huggingface
 FORMAT ?= bert_tf
@@ -68,6 +68,8 @@ TRAIN_FLAGS ?=
 TUNE_FLAGS ?=
 ## More flags of embed
 EMBED_FLAGS ?=
+## More flags of features
+FEATURE_FLAGS ?=
 ## More flags of convert
 CONVERT_FLAGS ?=
 ## A clone of google-research/bert, for the benchmarks
@@ -83,7 +85,7 @@ PYTHON ?= python3
 ## The environment
 VENV ?= .venv
 
-TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed convert \
+TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed features convert \
 	export export-hub export-portable serve test test-all bench docs smoke lint format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
@@ -97,6 +99,7 @@ USES_show := TFRECORDS
 USES_finetune := TASK DATA INIT OUT SEEDS EPOCHS BATCH LR TUNE_FLAGS
 USES_predict := MODEL INPUT TASK KIND OUT TUNE_FLAGS
 USES_embed := MODEL INPUT OUT EMBED_FLAGS
+USES_features := MODEL INPUT OUT FEATURE_FLAGS
 USES_convert := INPUT OUT FORMAT TASK VOCAB CONVERT_FLAGS
 USES_export := TASKS OUT PRECISION
 USES_export-hub := MODEL OUT
@@ -221,6 +224,10 @@ predict: setup ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=tes
 embed: setup ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts.txt OUT=vectors.npy
 	@$(RUN) -m bert_tf embed --model="$$MODEL" --input="$$INPUT" $(call flag,--output,OUT) \
 		$(call flag,--more_flags,EMBED_FLAGS)
+
+features: setup ## Write features of tokens or words: MODEL=model INPUT=texts.txt OUT=features.tfrecord
+	@$(RUN) -m bert_tf features --model="$$MODEL" --input="$$INPUT" $(call flag,--output,OUT) \
+		$(call flag,--more_flags,FEATURE_FLAGS)
 
 convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
 	@$(RUN) -m bert_tf convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \

@@ -17,6 +17,7 @@ COMMANDS = {
     "experiments": ("bert_tf.commands.experiments", "Re-run the studies of the paper"),
     "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),
     "embed": ("bert_tf.commands.embed", "Write vectors of the texts of a file"),
+    "features": ("bert_tf.commands.features", "Write features of tokens, words or texts"),
     "neighbours": ("bert_tf.commands.neighbours", "Find the nearest neighbours of texts"),
     "convert": ("bert_tf.commands.convert", "Convert a model from and to other formats"),
     "export": ("bert_tf.commands.export", "Export a SavedModel for TensorFlow Serving"),

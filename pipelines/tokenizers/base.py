@@ -274,6 +274,19 @@ class Tokenizer(tf.Module, abc.ABC):
           end byte (exclusive) int64.
         """
 
+    def tokenize_words_with_offsets(
+        self, words: tf.Tensor | Sequence[str]
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """As `tokenize_words`, and tells where each piece stands in its word.
+
+        Args:
+          words: string [words], UTF-8.
+
+        Returns:
+          As `tokenize_with_offsets`.
+        """
+        return self.tokenize_with_offsets(words)
+
     def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
         """Splits texts into words, and each word into the pieces of `tokenize_words`."""
         ids, starts, ends = self.tokenize_with_offsets(texts)
