@@ -9,7 +9,7 @@ import functools
 import itertools
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def make(corpus: Corpus, folder: str) -> tuple[Corpus, tuple[TaskSource, ...]]:
         )
     dev = max(1, len(blocks) // 5)  # of blocks of its own
     train = blocks[dev:] or blocks
-    makers = {
+    makers: dict[str, tuple[str, Callable[[Sentences, int], str]]] = {
         "swapped_words": ("classification", _swapped_words),
         "sentence_order": ("pair", _sentence_order),
         "punctuation": ("tagging", functools.partial(_punctuation, _frequent_marks(train))),

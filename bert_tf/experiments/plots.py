@@ -60,7 +60,7 @@ def _spread(score: Score, factor: float) -> float:
 
 
 def _bars(panel: "matplotlib.axes.Axes", known: Mapping[str, Score], factor: float) -> None:
-    labels = list(reversed(known))
+    labels = list(known)[::-1]
     means = [factor * known[label].mean for label in labels]
     spreads = [_spread(known[label], factor) for label in labels]
     panel.barh(labels, means, xerr=spreads, color=_COLOR)

@@ -224,7 +224,11 @@ class TaskHead(Dense):
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""
-        changes = {"per_token": self.per_token, "rate": self.rate, "inputs": self.encoder_width}
+        changes: dict[str, Any] = {
+            "per_token": self.per_token,
+            "rate": self.rate,
+            "inputs": self.encoder_width,
+        }
         if self.body is not None:
             changes |= {"depth": self.depth, "body": self.config.to_dict()}
         return super().get_config() | changes

@@ -33,7 +33,7 @@ class HeadShape(NamedTuple):
     def from_values(cls, values: Sequence[Any]) -> "HeadShape":
         """The head that `to_values` told of."""
         shape = cls(*values)
-        config = shape.config
+        config: Any = shape.config
         known = isinstance(config, HeadConfig)
         return shape if known else shape._replace(config=HeadConfig.from_dict(config))
 
