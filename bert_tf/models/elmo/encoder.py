@@ -182,8 +182,8 @@ class ElmoEncoder(Encoder):
         Returns:
           `sequence_output` [batch, length, hidden_size], forward values first; `pooled_output`
           [batch, hidden_size], its mean over the tokens; `encoder_outputs`, the output of each
-          layer, as `sequence_output`; `embedding_output`, the vectors of words, twice side by side, the same;
-          `attention_probs`, of which there are none; all of the dtype computed in.
+          layer, as `sequence_output`; `embedding_output`, the vectors of words, twice side by
+          side, the same; `attention_probs`, of which there are none; all of the dtype computed in.
 
         Raises:
           InputError: the inputs have another form, rank or dtype.
