@@ -35,7 +35,7 @@ INPUT ?=
 FORMAT ?= bert_tf
 ## What the file of examples is, where the model does not say so, such as ax or pair
 KIND ?=
-## Tasks to export: names, NAME=FOLDER or pretrained; not given: all that are there
+## Tasks to export (names, NAME=FOLDER or pretrained), or of experiments (KIND=PATH); not given: all
 TASKS ?=
 ## What an export is stored in and computed with: float32 or bfloat16
 PRECISION ?= float32
@@ -72,6 +72,12 @@ EMBED_FLAGS ?=
 FEATURE_FLAGS ?=
 ## More flags of convert
 CONVERT_FLAGS ?=
+## Time that the experiments may take, such as 10m, 8h or 2d
+BUDGET ?= 8h
+## Studies of the experiments, such as masking,features; not given: all
+ONLY ?=
+## More flags of experiments
+EXPERIMENT_FLAGS ?=
 ## A clone of google-research/bert, for the benchmarks
 BERT_CLONE ?=
 ## More flags of the benchmarks
@@ -85,8 +91,9 @@ PYTHON ?= python3
 ## The environment
 VENV ?= .venv
 
-TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed features convert \
-	export export-hub export-portable serve test test-all bench docs smoke lint format clean
+TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed features \
+	convert experiments export export-hub export-portable serve test test-all bench docs smoke lint \
+	format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
 ALWAYS := PYTHON VENV
@@ -101,6 +108,7 @@ USES_predict := MODEL INPUT TASK KIND OUT TUNE_FLAGS
 USES_embed := MODEL INPUT OUT EMBED_FLAGS
 USES_features := MODEL INPUT OUT FEATURE_FLAGS
 USES_convert := INPUT OUT FORMAT TASK VOCAB CONVERT_FLAGS
+USES_experiments := $(USES_corpus) TASKS BUDGET ONLY SEEDS VOCAB OUT EXPERIMENT_FLAGS
 USES_export := TASKS OUT PRECISION
 USES_export-hub := MODEL OUT
 USES_export-portable := TASKS OUT
@@ -232,6 +240,12 @@ features: setup ## Write features of tokens or words: MODEL=model INPUT=texts.tx
 convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
 	@$(RUN) -m bert_tf convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \
 		$(call flag,--task,TASK) $(call flag,--vocab,VOCAB) $(call flag,--more_flags,CONVERT_FLAGS)
+
+experiments: corpus ## Re-run the paper's studies: [CORPUS='texts/*.txt' TASKS=rte=glue/RTE BUDGET=8h]
+	@$(RUN) -m bert_tf experiments --corpus="$(TEXT)" --budget="$$BUDGET" \
+		$(call flag,--tasks,TASKS) $(call flag,--only,ONLY) $(call flag,--seeds,SEEDS) \
+		$(call flag,--vocab,VOCAB) $(call flag,--output,OUT) \
+		$(call flag,--more_flags,EXPERIMENT_FLAGS)
 
 export: setup ## Export a SavedModel: TASKS="mrpc squad2=folder pretrained" [PRECISION=bfloat16]
 	@$(RUN) -m bert_tf export --tasks="$$TASKS" $(call flag,--output,OUT) --precision="$$PRECISION"

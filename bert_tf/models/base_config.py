@@ -163,8 +163,9 @@ class EncoderConfig(abc.ABC):
         if self.vocabulary_kind not in (None, kind):
             raise InputError(
                 f"{place}: its vocabulary is of kind {kind}, and a model of model_type "
-                f"{self.model_type!r} takes {self.vocabulary_kind}; learn one with bert-tf "
-                f"learn-vocabulary --kind={self.vocabulary_kind}, and write the examples with it."
+                f"{self.model_type!r} takes {self.vocabulary_kind}; learn one "
+                f"(learn-vocabulary with --kind={self.vocabulary_kind}), and write the examples "
+                "with it."
             )
 
     def check_whole(self, name: str, least: int, most: int = LARGEST_SIZE) -> None:

@@ -207,5 +207,5 @@ def test_configurations_are_read_as_the_family_they_name(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             configs.of_dict(values | change)
-    with pytest.raises(InputError, match="learn-vocabulary --kind=word"):
+    with pytest.raises(InputError, match="learn-vocabulary with --kind=word"):
         CONFIG.check_vocabulary("wordpiece", "folder")

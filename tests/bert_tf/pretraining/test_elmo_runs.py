@@ -130,7 +130,14 @@ def test_pretrained_is_fine_tuned(init, tmp_path):
 def test_texts_are_classified_and_embedded(init, tmp_path):
     (tmp_path / "data").mkdir()
     make_texts(tmp_path / "data")
-    settings = settings_of(init, "classification", f"{tmp_path}/data", layer_decay=0.9)
+    settings = settings_of(
+        init,
+        "classification",
+        f"{tmp_path}/data",
+        epochs=10.0,
+        layer_decay=0.9,
+        learning_rates=(6e-3,),
+    )
     report = sweep.finetune(settings, f"{tmp_path}/texts", f"{tmp_path}/cache")
     assert report["metrics"]["median"]["accuracy"] > 0.9
     (tmp_path / "texts.txt").write_text("The model.\nThe token reads.\n")
@@ -184,7 +191,7 @@ def test_what_does_not_go_together_is_told(
     )  # fmt: skip
     message = _error(commands.run(*command(tmp_path / "pieces", "elmo-debug", output)))
     assert "its vocabulary is of kind wordpiece" in message
-    assert "learn-vocabulary --kind=word" in message
+    assert "learn-vocabulary with --kind=word" in message
     message = commands.error(
         "convert", f"--input={finished}", f"--output={output}", f"--vocab={vocab_path}"
     )
