@@ -43,9 +43,9 @@ PRECISION ?= float32
 HOST := 127.0.0.1# not from the environment: some shells have a HOST of their own
 # The built-in recipe is fitted to the machine; what is said of steps counts as it is.
 ifeq ($(or $(value STEPS),$(value INIT),$(value RECIPE)),)
-MINUTES ?= 3
+MINUTES ?= 4
 endif
-## Minutes of training, to which steps are fitted; not given: 3 of the built-in recipe
+## Minutes of training, to which steps are fitted; not given: 4 of the built-in recipe
 MINUTES ?=
 # A model that is there goes on from its weights, in folders of its own.
 ifdef INIT

@@ -197,7 +197,7 @@ def test_the_steps_of_pretraining_follow_each_other(make):
 
 
 def test_the_built_in_run_takes_minutes_unless_steps_are_said(make):
-    assert "--minutes=3" in make("pretrain")[-1]
+    assert "--minutes=4" in make("pretrain")[-1]
     for variables in ({"STEPS": "9"}, {"RECIPE": "my.flags"}, {"INIT": "a model"}):
         assert not [w for w in make("pretrain", **variables)[-1] if w.startswith("--minutes")]
     assert "--minutes=30" in make("pretrain", INIT="a model", MINUTES="30")[-1]
