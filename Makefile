@@ -35,7 +35,7 @@ INPUT ?=
 FORMAT ?= bert_tf
 ## What the file of examples is, where the model does not say so, such as ax or pair
 KIND ?=
-## Tasks to export (names, NAME=FOLDER or pretrained), or of experiments (KIND=PATH); not given: all
+## Tasks to export (names, NAME=FOLDER, pretrained) or of experiments (KIND=PATH); not given: all
 TASKS ?=
 ## What an export is stored in and computed with: float32 or bfloat16
 PRECISION ?= float32

@@ -143,12 +143,12 @@ def test_variables_that_become_flags_are_tried_above(uses):
     ("words", "message"),
     [
         ("pretrain SEEDS=1", "SEEDS is not used by make pretrain, which takes CORPUS "),
-        ("pretrain SEEDS=1", "; it is for make finetune."),
+        ("pretrain SEEDS=1", "; it is for make finetune experiments."),
         ("predict STEPS=5", "STEPS is not used by make predict, which takes INPUT KIND MODEL OUT "
                             "TASK TUNE_FLAGS; it is for make pretrain."),
         ("export FORMAT=tf1", "FORMAT is not used by make export, which takes OUT PRECISION TASKS; "
                               "it is for make convert."),
-        ("finetune CORPUS=", "it is for make corpus vocab examples pretrain."),
+        ("finetune CORPUS=", "it is for make corpus vocab examples pretrain experiments."),
         ("pretrain STEP=5", "; what is for the environment stands before make."),
         ("STEPS=5", "STEPS is not used by make help, which takes no variables"),
         ("lint show STEPS=5", "STEPS is not used by make lint show, which takes TFRECORDS"),
