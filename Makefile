@@ -68,6 +68,12 @@ TRAIN_FLAGS ?=
 TUNE_FLAGS ?=
 ## More flags of embed
 EMBED_FLAGS ?=
+## A text that a model is to read; not given: its run of pre-training is looked at
+SENTENCE ?=
+## The second text of a pair, or the context of a question
+SECOND ?=
+## More flags of look
+LOOK_FLAGS ?=
 ## More flags of convert
 CONVERT_FLAGS ?=
 ## A clone of google-research/bert, for the benchmarks
@@ -83,8 +89,8 @@ PYTHON ?= python3
 ## The environment
 VENV ?= .venv
 
-TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed convert \
-	export export-hub export-portable serve test test-all bench docs smoke lint format clean
+TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed look \
+	convert export export-hub export-portable serve test test-all bench docs smoke lint format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
 ALWAYS := PYTHON VENV
@@ -97,6 +103,7 @@ USES_show := TFRECORDS
 USES_finetune := TASK DATA INIT OUT SEEDS EPOCHS BATCH LR TUNE_FLAGS
 USES_predict := MODEL INPUT TASK KIND OUT TUNE_FLAGS
 USES_embed := MODEL INPUT OUT EMBED_FLAGS
+USES_look := MODEL SENTENCE SECOND OUT LOOK_FLAGS
 USES_convert := INPUT OUT FORMAT TASK VOCAB CONVERT_FLAGS
 USES_export := TASKS OUT PRECISION
 USES_export-hub := MODEL OUT
@@ -221,6 +228,12 @@ predict: setup ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=tes
 embed: setup ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts.txt OUT=vectors.npy
 	@$(RUN) -m bert_tf embed --model="$$MODEL" --input="$$INPUT" $(call flag,--output,OUT) \
 		$(call flag,--more_flags,EMBED_FLAGS)
+
+look: setup ## Look inside a model, or at a run: MODEL=bert SENTENCE='It [MASK].' [SECOND=]
+	@if [ -n "$$SENTENCE" ]; then \
+		set -- --model="$$MODEL" --text="$$SENTENCE" $(call flag,--text_b,SECOND); \
+		else set -- --run="$${MODEL:-savedmodels/pretrained}"; fi; \
+	$(RUN) -m bert_tf look "$$@" $(call flag,--output,OUT) $(call flag,--more_flags,LOOK_FLAGS)
 
 convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
 	@$(RUN) -m bert_tf convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \

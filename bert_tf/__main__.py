@@ -17,6 +17,7 @@ COMMANDS = {
     "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),
     "embed": ("bert_tf.commands.embed", "Write vectors of the texts of a file"),
     "neighbours": ("bert_tf.commands.neighbours", "Find the nearest neighbours of texts"),
+    "look": ("bert_tf.commands.look", "Look inside a model, or at a run; writes a page"),
     "convert": ("bert_tf.commands.convert", "Convert a model from and to other formats"),
     "export": ("bert_tf.commands.export", "Export a SavedModel for TensorFlow Serving"),
     "export-hub": ("bert_tf.commands.export_hub", "Export encoder and preprocessor for TF Hub"),

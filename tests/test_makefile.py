@@ -62,6 +62,8 @@ FLAGS = {
                 "OUT": "--output", "TUNE_FLAGS": "--more_flags"},
     "embed": {"MODEL": "--model", "INPUT": "--input", "OUT": "--output",
               "EMBED_FLAGS": "--more_flags"},
+    "look": {"MODEL": "--model", "SENTENCE": "--text", "SECOND": "--text_b", "OUT": "--output",
+             "LOOK_FLAGS": "--more_flags"},
     "convert": {"INPUT": "--input", "OUT": "--output", "FORMAT": "--format", "TASK": "--task",
                 "VOCAB": "--vocab", "CONVERT_FLAGS": "--more_flags"},
     "export": {"TASKS": "--tasks", "OUT": "--output", "PRECISION": "--precision"},
