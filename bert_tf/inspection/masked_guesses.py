@@ -20,11 +20,13 @@ class MaskedGuess(NamedTuple):
 
     Attributes:
       position: of the token.
-      probability: of the token that stands there; None where a mask does.
+      original: the text of the token that stands there; None where a mask does.
+      probability: of that token.
       guesses: text and probability of the best ones, the best first.
     """
 
     position: int
+    original: str | None
     probability: float | None
     guesses: tuple[tuple[str, float], ...]
 
@@ -113,8 +115,10 @@ class MaskedGuesser:
         self, position: int, original: int | None, shares: np.ndarray, count: int
     ) -> MaskedGuess:
         best = np.argsort(-shares, kind="stable")[:count]
+        known = original is not None
         return MaskedGuess(
             position,
-            None if original is None else float(shares[original]),
+            self._shown[original] if known else None,
+            float(shares[original]) if known else None,
             tuple((self._shown[index], float(shares[index])) for index in best),
         )

@@ -190,6 +190,7 @@ def _guesses(
 def _guess_described(guess: MaskedGuess) -> dict[str, Any]:
     return {
         "position": guess.position,
+        "original": guess.original,
         "probability": rounded(guess.probability),
         "bits": rounded(guess.surprise),
         "guesses": [[text, rounded(share)] for text, share in guess.guesses],

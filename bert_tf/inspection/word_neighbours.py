@@ -8,6 +8,7 @@ from pipelines.tokenizers.base import Tokenizer
 
 _WORDS = 2_000
 _NEIGHBOURS = 10
+_SHORTEST_WORD = 3  # Latin letters; shorter ones are mostly beginnings of words
 _SHORTEST = 1e-12  # lengths of vectors below this count as this
 
 
@@ -28,9 +29,9 @@ class WordNeighbours(NamedTuple):
 def find(table: np.ndarray, tokenizer: Tokenizer) -> WordNeighbours:
     """The neighbours of frequent words among each other.
 
-    Words are tokens of two letters or more that begin a word; the lowest ids are taken, which
-    vocabularies give to what is frequent. Cosines are of what the table has above its mean: what
-    all embeddings have in common would make all of them alike.
+    Words are tokens of letters, three or more of Latin ones, that begin a word; the lowest ids are
+    taken, which vocabularies give to what is frequent. Cosines are of what the table has above its
+    mean: what all embeddings have in common would make all of them alike.
 
     Args:
       table: float32 [vocabulary, width], the word embeddings.
@@ -41,7 +42,8 @@ def find(table: np.ndarray, tokenizer: Tokenizer) -> WordNeighbours:
     named: dict[str, int] = {}
     for index, token in enumerate(vocabulary.tokens):
         word = vocabulary.plain([token])
-        is_word = len(word) > 1 and word.isalpha() and bool(tokenizer.begins_word[index])
+        shortest = _SHORTEST_WORD if word.isascii() else 1
+        is_word = len(word) >= shortest and word.isalpha() and bool(tokenizer.begins_word[index])
         if is_word and index not in special:
             named.setdefault(word, index)
         if len(named) == _WORDS:

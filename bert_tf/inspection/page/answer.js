@@ -26,12 +26,13 @@ class Explained {
     const { answer } = this;
     const target = answer.targets[number];
     const most = Math.max(1e-9, ...target.tokens.map(Math.abs));
+    const digits = Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(most))));
     this.flow.paint((at) => {
       const value = target.tokens[at];
       return {
         tone: value < 0 ? "against" : "for",
         strength: Math.abs(value) / most,
-        note: this.note(at, value),
+        note: this.note(at, value, digits),
         marked: this.inAnswer(at),
       };
     });
@@ -39,9 +40,9 @@ class Explained {
     find("completeness").textContent = this.completeness(target);
   }
 
-  note(at, value) {
+  note(at, value, digits) {
     const tag = this.tagOf.get(at);
-    const attributed = this.tokens[at].special ? "" : signed(value);
+    const attributed = this.tokens[at].special ? "" : signed(value, digits);
     return tag ? `${tag.tag} ${attributed}` : attributed;
   }
 

@@ -53,6 +53,7 @@ class HeadPicker {
     this.chosen = new Set();
     this.buttons = [];
     const { layers, heads } = attention;
+    place.closest(".attention").style.setProperty("--heads", heads);
     place.style.gridTemplateColumns = `1.3rem repeat(${heads}, minmax(0, 2.4rem))`;
     for (let layer = 0; layer < layers; layer += 1) {
       const row = make("div", { role: "row", style: "display: contents" });
@@ -111,6 +112,7 @@ class HeadPicker {
       button.setAttribute("aria-pressed", String(this.chosen.has(number)));
       button.tabIndex = number === numbers[0] ? 0 : -1;
     });
+    this.place.classList.toggle("all", numbers.length === this.buttons.length);
     this.choose(numbers);
   }
 

@@ -30,7 +30,8 @@ function draw(svg, tag, attributes, ...children) {
 function percent(share) {
   if (share === 0 || share >= 0.9995) return `${Math.round(share * 100)} %`;
   if (share < 0.0001) return "< 0.01 %";
-  return `${(share * 100).toFixed(share < 0.01 ? 2 : share < 0.995 ? 1 : 2)} %`;
+  const text = (share * 100).toFixed(share < 0.01 || share > 0.995 ? 2 : 1);
+  return `${text.replace(/\.0+$/, "")} %`;
 }
 
 const whole = (value) => Math.round(value).toLocaleString("en-US");
@@ -39,7 +40,7 @@ const whole = (value) => Math.round(value).toLocaleString("en-US");
 function short(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  if (size >= 10000) return whole(value);
+  if (size >= 1000) return whole(value);
   if (size !== 0 && size < 0.001) return value.toExponential(1);
   return String(Number(value.toPrecision(4)));
 }

@@ -34,13 +34,13 @@ function noteOf(guess) {
   return { tone: "surprise", strength: Math.min(1, guess.bits / CERTAIN), note: guess.bits.toFixed(1) };
 }
 
-function guessRows(guess, label) {
-  return bars(guess.guesses.map(([name, share]) => ({ name, share, strong: name === label })), "surprise");
+function guessRows(guess) {
+  return bars(guess.guesses.map(([name, share]) => ({ name, share, strong: name === guess.original })), "surprise");
 }
 
 /* The guesses for one token, and what it was. */
 function showGuess(guess, token) {
   const title = make("h3", {}, "in the place of ", named(token));
   const told = make("p.quiet", {}, named(token), ` has ${percent(guess.probability)}: ${short(guess.bits)} bits of surprise.`);
-  find("guesses-rows").replaceChildren(make("div", {}, title, guessRows(guess, token.label.toLowerCase()), told));
+  find("guesses-rows").replaceChildren(make("div", {}, title, guessRows(guess), told));
 }

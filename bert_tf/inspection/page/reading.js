@@ -99,7 +99,8 @@ class Reading {
 
   paintMap() {
     const { weights, length } = this;
-    paintMap(find("map"), (at) => Math.sqrt(weights[at]), length, MAP);
+    const most = weights.reduce((greatest, weight) => Math.max(greatest, weight), 1e-6);
+    paintMap(find("map"), (at) => Math.sqrt(weights[at] / most), length, MAP);
   }
 
   repaint() {

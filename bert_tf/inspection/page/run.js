@@ -45,8 +45,9 @@ function showCurves(history, heldOut) {
   find("curves-about").textContent = history.steps.length
     ? `Training${together > 1 ? ` (each point the mean of ${together} that were noted)` : ""}; dashed: held-out examples. Point at a curve, or use the arrow keys.`
     : "No step was noted yet.";
+  const trained = (name) => !history.steps.length || name in history.values;
   const charts = CHARTS.map(({ title, has, format }) => {
-    const series = [...seriesOf(history, has, false), ...seriesOf(heldOut, has, true)];
+    const series = [...seriesOf(history, has, false), ...seriesOf(heldOut, (name) => has(name) && trained(name), true)];
     const names = [...new Set(series.map((one) => one.name))];
     series.forEach((one) => { one.tone = names.indexOf(one.name) % TONES; });
     return series.length ? new Chart(title, series, format).figure : null;

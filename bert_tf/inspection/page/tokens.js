@@ -70,7 +70,7 @@ class TokenFlow {
     this.chips.forEach((chip, number) => {
       const { tone, strength = 0, note = "", marked = false } = of(number);
       const visible = strength > 0.02;
-      chip.style.background = visible ? `rgba(var(--${tone}), ${(0.75 * strength).toFixed(3)})` : "";
+      chip.style.background = visible ? `rgba(var(--${tone}), ${(0.62 * strength).toFixed(3)})` : "";
       chip.lastChild.textContent = note;
       chip.classList.toggle("marked", marked);
     });

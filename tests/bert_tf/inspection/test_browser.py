@@ -64,7 +64,7 @@ def open_page(browser, pages):
         page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
         page.on("request", lambda r: r.url.startswith(("file:", "data:")) or problems.append(r.url))
         page.goto(pages[name])
-        page.wait_for_function("document.querySelector('footer').textContent !== ''")
+        page.locator("footer", has_text="Written by").wait_for()  # the last that is done
         assert not page.locator("#failure").is_visible()
         return page
 
@@ -211,13 +211,13 @@ def test_the_course_of_guesses_can_be_gone_through(open_page):
     assert page.locator("#step-name").inner_text() == "10"
     assert sentences.inner_text() != last
     page.locator("#play").click()
-    page.wait_for_function("document.querySelector('#step-name').textContent === '60'")
+    page.locator("#step-name", has_text="60").wait_for()
     assert sentences.inner_text() == last
 
 
 def test_words_can_be_looked_for(open_page):
     page = open_page("run")
-    page.locator("#word").fill("mod")
+    page.locator("#word").fill("model")
     assert page.locator("#word-name").inner_text() == "model"
     rows = page.locator("#word-rows li")
     assert rows.count() == 10
