@@ -60,8 +60,9 @@ def main() -> None:
     output = _OUTPUT.value
     pages.check_output(output)
     kind = Kind.RUN if _RUN.value else Kind.MODEL
-    look = _of_run() if kind is Kind.RUN else _of_model(texts, settings)
-    page = pages.render(kind, _title(), look)
+    path = (_RUN.value or _MODEL.value or "").rstrip("/")
+    look = _of_run(path) if kind is Kind.RUN else _of_model(path, texts, settings)
+    page = pages.render(kind, f"{path.rsplit('/', 1)[-1]}: {_TEXT.value or 'a run'}", look)
     pages.write(output, page)
     held = ", ".join(f"{name} {len(part) / 1024:,.0f} KiB" for name, part in look.parts.items())
     print(f"{output}: {len(page.encode()) / 1024:,.0f} KiB{f' ({held})' if held else ''}")
@@ -90,7 +91,7 @@ def _checked() -> list[str]:
     return texts
 
 
-def _of_model(texts: list[str], settings: InspectionSettings) -> "Look":
+def _of_model(model: str, texts: list[str], settings: InspectionSettings) -> "Look":
     from tqdm import tqdm
 
     from bert_tf.inspection import model_look
@@ -98,15 +99,10 @@ def _of_model(texts: list[str], settings: InspectionSettings) -> "Look":
     def progress(batches: Any) -> Any:
         return tqdm(batches, desc="guess", unit="batch")
 
-    return model_look.look(_MODEL.value.rstrip("/"), texts, settings, _TASK.value, progress)
+    return model_look.look(model, texts, settings, _TASK.value, progress)
 
 
-def _of_run() -> "Look":
+def _of_run(folder: str) -> "Look":
     from bert_tf.inspection import run_look
 
-    return run_look.look(_RUN.value.rstrip("/"))
-
-
-def _title() -> str:
-    name = (_RUN.value or _MODEL.value).rstrip("/").rsplit("/", 1)[-1]
-    return f"{name}, a run of pre-training" if _RUN.value else f"{name}: {_TEXT.value}"
+    return run_look.look(folder)

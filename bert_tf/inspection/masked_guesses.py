@@ -14,6 +14,8 @@ from bert_tf.models.heads import MaskedLMHead
 from bert_tf.weights import bundle
 from bert_tf.weights.bundle import MASKED_LM
 
+_TINY = 1e-38  # probabilities below this count as this
+
 
 class MaskedGuess(NamedTuple):
     """What is guessed in the place of a token.
@@ -35,7 +37,7 @@ class MaskedGuess(NamedTuple):
         """In bits: how many yes-no questions the token is away from being certain."""
         if self.probability is None:
             return None
-        return -math.log2(max(self.probability, np.finfo(np.float32).tiny))
+        return -math.log2(max(self.probability, _TINY))
 
 
 class MaskedGuesser:
@@ -115,10 +117,9 @@ class MaskedGuesser:
         self, position: int, original: int | None, shares: np.ndarray, count: int
     ) -> MaskedGuess:
         best = np.argsort(-shares, kind="stable")[:count]
-        known = original is not None
         return MaskedGuess(
             position,
-            self._shown[original] if known else None,
-            float(shares[original]) if known else None,
+            None if original is None else self._shown[original],
+            None if original is None else float(shares[original]),
             tuple((self._shown[index], float(shares[index])) for index in best),
         )

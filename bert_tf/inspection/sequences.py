@@ -50,26 +50,16 @@ class TokenSequence:
         }
 
 
-@dataclasses.dataclass(frozen=True)
 class _Numbers:
     """The rules of a tokenizer for packing numbers of tokens in place of their ids.
 
     So all that packing does, such as cutting, is done to whatever is known of a token.
     """
 
-    tokenizer: Tokenizer
-    pad_id: int = _SEPARATOR
-    start_id: int = _START
-    separator_id: int = _SEPARATOR
-    typed: bool = True
-
-    @property
-    def separators(self) -> int:
-        return self.tokenizer.separators
-
-    @property
-    def overhead(self) -> tuple[int, int]:
-        return self.tokenizer.overhead
+    def __init__(self, tokenizer: Tokenizer):
+        self.start_id, self.separator_id, self.pad_id = _START, _SEPARATOR, _SEPARATOR
+        self.separators, self.overhead = tokenizer.separators, tokenizer.overhead
+        self.typed = True  # so that types are segments
 
 
 class TokenizedTexts:
@@ -91,6 +81,7 @@ class TokenizedTexts:
     ):
         self._tokenizer = tokenizer
         self.rules = _Numbers(tokenizer)
+        self._text = texts[0].encode()
         found = [_tokens(tokenizer, text, masks, by_word) for text in texts]
         lengths = [len(ids) for ids, *_ in found]
         self._ids, self._starts, self._ends, self._begins = (
@@ -108,9 +99,13 @@ class TokenizedTexts:
         """Whether a token of the first text begins a word, bool [tokens]."""
         return self._begins[: int(self.numbers[0].row_lengths()[0])]
 
-    def places(self, number: int) -> tuple[int, int]:
-        """The first byte of a token in its text, and the byte after its last one."""
-        return int(self._starts[number]), int(self._ends[number])
+    @property
+    def words(self) -> list[str]:
+        """The words of the first text, as they stand in it."""
+        first = np.flatnonzero(self.begins)
+        last = np.append(first[1:], len(self.begins)) - 1
+        places = zip(self._starts[first], self._ends[last], strict=True)
+        return [self._text[start:end].decode(errors="replace") for start, end in places]
 
     def pack(self, max_length: int) -> TokenSequence:
         """The one sequence of all texts, cut to fit."""
@@ -171,7 +166,7 @@ def _round_masks(tokenizer: Tokenizer, text: str) -> list[tuple[str, int, int, i
     space = _SPACE if tokenizer.vocabulary.mask_takes_space else ""
     parts, done = [], 0
     for match in re.finditer(f"{space}({re.escape(tokenizer.mask_token)})", text):
-        places = (len(text[:place].encode()) for place in (done, *match.span(1)))
-        parts.append((text[done : match.start()], *places))
+        origin, start, end = (len(text[:at].encode()) for at in (done, *match.span(1)))
+        parts.append((text[done : match.start()], origin, start, end))
         done = match.end()
     return [*parts, (text[done:], len(text[:done].encode()), 0, 0)]

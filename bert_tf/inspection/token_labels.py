@@ -19,12 +19,16 @@ def describe(
       texts: that they stand in.
 
     Returns:
-      For each token: `label`, what it stands for in the text, or bytes in hexadecimal where it
-      stands for a part of a character; `token` as the vocabulary has it; `id`; `segment`;
-      `special`; `begins`, whether it begins a word; `unknown`; of tokens of texts `bytes`
-      and `characters`, where each begins and ends.
+      For each token: `label`, what it stands for in the text; its own text where several stand for
+      one place, and bytes in hexadecimal where it is a part of a character; `token` as the
+      vocabulary has it; `id`; `segment`; `special`; `begins`, whether it begins a word; `unknown`;
+      of tokens of texts `bytes` and `characters`, where each begins and ends.
     """
     encoded = [text.encode() for text in texts]
+
+    def place_of(at: int) -> tuple[int, int]:
+        return int(sequence.starts[at]), int(sequence.ends[at])
+
     found = []
     for at in range(len(sequence)):
         token_id, segment = int(sequence.ids[at]), int(sequence.segments[at])
@@ -39,8 +43,10 @@ def describe(
             "unknown": token_id == tokenizer.unknown_id,
         }
         if not sequence.special[at]:
-            data, places = encoded[segment], (int(sequence.starts[at]), int(sequence.ends[at]))
+            data, places = encoded[segment], place_of(at)
             described["label"] = _label(data[slice(*places)], token)
+            if places in (place_of(at - 1), place_of(at + 1)):  # pieces of one character
+                described["label"] = _alone(tokenizer, token)
             described["bytes"] = list(places)
             described["characters"] = [_characters(data, place) for place in places]
         found.append(described)
@@ -56,6 +62,14 @@ def _label(data: bytes, token: str) -> str:
     except UnicodeDecodeError:
         return data.hex(" ").upper()
     return text if text.strip() and text.isprintable() else token
+
+
+def _alone(tokenizer: Tokenizer, token: str) -> str:
+    """The text of a piece without what marks it as one."""
+    vocabulary = tokenizer.vocabulary
+    before = vocabulary.roles["start"]
+    text = vocabulary.text([before, token])[len(before) :].strip()
+    return text if text.isprintable() else token
 
 
 def _characters(data: bytes, place: int) -> int:

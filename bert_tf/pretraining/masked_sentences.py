@@ -93,7 +93,7 @@ def guess(
     for (row, slot), original in zip(places, originals, strict=True):
         best = zip(top.indices[row, slot].numpy(), top.values[row, slot].numpy(), strict=True)
         tokens = {vocabulary.tokens[index]: _rounded(share) for index, share in best}
-        found.append(Guess(tokens, _rounded(shares[row, slot, original].numpy())))
+        found.append(Guess(tokens, _rounded(shares[row, slot, original].numpy(), 6)))
     return found
 
 
@@ -126,5 +126,5 @@ def report(
     ]
 
 
-def _rounded(share: np.floating) -> float:
-    return round(float(share), 4)
+def _rounded(share: np.floating, digits: int = 4) -> float:
+    return round(float(share), digits)

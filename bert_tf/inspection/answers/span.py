@@ -30,13 +30,15 @@ class _Place(NamedTuple):
 def answer(task: Spans, texts: Sequence[str], tokenizer: Tokenizer, logits: Logits) -> Answer:
     """The answer, and the window of the context that it was found in; see `registry.answer`."""
     base.check_count(task, texts, 2)
+    question, context = texts
     tokenized = TokenizedTexts(tokenizer, texts)
+    first, second = tokenized.numbers
     windows = packing.slide(
-        tokenized.rules, *tokenized.numbers, task.max_length, task.stride, task.max_question
+        tokenized.rules, first, second, task.max_length, task.stride, task.max_question
     )
     sequences = tokenized.sequences(windows.packed)
     scores = [logits(sequence) for sequence in sequences]
-    example = SpanExample("", base.PLACE, *texts)
+    example = SpanExample("", base.PLACE, question, context)
     (found,) = task.predict([example], task.features([example], tokenizer), scores)
     text = task.answer(found)
     if text:

@@ -34,10 +34,11 @@ def answer(task: Tagging, texts: Sequence[str], tokenizer: Tokenizer, logits: Lo
         Tag(position=at, tag=task.labels[label], share=float(row[label]))
         for at, label, row in zip(positions, best, shares, strict=True)
     )
-    words = [n for n, tag in enumerate(tags) if tag["tag"] != _OUTSIDE] or list(range(len(tags)))
+    told = [n for n, tag in enumerate(tags) if tag["tag"] != _OUTSIDE] or list(range(len(tags)))
+    words = tokenized.words
     notes = []
-    if len(words) > _MOST_WORDS:
-        notes.append(f"Of {len(words)} tags the first {_MOST_WORDS} are explained.")
+    if len(told) > _MOST_WORDS:
+        notes.append(f"Of {len(told)} tags the first {_MOST_WORDS} are explained.")
     if not within.all():
         notes.append(
             f"The first {len(tags)} of {len(within)} words are shown, which fit "
@@ -48,13 +49,13 @@ def answer(task: Tagging, texts: Sequence[str], tokenizer: Tokenizer, logits: Lo
         tuple(texts),
         ", ".join(dict.fromkeys(tag["tag"] for tag in tags)),
         (),
-        tuple(_target(task, positions[n], best[n]) for n in words[:_MOST_WORDS]),
+        tuple(_target(task, words[n], positions[n], best[n]) for n in told[:_MOST_WORDS]),
         _MEASURE,
         tags,
         notes=tuple(notes),
     )
 
 
-def _target(task: Tagging, position: int, label: int) -> Target:
-    name = f"{task.labels[label]} at {position}"
+def _target(task: Tagging, word: str, position: int, label: int) -> Target:
+    name = f"{word}: {task.labels[label]}"
     return Target(name, lambda logits: base.log_odds(logits[:, position], label))

@@ -43,7 +43,7 @@ class Explained {
   note(at, value, digits) {
     const tag = this.tagOf.get(at);
     const attributed = this.tokens[at].special ? "" : signed(value, digits);
-    return tag ? `${tag.tag} ${attributed}` : attributed;
+    return this.tagOf.size ? `${tag ? tag.tag : ""}\n${attributed}` : attributed;
   }
 
   inAnswer(at) {

@@ -56,7 +56,7 @@ class Sentence {
     Object.assign(this, { sentence, guesses });
     const [before, ...after] = sentence.text.split(ASKED);
     this.rows = make("div");
-    this.told = make("p.quiet.small");
+    this.told = make("p.quiet.small.told");
     this.curve = find("chart").content.querySelector("svg").cloneNode(false);
     this.curve.setAttribute("tabindex", "-1");
     this.curve.setAttribute("aria-label", "probability of the original token over the milestones");
@@ -71,7 +71,7 @@ class Sentence {
     this.at = at;
     const { tokens, right } = this.guesses[at];
     this.rows.replaceChildren(bars(tokens.map(([name, share]) => ({ name, share, strong: name === this.sentence.original })), "surprise"));
-    this.told.replaceChildren(make("bdi", {}, `“${this.sentence.original}”`), ` has ${percent(right)}`);
+    this.told.replaceChildren(make("bdi", {}, `“${this.sentence.original}”`), ` has ${percent(right)}; over the course:`);
     this.paint();
   }
 

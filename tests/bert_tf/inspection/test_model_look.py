@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import tasks, weights
-from bert_tf.inspection import attention, model_look
+from bert_tf.inspection import attention, model_look, token_labels
 from bert_tf.inspection.attribution import Attributor
 from bert_tf.inspection.sequences import TokenizedTexts
 from bert_tf.inspection.settings import InspectionSettings
@@ -17,7 +17,8 @@ from bert_tf.tasks.signatures import Engine
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import packing
+from pipelines.tokenizers import packing, registry
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.bert_tf.exported import MAX_LENGTH, TEXTS
 
 MASKED = "The [MASK] model reads  every [MASK]of the token ☃."
@@ -286,6 +287,15 @@ def test_parts_of_characters_are_called_by_their_bytes(byte_model):
     mask = values["tokens"][-3]
     assert mask["characters"] == [4, 10] and mask["bytes"] == [5, 11]
     assert values["guesses"]["masked"]
+
+
+def test_pieces_of_one_character_are_called_by_their_own_text():
+    vocabulary = WordPieceVocabulary((*SPECIAL_TOKENS, "ᄒ", "##ᅡ", "##ᆫ", "a"))
+    tokenizer = registry.make(vocabulary, vocabulary.resolve({"lower_case": True}))
+    sequence = TokenizedTexts(tokenizer, ["한 A"]).pack(10)
+    found = token_labels.describe(tokenizer, sequence, ["한 A"])
+    assert [token["label"] for token in found] == ["[CLS]", "ᄒ", "ᅡ", "ᆫ", "A", "[SEP]"]
+    assert [token["characters"] for token in found[1:5]] == [[0, 1], [0, 1], [0, 1], [2, 3]]
 
 
 def test_directions_of_texts_are_told(folders):
