@@ -70,6 +70,12 @@ TUNE_FLAGS ?=
 EMBED_FLAGS ?=
 ## More flags of features
 FEATURE_FLAGS ?=
+## A text that a model is to read; not given: its run of pre-training is looked at
+SENTENCE ?=
+## The second text of a pair, or the context of a question
+SECOND ?=
+## More flags of look
+LOOK_FLAGS ?=
 ## More flags of convert
 CONVERT_FLAGS ?=
 ## Time that the experiments may take, such as 10m, 8h or 2d
@@ -92,8 +98,8 @@ PYTHON ?= python3
 VENV ?= .venv
 
 TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed features \
-	convert experiments export export-hub export-portable serve test test-all bench docs smoke lint \
-	format clean
+	look convert experiments export export-hub export-portable serve test test-all bench docs smoke \
+	lint format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
 ALWAYS := PYTHON VENV
@@ -107,6 +113,7 @@ USES_finetune := TASK DATA INIT OUT SEEDS EPOCHS BATCH LR TUNE_FLAGS
 USES_predict := MODEL INPUT TASK KIND OUT TUNE_FLAGS
 USES_embed := MODEL INPUT OUT EMBED_FLAGS
 USES_features := MODEL INPUT OUT FEATURE_FLAGS
+USES_look := MODEL SENTENCE SECOND OUT LOOK_FLAGS
 USES_convert := INPUT OUT FORMAT TASK VOCAB CONVERT_FLAGS
 USES_experiments := $(USES_corpus) TASKS BUDGET ONLY SEEDS VOCAB OUT EXPERIMENT_FLAGS
 USES_export := TASKS OUT PRECISION
@@ -236,6 +243,12 @@ embed: setup ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts
 features: setup ## Write features of tokens or words: MODEL=model INPUT=texts.txt OUT=features.tfrecord
 	@$(RUN) -m bert_tf features --model="$$MODEL" --input="$$INPUT" $(call flag,--output,OUT) \
 		$(call flag,--more_flags,FEATURE_FLAGS)
+
+look: setup ## Look inside a model, or at a run: MODEL=bert SENTENCE='It [MASK].' [SECOND=]
+	@if [ -n "$$SENTENCE" ]; then \
+		set -- --model="$$MODEL" --text="$$SENTENCE" $(call flag,--text_b,SECOND); \
+		else set -- --run="$${MODEL:-savedmodels/pretrained}"; fi; \
+	$(RUN) -m bert_tf look "$$@" $(call flag,--output,OUT) $(call flag,--more_flags,LOOK_FLAGS)
 
 convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
 	@$(RUN) -m bert_tf convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \

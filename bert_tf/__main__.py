@@ -19,6 +19,7 @@ COMMANDS = {
     "embed": ("bert_tf.commands.embed", "Write vectors of the texts of a file"),
     "features": ("bert_tf.commands.features", "Write features of tokens, words or texts"),
     "neighbours": ("bert_tf.commands.neighbours", "Find the nearest neighbours of texts"),
+    "look": ("bert_tf.commands.look", "Look inside a model, or at a run; writes a page"),
     "convert": ("bert_tf.commands.convert", "Convert a model from and to other formats"),
     "export": ("bert_tf.commands.export", "Export a SavedModel for TensorFlow Serving"),
     "export-hub": ("bert_tf.commands.export_hub", "Export encoder and preprocessor for TF Hub"),

@@ -64,6 +64,8 @@ FLAGS = {
               "EMBED_FLAGS": "--more_flags"},
     "features": {"MODEL": "--model", "INPUT": "--input", "OUT": "--output",
                  "FEATURE_FLAGS": "--more_flags"},
+    "look": {"MODEL": "--model", "SENTENCE": "--text", "SECOND": "--text_b", "OUT": "--output",
+             "LOOK_FLAGS": "--more_flags"},
     "convert": {"INPUT": "--input", "OUT": "--output", "FORMAT": "--format", "TASK": "--task",
                 "VOCAB": "--vocab", "CONVERT_FLAGS": "--more_flags"},
     "experiments": {"CORPUS": "--corpus", "TASKS": "--tasks", "BUDGET": "--budget",

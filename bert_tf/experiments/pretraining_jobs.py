@@ -168,7 +168,7 @@ class Pretraining(Job):
         folder = f"{place.folder(self)}/model"
         if share is None or share == 1:
             return folder
-        (step,) = RunOptions(keep_at=(share,)).milestones(self.steps)
+        (step,) = RunOptions(keep_at=(share,)).kept_steps(self.steps)
         return f"{folder}/checkpoints/checkpoint-{step:08d}"
 
     def work(self, place: Place) -> Outcome:

@@ -118,7 +118,6 @@ class BertEncoder(Encoder):
         """
         typed = self.config.type_vocab_size > 0
         word_ids, mask, types = EncoderInputs.of(inputs, self.pad_id, typed)
-        shape = tf.shape(word_ids)
         rows = TokenRows.of_mask(mask) if drop_padding else None
         seeds = self._seeds(dropout_seed) if training else None
         x = self.embeddings(
@@ -128,7 +127,28 @@ class BertEncoder(Encoder):
             dtype=dtype,
             rows=rows,
         )
-        bias = self._mask_bias(mask)
+        return self.encode(x, mask, seeds, rows)
+
+    def encode(
+        self,
+        x: tf.Tensor,
+        mask: tf.Tensor,
+        seeds: tf.Tensor | None = None,
+        rows: TokenRows | None = None,
+    ) -> dict[str, tf.Tensor | list[tf.Tensor]]:
+        """What `call` does once tokens are embedded; so gradients of the embeddings can be taken.
+
+        Args:
+          x: what the first layer gets, [batch * length, hidden_size]; or, with `rows`,
+            [rows, hidden_size].
+          mask: int32 [batch, length], 1 for tokens, 0 for padding.
+          seeds: int32 [seeds], of each dropout; None: no dropout.
+          rows: which positions x has.
+
+        Returns:
+          See `call`.
+        """
+        shape, bias = tf.shape(mask), self._mask_bias(mask)
 
         def padded(x: tf.Tensor) -> tf.Tensor:
             x = x if rows is None else rows.pad(x)

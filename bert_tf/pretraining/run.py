@@ -14,16 +14,18 @@ from absl import logging
 
 from bert_tf.export import saved_model, sources
 from bert_tf.models.base_config import EncoderConfig
-from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.objectives.base import Batch, PretrainingObjective
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining import (
     baselines,
     evaluation,
     first_weights,
     inputs,
+    masked_sentences,
     report,
     time_budget,
 )
+from bert_tf.pretraining.milestones import Milestones
 from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
 from bert_tf.training import distribution, footprint, progress, run_folder, throughput
 from bert_tf.training.course import Course
@@ -131,10 +133,8 @@ class _Run:
         self.model: PretrainingObjective = self.session.model
         self.model.encoder.adopt(data.tokenizer.vocabulary)
         inputs.check_features(self.model, settings, data)
-        self._milestones = options.milestones(settings.total_steps)
-        self.checkpoints = self.session.checkpoints(
-            f"{output}/checkpoints", milestones=self._milestones
-        )
+        self._kept_steps = options.kept_steps(settings.total_steps)
+        self.checkpoints = self.session.checkpoints(f"{output}/checkpoints", kept=self._kept_steps)
         self.evaluate = evaluation.make_evaluation(self.model, strategy)
         self._ends = list(itertools.accumulate(phase.steps for phase in settings.phases))
 
@@ -157,14 +157,19 @@ class _Run:
         peak = throughput.peak_flops(tf.as_dtype(self.model.compute_dtype))
         self._log_begin(start, peak)
         shares = self._peak_shares(peak * self.session.strategy.num_replicas_in_sync)
+        milestones = self._milestones()
 
         def note(done: int, counts: list[Counts]) -> None:
             index = bisect.bisect_left(self._ends, done)
             course.note(done, counts, self.settings.phases[index].batch_size, index, shares[index])
+            if self._is_milestone(done):
+                with course.apart():
+                    milestones.guess(done)
 
         def evaluate(done: int) -> bool:
-            found = self._held_out_metrics().items()
-            texts = (progress.metric_text(k, v) for k, v in found if not math.isnan(v))
+            found = self._held_out_metrics()
+            milestones.score(done, found)
+            texts = (progress.metric_text(k, v) for k, v in found.items() if not math.isnan(v))
             logging.info("step %d, held out: %s", done, ", ".join(texts))
             return False
 
@@ -192,6 +197,27 @@ class _Run:
             )
         return restored or 0
 
+    def _milestones(self) -> Milestones:
+        """What is to be noted as training goes on: guesses for the first held-out sentences."""
+        milestones = Milestones(self.output, self.session.is_chief)
+        batch = self._first_held_out()
+        if batch is not None:
+            milestones.ask(self.model, batch, self.data.tokenizer.vocabulary)
+        return milestones
+
+    def _is_milestone(self, done: int) -> bool:
+        """Whether a checkpoint or an evaluation follows after so many steps."""
+        options = self.options
+        periods = [options.save_every, options.evaluate_every or options.save_every]
+        return done == self.settings.total_steps or not all(done % period for period in periods)
+
+    def _first_held_out(self) -> Batch | None:
+        """The first held-out examples, prepared; None where no masked tokens are guessed."""
+        if self.data.held_out is None or not self.model.guesses_masked:
+            return None
+        batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
+        return next(evaluation.prepared(self.model, batches))
+
     def _loop_settings(self) -> LoopSettings:
         options = self.options
         return self.session.loop_settings(
@@ -199,7 +225,7 @@ class _Run:
             save_every=options.save_every,
             log_every=options.log_every,
             evaluate_every=options.evaluate_every,
-            milestones=self._milestones,
+            save_at=self._kept_steps,
         )
 
     def _log_begin(self, start: int, peak: float) -> None:
@@ -280,9 +306,11 @@ class _Run:
           course: of the training.
           start_time: of this process, as time.perf_counter gives it.
         """
+        metrics = self._held_out_metrics()
+        Milestones(self.output, self.session.is_chief).score(self.settings.total_steps, metrics)
         result: dict[str, Any] = {
             **dict.fromkeys(self.model.curves, math.nan),
-            **self._held_out_metrics(),
+            **metrics,
             **self._baselines(),
             "steps": self.settings.total_steps,
             "sequences_per_second": course.history.rate,
@@ -303,10 +331,9 @@ class _Run:
         own.write_sealed_description(source.bundle, self.output)
         if self.options.saved_model:
             saved_model.write([source], f"{self.output}/saved_model", replace=True)
-        if self.data.held_out is not None and self.model.guesses_masked:
-            batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
-            batch = next(evaluation.prepared(self.model, batches))
-            result["masked_sentences"] = report.guess_masked(
+        batch = self._first_held_out()
+        if batch is not None:
+            result["masked_sentences"] = masked_sentences.report(
                 self.model, batch, self.data.tokenizer.vocabulary
             )
         report.draw_curves(course.history.points, f"{self.output}/curves.png")

@@ -121,6 +121,6 @@ class RunOptions(Settings):
         True, "Write summaries for TensorBoard to the run's folder.", group=Group.SAVING
     )
 
-    def milestones(self, total_steps: int) -> frozenset[int]:
+    def kept_steps(self, total_steps: int) -> frozenset[int]:
         """The steps of a run whose checkpoints are kept for good."""
         return frozenset(max(1, round(share * total_steps)) for share in self.keep_at or ())

@@ -26,7 +26,7 @@ class Checkpoints:
       variables: by name; what is saved and restored, bit by bit.
       keep: how many to keep.
       write: whether this process writes (the chief does).
-      milestones: steps whose checkpoints are kept besides.
+      kept: steps whose checkpoints are kept besides.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class Checkpoints:
         variables: dict[str, tf.Variable],
         keep: int = 3,
         write: bool = True,
-        milestones: frozenset[int] = frozenset(),
+        kept: frozenset[int] = frozenset(),
     ):
         self.folder = folder
-        self._milestones = milestones
+        self._kept = kept
         self._keep = keep
         self._write = write
         self._variables = variables
@@ -74,7 +74,7 @@ class Checkpoints:
             return path
         _write(self._checkpoint, path)
         for old in self.steps()[: -self._keep]:
-            if old not in self._milestones:
+            if old not in self._kept:
                 files.remove_tree(self.path(old))
         return path
 

@@ -60,7 +60,7 @@ class LoopSettings:
     log_every: int = 20  # steps
     evaluate_every: int = 0  # steps; 0: never
     steps_per_execution: int = 1  # at the most, in one call of a compiled function
-    milestones: frozenset[int] = frozenset()  # steps to save at, besides
+    save_at: frozenset[int] = frozenset()  # steps to save at, besides
 
 
 def train(
@@ -97,7 +97,7 @@ def train(
             done = first + count
             last = done == settings.total_steps
             scored = bool(settings.evaluate_every) and done % settings.evaluate_every == 0
-            saved = done % settings.save_every == 0 or done in settings.milestones
+            saved = done % settings.save_every == 0 or done in settings.save_at
             due = last or scored or saved
             log = due or done % settings.log_every == 0
             # Workers stop together, where all of them ask; one alone need not wait for that.
@@ -130,7 +130,7 @@ def _calls(
     ends = (total, settings.save_every, settings.log_every, settings.evaluate_every or total)
     for source, steps in itertools.groupby(itertools.islice(sources, total - start)):
         while True:
-            ahead = [step - done for step in settings.milestones if step > done]
+            ahead = [step - done for step in settings.save_at if step > done]
             most = min(settings.steps_per_execution, *(end - done % end for end in ends), *ahead)
             count = sum(1 for _ in itertools.islice(steps, most))
             if not count:

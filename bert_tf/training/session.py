@@ -57,10 +57,10 @@ class Session:
         return loop.state_variables(self.model, self.optimizer)
 
     def checkpoints(
-        self, folder: str, keep: int = 3, milestones: frozenset[int] = frozenset()
+        self, folder: str, keep: int = 3, kept: frozenset[int] = frozenset()
     ) -> Checkpoints:
         """Checkpoints of the state in a folder; arguments as those of `Checkpoints`."""
-        return Checkpoints(folder, self.state(), keep, self.is_chief, milestones)
+        return Checkpoints(folder, self.state(), keep, self.is_chief, kept)
 
     def make_step(self, trainable: Trainable, batch_spec: Any = None) -> TrainingStep:
         """The step that trains the model, or a part of it; arguments as `TrainingStep` has them."""
