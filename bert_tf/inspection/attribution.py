@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf.inspection.sequences import TokenSequence
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import TaskHead
+from bert_tf.models.task_head import TaskHead
 
 # One number for each row, float32 [rows], of logits [rows, units] or [rows, length, units].
 Score = Callable[[tf.Tensor], tf.Tensor]

@@ -51,7 +51,7 @@ class MaskedGuesser:
     def __init__(self, source: Source, encoder: BertEncoder):
         model = source.bundle
         self._encoder = encoder
-        self._head = MaskedLMHead(model.config, name=MASKED_LM.rstrip("/"))
+        self._head = MaskedLMHead(encoder.config, name=MASKED_LM.rstrip("/"))
         self._head.build(self._head.expected_shape)
         bundle.assign(self._head, model.weights, source.folder)
         vocabulary = model.need_vocabulary()

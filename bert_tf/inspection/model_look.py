@@ -16,6 +16,7 @@ from bert_tf.inspection.look import Look, rounded
 from bert_tf.inspection.masked_guesses import MaskedGuess, MaskedGuesser
 from bert_tf.inspection.sequences import TokenizedTexts, TokenSequence
 from bert_tf.inspection.settings import InspectionSettings
+from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
@@ -48,6 +49,9 @@ def look(
             "the model that it was made of."
         )
     source = sources.read(model)
+    config = source.bundle.config
+    if not isinstance(config, BertConfig):
+        raise InputError(f"{model}: is an {config.title}, which has no attention to look at.")
     tokenizer = source.bundle.tokenizer()
     if source.bundle.tasks or task_name:
         answered = _Answered(source, tokenizer, texts, task_name)
@@ -57,7 +61,6 @@ def look(
     else:
         encoder, answer = source.bundle.encoder(), None
         sequence = _sequence(source, tokenizer, texts)
-    config = source.bundle.config
     found = attention.of_encoder(encoder, sequence)
     packed = attention.packed(found)
     values = {
