@@ -20,7 +20,7 @@ from pipelines.common.errors import InputError
 from pipelines.corpus import reader
 
 _BLOCK = 50  # sentences in a row that go the same way
-_EVERY = 8  # block that becomes tasks
+_SHARE = 0.12  # of the sentences, those that become tasks
 _WORDS = (4, 40)  # of a sentence of a task
 _MOST = {"train": 4000, "dev": 1000}
 _FEWEST = 40  # sentences of tasks
@@ -46,9 +46,12 @@ def make(corpus: Corpus, folder: str) -> tuple[Corpus, tuple[TaskSource, ...]]:
     blocks: Sentences = []
     rest = f"{folder}/corpus.txt"
     with files.write_aside(rest) as partial, files.gfile.GFile(partial, "w") as file:
-        for number, block in enumerate(_blocks(corpus)):
-            if number % _EVERY == _EVERY - 1:
+        seen = taken = 0
+        for block in _blocks(corpus):
+            seen += len(block)
+            if taken + len(block) <= _SHARE * seen:
                 blocks.append(block)
+                taken += len(block)
             else:
                 file.write("\n".join(block) + "\n\n")
     if sum(map(len, blocks)) < _FEWEST:

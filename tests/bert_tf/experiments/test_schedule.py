@@ -131,7 +131,8 @@ def test_several_processes_share_the_jobs(tmp_path):
     assert State.RUNNING in seen[1:2]  # the second began before the first ended
 
 
-def test_time_left_follows_from_what_was_taken(tmp_path):
+def test_time_left_follows_from_what_was_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_tf.experiments.scheduler._TELLING", 1)
     jobs = [Note("a"), Note("b"), Note("c")]
     schedule = Schedule(with_needs(jobs), Place(str(tmp_path)), _costs(jobs))
     assert schedule.seconds_left(1) == 3.0
