@@ -114,6 +114,9 @@ class BidirectionalLM(PretrainingObjective):
     def _score(self, rows: tf.Tensor, asked: _Asked, seed: tf.Tensor | None) -> Score:
         """The scores of a direction; without a seed as it is evaluated."""
         head = self.bidirectional_lm
+        if not fused_ops.is_compiled_whole():  # else shapes must be known beforehand
+            places = tf.where(asked.weights > 0)[:, 0]
+            rows, asked = tf.gather(rows, places), _Asked(*(tf.gather(x, places) for x in asked))
         if seed is not None:
             rows = fused_ops.dropout(rows, self.config.hidden_dropout_prob, seed ^ _DROPPING)
         if seed is None or self.config.sampled_words is None:
