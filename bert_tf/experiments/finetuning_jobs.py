@@ -1,7 +1,6 @@
 """Jobs that fine-tune."""
 
 import dataclasses
-import math
 import time
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ from bert_tf.experiments.pretraining_jobs import Pretraining, Untrained
 from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from bert_tf.finetuning import sweep
-from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
+from bert_tf.finetuning.settings import FineTuningSettings, Selection, TaskRequest
 from bert_tf.models.head_config import HeadConfig
 from bert_tf.tasks import load, make
 from bert_tf.training.loop import TrainingDivergedError
@@ -112,8 +111,7 @@ class FineTuning(Job):
         """Training and evaluation of all its runs, and what each has besides."""
         train, dev = self.task.rows
         train = min(train, self.train_examples or train)
-        epochs = math.ceil(self.recipe.epochs)
-        trained, scored = (rows * self.task.tokens * epochs for rows in (train, dev))
+        trained, scored = train * self.task.tokens * self.recipe.epochs, dev * self.task.tokens
         encoder = speed.token_seconds(self.size)
         each = (trained + scored * _EVALUATION) * encoder
         once = 0.0
@@ -141,6 +139,9 @@ class FineTuning(Job):
             bilstm_width=self.head.bilstm_width,
             freeze="all" if self.frozen else None,
             train_examples=self.train_examples,
+            # What is scored on dev must not be chosen by it.
+            selection=Selection.LAST,
+            evaluations=0,
         )
         try:
             report = sweep.finetune(settings, self.checkpoint(place), place.cache, False)

@@ -63,7 +63,9 @@ def _bars(panel: "matplotlib.axes.Axes", known: Mapping[str, Score], factor: flo
     labels = list(known)[::-1]
     means = [factor * known[label].mean for label in labels]
     spreads = [_spread(known[label], factor) for label in labels]
-    panel.barh(labels, means, xerr=spreads, color=_COLOR)
+    rows = range(len(labels))
+    panel.barh(rows, means, xerr=spreads, color=_COLOR)
+    panel.set_yticks(rows, labels)
     low, high = min(means), max(means)
     # Differences are what is to be seen.
     panel.set_xlim(max(0.0, low - 0.6 * (high - low) - 0.02 * high), None)

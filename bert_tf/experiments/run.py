@@ -16,6 +16,7 @@ from pipelines.common.errors import InputError
 
 _IDENTITY = "experiments.json"
 TABLE = "jobs.txt"
+_BEYOND = 1.1  # of a budget; so much more is told
 
 
 def run(request: Request, output: str, only: Sequence[str], devices: Sequence[str]) -> list[Entry]:
@@ -42,7 +43,7 @@ def run(request: Request, output: str, only: Sequence[str], devices: Sequence[st
         made = _plan(request, place, only)
         schedule = _schedule(made, only, place)
         about = own_tasks.described(made.inputs.tasks) if not request.tasks else _described(request)
-        _log_plan(made, schedule, len(devices))
+        _log_plan(made, schedule, len(devices), request.settings.seconds)
         reporter = _Reporter(schedule, len(devices))
         try:
             schedule.run([_environment(device) for device in devices], reporter)
@@ -104,8 +105,11 @@ def _environment(device: str) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": device} if device else {}
 
 
-def _log_plan(made: Plan, schedule: Schedule, processes: int) -> None:
+def _log_plan(made: Plan, schedule: Schedule, processes: int, budget: float) -> None:
     scale = made.scale
+    left = schedule.seconds_left(processes)
+    if left > _BEYOND * budget:
+        logging.warning("the smallest plan that there is takes longer than %s.", _time(budget))
     logging.info(
         "%d jobs: models of %s, %s steps of pre-training, %d seeds, tasks %s; about %s.",
         len(schedule.entries),
@@ -113,7 +117,7 @@ def _log_plan(made: Plan, schedule: Schedule, processes: int) -> None:
         f"{scale.steps:,}",
         len(scale.seeds),
         ", ".join(task.name for task in made.inputs.tasks),
-        _time(schedule.seconds_left(processes)),
+        _time(left),
     )
 
 

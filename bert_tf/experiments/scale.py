@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from absl import logging
-
 from bert_tf.experiments.finetuning_jobs import FineTuning, Recipe, TaskSource
 from bert_tf.experiments.jobs import Job
 from bert_tf.experiments.pretraining_jobs import Corpus, Pretraining, Vocabulary
@@ -23,7 +21,7 @@ _TOKENS_A_PARAMETER = 4  # of pre-training, at the least
 _FEWEST_STEPS = 30
 SEVERAL_SEEDS = 3600  # seconds of budget from which there are three
 _UPDATES = 400  # of fine-tuning at the least, where data is small
-_EPOCHS = (3, 20)
+_EPOCHS = (3, 10)
 _BATCH = 32
 _PRETRAINING_BATCH = 128
 
@@ -100,7 +98,7 @@ class Scale:
         epochs = min(max(_UPDATES * _BATCH / count, _EPOCHS[0]), _EPOCHS[1])
         wide = self.main.width >= 512
         rate = 1e-3 if head_only else 5e-5 if wide else 3e-4
-        length = min(128, max(32, 8 * round(task.tokens * 2 / 8)))
+        length = min(self.length, max(32, 8 * round(task.tokens * 2 / 8)))  # as far as positions go
         return Recipe((rate,), round(epochs), _BATCH, length)
 
 
@@ -150,15 +148,7 @@ def fit(
         if _is_worth_it(scale, budget, jobs_of):
             return scale
     scale = stretched(thought(sizes[0], _CAPS[-1], _PRETRAINING_BATCH // 4))
-    scale = dataclasses.replace(scale, steps=max(_FEWEST_STEPS, scale.steps))
-    needed = seconds(jobs_of(scale), speed)
-    if needed > budget:
-        logging.warning(
-            "the smallest plan takes about %.0f minutes, more than the %.0f that are given.",
-            needed / 60,
-            budget / 60,
-        )
-    return scale
+    return dataclasses.replace(scale, steps=max(_FEWEST_STEPS, scale.steps))
 
 
 def _is_worth_it(scale: Scale, budget: float, jobs_of: JobsOf) -> bool:

@@ -183,7 +183,10 @@ class FineTuningSettings(TrainingSettings):
         below=1,
     )
     evaluations: int = setting(
-        1, "Evaluations on dev in each epoch.", group=Group.EVALUATION, least=1
+        1,
+        "Evaluations on dev in each epoch; 0: one alone, at the end.",
+        group=Group.EVALUATION,
+        least=0,
     )
     patience: int = setting(
         0,
@@ -213,5 +216,7 @@ class FineTuningSettings(TrainingSettings):
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
         super().check()
+        if self.patience and not self.evaluations:
+            raise InputError("--patience: counts --evaluations, of which there are 0.")
         if len({request.name for request in self.tasks}) < len(self.tasks):
             raise InputError("two tasks have the same name; give names as NAME=KIND.")

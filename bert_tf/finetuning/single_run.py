@@ -162,7 +162,7 @@ class Run:
             seed=seed,
             save_every=_SAVE_EVERY,
             log_every=_LOG_EVERY,
-            evaluate_every=max(1, self.schedule.steps_per_epoch // settings.evaluations),
+            evaluate_every=self._evaluate_every(),
         )
         try:
             if not scores.enough:
@@ -182,6 +182,11 @@ class Run:
         if not scored or settings.selection is Selection.LAST:
             self.keep(seed)
         return None
+
+    def _evaluate_every(self) -> int:
+        """Steps between evaluations; 0: there is one alone, at the end."""
+        count = self.setup.settings.evaluations
+        return max(1, self.schedule.steps_per_epoch // count) if count else 0
 
     def _reset(self, seed: int) -> None:
         """First weights: those of the model brought, heads and what it lacks by the seed."""

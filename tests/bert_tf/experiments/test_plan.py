@@ -129,7 +129,7 @@ def test_a_cap_holds_for_all_tasks():
         if isinstance(job, FineTuning):
             used = min(job.train_examples or job.task.rows[0], job.task.rows[0])
             assert used <= 1000
-            assert 3 <= job.recipe.epochs <= 20
+            assert 3 <= job.recipe.epochs <= 10
 
 
 def test_a_plan_is_kept_as_it_was(tmp_path):
