@@ -2,10 +2,9 @@
 
 import dataclasses
 import time
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from bert_tf.experiments.jobs import SCORE, Job, Outcome, Place
-from bert_tf.experiments.pretraining_jobs import Pretraining, Untrained
+from bert_tf.experiments.jobs import SCORE, ModelJob, Outcome, Place
 from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from bert_tf.finetuning import sweep
@@ -68,13 +67,13 @@ class Recipe:
 
 
 @dataclasses.dataclass(frozen=True)
-class FineTuning(Job):
+class FineTuning(ModelJob):
     """Fine-tunes a model, once for each seed."""
 
     kind: ClassVar[str] = "finetune"
 
     task: TaskSource
-    init: Job  # with a `checkpoint`: Pretraining, Untrained, or another FineTuning
+    init: ModelJob
     recipe: Recipe
     seeds: tuple[int, ...]
     share: float | None = None  # of the steps of pre-training, after which it is taken
@@ -100,8 +99,7 @@ class FineTuning(Job):
     @property
     def size(self) -> Size:
         """Of the encoder."""
-        init: Any = self.init
-        return init.size
+        return self.init.size
 
     def checkpoint(self, place: Place, share: float | None = None) -> str:
         """The model that is kept: the best run's."""
@@ -125,10 +123,9 @@ class FineTuning(Job):
     def work(self, place: Place) -> Outcome:
         """Trains; scores are those on dev of the chosen learning rate."""
         begin = time.perf_counter()
-        init: Any = self.init
         settings = FineTuningSettings(
             tasks=(self.task.request(),),
-            init=init.checkpoint(place, self.share),
+            init=self.init.checkpoint(place, self.share),
             epochs=self.recipe.epochs,
             batch_size=self.recipe.batch_size,
             learning_rates=self.recipe.rates,
@@ -157,11 +154,3 @@ class FineTuning(Job):
             "score_name": load(described).main_metric,
             "diverged": {str(run["seed"]): run["diverged"] for run in grid if run["diverged"]},
         }
-
-
-def model_of(job: Job) -> Pretraining | Untrained:
-    """The job that made the encoder which another one goes on with."""
-    while isinstance(job, FineTuning):
-        job = job.init
-    assert isinstance(job, Pretraining | Untrained)
-    return job

@@ -12,8 +12,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, TypedDict
 
+from bert_tf.experiments.size import Size
 from pipelines.common import files, json_files
 
 OUTCOME = "outcome.json"
@@ -92,6 +93,25 @@ class Job(abc.ABC):
         """Of its folder."""
         words = re.sub(r"[^a-z0-9]+", "-", f"{self.kind} {self.label}".lower())
         return f"{words[:_LONGEST_NAME].strip('-')}-{self.key[:_DIGITS]}"
+
+
+class ModelJob(Job):
+    """A job that leaves a model, which others go on with."""
+
+    if TYPE_CHECKING:  # a field, or a property
+
+        @property
+        def size(self) -> Size:
+            """Of its encoder."""
+
+    @abc.abstractmethod
+    def checkpoint(self, place: "Place", share: float | None = None) -> str:
+        """The path of the model.
+
+        Args:
+          place: where jobs are done.
+          share: of the steps of training, after which it is taken; None: all.
+        """
 
 
 @dataclasses.dataclass(frozen=True)

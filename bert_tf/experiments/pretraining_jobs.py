@@ -7,7 +7,7 @@ from typing import ClassVar
 import keras
 
 from bert_tf import weights
-from bert_tf.experiments.jobs import Job, Outcome, Place
+from bert_tf.experiments.jobs import Job, ModelJob, Outcome, Place
 from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from bert_tf.models.base_config import EncoderConfig
@@ -129,7 +129,7 @@ class Examples(Job):
 
 
 @dataclasses.dataclass(frozen=True)
-class Pretraining(Job):
+class Pretraining(ModelJob):
     """Pre-trains a model."""
 
     kind: ClassVar[str] = "pretrain"
@@ -199,7 +199,7 @@ class Pretraining(Job):
 
 
 @dataclasses.dataclass(frozen=True)
-class Untrained(Job):
+class Untrained(ModelJob):
     """A model of random weights, for what comes of the task alone."""
 
     kind: ClassVar[str] = "untrained"

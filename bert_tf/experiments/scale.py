@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from bert_tf.experiments.finetuning_jobs import FineTuning, Recipe, TaskSource
-from bert_tf.experiments.jobs import Job
+from bert_tf.experiments.jobs import Job, ModelJob
 from bert_tf.experiments.pretraining_jobs import Corpus, Pretraining, Vocabulary
 from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
@@ -174,7 +174,7 @@ def _seconds_of_a_step(jobs: Iterable[Job], scale: Scale) -> float:
 def tuned(
     scale: Scale,
     task: TaskSource,
-    init: Job,
+    init: ModelJob,
     *,
     rows: int | None = None,
     **options: object,

@@ -75,7 +75,7 @@ class Study(abc.ABC):
       title: of its part of the report.
       question: what it asks, in a sentence.
       paper: the paper's figures.
-      shares: metrics, as columns, that are no shares of 1.
+      plain_columns: columns whose figures are no shares of 1.
     """
 
     name: ClassVar[str]

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from bert_tf.experiments.jobs import Job
+from bert_tf.experiments.jobs import ModelJob
 from bert_tf.experiments.pretraining_jobs import Examples, Pretraining, Untrained
 from bert_tf.experiments.scale import Inputs, Scale, tuned
 from bert_tf.experiments.scores import Finding, finding
@@ -51,7 +51,7 @@ class PretrainingTasks(Study):
         """A model in each row, a task in each column."""
         bert = pretrained(inputs, scale, keep_at=KEPT)
         right = pretrained(inputs, scale, Objective.LEFT_TO_RIGHT, keep_at=KEPT)
-        models: dict[str, tuple[Job, dict[str, Any]]] = {
+        models: dict[str, tuple[ModelJob, dict[str, Any]]] = {
             _BERT: (bert, {}),
             _NO_NSP: (pretrained(inputs, scale, Objective.MLM), {}),
             _LTR: (right, {}),
