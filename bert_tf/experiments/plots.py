@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 _WIDTH, _PANEL = 5.0, 3.2  # inches
-_COLOR = "#4878a8"
 
 
 def draw(path: str, title: str, scores: Scores, axes: Axes | None, plain: frozenset[str]) -> None:
@@ -33,7 +32,7 @@ def draw(path: str, title: str, scores: Scores, axes: Axes | None, plain: frozen
         for panel, name in zip(panels, columns, strict=True):
             factor = 1.0 if name in plain else 100.0
             if axes is None:
-                _bars(panel, _known(scores, name), factor)
+                _dots(panel, _known(scores, name), factor)
             else:
                 _lines(panel, _known(scores, name), axes, factor)
             panel.set_title(name if name in plain else f"{name} (%)")
@@ -59,16 +58,20 @@ def _spread(score: Score, factor: float) -> float:
     return 0.0 if math.isnan(score.spread) else factor * score.spread
 
 
-def _bars(panel: "matplotlib.axes.Axes", known: Mapping[str, Score], factor: float) -> None:
+def _dots(panel: "matplotlib.axes.Axes", known: Mapping[str, Score], factor: float) -> None:
+    """A dot for each row; no bars, whose lengths would say nothing where the axis begins late."""
     labels = list(known)[::-1]
-    means = [factor * known[label].mean for label in labels]
-    spreads = [_spread(known[label], factor) for label in labels]
     rows = range(len(labels))
-    panel.barh(rows, means, xerr=spreads, color=_COLOR)
+    panel.errorbar(
+        [factor * known[label].mean for label in labels],
+        rows,
+        xerr=[_spread(known[label], factor) for label in labels],
+        fmt="o",
+        capsize=3,
+    )
     panel.set_yticks(rows, labels)
-    low, high = min(means), max(means)
-    # Differences are what is to be seen.
-    panel.set_xlim(max(0.0, low - 0.6 * (high - low) - 0.02 * high), None)
+    panel.set_ylim(-0.5, len(labels) - 0.5)
+    panel.grid(axis="both", alpha=0.3)
 
 
 def _lines(

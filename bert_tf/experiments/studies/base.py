@@ -93,7 +93,7 @@ class Study(abc.ABC):
         """What of the paper's findings is seen in the figures."""
 
     def axes(self, inputs: Inputs, scale: Scale) -> Axes | None:
-        """How it is drawn; None: a bar for each row."""
+        """How it is drawn; None: a dot for each row."""
         return None
 
     def jobs(self, inputs: Inputs, scale: Scale) -> Iterator[Job]:
