@@ -22,7 +22,7 @@ def draw(path: str, title: str, scores: Scores, axes: Axes | None, plain: frozen
       path: of the PNG.
       title: over all.
       scores: of the study.
-      axes: how they are drawn; None: a bar for each row.
+      axes: how they are drawn; None: a dot for each row.
       plain: columns that are no shares of 1.
     """
     columns = [name for name in columns_of(scores) if _known(scores, name)]
