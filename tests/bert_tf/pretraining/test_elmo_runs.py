@@ -202,7 +202,7 @@ def test_what_does_not_go_together_is_told(
         )
         assert "elmo" in message
     message = commands.error(
-        "export-portable", f"--tasks=pretrained={finished}", f"--output={output}", "--formats=onnx"
+        "export-portable", f"--tasks=pretrained={finished}", f"--output={output}", "--format=onnx"
     )
     assert "ELMo is not written for LiteRT or ONNX" in message
     assert set(formats.WRITABLE) == {"bert_tf", "tf1", "huggingface"}
