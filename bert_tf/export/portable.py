@@ -57,9 +57,17 @@ def export(sources: Sequence[Source], folder: str, formats: Sequence[Runtime]) -
       original and the `cosine` of both, over random sequences.
 
     Raises:
-      InputError: the folder is there already, or a model cannot be converted, or differs from the
+      InputError: the folder is there already, the family of a model is not for these runtimes, or
+        a model cannot be converted, or differs from the
         original.
     """
+    for source in sources:
+        config = source.bundle.config
+        if not config.portable:
+            raise InputError(
+                f"{source.folder}: {config.title} is not written for LiteRT or ONNX; export it as "
+                "a SavedModel (bert-tf export), or for TF Hub (bert-tf export-hub)."
+            )
     with files.folder_aside(folder) as partial:
         report = _write_all(sources, partial, formats)
         json_files.write(f"{partial}/{_REPORT}", report)

@@ -20,11 +20,13 @@ class EncoderConfig(abc.ABC):
     Attributes:
       title: what people call the family.
       foreign_keys: of configurations of others, which do not concern the encoder.
+      portable: whether other runtimes than TensorFlow have all that the family computes with.
       vocabulary_kind: of vocabularies, the one that the family takes; None: any.
     """
 
     title: ClassVar[str]
     foreign_keys: ClassVar[Set[str]] = frozenset()
+    portable: ClassVar[bool] = True
     vocabulary_kind: ClassVar[str | None] = None
 
     @property

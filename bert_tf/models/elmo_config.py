@@ -45,6 +45,7 @@ class ElmoConfig(EncoderConfig):
     model_type: str = MODEL_TYPE
 
     title: ClassVar[str] = "ELMo"
+    portable: ClassVar[bool] = False  # loops over tokens
     vocabulary_kind: ClassVar[str | None] = WordVocabulary.kind
 
     def __post_init__(self):
