@@ -38,7 +38,9 @@ with group(Group.TEXT):
         "format", "auto", ("auto", *FORMATS), "Format of the corpus; auto: told by looking."
     )
     _LOWER_CASE = flags.DEFINE_bool(
-        "lower_case", None, "Whether the vocabulary that is learned is of lower case."
+        "lower_case",
+        None,
+        "Whether the vocabulary that is learned is of lower case. Not given: it is.",
     )
 with group(Group.MACHINE):
     _PROCESSES = flag_types.define_number(

@@ -97,7 +97,8 @@ class RunOptions(Settings):
     )
     keep_at: tuple[float, ...] | None = setting(
         None,
-        "Shares of the steps, such as 0.1,0.5, after which the checkpoint is kept for good.",
+        "Shares of the steps, such as 0.1,0.5, after which the checkpoint is kept for good. Not "
+        "given: none is.",
         group=Group.SAVING,
         above=0,
         most=1,

@@ -156,7 +156,7 @@ def test_help_names_the_sizes_of_models(flags_of_commands):
         (["pretrain", "--no_tensorbord"], "unknown flag --no_tensorbord; did you mean --no_tensorboard?"),
         (["pretrain", "--qqqq"], "unknown flag --qqqq"),
         (["pretrain", "--task=mrpc"], "--task is a flag of finetune, predict, look and convert, not of pretrain"),
-        (["pretrain", "--seeds=1"], "--seeds is a flag of finetune, not of pretrain; did you mean --seed?"),
+        (["pretrain", "--seeds=1"], "--seeds is a flag of finetune and experiments, not of pretrain; did you mean --seed?"),
         (["pretrain", "--no_labelled"], "--no_labelled is a flag of predict, not of pretrain"),
         (["finetune", "--steps=5"], "--steps is a flag of pretrain, not of finetune"),
         (["predict", "--model=m", "--input=i", "--learning_rate=1"],

@@ -23,12 +23,21 @@ from bert_tf.models.layers import (
     TransformerBlock,
 )
 from bert_tf.models.task_head import TaskHead
+from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.tasks.model import HeadShape, TaskModel
 from pipelines.common.errors import InputError
 from tests.bert_tf.helpers import CONFIG, make_batch
-from tests.bert_tf.models import user_models
+from tests.bert_tf.models import elmo_models, user_models
 from tests.bert_tf.models.test_encoder import each_option
+
+
+def _config_for(objective):
+    """A small configuration of the family that an objective trains."""
+    if objective is BidirectionalLM:
+        return dataclasses.replace(elmo_models.CONFIG, vocab_size=CONFIG.vocab_size)
+    return CONFIG
+
 
 HEADS = [HeadShape("mrpc", 2, False), HeadShape("ner", 9, True)]
 MODELS = {
@@ -36,7 +45,7 @@ MODELS = {
     "tasks": lambda: TaskModel(CONFIG, HEADS),
     "classifier": user_models.classifier,
     "in_a_row": user_models.in_a_row,
-    **{objective.name: lambda cls=cls: cls(CONFIG) for objective, cls in OBJECTIVES.items()},
+    **{name.name: lambda cls=cls: cls(_config_for(cls)) for name, cls in OBJECTIVES.items()},
 }
 
 
