@@ -35,7 +35,7 @@ class Size:
             vocab_size=vocab_size,
             filters=ElmoConfig.filters[:_FILTERS],
             num_highway_layers=1,
-            cell_size=2 * self.width,
+            cell_size=self.width,  # about as many weights as the blocks of that BERT
             projection_size=self.width // 2,
             softmax_size=_PREDICTED_WORDS,
         )
