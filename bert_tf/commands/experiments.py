@@ -49,7 +49,7 @@ with group(Group.MACHINE):
     _DEVICES = flags.DEFINE_list(
         "devices", [], "GPUs by number, such as 0,1: a job at a time on each. Not given: the first."
     )
-with group(Group.OTHER):
+with group(Group.SAVING):
     _SHOW = flags.DEFINE_bool("show", False, "Print where the jobs stand, and do nothing.")
 ExperimentSettings.define_flags()
 

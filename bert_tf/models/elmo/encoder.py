@@ -103,6 +103,15 @@ class MeanPooler(Layer):
         """[batch, length, width]."""
         return (None, None, self.width)
 
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """[batch, width] of [batch, length, width].
+
+        Raises:
+          InputError: the input has another width.
+        """
+        batch, _, width = super().compute_output_shape(input_shape)
+        return (batch, width)
+
     def call(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """The mean of [batch, length, width] where the mask is 1, [batch, width], as x."""
         return tf.cast(pooling.mean(x, mask), x.dtype)

@@ -170,14 +170,15 @@ class Layer(Described, Stated, keras.layers.Layer):
         return keras.KerasTensor(self.compute_output_shape(x.shape), x.dtype)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input, rows of the width that `expected_shape` says.
+        """That of the input, of the rank and the width that `expected_shape` says.
 
         Raises:
-          InputError: they have another.
+          InputError: it has others.
         """
-        _, width = self.expected_shape
-        if len(input_shape) != 2 or input_shape[1] not in (None, width):
-            raise InputError(f"{self.name}: takes [rows, {width}], not {list(input_shape)}.")
+        *outer, width = self.expected_shape
+        if len(input_shape) != len(outer) + 1 or input_shape[-1] not in (None, width):
+            names = "rows" if len(outer) == 1 else "batch, length"
+            raise InputError(f"{self.name}: takes [{names}, {width}], not {list(input_shape)}.")
         return tuple(input_shape)
 
     def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
