@@ -8,6 +8,7 @@ into memory: a run needs no more of it than the rows of a batch.
 import contextlib
 import dataclasses
 import hashlib
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, cast
@@ -18,7 +19,7 @@ from absl import logging
 
 from bert_tf.finetuning.task_data import Split, TaskData
 from bert_tf.models import fused_ops
-from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.base_encoder import Encoder
 from bert_tf.tasks import Task
 from bert_tf.weights import Bundle
 from pipelines.common import cleaning, files, json_files
@@ -65,7 +66,7 @@ class _Maker:
     def __init__(self, bundle: Bundle):
         self._bundle = bundle
         self._sha256 = bundle.encoder_sha256()
-        self._encoder: BertEncoder | None = None
+        self._encoder: Encoder | None = None
 
     def features(self, task: Task, split: Split, indices: tuple[int, ...], cache: str) -> Features:
         """The features of a split with the outputs of layers."""
@@ -77,10 +78,11 @@ class _Maker:
         name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         folder = f"{cache}/{task.name}/{_FOLDER}{name[:_DIGITS]}"
         paths = {index: f"{folder}/layer-{index}.npy" for index in indices}
-        missing = [index for index, path in paths.items() if not files.gfile.exists(path)]
+        shape = (int(splits[-1]), self._bundle.config.hidden_size)
+        missing = [index for index, path in paths.items() if not _is_whole(path, shape)]
         if missing:
             json_files.write(f"{folder}/{_DESCRIPTION}", identity, shared=True)
-            self._write(features, splits, {index: paths[index] for index in missing})
+            self._write(features, splits, {index: paths[index] for index in missing}, shape)
         of_tokens = features["input_word_ids"].splits
         columns = {
             layer_name(index): FeatureColumn(_mapped(path), of_tokens)
@@ -88,12 +90,17 @@ class _Maker:
         }
         return dataclasses.replace(features, columns={**features.columns, **columns})
 
-    def _write(self, features: Features, splits: np.ndarray, paths: dict[int, str]) -> None:
+    def _write(
+        self,
+        features: Features,
+        splits: np.ndarray,
+        paths: dict[int, str],
+        shape: tuple[int, int],
+    ) -> None:
         """Writes the outputs of layers for all tokens, in the order of tokens."""
         if self._encoder is None:
             self._encoder = self._bundle.encoder()
         encode = _encoding(self._encoder, tuple(paths))
-        shape = (int(splits[-1]), self._bundle.config.hidden_size)
         size = len(paths) * 4 * shape[0] * shape[1]
         logging.info(
             "outputs of the frozen encoder: %s tokens, %d layers, %.2f GB, kept in %s",
@@ -109,7 +116,7 @@ class _Maker:
                     file.write(values.tobytes())
 
 
-def _encoding(encoder: BertEncoder, indices: tuple[int, ...]) -> Encode:
+def _encoding(encoder: Encoder, indices: tuple[int, ...]) -> Encode:
     """A function of ids, mask and types, int32 [batch, length], to outputs of layers, float32."""
     spec = [tf.TensorSpec([None, None], tf.int32)] * len(MODEL_INPUTS)
 
@@ -158,13 +165,30 @@ def _blocks(splits: np.ndarray) -> Iterator[np.ndarray]:
 @contextlib.contextmanager
 def _new_array(path: str, shape: tuple[int, int]) -> Iterator[BinaryIO]:
     """A file of float32 in NumPy's format, for its values; it has its name when it is whole."""
-    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with (
         files.write_aside(path, shared=True) as partial,
         files.gfile.GFile(partial, "wb") as file,
     ):
-        np.lib.format.write_array_header_1_0(cast(Any, file), header)
+        file.write(_header(shape))
         yield file
+
+
+def _header(shape: tuple[int, int]) -> bytes:
+    """What a file begins with."""
+    file = io.BytesIO()
+    fields = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, fields)
+    return file.getvalue()
+
+
+def _is_whole(path: str, shape: tuple[int, int]) -> bool:
+    """Whether a file is there, and as long as it has to be."""
+    if not files.gfile.exists(path):
+        return False
+    if files.gfile.stat(path).length == len(_header(shape)) + 4 * shape[0] * shape[1]:
+        return True
+    logging.warning("%s is damaged; made anew.", path)
+    return False
 
 
 def _mapped(path: str) -> np.ndarray:
@@ -184,6 +208,7 @@ def _digest(features: Features, splits: np.ndarray) -> str:
 
 def remove_caches(folder: str) -> None:
     """Removes the outputs that are kept for the tasks in a folder."""
-    for path in files.matching(folder, f"*/{_FOLDER}*/{_DESCRIPTION}"):
-        place = path.rpartition("/")[0]
-        cleaning.remove(place, [_DESCRIPTION, "layer-*.npy", *files.LEFT_BEHIND])
+    for task in files.matching(folder, "*"):
+        for place in files.matching(task, f"{_FOLDER}*"):
+            if files.gfile.exists(f"{place}/{_DESCRIPTION}"):
+                cleaning.remove(place, [_DESCRIPTION, "layer-*.npy", *files.LEFT_BEHIND])

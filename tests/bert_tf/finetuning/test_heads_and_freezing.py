@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import weights
-from bert_tf.finetuning import sweep
+from bert_tf.finetuning import frozen_outputs, sweep
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.head_config import HeadConfig, HeadLayers
@@ -101,6 +101,39 @@ def test_kept_outputs_change_nothing(tmp_path, init, monkeypatch):
     computed = sweep.finetune(again, f"{tmp_path}/computed", f"{tmp_path}/cache", False)
     for name, value in kept["metrics"]["median"].items():
         assert computed["metrics"]["median"][name] == pytest.approx(value, abs=2e-2)
+
+
+def test_kept_outputs_that_are_damaged_are_made_anew(tmp_path, init, caplog):
+    settings = {"freeze": "all", "epochs": 0.5, **_LSTM}
+    first, _ = tune(tmp_path, init, "ner", make_tags, **settings)
+    paths = sorted(glob.glob(f"{tmp_path}/cache/ner/frozen-*/*.npy"))
+    kept = {path: open(path, "rb").read() for path in paths}
+    os.truncate(paths[0], len(kept[paths[0]]) // 2)
+    os.remove(paths[1])
+    again = settings_of(init, "ner", f"{tmp_path}/data", **settings)
+    second = sweep.finetune(again, f"{tmp_path}/again", f"{tmp_path}/cache", False)
+    assert f"{paths[0]} is damaged; made anew." in caplog.text
+    assert {path: open(path, "rb").read() for path in paths} == kept
+    assert second["metrics"] == first["metrics"]
+
+
+def test_clean_removes_kept_outputs(tmp_path, init, capsys):
+    tune(tmp_path, init, "ner", make_tags, freeze="all", epochs=0.2, **_LSTM)
+    (tmp_path / "cache" / "ner" / "mine").mkdir()
+    frozen_outputs.remove_caches(f"{tmp_path}/cache")
+    assert "removed" in capsys.readouterr().out
+    assert not glob.glob(f"{tmp_path}/cache/ner/frozen-*")
+    assert (
+        glob.glob(f"{tmp_path}/cache/ner/*/*.tfrecord") and (tmp_path / "cache/ner/mine").exists()
+    )
+
+
+def test_a_run_may_be_scored_at_its_end_alone(tmp_path, init):
+    report, _ = tune(tmp_path, init, "classification", make_texts, evaluations=0, epochs=3.0)
+    (run,) = report["grid"]
+    assert len(run["evaluations"]) == 1
+    with pytest.raises(InputError, match="--patience: counts --evaluations, of which there are 0"):
+        settings_of(init, "classification", "x", evaluations=0, patience=1).check()
 
 
 def test_some_layers_are_frozen(tmp_path, init):
