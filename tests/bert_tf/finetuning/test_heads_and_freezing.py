@@ -28,9 +28,16 @@ from tests.bert_tf.labelled_data import (
 )
 
 _LSTM = {"bilstm_layers": 1, "bilstm_width": 16}
+_QUICK = (HeadLayers.EMBEDDINGS, HeadLayers.CONCAT_LAST_4, HeadLayers.WEIGHTED_EACH)
 
 
-@pytest.mark.parametrize("layers", list(HeadLayers))
+@pytest.mark.parametrize(
+    "layers",
+    [
+        layers if layers in _QUICK else pytest.param(layers, marks=pytest.mark.slow)
+        for layers in HeadLayers
+    ],
+)
 def test_tags_by_features_of_frozen_layers(tmp_path, init, layers):
     """The feature-based approach, of each choice of layers; the weights stay as they were."""
     report, output = tune(
@@ -61,10 +68,17 @@ SHAPES = {
     "choice": make_choices,
     "span": make_spans,
 }
+_CASES = [(kind, freeze) for freeze in (None, "all") for kind in SHAPES]
+_QUICK_CASES = (("classification", None), ("choice", "all"))
 
 
-@pytest.mark.parametrize("kind", SHAPES)
-@pytest.mark.parametrize("freeze", [None, "all"])
+@pytest.mark.parametrize(
+    "kind,freeze",
+    [
+        case if case in _QUICK_CASES else pytest.param(*case, marks=pytest.mark.slow)
+        for case in _CASES
+    ],
+)
 def test_a_bilstm_serves_every_shape(tmp_path, init, kind, freeze):
     report, output = tune(
         tmp_path, init, kind, SHAPES[kind], freeze=freeze, head_layers="weighted_each", epochs=8.0,

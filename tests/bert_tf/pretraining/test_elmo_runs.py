@@ -85,6 +85,7 @@ def test_the_saved_model_takes_raw_text(finished):
     assert "fill_mask" not in loaded.signatures
 
 
+@pytest.mark.slow  # what is killed is the loop of all models, which a quick test does with BERT
 def test_a_run_killed_at_any_time_ends_with_the_same_bits(finished, examples, tmp_path):
     output = tmp_path / "killed"
     history = output / "history.jsonl"
@@ -96,6 +97,7 @@ def test_a_run_killed_at_any_time_ends_with_the_same_bits(finished, examples, tm
     assert resumed["perplexity"] == whole["perplexity"]
 
 
+@pytest.mark.slow
 def test_drawn_words_and_a_program_of_xla(examples, tmp_path):
     config = ElmoConfig.named("elmo-debug", vocab_size=60, softmax_size=40, sampled_softmax=10)
     config.save(str(tmp_path / "bert_config.json"))
@@ -165,6 +167,7 @@ def test_another_vocabulary_is_known_by_its_characters(finished, tmp_path):
     assert heard.tolist() == [[2, 5, 3]]
 
 
+@pytest.mark.slow
 def test_goes_on_from_another_run(finished, examples, tmp_path):
     process = commands.done(
         *command(examples, "elmo-debug", tmp_path / "o", "--steps=5"),
