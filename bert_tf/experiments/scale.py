@@ -16,6 +16,7 @@ MAIN_SIZES = (
     *(Size(4, 512), Size(8, 512), Size(12, 768), Size(24, 1024)),
 )
 _CAPS = (None, 10_000, 3_000, 1_000, 300)  # training examples of a task
+_ENOUGH = 3_000  # of them, which no larger model is worth giving up
 _PRETRAINING_SHARE = 0.3  # of the time, at the least
 _TOKENS_A_PARAMETER = 4  # of pre-training, at the least
 _FEWEST_STEPS = 30
@@ -139,7 +140,7 @@ def fit(
 
     # The largest model that sees enough text; else the smallest, with as many examples as can be.
     for main in reversed(sizes):
-        for cap in _CAPS:
+        for cap in (cap for cap in _CAPS if cap is None or cap >= _ENOUGH):
             scale = stretched(thought(main, cap))
             if _is_worth_it(scale, budget, jobs_of) and _sees_enough(scale):
                 return scale
