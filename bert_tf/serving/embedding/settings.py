@@ -62,10 +62,6 @@ class EmbeddingSettings(Settings):
         choices=("float32", "bfloat16"),
     )
 
-    def describe(self) -> dict[str, Any]:
-        """All fields, as JSON values."""
-        return super().describe() | {"layers": list(self.layers)}
-
     @classmethod
     def described(cls, values: Mapping[str, Any]) -> Self:
         """The settings of what `describe` gave.
