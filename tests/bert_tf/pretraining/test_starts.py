@@ -47,7 +47,8 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
     assert fitted.returncode == 0, fitted.stderr[-3000:]
     identity = json.loads((tmp_path / "fitted" / "run.json").read_text())
     steps, warmup = identity["phases"][0]["steps"], identity["settings"]["warmup_steps"]
-    assert f"{steps:,} steps" in fitted.stderr and warmup == round(steps / 6)
+    assert f"{steps:,} steps" in fitted.stderr
+    assert abs(warmup - steps / 6) <= 1  # both are rounded
     plain = [f"--steps={steps}", f"--warmup_steps={warmup}"]
     assert run(tfrecords, model_path, tmp_path / "plain", *plain).returncode == 0
     reports = [json.loads((tmp_path / n / "report.json").read_text()) for n in ("fitted", "plain")]
