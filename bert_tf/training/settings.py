@@ -124,8 +124,4 @@ class TrainingSettings(Settings):
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the weights, as JSON values."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in self.describe().items()
-            if name not in self._FREE
-        }
+        return {k: value for k, value in self.describe().items() if k not in self._FREE}

@@ -82,12 +82,12 @@ class Settings:
                 )
 
     def describe(self) -> dict[str, Any]:
-        """All values by name, for files; of newer settings those that are not the default."""
+        """All values by name, as JSON has them; newer settings where they are not the default."""
         values = dataclasses.asdict(cast(Any, self))
         for field in _fields(type(self)):
             if field.metadata[_ABOUT].newer and values[field.name] == field.default:
                 del values[field.name]
-        return values
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @classmethod
     def help_of(cls, name: str) -> str:

@@ -41,10 +41,6 @@ class EmbeddingSettings(Settings):
     batch_tokens: int = batch_tokens_setting()
     precision: str = precision_setting()
 
-    def describe(self) -> dict[str, Any]:
-        """All fields, as JSON values."""
-        return super().describe() | {"layers": list(self.layers)}
-
     @classmethod
     def described(cls, values: Mapping[str, Any]) -> Self:
         """The settings of what `describe` gave.

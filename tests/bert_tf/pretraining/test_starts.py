@@ -3,6 +3,8 @@
 import dataclasses
 import json
 
+import pytest
+
 from bert_tf import weights
 from tests import commands
 from tests.bert_tf.pretraining.runs import MODEL, command, run
@@ -10,35 +12,31 @@ from tests.bert_tf.pretraining.runs import MODEL, command, run
 _error = commands.error_of
 
 
+@pytest.fixture
+def foreign(finished, tmp_path):
+    """The path of the same model with another activation, in another format."""
+    model = weights.read(str(finished))
+    other = dataclasses.replace(model.config, hidden_act="gelu_erf")
+    path, kind = f"{tmp_path}/foreign", weights.formats.Format.HUGGINGFACE
+    weights.write(dataclasses.replace(model, config=other), path, kind)
+    return path
+
+
 def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_path, tmp_path):
     checkpoint = finished / "checkpoints" / "checkpoint-00000060"
-    process = run(
-        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
-    )
+    flags = ("--steps=5", f"--init_checkpoint={checkpoint}")
+    process = run(tfrecords, model_path, tmp_path / "o", *flags)
     assert process.returncode == 0, process.stderr[-3000:]
     first = json.loads((tmp_path / "o" / "history.jsonl").read_text().splitlines()[0])
     fresh = json.loads((finished / "history.jsonl").read_text().splitlines()[0])
     assert first["loss"] < fresh["loss"] - 0.2
     # A run too short to have a speed can be asked for its report again.
-    assert (
-        run(
-            tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={checkpoint}"
-        ).returncode
-        == 0
-    )
+    assert run(tfrecords, model_path, tmp_path / "o", *flags).returncode == 0
 
 
-def test_first_weights_must_be_of_the_same_computation(finished, tfrecords, model_path, tmp_path):
-    model = weights.read(str(finished))
-    other = dataclasses.replace(model.config, hidden_act="gelu_erf")
-    weights.write(
-        dataclasses.replace(model, config=other),
-        f"{tmp_path}/hf",
-        weights.formats.Format.HUGGINGFACE,
-    )
-    process = run(
-        tfrecords, model_path, tmp_path / "o", "--steps=5", f"--init_checkpoint={tmp_path}/hf"
-    )
+def test_first_weights_must_be_of_the_same_computation(foreign, tfrecords, model_path, tmp_path):
+    flag = f"--init_checkpoint={foreign}"
+    process = run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag)
     assert "hidden_act is gelu_erf, that of the run gelu; use --model with" in _error(process)
 
 
@@ -49,7 +47,8 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
     assert fitted.returncode == 0, fitted.stderr[-3000:]
     identity = json.loads((tmp_path / "fitted" / "run.json").read_text())
     steps, warmup = identity["phases"][0]["steps"], identity["settings"]["warmup_steps"]
-    assert f"{steps:,} steps" in fitted.stderr and warmup == round(steps / 6)
+    assert f"{steps:,} steps" in fitted.stderr
+    assert abs(warmup - steps / 6) <= 1  # both are rounded
     plain = [f"--steps={steps}", f"--warmup_steps={warmup}"]
     assert run(tfrecords, model_path, tmp_path / "plain", *plain).returncode == 0
     reports = [json.loads((tmp_path / n / "report.json").read_text()) for n in ("fitted", "plain")]
@@ -68,11 +67,7 @@ def test_minutes_too_few_for_a_step_are_told(tfrecords, model_path, tmp_path):
     assert run(tfrecords, model_path, tmp_path / "o", "--steps=5").returncode == 0
 
 
-def test_a_start_that_failed_can_be_corrected(finished, tfrecords, model_path, tmp_path):
-    model = weights.read(str(finished))
-    other = dataclasses.replace(model.config, hidden_act="gelu_erf")
-    foreign, kind = f"{tmp_path}/foreign", weights.formats.Format.HUGGINGFACE
-    weights.write(dataclasses.replace(model, config=other), foreign, kind)
+def test_a_start_that_failed_can_be_corrected(foreign, tfrecords, model_path, tmp_path):
     flag = f"--init_checkpoint={foreign}"
     assert run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag).returncode == 2
     assert (tmp_path / "o" / "run.json").exists()
