@@ -54,7 +54,7 @@ class Request:
     def identity(self) -> dict[str, Any]:
         """What must be the same for a plan to be gone on with, as JSON values."""
         return {
-            "settings": self.settings.describe() | {"seeds": list(self.settings.seeds or ())},
+            "settings": self.settings.describe(),
             "corpus": dataclasses.asdict(self.corpus),
             "vocab": self.vocab,
             "tasks": list(self.tasks),

@@ -120,8 +120,6 @@ class FeatureSettings(Settings):
     def describe(self) -> dict[str, Any]:
         """All fields that count, as JSON values."""
         found = super().describe()
-        for name in ("layers", "layer_weights"):
-            found[name] = None if found[name] is None else list(found[name])
         if self.unit != Unit.WORD:
             del found["word_pooling"]
         if self.unit != Unit.TEXT:
