@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.models import pooling
 from bert_tf.tasks import signatures
-from bert_tf.tasks.signatures import Engine, Signature, Tensors
+from bert_tf.tasks.signatures import Computation, Engine, Signature, Tensors
 from pipelines.tokenizers import packing
 
 _TOP_K = 5
@@ -65,19 +65,22 @@ class PretrainedServing:
         token_logits = self._token_logits
         assert token_logits is not None  # else there is no such signature
 
-        def masks(rows: Tensors) -> tf.Tensor:
-            return rows["input_word_ids"] == engine.tokenizer.mask_id
-
         def guess(rows: Tensors) -> list[tf.Tensor]:
-            masked = tf.boolean_mask(engine.outputs(rows)["sequence_output"], masks(rows))
+            ids = rows["input_word_ids"]
+            place = tf.where(ids == engine.tokenizer.mask_id)
+            masked = tf.gather_nd(engine.outputs(rows)["sequence_output"], place)
             # The table may have more rows than the vocabulary has tokens.
             logits = token_logits(masked)[:, : len(tokens)]
             top = tf.math.top_k(tf.nn.softmax(logits), _TOP_K)
-            return [top.indices, top.values]
+            shape = tf.concat([tf.shape(ids, tf.int64), [_TOP_K]], 0)
+            return [tf.scatter_nd(place, values, shape) for values in (top.indices, top.values)]
 
-        none = [tf.zeros([0, _TOP_K], tf.int32), tf.zeros([0, _TOP_K])]
-        indices, shares = engine.in_parts(guess, inputs, none)
-        counts = tf.reduce_sum(tf.cast(masks(inputs), tf.int32), 1)
+        shape = [None, None, _TOP_K]
+        results = (tf.TensorSpec(shape, tf.int32), tf.TensorSpec(shape, tf.float32))
+        found = engine.compute(Computation("fill_mask", results, guess), inputs)
+        masked = inputs["input_word_ids"] == engine.tokenizer.mask_id
+        counts = tf.reduce_sum(tf.cast(masked, tf.int32), 1)
+        indices, shares = (tf.boolean_mask(values, masked) for values in found)
         shown = [engine.tokenizer.vocabulary.plain([token]) for token in tokens]
         guessed = tf.gather(tf.constant(shown), indices)
 
@@ -104,8 +107,10 @@ class PretrainedServing:
             }
             return [found[name] for name in names]
 
-        none = tf.zeros([0, engine.config.hidden_size])
-        found = engine.in_parts(embed, inputs, [none] * len(names))
+        results = tuple(
+            tf.TensorSpec([None, engine.config.hidden_size], tf.float32, name) for name in names
+        )
+        found = engine.compute(Computation("embed", results, embed), inputs)
         return dict(zip(names, found, strict=True))
 
     def _embed_layers(self, engine: Engine, inputs: Tensors) -> Tensors:
@@ -119,8 +124,9 @@ class PretrainedServing:
             layers = engine.outputs(rows)["encoder_outputs"]
             return [tf.stack([pooling.mean(x, rows["input_mask"]) for x in layers], 1)]
 
-        none = tf.zeros([0, engine.config.num_hidden_layers, engine.config.hidden_size])
-        (layers,) = engine.in_parts(embed, inputs, [none])
+        shape = [None, engine.config.num_hidden_layers, engine.config.hidden_size]
+        results = (tf.TensorSpec(shape, tf.float32, "layers"),)
+        (layers,) = engine.compute(Computation("embed_layers", results, embed), inputs)
         return {"layers": layers}
 
 

@@ -58,6 +58,30 @@ class Signature:
     method: Method = Method.PREDICT
 
 
+@dataclasses.dataclass(frozen=True)
+class Computation:
+    """What a signature does with sequences, between tokenizer and answer: what takes the time.
+
+    Attributes:
+      name: of it; computations of one model and head that have one name are the same.
+      outputs: the specifications of its results; the first axis is that of the sequences. A second
+        axis that is open is that of the tokens.
+      function: of encoder inputs, int32 [sequences, length] each. Results at padding mean nothing.
+    """
+
+    name: str
+    outputs: tuple[tf.TensorSpec, ...]
+    function: Callable[[Tensors], Sequence[tf.Tensor]]
+
+    def nothing(self, length: tf.Tensor) -> list[tf.Tensor]:
+        """The results for no sequence, of this length."""
+        shapes = (spec.shape.as_list()[1:] for spec in self.outputs)
+        return [
+            tf.zeros([0, *(length if size is None else size for size in shape)], spec.dtype)
+            for shape, spec in zip(shapes, self.outputs, strict=True)
+        ]
+
+
 class Serving(abc.ABC, Generic[ExampleT, PredictionT]):
     """How the exported model does a task: signatures, and requests for labelled examples."""
 
@@ -113,30 +137,26 @@ class Engine:
         """The head's logits, float32 [sequences, units]; of tokens [sequences, length, units]."""
         head = self._head
         assert head is not None  # there is a task
-        shape = [tf.shape(inputs["input_word_ids"])[1]] if head.per_token else []
-        none = tf.zeros([0, *shape, head.units])
-        (logits,) = self.in_parts(lambda rows: [head(self.outputs(rows))], inputs, [none])
+        shape = [None, None, head.units] if head.per_token else [None, head.units]
+        computation = Computation(
+            "logits",
+            (tf.TensorSpec(shape, tf.float32, "logits"),),
+            lambda rows: [head(self.outputs(rows))],
+        )
+        (logits,) = self.compute(computation, inputs)
         return logits
 
-    def in_parts(
-        self,
-        function: Callable[[Tensors], Sequence[tf.Tensor]],
-        inputs: Tensors,
-        none: Sequence[tf.Tensor],
-    ) -> Sequence[tf.Tensor]:
-        """Computes a function of a few sequences after the others.
+    def compute(self, computation: Computation, inputs: Tensors) -> Sequence[tf.Tensor]:
+        """Computes what takes the time, a few sequences after the others.
 
         A request may have thousands of sequences, or one text thousands of
         windows: the memory that is taken is that of a few.
 
         Args:
-          function: of encoder inputs; returns tensors whose rows follow the sequences.
+          computation: see there.
           inputs: of all sequences.
-          none: what the function returns for no sequence.
-
-        Returns:
-          The function of the inputs.
         """
+        function = computation.function
         if self.portable:
             return function(inputs)
         count, length = tf.unstack(tf.shape(inputs["input_word_ids"]))
@@ -150,11 +170,8 @@ class Engine:
         _, *found = tf.while_loop(
             lambda first, *_: first < count,
             step,
-            [tf.constant(0), *none],
-            shape_invariants=[
-                tf.TensorShape([]),
-                *(tf.TensorShape([None, *x.shape[1:]]) for x in none),
-            ],
+            [tf.constant(0), *computation.nothing(length)],
+            shape_invariants=[tf.TensorShape([]), *(spec.shape for spec in computation.outputs)],
             parallel_iterations=1,
         )
         return found
