@@ -5,6 +5,8 @@ tracks besides would load in Python and fail in C++. Models with the same encode
 variables.
 """
 
+import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,84 +20,84 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
+from bert_tf.models.task_head import TaskHead
 from bert_tf.tasks.model import HeadShape
 from bert_tf.tasks.pretrained import PretrainedServing
 from bert_tf.tasks.signatures import Engine, Signature, Tensors
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
+EngineMaker = Callable[[Tokenizer, Encoder, TaskHead | None], Engine]
 
-class Exported(tf.Module):
-    """Signatures on the variables of some models.
+
+@dataclasses.dataclass(frozen=True)
+class Served:
+    """A model as signatures use it.
+
+    Attributes:
+      source: where it comes from.
+      encoder: which others may share.
+      heads: of its tasks, in their order.
+      token_logits: float32 [rows, vocab_size] of encoder outputs [rows, hidden_size]; None: it
+        guesses no words.
+    """
+
+    source: Source
+    encoder: Encoder
+    heads: tuple[TaskHead, ...] = ()
+    token_logits: Callable[[tf.Tensor], tf.Tensor] | None = None
+
+    def signatures(self, tokenizer: Tokenizer, engine: EngineMaker) -> list[Signature]:
+        """The signatures of its tasks, or of a pre-trained model.
+
+        Args:
+          tokenizer: of its vocabulary.
+          engine: makes what computes for them.
+        """
+        if not self.source.tasks:
+            serving = PretrainedServing(self.token_logits, self.source.has_pooler)
+            return serving.signatures(engine(tokenizer, self.encoder, None))
+        pairs = zip(self.source.tasks, self.heads, strict=True)
+        engines = ((task, engine(tokenizer, self.encoder, head)) for task, head in pairs)
+        return [found for task, made in engines for found in task.serving().signatures(made)]
+
+
+class Assembly:
+    """Models with their weights, of which those with the same encoder share it.
 
     Args:
       sources: the models.
       dtype: "float32", or "bfloat16" to store weights and compute in it.
-      portable: as `Engine`.
+
+    Attributes:
+      models: of each source, in their order.
+      encoders: those that there are.
+      variables: all of them, in the order of their making.
     """
 
-    def __init__(self, sources: Sequence[Source], dtype: str = "float32", portable: bool = False):
-        super().__init__(name="bert")
-        self._portable = portable
-        self.weights: list[tf.Variable] = []
-        encoders: dict[str, Encoder] = {}
-        tokenizers: dict[str, Tokenizer] = {}
-        found: list[Signature] = []
+    def __init__(self, sources: Sequence[Source], dtype: str):
+        self.variables: list[tf.Variable] = []
+        known: dict[str, Encoder] = {}
+        self.models = []
         for source in sources:
-            key, vocabulary = source.encoder_key(), source.tokenizer_key()
-            if key not in encoders:
-                encoders[key] = self._encoder(source, dtype)
-            if vocabulary not in tokenizers:
-                tokenizers[vocabulary] = source.bundle.tokenizer()
-            found += self._signatures(source, encoders[key], tokenizers[vocabulary])
-        _check_names(found)
-        self.encoder_count = len(encoders)
-        # Some keep their vocabulary in a resource, which has to be saved with them.
-        self.tokenizers = list(tokenizers.values())
-        # A function hides what is in it: Keras layers must not be tracked.
-        self._list = lambda: found
+            key = source.encoder_key()
+            if key not in known:
+                known[key] = encoders.make(source.bundle.config, name="encoder", dtype=dtype)
+                self._adopt(known[key], source)
+            self.models.append(self._served(source, known[key]))
+        self.encoders = list(known.values())
 
-    @property
-    def signatures(self) -> list[Signature]:
-        """All signatures, those of the first source first."""
-        return self._list()
-
-    def functions(self) -> dict[str, Any]:
-        """Concrete functions by signature name; the first is `serving_default`, too."""
-        functions = {signature.name: trace(signature) for signature in self.signatures}
-        return functions | {"serving_default": functions[self.signatures[0].name]}
-
-    def _encoder(self, source: Source, dtype: str) -> Encoder:
-        encoder = encoders.make(source.bundle.config, name="encoder", dtype=dtype)
-        self._adopt(encoder, source)
-        return encoder
-
-    def _adopt(self, model: keras.layers.Layer, source: Source, prefix: str = "") -> None:
-        """Gives a model its weights, and tracks its variables."""
-        values = {
-            name.removeprefix(prefix): value
-            for name, value in source.bundle.weights.items()
-            if name.startswith(prefix)
-        }
-        weights.assign(model, values, source.folder)
-        self.weights += [variable.value for variable in model.variables]
-
-    def _signatures(
-        self, source: Source, encoder: Encoder, tokenizer: Tokenizer
-    ) -> list[Signature]:
-        config = source.bundle.config
+    def _served(self, source: Source, encoder: Encoder) -> Served:
         if not source.tasks:
             guess = self._token_logits(source, encoder) if source.guesses_words else None
-            serving = PretrainedServing(guess, source.has_pooler)
-            return serving.signatures(Engine(tokenizer, encoder, portable=self._portable))
-        found = []
+            return Served(source, encoder, token_logits=guess)
+        heads = []
         for task, name in zip(source.tasks, source.heads, strict=True):
-            head = HeadShape.of(task)._replace(name=name).make(config)
+            head = HeadShape.of(task)._replace(name=name).make(source.bundle.config)
             head.build()
             self._adopt(head, source, "heads/")
-            engine = Engine(tokenizer, encoder, head, self._portable)
-            found += task.serving().signatures(engine)
-        return found
+            heads.append(head)
+        return Served(source, encoder, tuple(heads))
 
     def _token_logits(self, source: Source, encoder: Encoder) -> Callable[[tf.Tensor], tf.Tensor]:
         config = source.bundle.config
@@ -110,6 +112,56 @@ class Exported(tf.Module):
             return tf.cast(scores, tf.float32) + tf.cast(head.bias, tf.float32)
 
         return logits
+
+    def _adopt(self, model: keras.layers.Layer, source: Source, prefix: str = "") -> None:
+        """Gives a model its weights, and notes its variables."""
+        values = {
+            name.removeprefix(prefix): value
+            for name, value in source.bundle.weights.items()
+            if name.startswith(prefix)
+        }
+        weights.assign(model, values, source.folder)
+        self.variables += [variable.value for variable in model.variables]
+
+
+class Exported(tf.Module):
+    """Signatures on the variables of some models.
+
+    Args:
+      sources: the models.
+      dtype: "float32", or "bfloat16" to store weights and compute in it.
+      portable: as `Engine`.
+    """
+
+    def __init__(self, sources: Sequence[Source], dtype: str = "float32", portable: bool = False):
+        super().__init__(name="bert")
+        assembly = Assembly(sources, dtype)
+        self.weights = assembly.variables
+        self.encoder_count = len(assembly.encoders)
+        self.encoder_of = [assembly.encoders.index(model.encoder) for model in assembly.models]
+        engine = functools.partial(Engine, portable=portable)
+        tokenizers: dict[str, Tokenizer] = {}
+        found: list[Signature] = []
+        for model in assembly.models:
+            vocabulary = model.source.tokenizer_key()
+            if vocabulary not in tokenizers:
+                tokenizers[vocabulary] = model.source.bundle.tokenizer()
+            found += model.signatures(tokenizers[vocabulary], engine)
+        _check_names(found)
+        # Some keep their vocabulary in a resource, which has to be saved with them.
+        self.tokenizers = list(tokenizers.values())
+        # A function hides what is in it: Keras layers must not be tracked.
+        self._list = lambda: found
+
+    @property
+    def signatures(self) -> list[Signature]:
+        """All signatures, those of the first source first."""
+        return self._list()
+
+    def functions(self) -> dict[str, Any]:
+        """Concrete functions by signature name; the first is `serving_default`, too."""
+        functions = {signature.name: trace(signature) for signature in self.signatures}
+        return functions | {"serving_default": functions[self.signatures[0].name]}
 
 
 def _check_names(found: Sequence[Signature]) -> None:

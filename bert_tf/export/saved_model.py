@@ -165,6 +165,7 @@ def _manifest(
                 "name": os.path.basename(source.folder.rstrip("/")),
                 "weights_sha256": source.bundle.sha256(),
                 "config": source.bundle.config.to_dict(),
+                "encoder": encoder,
                 "vocabulary": name,
                 "tokenizer": source.bundle.resolved_settings(),
                 "tasks": [task.describe() for task in source.tasks],
@@ -175,7 +176,7 @@ def _manifest(
                     if head in source.data
                 },
             }
-            for source, name in zip(sources, vocabularies, strict=True)
+            for source, name, encoder in zip(sources, vocabularies, module.encoder_of, strict=True)
         ],
         "signatures": {
             signature.name: {

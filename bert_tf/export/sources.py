@@ -40,6 +40,9 @@ class Source:
       heads: the names of the tasks' heads in the folder, in the same order.
       scores: the metrics of its report, if it has one.
       data: what the report says of the data, by task; "" stands for pre-training.
+      guesses_words: whether it can fill in masks.
+      has_pooler: whether it has a pooler that was trained.
+      shared: equal for models that may share an encoder; None: those with the same weights.
     """
 
     folder: str
@@ -48,26 +51,46 @@ class Source:
     heads: tuple[str, ...]
     scores: dict[str, Any] | None = None
     data: Mapping[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    guesses_words: bool = False
+    has_pooler: bool = False
+    shared: str | None = None
 
     def encoder_key(self) -> str:
         """Equal for models that may share an encoder."""
-        return self.bundle.encoder_sha256()
+        return self.shared or self.bundle.encoder_sha256()
 
     def tokenizer_key(self) -> str:
         """Equal for models that may share a tokenizer."""
         settings = [self.bundle.need_vocabulary().sha256, self.bundle.resolved_settings()]
         return hashlib.sha256(_json(settings)).hexdigest()
 
-    @property
-    def guesses_words(self) -> bool:
-        """Whether it can fill in masks: a left-to-right model predicts what follows."""
-        return self.bundle.has(MASKED_LM) and not self.bundle.config.causal
 
-    @property
-    def has_pooler(self) -> bool:
-        """Whether it has a pooler that was trained: masked LM alone does not."""
-        alone = self.bundle.has(MASKED_LM) and not self.bundle.has(NEXT_SENTENCE)
-        return self.bundle.has(POOLER) and not alone
+def of_bundle(
+    bundle: Bundle,
+    folder: str,
+    scores: dict[str, Any] | None = None,
+    data: Mapping[str, dict[str, Any]] | None = None,
+) -> Source:
+    """A model without its tasks.
+
+    Args:
+      bundle: what the folder holds.
+      folder: where it is kept.
+      scores: see `Source`.
+      data: see `Source`.
+    """
+    # Masked LM alone does not train the pooler, and a left-to-right model predicts what follows.
+    alone = bundle.has(MASKED_LM) and not bundle.has(NEXT_SENTENCE)
+    return Source(
+        folder,
+        bundle,
+        tasks=(),
+        heads=(),
+        scores=scores,
+        data=data or {},
+        guesses_words=bundle.has(MASKED_LM) and not bundle.config.causal,
+        has_pooler=bundle.has(POOLER) and not alone,
+    )
 
 
 def of_model(model: keras.Model, tokenizer: Tokenizer, folder: str, data: dict[str, Any]) -> Source:
@@ -81,7 +104,7 @@ def of_model(model: keras.Model, tokenizer: Tokenizer, folder: str, data: dict[s
     """
     arrays = {variable.path: variable.numpy() for variable in model.variables}
     bundle = Bundle(model.config, arrays, tokenizer.vocabulary, tokenizer.settings)
-    return Source(folder, bundle, (), (), data={"": data})
+    return of_bundle(bundle, folder, data={"": data})
 
 
 def _json(value: Any) -> bytes:
@@ -176,7 +199,7 @@ def read(folder: str) -> Source:
     report = f"{folder}/{_REPORT}"
     there = files.gfile.exists(report)
     found = json_files.read(report, _Report, finite=False) if there else _Report()
-    return Source(folder, bundle, (), (), found.get("metrics"), _data_of(found))
+    return of_bundle(bundle, folder, found.get("metrics"), _data_of(found))
 
 
 def _data_of(report: _Report) -> dict[str, dict[str, Any]]:

@@ -27,7 +27,7 @@ def bundle(folders):
 
 @pytest.fixture(scope="module")
 def pair(folders, bundle, tmp_path_factory):
-    source = sources.Source(folders["pretrained"], bundle, (), (), None)
+    source = sources.of_bundle(bundle, folders["pretrained"])
     return hub.export(source, str(tmp_path_factory.mktemp("h") / "hub"))
 
 
@@ -109,7 +109,7 @@ def test_a_keras_3_layer_trains_reloads_and_exports(pair, bundle, tmp_path):
 
 
 def test_nothing_is_overwritten(pair, folders, bundle):
-    source = sources.Source(folders["pretrained"], bundle, (), (), None)
+    source = sources.of_bundle(bundle, folders["pretrained"])
     with pytest.raises(InputError, match="hub: is there already"):
         hub.export(source, os.path.dirname(pair[0]))
 

@@ -1,0 +1,82 @@
+"""Exports as the models that they were made of."""
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf import tasks
+from bert_tf.export import saved_model
+from bert_tf.export.module import Assembly
+from bert_tf.export.sources import Source
+from bert_tf.models import configs
+from bert_tf.weights.bundle import Bundle
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
+
+_VARIABLE = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def sources(path: str) -> list[Source]:
+    """The models of an export, without their weights.
+
+    Args:
+      path: of a version.
+
+    Raises:
+      InputError: it is no export, is damaged, or is too old to say which models share an encoder.
+    """
+    manifest: Any = saved_model.read_manifest(path)
+    shared = _encoders(manifest, path)
+    pairs = zip(manifest["models"], shared, strict=True)
+    return [_source(model, encoder, manifest["signatures"], path) for model, encoder in pairs]
+
+
+def assembly(path: str) -> Assembly:
+    """The models of an export, with their weights.
+
+    Raises:
+      InputError: see `sources`.
+    """
+    manifest: Any = saved_model.read_manifest(path)
+    # Any weights do: they are those of the export at once.
+    found = Assembly(sources(path), manifest["precision"])
+    reader = tf.train.load_checkpoint(f"{path}/variables/variables")
+    shapes = reader.get_variable_to_shape_map()
+    for number, variable in enumerate(found.variables):
+        name = _VARIABLE.format(number)
+        if shapes.get(name) != variable.shape.as_list():
+            raise InputError(
+                f"{path}: its variables are not those of the models in its manifest; export it "
+                "again."
+            )
+        variable.assign(reader.get_tensor(name))
+    return found
+
+
+def _encoders(manifest: dict[str, Any], path: str) -> list[str]:
+    """For each model a name of its encoder, the same where it is shared."""
+    models = manifest["models"]
+    if all("encoder" in model for model in models):
+        return [str(model["encoder"]) for model in models]
+    if manifest["encoders"] not in (1, len(models)):
+        raise InputError(
+            f"{path}: does not say which of its models share an encoder, as exports of earlier "
+            "versions; export it again (make export)."
+        )
+    return [str(0 if manifest["encoders"] == 1 else number) for number in range(len(models))]
+
+
+def _source(model: dict[str, Any], encoder: str, signatures: dict[str, Any], path: str) -> Source:
+    vocabulary = registry.load(f"{path}/{model['vocabulary']}")
+    config = configs.of_dict(model["config"], f"{path}/{saved_model.MANIFEST}")
+    bundle = Bundle(config, {}, vocabulary, model["tokenizer"], place=path)
+    found = tuple(tasks.load(task, config.longest_sequence) for task in model["tasks"])
+    source = Source(path, bundle, found, tuple(task.name for task in found), shared=encoder)
+    if found:
+        return source
+    return dataclasses.replace(
+        source,
+        guesses_words="fill_mask" in signatures,
+        has_pooler="pooled_output" in signatures["embed"]["outputs"],
+    )
