@@ -65,10 +65,11 @@ class PretrainedServing:
         token_logits = self._token_logits
         assert token_logits is not None  # else there is no such signature
 
-        def guess(rows: Tensors) -> list[tf.Tensor]:
+        def guess(rows: Tensors, drop_padding: bool) -> list[tf.Tensor]:
             ids = rows["input_word_ids"]
             place = tf.where(ids == engine.tokenizer.mask_id)
-            masked = tf.gather_nd(engine.outputs(rows)["sequence_output"], place)
+            outputs = engine.outputs(rows, drop_padding)
+            masked = tf.gather_nd(outputs["sequence_output"], place)
             # The table may have more rows than the vocabulary has tokens.
             logits = token_logits(masked)[:, : len(tokens)]
             top = tf.math.top_k(tf.nn.softmax(logits), _TOP_K)
@@ -99,8 +100,8 @@ class PretrainedServing:
         """
         names = ["mean_output", *(["pooled_output"] if self._pooled else [])]
 
-        def embed(rows: Tensors) -> list[tf.Tensor]:
-            outputs = engine.outputs(rows)
+        def embed(rows: Tensors, drop_padding: bool) -> list[tf.Tensor]:
+            outputs = engine.outputs(rows, drop_padding)
             found = {
                 "mean_output": pooling.mean(outputs["sequence_output"], rows["input_mask"]),
                 "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
@@ -120,8 +121,8 @@ class PretrainedServing:
         approach (paper, section 5.3).
         """
 
-        def embed(rows: Tensors) -> list[tf.Tensor]:
-            layers = engine.outputs(rows)["encoder_outputs"]
+        def embed(rows: Tensors, drop_padding: bool) -> list[tf.Tensor]:
+            layers = engine.outputs(rows, drop_padding)["encoder_outputs"]
             return [tf.stack([pooling.mean(x, rows["input_mask"]) for x in layers], 1)]
 
         shape = [None, engine.config.num_hidden_layers, engine.config.hidden_size]
