@@ -21,9 +21,10 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
 from bert_tf.models.task_head import TaskHead
+from bert_tf.tasks import Task
 from bert_tf.tasks.model import HeadShape
 from bert_tf.tasks.pretrained import PretrainedServing
-from bert_tf.tasks.signatures import Engine, Signature, Tensors
+from bert_tf.tasks.signatures import Computation, Engine, Signature, Tensors
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
@@ -37,14 +38,16 @@ class Served:
     Attributes:
       source: where it comes from.
       encoder: which others may share.
-      heads: of its tasks, in their order.
+      task: what it was trained for; None: it is a pre-trained model.
+      head: of the task.
       token_logits: float32 [rows, vocab_size] of encoder outputs [rows, hidden_size]; None: it
         guesses no words.
     """
 
     source: Source
     encoder: Encoder
-    heads: tuple[TaskHead, ...] = ()
+    task: Task | None = None
+    head: TaskHead | None = None
     token_logits: Callable[[tf.Tensor], tf.Tensor] | None = None
 
     def signatures(self, tokenizer: Tokenizer, engine: EngineMaker) -> list[Signature]:
@@ -54,12 +57,26 @@ class Served:
           tokenizer: of its vocabulary.
           engine: makes what computes for them.
         """
-        if not self.source.tasks:
-            serving = PretrainedServing(self.token_logits, self.source.has_pooler)
-            return serving.signatures(engine(tokenizer, self.encoder, None))
-        pairs = zip(self.source.tasks, self.heads, strict=True)
-        engines = ((task, engine(tokenizer, self.encoder, head)) for task, head in pairs)
-        return [found for task, made in engines for found in task.serving().signatures(made)]
+        if self.task is None:
+            made = engine(tokenizer, self.encoder, None)
+            return self._pretrained.signatures(made)
+        return self.task.serving().signatures(engine(tokenizer, self.encoder, self.head))
+
+    def computations(self, tokenizer: Tokenizer) -> dict[str, Computation]:
+        """What the signatures compute, by name.
+
+        Args:
+          tokenizer: see `signatures`.
+        """
+        engine = Engine(tokenizer, self.encoder, self.head)
+        if self.task is None:
+            return self._pretrained.computations(engine)
+        found = engine.logits_computation()
+        return {found.name: found}
+
+    @property
+    def _pretrained(self) -> PretrainedServing:
+        return PretrainedServing(self.token_logits, self.source.has_pooler)
 
 
 class Assembly:
@@ -88,16 +105,13 @@ class Assembly:
         self.encoders = list(known.values())
 
     def _served(self, source: Source, encoder: Encoder) -> Served:
-        if not source.tasks:
+        if source.task is None:
             guess = self._token_logits(source, encoder) if source.guesses_words else None
             return Served(source, encoder, token_logits=guess)
-        heads = []
-        for task, name in zip(source.tasks, source.heads, strict=True):
-            head = HeadShape.of(task)._replace(name=name).make(source.bundle.config)
-            head.build()
-            self._adopt(head, source, "heads/")
-            heads.append(head)
-        return Served(source, encoder, tuple(heads))
+        head = HeadShape.of(source.task)._replace(name=source.head).make(source.bundle.config)
+        head.build()
+        self._adopt(head, source, "heads/")
+        return Served(source, encoder, source.task, head)
 
     def _token_logits(self, source: Source, encoder: Encoder) -> Callable[[tf.Tensor], tf.Tensor]:
         config = source.bundle.config
@@ -141,22 +155,28 @@ class Exported(tf.Module):
         self.encoder_of = [assembly.encoders.index(model.encoder) for model in assembly.models]
         engine = functools.partial(Engine, portable=portable)
         tokenizers: dict[str, Tokenizer] = {}
-        found: list[Signature] = []
+        models: list[tuple[Served, Tokenizer]] = []
         for model in assembly.models:
             vocabulary = model.source.tokenizer_key()
             if vocabulary not in tokenizers:
                 tokenizers[vocabulary] = model.source.bundle.tokenizer()
-            found += model.signatures(tokenizers[vocabulary], engine)
+            models.append((model, tokenizers[vocabulary]))
+        found = [each for model, words in models for each in model.signatures(words, engine)]
         _check_names(found)
         # Some keep their vocabulary in a resource, which has to be saved with them.
         self.tokenizers = list(tokenizers.values())
         # A function hides what is in it: Keras layers must not be tracked.
-        self._list = lambda: found
+        self._hidden = lambda: (models, found)
+
+    @property
+    def models(self) -> list[tuple[Served, Tokenizer]]:
+        """The models, each with its tokenizer."""
+        return self._hidden()[0]
 
     @property
     def signatures(self) -> list[Signature]:
         """All signatures, those of the first source first."""
-        return self._list()
+        return self._hidden()[1]
 
     def functions(self) -> dict[str, Any]:
         """Concrete functions by signature name; the first is `serving_default`, too."""

@@ -71,10 +71,10 @@ def _source(model: dict[str, Any], encoder: str, signatures: dict[str, Any], pat
     vocabulary = registry.load(f"{path}/{model['vocabulary']}")
     config = configs.of_dict(model["config"], f"{path}/{saved_model.MANIFEST}")
     bundle = Bundle(config, {}, vocabulary, model["tokenizer"], place=path)
-    found = tuple(tasks.load(task, config.longest_sequence) for task in model["tasks"])
-    source = Source(path, bundle, found, tuple(task.name for task in found), shared=encoder)
-    if found:
-        return source
+    source = Source(path, bundle, shared=encoder)
+    if model["tasks"]:
+        (task,) = (tasks.load(task, config.longest_sequence) for task in model["tasks"])
+        return dataclasses.replace(source, task=task, head=task.name)
     return dataclasses.replace(
         source,
         guesses_words="fill_mask" in signatures,

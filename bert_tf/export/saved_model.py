@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import tensorflow as tf
 
-from bert_tf.export import model_card, quiet_tensorflow, warmup
+from bert_tf.export import halves, model_card, quiet_tensorflow, warmup
 from bert_tf.export.module import Exported
 from bert_tf.export.sources import Source
 from bert_tf.tasks import TaskEntry
@@ -130,7 +130,11 @@ def _write_extras(
     path: str,
     dtype: str,
 ) -> None:
-    labels = {t.name: list(t.labels) for source in sources for t in source.tasks if t.labels}
+    labels = {
+        source.task.name: list(source.task.labels)
+        for source in sources
+        if source.task and source.task.labels
+    }
     json_files.write(f"{path}/{EXTRA}/labels.json", labels)
     vocabularies = [source.bundle.need_vocabulary() for source in sources]
     places: dict[str, str] = {}  # by checksum
@@ -141,9 +145,11 @@ def _write_extras(
             places[vocabulary.sha256] = f"{EXTRA}/{name}"
     names = [places[vocabulary.sha256] for vocabulary in vocabularies]
     manifest = _manifest(sources, names, module, functions, dtype)
+    for name, computes in halves.write(module.models, f"{path}/{halves.FOLDER}").items():
+        manifest["signatures"][name] |= computes
     json_files.write(f"{path}/{MANIFEST}", manifest)
     files.write_text(f"{path}/README.md", model_card.render(manifest))
-    checksums.write(path, ("saved_model.pb", "assets", "variables", MANIFEST))
+    checksums.write(path, ("saved_model.pb", "assets", "variables", halves.FOLDER, MANIFEST))
 
 
 def _manifest(
@@ -161,21 +167,7 @@ def _manifest(
         "parameters": sum(variable.shape.num_elements() for variable in module.weights),
         "encoders": module.encoder_count,
         "models": [
-            {
-                "name": os.path.basename(source.folder.rstrip("/")),
-                "weights_sha256": source.bundle.sha256(),
-                "config": source.bundle.config.to_dict(),
-                "encoder": encoder,
-                "vocabulary": name,
-                "tokenizer": source.bundle.resolved_settings(),
-                "tasks": [task.describe() for task in source.tasks],
-                "scores": source.scores,
-                "data": {
-                    task: source.data[head]
-                    for task, head in _data_names(source)
-                    if head in source.data
-                },
-            }
+            _described(source, name, encoder)
             for source, name, encoder in zip(sources, vocabularies, module.encoder_of, strict=True)
         ],
         "signatures": {
@@ -196,10 +188,21 @@ def _manifest(
     }
 
 
-def _data_names(source: Source) -> list[tuple[str, str]]:
-    """The names of tasks in the export, and in the report of their folder."""
-    names = [(task.name, head) for task, head in zip(source.tasks, source.heads, strict=True)]
-    return names or [("", "")]
+def _described(source: Source, vocabulary: str, encoder: int) -> dict[str, Any]:
+    """A model in the manifest, with the file of its vocabulary and the number of its encoder."""
+    task = source.task
+    data = {task.name if task else "": source.data.get(source.head)}
+    return {
+        "name": os.path.basename(source.folder.rstrip("/")),
+        "weights_sha256": source.bundle.sha256(),
+        "config": source.bundle.config.to_dict(),
+        "encoder": encoder,
+        "vocabulary": vocabulary,
+        "tokenizer": source.bundle.resolved_settings(),
+        "tasks": [task.describe()] if task else [],
+        "scores": source.scores,
+        "data": {name: told for name, told in data.items() if told},
+    }
 
 
 def read_manifest(path: str) -> Manifest:

@@ -36,8 +36,8 @@ class Source:
     Attributes:
       folder: where it is.
       bundle: its configuration, weights and vocabulary.
-      tasks: those to export, named as their signatures; none of a pre-trained model.
-      heads: the names of the tasks' heads in the folder, in the same order.
+      task: the one to export, named as its signature; None: it is a pre-trained model.
+      head: the name of the task's head in the folder.
       scores: the metrics of its report, if it has one.
       data: what the report says of the data, by task; "" stands for pre-training.
       guesses_words: whether it can fill in masks.
@@ -47,8 +47,8 @@ class Source:
 
     folder: str
     bundle: Bundle
-    tasks: tuple[Task, ...]
-    heads: tuple[str, ...]
+    task: Task | None = None
+    head: str = ""
     scores: dict[str, Any] | None = None
     data: Mapping[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     guesses_words: bool = False
@@ -84,8 +84,6 @@ def of_bundle(
     return Source(
         folder,
         bundle,
-        tasks=(),
-        heads=(),
         scores=scores,
         data=data or {},
         guesses_words=bundle.has(MASKED_LM) and not bundle.config.causal,
@@ -145,8 +143,7 @@ def find(entries: Sequence[str]) -> list[Source]:
     """
     entries = [entry.strip() for entry in entries if entry.strip()] or _all_there()
     sources = [source for entry in entries for source in _read(*_parse(entry))]
-    names = [task.name for source in sources for task in source.tasks]
-    names += ["pretrained" for source in sources if not source.tasks]
+    names = [source.task.name if source.task else "pretrained" for source in sources]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         remedy = "one export has room for one pre-trained model."
@@ -251,4 +248,4 @@ def _with_task(source: Source, head: str, name: str) -> Source:
         task = task.restore(task.describe() | {"pair": False})
     types = source.bundle.need_vocabulary().types(task.segments)
     source.bundle.config.check_segments(types, f"{source.folder}, task {name}")
-    return dataclasses.replace(source, tasks=(task,), heads=(head,))
+    return dataclasses.replace(source, task=task, head=head)

@@ -28,42 +28,50 @@ class PretrainedServing:
 
     def signatures(self, engine: Engine) -> list[Signature]:
         """`fill_mask`, `embed`, `embed_layers`, and those of token ids."""
-        functions = {"embed": self._embed, "embed_layers": self._embed_layers}
-        if self._token_logits and not engine.portable:
-            functions = {"fill_mask": self._fill_mask} | functions
         found = []
-        for name, function in functions.items():
-            found += self._of_text_and_ids(name, engine, function)
+        for name, computation in self.computations(engine).items():
+            answer = self._guesses if name == "fill_mask" else _results
+            if name != "fill_mask" or not engine.portable:
+                found += self._of_text_and_ids(engine, computation, answer)
         return found
 
+    def computations(self, engine: Engine) -> dict[str, Computation]:
+        """What the signatures compute, by their names."""
+        found = [self._embed(engine), self._embed_layers(engine)]
+        if self._token_logits:
+            found.insert(0, self._fill_mask(engine, self._token_logits))
+        return {computation.name: computation for computation in found}
+
     def _of_text_and_ids(
-        self, name: str, engine: Engine, function: Callable[[Engine, Tensors], Tensors]
+        self,
+        engine: Engine,
+        computation: Computation,
+        answer: Callable[[Engine, Computation, Tensors], Tensors],
     ) -> list[Signature]:
+        name = computation.name
         return [
             Signature(
                 name,
                 signatures.text_specs("text"),
-                lambda inputs: function(engine, _pack(engine, inputs["text"])),
+                lambda inputs: answer(engine, computation, _pack(engine, inputs["text"])),
                 {"text": [f"A sentence to {engine.tokenizer.mask_token} up with."]},
             ),
             Signature(
                 f"{name}_ids",
                 engine.ids_specs(),
-                lambda inputs: function(engine, engine.checked(inputs)),
+                lambda inputs: answer(engine, computation, engine.checked(inputs)),
                 engine.ids_sample(),
             ),
         ]
 
-    def _fill_mask(self, engine: Engine, inputs: Tensors) -> Tensors:
-        """Guesses for each mask of a text.
+    def _fill_mask(
+        self, engine: Engine, token_logits: Callable[[tf.Tensor], tf.Tensor]
+    ) -> Computation:
+        """The best tokens at each mask and their probabilities, [sequences, length, 5] each.
 
-        Returns:
-          `tokens`, string, and `probabilities`, float32, both [batch, masks, 5],
-          best first; texts with fewer masks than others have empty tokens and 0.
+        They are 0 where there is no mask.
         """
-        tokens = engine.tokenizer.vocabulary.tokens
-        token_logits = self._token_logits
-        assert token_logits is not None  # else there is no such signature
+        tokens = len(engine.tokenizer.vocabulary.tokens)
 
         def guess(rows: Tensors, drop_padding: bool) -> list[tf.Tensor]:
             ids = rows["input_word_ids"]
@@ -71,32 +79,40 @@ class PretrainedServing:
             outputs = engine.outputs(rows, drop_padding)
             masked = tf.gather_nd(outputs["sequence_output"], place)
             # The table may have more rows than the vocabulary has tokens.
-            logits = token_logits(masked)[:, : len(tokens)]
-            top = tf.math.top_k(tf.nn.softmax(logits), _TOP_K)
+            top = tf.math.top_k(tf.nn.softmax(token_logits(masked)[:, :tokens]), _TOP_K)
             shape = tf.concat([tf.shape(ids, tf.int64), [_TOP_K]], 0)
             return [tf.scatter_nd(place, values, shape) for values in (top.indices, top.values)]
 
         shape = [None, None, _TOP_K]
         results = (tf.TensorSpec(shape, tf.int32), tf.TensorSpec(shape, tf.float32))
-        found = engine.compute(Computation("fill_mask", results, guess), inputs)
+        return Computation("fill_mask", results, guess)
+
+    def _guesses(self, engine: Engine, computation: Computation, inputs: Tensors) -> Tensors:
+        """Guesses for each mask of a text.
+
+        Returns:
+          `tokens`, string, and `probabilities`, float32, both [batch, masks, 5],
+          best first; texts with fewer masks than others have empty tokens and 0.
+        """
         masked = inputs["input_word_ids"] == engine.tokenizer.mask_id
         counts = tf.reduce_sum(tf.cast(masked, tf.int32), 1)
+        found = engine.compute(computation, inputs)
         indices, shares = (tf.boolean_mask(values, masked) for values in found)
-        shown = [engine.tokenizer.vocabulary.plain([token]) for token in tokens]
-        guessed = tf.gather(tf.constant(shown), indices)
+        vocabulary = engine.tokenizer.vocabulary
+        shown = [vocabulary.plain([token]) for token in vocabulary.tokens]
 
         def padded(values: tf.Tensor, default: str | float) -> tf.Tensor:
             ragged = tf.RaggedTensor.from_row_lengths(values, counts)
             return ragged.to_tensor(default, shape=[None, None, _TOP_K])
 
+        guessed = tf.gather(tf.constant(shown), indices)
         return {"tokens": padded(guessed, ""), "probabilities": padded(shares, 0.0)}
 
-    def _embed(self, engine: Engine, inputs: Tensors) -> Tensors:
+    def _embed(self, engine: Engine) -> Computation:
         """Embeddings of texts, float32 [batch, hidden_size] each.
 
-        Returns:
-          `mean_output`, the mean of the last layer over the tokens; and, of a
-          model whose pooler was trained, `pooled_output`.
+        Their names are `mean_output`, the mean of the last layer over the tokens; and, of a
+        model whose pooler was trained, `pooled_output`.
         """
         names = ["mean_output", *(["pooled_output"] if self._pooled else [])]
 
@@ -108,13 +124,12 @@ class PretrainedServing:
             }
             return [found[name] for name in names]
 
-        results = tuple(
-            tf.TensorSpec([None, engine.config.hidden_size], tf.float32, name) for name in names
+        shape = [None, engine.config.hidden_size]
+        return Computation(
+            "embed", tuple(tf.TensorSpec(shape, tf.float32, name) for name in names), embed
         )
-        found = engine.compute(Computation("embed", results, embed), inputs)
-        return dict(zip(names, found, strict=True))
 
-    def _embed_layers(self, engine: Engine, inputs: Tensors) -> Tensors:
+    def _embed_layers(self, engine: Engine) -> Computation:
         """`layers`, the mean of each layer over the tokens, float32 [batch, layers, hidden_size].
 
         With these a text is embedded by a layer of choice: the feature-based
@@ -126,9 +141,13 @@ class PretrainedServing:
             return [tf.stack([pooling.mean(x, rows["input_mask"]) for x in layers], 1)]
 
         shape = [None, engine.config.num_hidden_layers, engine.config.hidden_size]
-        results = (tf.TensorSpec(shape, tf.float32, "layers"),)
-        (layers,) = engine.compute(Computation("embed_layers", results, embed), inputs)
-        return {"layers": layers}
+        return Computation("embed_layers", (tf.TensorSpec(shape, tf.float32, "layers"),), embed)
+
+
+def _results(engine: Engine, computation: Computation, inputs: Tensors) -> Tensors:
+    """What is computed, by its names."""
+    names = [spec.name for spec in computation.outputs]
+    return dict(zip(names, engine.compute(computation, inputs), strict=True))
 
 
 def _pack(engine: Engine, text: tf.Tensor) -> Tensors:

@@ -126,6 +126,7 @@ class Engine:
     ):
         self.tokenizer = tokenizer
         self.config = encoder.config
+        self.dtype = encoder.compute_dtype
         self._encoder = encoder
         self._head = head
         self.portable = portable
@@ -136,16 +137,19 @@ class Engine:
 
     def logits(self, inputs: Tensors) -> tf.Tensor:
         """The head's logits, float32 [sequences, units]; of tokens [sequences, length, units]."""
+        (logits,) = self.compute(self.logits_computation(), inputs)
+        return logits
+
+    def logits_computation(self) -> Computation:
+        """What computes the head's logits."""
         head = self._head
         assert head is not None  # there is a task
         shape = [None, None, head.units] if head.per_token else [None, head.units]
-        computation = Computation(
+        return Computation(
             "logits",
             (tf.TensorSpec(shape, tf.float32, "logits"),),
             lambda rows, drop_padding: [head(self.outputs(rows, drop_padding))],
         )
-        (logits,) = self.compute(computation, inputs)
-        return logits
 
     def compute(self, computation: Computation, inputs: Tensors) -> Sequence[tf.Tensor]:
         """Computes what takes the time, a few sequences after the others.

@@ -1,0 +1,1 @@
+"""What computes sequences: TensorFlow, and other runtimes."""
