@@ -4,15 +4,13 @@ Each is compared with the original when it is written.
 """
 
 import enum
-import logging
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.export import quiet_tensorflow
+from bert_tf.export import conversion, quiet_tensorflow
 from bert_tf.export.module import Exported, trace
 from bert_tf.export.sources import Source
 from bert_tf.models.base_config import EncoderConfig
@@ -21,11 +19,8 @@ from pipelines.common import checksums, files, json_files, optional
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
-_OPSET = 17
 _REPORT = "report.json"
 _BATCH, _LENGTH = 4, 24  # of what is compared
-# Names of the inputs' axes in ONNX, by their number.
-_AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}
 Run = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
@@ -149,41 +144,6 @@ def _compare(
     return result
 
 
-def _convert_litert(function: Any, quantized: bool = False) -> bytes:
-    # From a SavedModel, because only that keeps the names of inputs and outputs.
-    with tempfile.TemporaryDirectory() as folder:
-        module = tf.Module()
-        module.variables_used = function.variables
-        tf.saved_model.save(module, folder, {"serving_default": function})
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
-        if quantized:
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        return converter.convert()
-
-
-def _convert_onnx(function: Any) -> bytes:
-    tf2onnx = optional.load("tf2onnx", "onnx")
-    logging.getLogger("tf2onnx").setLevel(logging.WARNING)
-    signature = [
-        tf.TensorSpec(spec.shape, spec.dtype, name)
-        for name, spec in function.structured_input_signature[1].items()
-    ]
-    names = [spec.name for spec in signature]
-    wrapped = tf.function(lambda *values: function(**dict(zip(names, values, strict=True))))
-    model, _ = tf2onnx.convert.from_function(wrapped, signature, opset=_OPSET)
-    outputs = sorted(function.structured_outputs)
-    for info, name in zip(model.graph.output, outputs, strict=True):
-        for node in model.graph.node:
-            node.output[:] = [name if output == info.name else output for output in node.output]
-            node.input[:] = [name if used == info.name else used for used in node.input]
-        info.name = name
-    for info in model.graph.input:
-        axes = info.type.tensor_type.shape.dim
-        for axis, name in zip(axes, _AXES[len(axes)], strict=True):
-            axis.dim_param = name
-    return model.SerializeToString()
-
-
 def _run_litert(content: bytes) -> Run:
     litert = optional.load("ai_edge_litert.interpreter", "litert")
     runner = litert.Interpreter(model_content=content).get_signature_runner()
@@ -198,9 +158,9 @@ def _run_onnx(content: bytes) -> Run:
 
 
 _CONVERTERS: dict[Runtime, Callable[[Any], bytes]] = {
-    Runtime.LITERT: _convert_litert,
-    Runtime.LITERT_INT8: lambda function: _convert_litert(function, quantized=True),
-    Runtime.ONNX: _convert_onnx,
+    Runtime.LITERT: conversion.to_litert,
+    Runtime.LITERT_INT8: lambda function: conversion.to_litert(function, quantized=True),
+    Runtime.ONNX: conversion.to_onnx,
 }
 _RUNNERS: dict[Runtime, Callable[[bytes], Run]] = {
     Runtime.LITERT: _run_litert,

@@ -2,15 +2,20 @@
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
-from bert_tf.tasks.signatures import Computation
+from bert_tf.models import fused_ops
+from bert_tf.tasks.signatures import Computation, Tensors
+from pipelines.tokenizers.packing import MODEL_INPUTS
+
+RESULTS = "result_{}"
 
 
 class Sequences(NamedTuple):
-    """Packed sequences, int32 [sequences, length] each.
+    """Packed sequences, int32 [sequences, length] each; the fields are those of `MODEL_INPUTS`.
 
     Attributes:
       ids: of the tokens.
@@ -31,12 +36,25 @@ class ComputeEngine(abc.ABC):
     """Computes for a program."""
 
     @abc.abstractmethod
-    def load(self, computation: Computation) -> Compute:
+    def load(self, name: str, computation: Computation) -> Compute:
         """What computes; several threads may call it at once.
 
         Args:
+          name: of the computation, among those of the export.
           computation: of a model with its weights.
 
         Raises:
           InputError: this engine cannot compute it.
         """
+
+
+def traced(computation: Computation, drop_padding: bool = False) -> Any:
+    """A computation as a concrete function of `MODEL_INPUTS`; it returns `RESULTS` by name."""
+
+    def function(**inputs: tf.Tensor) -> Tensors:
+        with fused_ops.inference():
+            found = computation.function(inputs, drop_padding)
+        return {RESULTS.format(number): value for number, value in enumerate(found)}
+
+    specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in MODEL_INPUTS}
+    return tf.function(function, autograph=False).get_concrete_function(**specs)

@@ -1,0 +1,50 @@
+"""LiteRT computes."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.export import conversion
+from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequences, traced
+from bert_tf.serving.engines.converted import Converted
+from bert_tf.tasks.signatures import Computation
+from pipelines.common import optional
+from pipelines.tokenizers.packing import MODEL_INPUTS
+
+
+class LiteRtEngine(ComputeEngine):
+    """LiteRT on a CPU.
+
+    Args:
+      models: where converted models are kept.
+      threads: of one computation.
+
+    Raises:
+      InputError: it is not installed.
+    """
+
+    def __init__(self, models: Converted, threads: int):
+        self._models, self._threads = models, threads
+        self._runtime = optional.load("ai_edge_litert.interpreter", "litert")
+
+    def load(self, name: str, computation: Computation) -> Compute:
+        """See `ComputeEngine`."""
+        path = self._models.path(
+            f"{name}.tflite", lambda: conversion.to_litert(traced(computation))
+        )
+        names = [RESULTS.format(number) for number in range(len(computation.outputs))]
+        of_thread = threading.local()
+
+        def runner() -> Any:
+            if not hasattr(of_thread, "runner"):  # an interpreter does one thing at a time
+                interpreter = self._runtime.Interpreter(path, num_threads=self._threads)
+                of_thread.runner = interpreter.get_signature_runner()
+            return of_thread.runner
+
+        def compute(sequences: Sequences) -> Sequence[np.ndarray]:
+            found = runner()(**dict(zip(MODEL_INPUTS, sequences, strict=True)))
+            return [found[key] for key in names]
+
+        return compute

@@ -1,0 +1,42 @@
+"""ONNX Runtime computes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.export import conversion
+from bert_tf.serving.engines.base import Compute, ComputeEngine, Sequences, traced
+from bert_tf.serving.engines.converted import Converted
+from bert_tf.tasks.signatures import Computation
+from pipelines.common import optional
+from pipelines.tokenizers.packing import MODEL_INPUTS
+
+
+class OnnxRuntimeEngine(ComputeEngine):
+    """ONNX Runtime on a CPU.
+
+    Args:
+      models: where converted models are kept.
+      threads: of one computation.
+
+    Raises:
+      InputError: it is not installed.
+    """
+
+    def __init__(self, models: Converted, threads: int):
+        self._models = models
+        self._runtime = optional.load("onnxruntime", "onnx")
+        self._options = self._runtime.SessionOptions()
+        self._options.intra_op_num_threads = threads
+        # Threads that wait by spinning take the processor from tokenizers and other requests.
+        self._options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+
+    def load(self, name: str, computation: Computation) -> Compute:
+        """See `ComputeEngine`."""
+        path = self._models.path(f"{name}.onnx", lambda: conversion.to_onnx(traced(computation)))
+        session = self._runtime.InferenceSession(path, self._options, ["CPUExecutionProvider"])
+
+        def compute(sequences: Sequences) -> Sequence[np.ndarray]:
+            return session.run(None, dict(zip(MODEL_INPUTS, sequences, strict=True)))
+
+        return compute

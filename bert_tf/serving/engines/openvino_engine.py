@@ -1,0 +1,54 @@
+"""OpenVINO computes."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.export import conversion
+from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequences, traced
+from bert_tf.serving.engines.converted import Converted
+from bert_tf.tasks.signatures import Computation
+from pipelines.common import optional
+from pipelines.tokenizers.packing import MODEL_INPUTS
+
+
+class OpenVinoEngine(ComputeEngine):
+    """OpenVINO on a CPU.
+
+    Args:
+      models: where converted models are kept.
+      threads: of one computation.
+      at_once: computations that run at once.
+
+    Raises:
+      InputError: it is not installed.
+    """
+
+    def __init__(self, models: Converted, threads: int, at_once: int = 1):
+        self._models = models
+        self._core = optional.load("openvino", "openvino").Core()
+        self._settings = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": threads * at_once,
+            "NUM_STREAMS": at_once,
+        }
+
+    def load(self, name: str, computation: Computation) -> Compute:
+        """See `ComputeEngine`."""
+        path = self._models.path(f"{name}.onnx", lambda: conversion.to_onnx(traced(computation)))
+        model = self._core.compile_model(path, "CPU", self._settings)
+        names = [RESULTS.format(number) for number in range(len(computation.outputs))]
+        of_thread = threading.local()
+
+        def request() -> Any:
+            if not hasattr(of_thread, "request"):
+                of_thread.request = model.create_infer_request()
+            return of_thread.request
+
+        def compute(sequences: Sequences) -> Sequence[np.ndarray]:
+            found = request().infer(dict(zip(MODEL_INPUTS, sequences, strict=True)))
+            return [found[key].copy() for key in names]
+
+        return compute
