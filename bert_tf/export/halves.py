@@ -165,13 +165,11 @@ def _crossing(results: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]) -> lis
 
 def _followers(results: Sequence[tf.Tensor]) -> set[str]:
     """The names of the operations that follow from results, these among them."""
-    waiting = [tensor.op for tensor in results]
-    found = {operation.name for operation in waiting}
-    while waiting:
-        for tensor in waiting.pop().outputs:
-            fresh = [each for each in tensor.consumers() if each.name not in found]
-            found |= {each.name for each in fresh}
-            waiting += fresh
+    found = {tensor.op.name for tensor in results}
+    for operation in results[0].graph.get_operations():  # what comes first is first
+        before = [tensor.op for tensor in operation.inputs] + list(operation.control_inputs)
+        if any(each.name in found for each in before):
+            found.add(operation.name)
     return found
 
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 from absl import logging
 
 from bert_tf import tasks
-from bert_tf.export import quiet_tensorflow, saved_model
-from bert_tf.serving import requests
+from bert_tf.export import saved_model
+from bert_tf.serving import program, requests
+from bert_tf.serving.engines.registry import EngineName
+from bert_tf.serving.program import Program
+from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.tasks import Task
 from pipelines.common import checksums
 from pipelines.common.errors import InputError
@@ -18,8 +20,7 @@ from pipelines.common.errors import InputError
 _BATCH = 32
 _LONGEST_REASON = 200  # characters
 _NO_EXAMPLES = "inputs are no serialized tf.Examples with the features that it takes."
-# A request is a chain of small operations: handing them to other threads costs more than it gains.
-_IN_CALLERS_THREAD = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
+_DEFAULT = "serving_default"
 Outputs = dict[str, np.ndarray]
 
 
@@ -35,45 +36,49 @@ class Predictor:
 
     Args:
       path: of a version, or of the folder of versions: then the newest.
+      engine: what computes; exports of earlier versions have TensorFlow only.
+      threads: of one computation; None: as many as TensorFlow has for one.
+      cache: folder for models that an engine wants converted; None: that of the user.
 
     Raises:
-      InputError: there is no export, or it is damaged.
+      InputError: there is no export, it is damaged, or the engine is not installed.
     """
 
-    def __init__(self, path: str):
+    def __init__(
+        self,
+        path: str,
+        engine: EngineName | str = EngineName.TENSORFLOW,
+        threads: int | None = None,
+        cache: str | None = None,
+    ):
         self.path = saved_model.newest(path)
         self.manifest = saved_model.read_manifest(self.path)
         checksums.check(self.path)
-        with tf.Graph().as_default(), quiet_tensorflow.quiet():
-            self._session = tf.compat.v1.Session(config=_IN_CALLERS_THREAD)
-            loaded = self._load()
-        self._signatures = {
-            name: signature
-            for name, signature in loaded.signature_def.items()
-            if not name.startswith("__")
-        }
-        self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
+        self._signatures = self.manifest["signatures"]
+        self._model = self._load(EngineName(engine), threads, cache)
 
-    def _load(self) -> Any:
-        try:
-            return tf.compat.v1.saved_model.load(self._session, ["serve"], self.path)
-        except Exception as error:  # of a damaged graph, TensorFlow may say anything
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    def _load(
+        self, engine: EngineName, threads: int | None, cache: str | None
+    ) -> SavedModelSession | Program:
+        if program.is_there(self.path):
+            return Program(self.path, engine, threads, cache)
+        if engine is not EngineName.TENSORFLOW:
             raise InputError(
-                f"{self.path}: cannot be loaded ({reason[:_LONGEST_REASON]}); it is damaged, or no "
-                "SavedModel. Copy it again."
-            ) from error
+                f"{self.path}: was exported by an earlier version, for TensorFlow alone; export it "
+                f"again (make export) to use {engine}."
+            )
+        return SavedModelSession(self.path)
 
     @property
     def signatures(self) -> dict[str, dict[str, tf.DType]]:
         """Names and dtypes of the inputs of each signature."""
         return {
-            name: {key: tf.as_dtype(info.dtype) for key, info in signature.inputs.items()}
+            name: {key: tf.as_dtype(dtype) for key, (dtype, _) in signature["inputs"].items()}
             for name, signature in self._signatures.items()
         }
 
     def __call__(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
-        """Answers one request.
+        """Answers one request; several threads may ask at once.
 
         Args:
           signature: its name; None: that of the first task.
@@ -85,35 +90,26 @@ class Predictor:
         Raises:
           InputError: there is no such signature, or it does not take these inputs.
         """
-        name = signature or "serving_default"
+        first = next(iter(self._signatures))
+        name = first if signature in (None, _DEFAULT) else signature
         if name not in self._signatures:
             known = ", ".join(sorted(self._signatures))
             raise InputError(f"{self.path}: has no signature {name!r}; it has {known}.")
-        known_inputs = self._signatures[name].inputs
+        known_inputs = self._signatures[name]["inputs"]
         if inputs.keys() != known_inputs.keys():
             raise InputError(
                 f"{name}: takes {', '.join(sorted(known_inputs))}, not "
                 f"{', '.join(sorted(inputs)) or 'nothing'}."
             )
-        arrays = [_array(name, key, inputs[key], info) for key, info in known_inputs.items()]
+        arrays = {key: _array(name, key, inputs[key], *spec) for key, spec in known_inputs.items()}
         try:
-            found = self._call(name)(*arrays)
+            return self._model.run(name, arrays)
         except tf.errors.ResourceExhaustedError as error:
             raise InputError(f"{name}: out of memory; send fewer or shorter texts.") from error
         except tf.errors.OpError as error:
             raise InputError(f"{name}: {_reason(error)}") from error
         except UnicodeDecodeError as error:  # TensorFlow's message has the bytes in it
             raise InputError(f"{name}: {_NO_EXAMPLES}") from error
-        return dict(zip(self._signatures[name].outputs, found, strict=True))
-
-    def _call(self, name: str) -> Callable[..., Sequence[np.ndarray]]:
-        if name not in self._calls:
-            signature = self._signatures[name]
-            self._calls[name] = self._session.make_callable(
-                [info.name for info in signature.outputs.values()],
-                [info.name for info in signature.inputs.values()],
-            )
-        return self._calls[name]
 
     def task(self, name: str | None = None) -> Task:
         """A task of the export.
@@ -174,14 +170,16 @@ def _length(value: str | Sequence[str]) -> int:
     return len(value) if isinstance(value, str) else sum(map(len, value))
 
 
-def _array(signature: str, name: str, value: Any, info: Any) -> np.ndarray:
+def _array(
+    signature: str, name: str, value: Any, dtype_name: str, shape: Sequence[int | None]
+) -> np.ndarray:
     """A value as the array that an input takes.
 
     Raises:
       InputError: it has another type or rank.
     """
     array = requests.as_array(f"{signature}: {name}", value)
-    dtype, rank = tf.as_dtype(info.dtype), len(info.tensor_shape.dim)
+    dtype, rank = tf.as_dtype(dtype_name), len(shape)
     fits = array.size == 0 or (array.dtype == object) == (dtype is tf.string)
     if not fits or array.ndim != rank:
         raise InputError(

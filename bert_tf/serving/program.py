@@ -4,89 +4,104 @@ What stands between them is computed by an engine (`bert_tf.serving.engines`), f
 for the sequences of several at once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import os
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 
-from bert_tf.export import halves, quiet_tensorflow
+from bert_tf.export import halves, reading, saved_model
+from bert_tf.serving.engines import registry
 from bert_tf.serving.engines.base import Sequences
-from pipelines.common import files
-from pipelines.common.errors import InputError
+from bert_tf.serving.engines.converted import Converted
+from bert_tf.serving.engines.registry import EngineName
+from bert_tf.serving.saved_model_session import Arrays, SavedModelSession
+from bert_tf.serving.scheduler import Scheduler, Step
+from pipelines.common import checksums, files
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
-# A half is a chain of small operations: handing them to other threads costs more than it gains.
-_IN_CALLERS_THREAD = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
-Arrays = Mapping[str, np.ndarray]
-_Function = Callable[[Arrays], dict[str, np.ndarray]]
+
+def is_there(path: str) -> bool:
+    """Whether an export has its signatures in halves; those of earlier versions have not."""
+    return files.gfile.isdir(f"{path}/{halves.FOLDER}")
 
 
 class Program:
-    """What an export does before and after it computes.
+    """Answers requests with an export: its tokenizers and its decoding, round an engine.
+
+    Several threads may ask at once: their sequences are computed together.
 
     Args:
-      path: of a version.
+      path: of a version that `is_there`.
+      engine: what computes.
+      threads: of one computation; None: as many as TensorFlow has for one.
+      cache: folder for models that an engine wants converted; None: that of the user.
 
     Raises:
-      InputError: the export has no such program.
+      InputError: the export is damaged, or the engine is not installed.
     """
 
-    def __init__(self, path: str):
-        folder = f"{path}/{halves.FOLDER}"
-        if not files.gfile.isdir(folder):
-            raise InputError(
-                f"{path}: was exported by an earlier version, for TensorFlow's engine only; export "
-                "it again (make export)."
-            )
-        with tf.Graph().as_default(), quiet_tensorflow.quiet():
-            self._session = tf.compat.v1.Session(config=_IN_CALLERS_THREAD)
-            loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], folder)
-        self._definitions = loaded.signature_def
-        self._functions: dict[str, _Function] = {}
+    def __init__(
+        self,
+        path: str,
+        engine: EngineName = EngineName.TENSORFLOW,
+        threads: int | None = None,
+        cache: str | None = None,
+    ):
+        manifest: Any = saved_model.read_manifest(path)
+        self._signatures = manifest["signatures"]
+        self._session = SavedModelSession(f"{path}/{halves.FOLDER}")
+        threads = threads or registry.threads_of_tensorflow()
+        at_once = max(1, registry.cores() // threads)
+        models = Converted(cache or _user_cache(), _mark(path))
+        self._steps = _steps(path, registry.make(engine, models, threads, at_once))
+        self.scheduler = Scheduler(at_once)
 
-    def prepare(self, signature: str, inputs: Arrays) -> tuple[Sequences, Arrays]:
-        """Sequences of a request, and what `finish` needs besides their results.
-
-        Args:
-          signature: its name.
-          inputs: of the signature.
-
-        Raises:
-          tf.errors.OpError: the inputs make no sense.
-        """
-        found = self._run(f"{signature}/{halves.PREPARE}", inputs)
-        return Sequences(*(found.pop(name) for name in MODEL_INPUTS)), found
-
-    def finish(
-        self, signature: str, state: Arrays, results: Sequence[np.ndarray]
-    ) -> dict[str, np.ndarray]:
+    def run(self, name: str, inputs: Arrays) -> dict[str, np.ndarray]:
         """The outputs of a signature.
 
         Args:
-          signature: its name.
-          state: what `prepare` left.
-          results: of the sequences.
+          name: of the signature.
+          inputs: as it takes them.
+
+        Raises:
+          tf.errors.OpError: they make no sense.
+          QueueFullError: too much waits to be computed.
         """
-        given = {halves.RESULT.format(number): value for number, value in enumerate(results)}
-        return self._run(f"{signature}/{halves.FINISH}", {**state, **given})
+        state = self._session.run(f"{name}/{halves.PREPARE}", inputs)
+        sequences = Sequences(*(state.pop(key) for key in MODEL_INPUTS))
+        results = self.scheduler.submit(self._step(name), sequences).result()
+        known = {halves.RESULT.format(number): value for number, value in enumerate(results)}
+        return self._session.run(f"{name}/{halves.FINISH}", {**state, **known})
 
-    def _run(self, name: str, values: Arrays) -> dict[str, np.ndarray]:
-        function = self._functions.get(name) or self._make(name)
-        return function(values)
+    def _step(self, name: str) -> Step:
+        signature = self._signatures[name]
+        return self._steps[signature["model"], signature["computation"]]
 
-    def _make(self, name: str) -> _Function:
-        definition: Any = self._definitions[name]
-        run = self._session.make_callable(
-            [info.name for info in definition.outputs.values()],
-            [info.name for info in definition.inputs.values()],
-        )
-        inputs, outputs = list(definition.inputs), list(definition.outputs)
+    def close(self) -> None:
+        """Answers what was asked, and ends."""
+        self.scheduler.close()
 
-        def function(values: Arrays) -> dict[str, np.ndarray]:
-            found = run(*(values[key] for key in inputs))
-            return dict(zip(outputs, found, strict=True))
 
-        self._functions[name] = function
-        return function
+def _steps(path: str, engine: registry.ComputeEngine) -> dict[tuple[int, str], Step]:
+    """What each model of an export computes, by the number of the model and its name."""
+    found = {}
+    for number, model in enumerate(reading.assembly(path).models):
+        tokenizer = model.source.bundle.tokenizer()
+        for name, computation in model.computations(tokenizer).items():
+            compute = engine.load(f"{number}_{name}", computation)
+            found[number, name] = Step(computation.outputs, compute)
+    return found
+
+
+def _mark(path: str) -> str:
+    """Of an export, by its contents."""
+    sums = checksums.read(path)
+    return hashlib.sha256(
+        "".join(f"{sums[name]} {name}\n" for name in sorted(sums)).encode()
+    ).hexdigest()[:16]
+
+
+def _user_cache() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return f"{base}/bert-tf/engines"

@@ -47,5 +47,5 @@ def quick_predictor(export) -> Predictor:
     config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bert_tf.serving.predictor._IN_CALLERS_THREAD", config)
+        patch.setattr("bert_tf.serving.saved_model_session._IN_CALLERS_THREAD", config)
         return Predictor(export)

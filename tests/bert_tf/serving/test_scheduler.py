@@ -1,0 +1,185 @@
+"""Sequences of many requests: computed together by length, each as alone."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.serving.engines.base import Sequences
+from bert_tf.serving.scheduler import QueueFullError, Scheduler, Step
+
+_OUTPUTS = (
+    tf.TensorSpec([None, None, 2], tf.float32),
+    tf.TensorSpec([None, 3], tf.float32),
+)
+
+
+def _results(sequences):
+    """Of each token, and of each sequence; they depend on the tokens that are no padding."""
+    tokens = (sequences.ids + 10 * sequences.types) * sequences.mask
+    each = np.stack([tokens, -tokens], -1).astype(np.float32)
+    whole = np.stack([tokens.sum(1), sequences.mask.sum(1), tokens.max(1)], -1)
+    return [each, whole.astype(np.float32)]
+
+
+class _Recorder:
+    """Computes, notes the forms of what it computed, and waits where it is told to."""
+
+    def __init__(self):
+        self.shapes = []
+        self.begun = threading.Semaphore(0)
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    def __call__(self, sequences):
+        self.shapes.append(sequences.ids.shape)
+        self.begun.release()
+        assert self.may_go_on.wait(60)
+        return _results(sequences)
+
+
+def _sequences(*lengths, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (len(lengths), max(lengths, default=5))
+    mask = (np.arange(shape[1]) < np.array(lengths, int).reshape(-1, 1)).astype(np.int32)
+    ids, types = rng.integers(1, 100, shape), rng.integers(0, 2, shape)
+    return Sequences(*(x.astype(np.int32) for x in (ids * mask, mask, types * mask)))
+
+
+@pytest.fixture
+def recorder():
+    return _Recorder()
+
+
+@pytest.fixture
+def make(recorder):
+    """Makes schedulers, which are closed in the end."""
+    made = []
+
+    def scheduler(*args, **kwargs):
+        made.append(Scheduler(*args, **kwargs))
+        return made[-1]
+
+    yield scheduler
+    recorder.may_go_on.set()
+    for each in made:
+        each.close()
+
+
+def _held(scheduler, recorder, step):
+    """Has the only thread compute something until it is let go on."""
+    recorder.may_go_on.clear()
+    future = scheduler.submit(step, _sequences(3))
+    assert recorder.begun.acquire(timeout=60)
+    recorder.shapes.clear()
+    return future
+
+
+def _check(future, sequences):
+    for found, wanted in zip(future.result(60), _results(sequences), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_many_at_once_get_what_each_gets_alone(make, recorder):
+    scheduler, step = make(3), Step(_OUTPUTS, recorder)
+    rng = np.random.default_rng(1)
+
+    def ask(seed):
+        lengths = np.random.default_rng(seed).integers(1, 60, rng.integers(1, 6)).tolist()
+        sequences = _sequences(*lengths, seed=seed)
+        _check(scheduler.submit(step, sequences), sequences)
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(ask, range(300)))
+
+
+def test_what_waits_is_computed_with_what_is_as_long(make, recorder):
+    scheduler, step = make(1), Step(_OUTPUTS, recorder)
+    other = Step(_OUTPUTS, recorder)
+    _held(scheduler, recorder, step)
+    asked = [
+        (each, sequences, scheduler.submit(each, sequences))
+        for each, sequences in (
+            (step, _sequences(40, 7)),
+            (step, _sequences(100)),
+            (other, _sequences(40)),
+            (step, _sequences(44, 9, 50)),
+        )
+    ]
+    recorder.may_go_on.set()
+    for _, sequences, future in asked:
+        _check(future, sequences)
+    assert recorder.shapes == [(3, 50), (2, 9), (1, 100), (1, 40)]
+
+
+def test_what_is_computed_together_is_bounded(make, recorder):
+    scheduler, step = make(1, most_tokens=64), Step(_OUTPUTS, recorder)
+    _held(scheduler, recorder, step)
+    sequences = _sequences(*[16] * 9)
+    future = scheduler.submit(step, sequences)
+    alone = scheduler.submit(step, _sequences(200))
+    recorder.may_go_on.set()
+    _check(future, sequences)
+    alone.result(60)
+    assert recorder.shapes == [(4, 16), (4, 16), (1, 16), (1, 200)]
+
+
+def test_free_threads_share_what_waits(make, recorder):
+    scheduler, step = make(2), Step(_OUTPUTS, recorder)
+    recorder.may_go_on.clear()
+    sequences = _sequences(*[20] * 8)
+    future = scheduler.submit(step, sequences)
+    for _ in range(2):  # none of them has to wait for the other
+        assert recorder.begun.acquire(timeout=60)
+    recorder.may_go_on.set()
+    _check(future, sequences)
+    assert recorder.shapes[0] == (4, 20)
+
+
+def test_no_sequence_needs_no_computation(make, recorder):
+    sequences = _sequences()
+    results = make(1).submit(Step(_OUTPUTS, recorder), sequences).result(60)
+    assert [x.shape for x in results] == [(0, 5, 2), (0, 3)] and not recorder.shapes
+
+
+def test_a_sequence_of_padding_and_gaps_are_computed(make, recorder):
+    sequences = _sequences(6, 4)
+    sequences.mask[0] = 0
+    sequences.mask[1] = [1, 0, 0, 1, 0, 0]
+    _check(make(1).submit(Step(_OUTPUTS, recorder), sequences), sequences)
+
+
+def test_what_fails_is_told_to_who_asked(make, recorder):
+    def fail(sequences):
+        raise ValueError("no memory")
+
+    scheduler = make(1)
+    future = scheduler.submit(Step(_OUTPUTS, fail), _sequences(3, 50))
+    with pytest.raises(ValueError, match="no memory"):
+        future.result(60)
+    sequences = _sequences(4)
+    _check(scheduler.submit(Step(_OUTPUTS, recorder), sequences), sequences)
+
+
+def test_no_more_may_wait_than_is_let_wait(make, recorder):
+    scheduler, step = make(1, most_waiting=3), Step(_OUTPUTS, recorder)
+    _held(scheduler, recorder, step)
+    many = _sequences(*range(1, 9))
+    future = scheduler.submit(step, many)  # a request alone may be of any size
+    with pytest.raises(QueueFullError):
+        scheduler.submit(step, _sequences(3))
+    recorder.may_go_on.set()
+    _check(future, many)
+
+
+def test_what_waits_is_computed_before_the_end(recorder):
+    scheduler, step = Scheduler(1), Step(_OUTPUTS, recorder)
+    _held(scheduler, recorder, step)
+    sequences = _sequences(5, 60, 12)
+    future = scheduler.submit(step, sequences)
+    threading.Timer(0.1, recorder.may_go_on.set).start()
+    scheduler.close()
+    _check(future, sequences)
