@@ -29,13 +29,13 @@ EPOCHS ?=
 BATCH ?=
 ## Learning rate, or several to choose from on dev
 LR ?=
-## A file of examples to predict for, of texts to embed, or a model to convert
+## A file of examples to predict for, of texts to embed, of texts or words, or a model to convert
 INPUT ?=
 ## Format to write: bert_tf, tf1 or huggingface
 FORMAT ?= bert_tf
 ## What the file of examples is, where the model does not say so, such as ax or pair
 KIND ?=
-## Tasks to export: names, NAME=FOLDER or pretrained; not given: all that are there
+## Tasks to export (names, NAME=FOLDER, pretrained) or of experiments (KIND=PATH); not given: all
 TASKS ?=
 ## What an export is stored in and computed with: float32 or bfloat16
 PRECISION ?= float32
@@ -68,8 +68,22 @@ TRAIN_FLAGS ?=
 TUNE_FLAGS ?=
 ## More flags of embed
 EMBED_FLAGS ?=
+## More flags of features
+FEATURE_FLAGS ?=
+## A text that a model is to read; not given: its run of pre-training is looked at
+SENTENCE ?=
+## The second text of a pair, or the context of a question
+SECOND ?=
+## More flags of look
+LOOK_FLAGS ?=
 ## More flags of convert
 CONVERT_FLAGS ?=
+## Time that the experiments may take, such as 10m, 8h or 2d
+BUDGET ?= 8h
+## Studies of the experiments, such as masking,features; not given: all
+ONLY ?=
+## More flags of experiments
+EXPERIMENT_FLAGS ?=
 ## A clone of google-research/bert, for the benchmarks
 BERT_CLONE ?=
 ## More flags of the benchmarks
@@ -83,8 +97,9 @@ PYTHON ?= python3
 ## The environment
 VENV ?= .venv
 
-TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed convert \
-	export export-hub export-portable serve test test-all bench docs smoke lint format clean
+TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed features \
+	look convert experiments export export-hub export-portable serve test test-all bench docs smoke \
+	lint format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
 ALWAYS := PYTHON VENV
@@ -97,7 +112,10 @@ USES_show := TFRECORDS
 USES_finetune := TASK DATA INIT OUT SEEDS EPOCHS BATCH LR TUNE_FLAGS
 USES_predict := MODEL INPUT TASK KIND OUT TUNE_FLAGS
 USES_embed := MODEL INPUT OUT EMBED_FLAGS
+USES_features := MODEL INPUT OUT FEATURE_FLAGS
+USES_look := MODEL SENTENCE SECOND OUT LOOK_FLAGS
 USES_convert := INPUT OUT FORMAT TASK VOCAB CONVERT_FLAGS
+USES_experiments := $(USES_corpus) TASKS BUDGET ONLY SEEDS VOCAB OUT EXPERIMENT_FLAGS
 USES_export := TASKS OUT PRECISION
 USES_export-hub := MODEL OUT
 USES_export-portable := TASKS OUT
@@ -222,9 +240,25 @@ embed: setup ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts
 	@$(RUN) -m bert_tf embed --model="$$MODEL" --input="$$INPUT" $(call flag,--output,OUT) \
 		$(call flag,--more_flags,EMBED_FLAGS)
 
+features: setup ## Write features of tokens or words: MODEL=model INPUT=texts.txt OUT=features.tfrecord
+	@$(RUN) -m bert_tf features --model="$$MODEL" --input="$$INPUT" $(call flag,--output,OUT) \
+		$(call flag,--more_flags,FEATURE_FLAGS)
+
+look: setup ## Look inside a model, or at a run: MODEL=bert SENTENCE='It [MASK].' [SECOND=]
+	@if [ -n "$$SENTENCE" ]; then \
+		set -- --model="$$MODEL" --text="$$SENTENCE" $(call flag,--text_b,SECOND); \
+		else set -- --run="$${MODEL:-savedmodels/pretrained}"; fi; \
+	$(RUN) -m bert_tf look "$$@" $(call flag,--output,OUT) $(call flag,--more_flags,LOOK_FLAGS)
+
 convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface
 	@$(RUN) -m bert_tf convert --input="$$INPUT" --format="$$FORMAT" $(call flag,--output,OUT) \
 		$(call flag,--task,TASK) $(call flag,--vocab,VOCAB) $(call flag,--more_flags,CONVERT_FLAGS)
+
+experiments: corpus ## Re-run the paper's studies: [CORPUS='texts/*.txt' TASKS=rte=glue/RTE BUDGET=8h]
+	@$(RUN) -m bert_tf experiments --corpus="$(TEXT)" --budget="$$BUDGET" \
+		$(call flag,--tasks,TASKS) $(call flag,--only,ONLY) $(call flag,--seeds,SEEDS) \
+		$(call flag,--vocab,VOCAB) $(call flag,--output,OUT) \
+		$(call flag,--more_flags,EXPERIMENT_FLAGS)
 
 export: setup ## Export a SavedModel: TASKS="mrpc squad2=folder pretrained" [PRECISION=bfloat16]
 	@$(RUN) -m bert_tf export --tasks="$$TASKS" $(call flag,--output,OUT) --precision="$$PRECISION"

@@ -10,8 +10,12 @@ __version__ = "0.2.0"
 _HOMES = {
     "BertConfig": ("bert_tf.models.config", "BertConfig"),
     "BertEncoder": ("bert_tf.models.encoder", "BertEncoder"),
+    "ElmoConfig": ("bert_tf.models.elmo_config", "ElmoConfig"),
+    "ElmoEncoder": ("bert_tf.models.elmo.encoder", "ElmoEncoder"),
     "Embedder": ("bert_tf.serving.embedding.embedder", "Embedder"),
     "EmbeddingSettings": ("bert_tf.serving.embedding.settings", "EmbeddingSettings"),
+    "FeatureExtractor": ("bert_tf.serving.extraction.extractor", "FeatureExtractor"),
+    "FeatureSettings": ("bert_tf.serving.extraction.settings", "FeatureSettings"),
     "TaskModel": ("bert_tf.tasks.model", "TaskModel"),
     "Predictor": ("bert_tf.serving.predictor", "Predictor"),
     "connect": ("bert_tf.serving.client", "connect"),

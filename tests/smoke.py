@@ -60,6 +60,8 @@ def _family(root: pathlib.Path, corpus: str, roberta: bool) -> None:
     _step("predict", f"--model={tuned}", f"--input={texts}/test.tsv", f"--output={root}/answers")
     vectors = f"{root}/vectors.npy"
     _step("embed", f"--model={model}", f"--input={texts}/test.tsv", f"--output={vectors}")
+    features = f"{root}/features"
+    _step("features", f"--model={tuned}", f"--input={texts}/test.tsv", f"--output={features}")
     _step("neighbours", f"--vectors={vectors}", f"--model={model}", "--query=a good film")
     foreign = f"{root}/hugging_face"
     _step("convert", f"--input={tuned}", f"--output={foreign}", "--format=huggingface")

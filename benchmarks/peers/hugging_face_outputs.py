@@ -55,8 +55,9 @@ def run(folder: str, inputs: str, outputs: str) -> None:
     if architecture.endswith("ForMultipleChoice"):  # the rows are the choices of one question
         features = {name: value[None] for name, value in features.items()}
     with torch.no_grad():
-        result = model(**features)
+        result = model(**features, output_hidden_states=True)
     found = {name: value.numpy() for name, value in result.items() if torch.is_tensor(value)}
+    found["hidden_states"] = torch.stack(result["hidden_states"]).numpy()
     np.savez(outputs, **found)
     print(json.dumps(sorted(loading["unexpected_keys"])))
 

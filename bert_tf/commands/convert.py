@@ -4,8 +4,8 @@
   bert-tf convert --input=savedmodels/finetuned/mrpc --output=mrpc-hf --format=huggingface
 
 Reads our folders, TF 1 checkpoints of google-research, Hugging Face folders (safetensors; pickles
-are never loaded), KerasHub presets, TF 2 checkpoints of Model Garden, and TF Hub encoders.
-Pre-training and task heads come along.
+are never loaded), KerasHub presets, TF 2 checkpoints of Model Garden, TF Hub encoders, and the
+released weights of ELMo. Pre-training and task heads come along.
 """
 
 import dataclasses

@@ -23,3 +23,5 @@ FORMATS = ("bert_tf", "tf1", "huggingface")
 RUNTIMES = ("litert", "litert_int8", "onnx")
 # `serving.embedding.formats.VectorFormat`.
 VECTOR_FORMATS = ("npy", "jsonl", "tfrecord")
+# `serving.extraction.formats.FeatureFormat`.
+FEATURE_FORMATS = ("npz", "jsonl", "tfrecord")

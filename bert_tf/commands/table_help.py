@@ -18,6 +18,11 @@ TEXT_COLUMNS_HELP = (
     f"Columns of a table by role, such as text=review. {_NAMES} Roles: text, or text_a and text_b "
     "of pairs; id. Not given: by usual names."
 )
+FEATURE_COLUMNS_HELP = (
+    f"Columns of a table by role, such as text=review. {_NAMES} Roles: text, or text_a and text_b "
+    "of pairs; label; id; of files of words words and tags, by number where there is a word a line "
+    "(words=1,tags=4). Not given: by usual names."
+)
 HEADER_HELP = "Whether the first line of a table names its columns. Not given: as it looks."
 LABEL_MAP_HELP = (
     "Names of labels, such as 1=World,2=Sports, or of labels that are numbers a file of names, one "

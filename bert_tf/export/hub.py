@@ -13,7 +13,8 @@ from absl import logging
 from bert_tf import weights
 from bert_tf.export import quiet_tensorflow
 from bert_tf.export.sources import Source
-from bert_tf.models import fused_ops
+from bert_tf.models import encoders, fused_ops
+from bert_tf.models.config import BertConfig
 from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks.signatures import Tensors
 from bert_tf.weights import own
@@ -74,11 +75,14 @@ def encoder_module(source: Source, folder: str) -> Any:
         configuration, which goes along as `config_file`.
     """
     bundle = source.bundle
-    model = TokenPrediction(bundle.config)
-    weights.assign(model, bundle.weights, source.folder)
+    model: TokenPrediction | None = None
+    if bundle.has(MASKED_LM):
+        assert isinstance(bundle.config, BertConfig)  # no other has this head
+        model = TokenPrediction(bundle.config)
+    encoder = model.encoder if model else encoders.make(bundle.config, name="encoder")
+    weights.assign(model or encoder, bundle.weights, source.folder)
     if bundle.config.pooler_act and not bundle.has(POOLER):
         logging.warning("%s has no pooler: pooled_output is of random weights.", source.folder)
-    encoder = model.encoder
     encoder.pooler.trainable = True
 
     def encode(inputs: Tensors, training: bool = False) -> dict[str, Any]:
@@ -91,6 +95,7 @@ def encoder_module(source: Source, folder: str) -> Any:
         }
 
     def guess(inputs: Tensors, training: bool = False) -> dict[str, Any]:
+        assert model is not None  # else nothing calls it
         outputs = encode({name: inputs[name] for name in packing.MODEL_INPUTS}, training)
         positions = inputs["masked_lm_positions"]
         rows = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
@@ -105,7 +110,7 @@ def encoder_module(source: Source, folder: str) -> Any:
     root.config_file = tf.saved_model.Asset(f"{folder}/{own.CONFIG}")
     for name, value in bundle.resolved_settings().items():
         setattr(root, _SETTINGS.get(name, name), tf.Variable(value, trainable=False))
-    if bundle.has(MASKED_LM):
+    if model:
         positions = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
         root.mlm = _callable(
             guess,

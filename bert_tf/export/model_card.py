@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from bert_tf.models import configs
+
 # What signatures return, by the name of the output.
 OUTPUTS = {
     "answer": "the best answer, empty where there is none",
@@ -40,8 +42,9 @@ OUTPUTS = {
 def render(manifest: dict[str, Any]) -> str:
     """The model card of an export, in Markdown, from its manifest."""
     versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
+    titles = dict.fromkeys(configs.of_dict(model["config"]).title for model in manifest["models"])
     lines = [
-        "# BERT, exported by bert-tf",
+        f"# {' and '.join(titles)}, exported by bert-tf",
         "",
         f"Runs in TensorFlow Serving {manifest['oldest_serving']} and later, and wherever "
         "TensorFlow loads a SavedModel (with the ops of tensorflow-text).",
@@ -79,11 +82,7 @@ def _tensors(specs: dict[str, Any]) -> str:
 
 
 def _model(model: dict[str, Any]) -> list[str]:
-    config = model["config"]
-    size = (
-        f"{config['num_hidden_layers']} layers, {config['hidden_size']} wide, "
-        f"{config['num_attention_heads']} heads, {config['vocab_size']:,} tokens"
-    )
+    size = configs.of_dict(model["config"]).size
     lines = [f"`{model['name']}` ({size}; weights {model['weights_sha256'][:12]})."]
     lines += [f"- Task `{task['name']}`: {_task(task)}." for task in model["tasks"]]
     if not model["tasks"]:

@@ -13,10 +13,12 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export.sources import Source
-from bert_tf.models import fused_ops
+from bert_tf.models import encoders, fused_ops
+from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import MaskedLMHead, TaskHead
+from bert_tf.models.heads import MaskedLMHead
+from bert_tf.tasks.model import HeadShape
 from bert_tf.tasks.pretrained import PretrainedServing
 from bert_tf.tasks.signatures import Engine, Signature, Tensors
 from pipelines.common.errors import InputError
@@ -36,7 +38,7 @@ class Exported(tf.Module):
         super().__init__(name="bert")
         self._portable = portable
         self.weights: list[tf.Variable] = []
-        encoders: dict[str, BertEncoder] = {}
+        encoders: dict[str, Encoder] = {}
         tokenizers: dict[str, Tokenizer] = {}
         found: list[Signature] = []
         for source in sources:
@@ -63,8 +65,8 @@ class Exported(tf.Module):
         functions = {signature.name: trace(signature) for signature in self.signatures}
         return functions | {"serving_default": functions[self.signatures[0].name]}
 
-    def _encoder(self, source: Source, dtype: str) -> BertEncoder:
-        encoder = BertEncoder(source.bundle.config, name="encoder", dtype=dtype)
+    def _encoder(self, source: Source, dtype: str) -> Encoder:
+        encoder = encoders.make(source.bundle.config, name="encoder", dtype=dtype)
         self._adopt(encoder, source)
         return encoder
 
@@ -79,7 +81,7 @@ class Exported(tf.Module):
         self.weights += [variable.value for variable in model.variables]
 
     def _signatures(
-        self, source: Source, encoder: BertEncoder, tokenizer: Tokenizer
+        self, source: Source, encoder: Encoder, tokenizer: Tokenizer
     ) -> list[Signature]:
         config = source.bundle.config
         if not source.tasks:
@@ -88,17 +90,16 @@ class Exported(tf.Module):
             return serving.signatures(Engine(tokenizer, encoder, portable=self._portable))
         found = []
         for task, name in zip(source.tasks, source.heads, strict=True):
-            head = TaskHead(config.hidden_size, task.units, task.per_token, name=name)
+            head = HeadShape.of(task)._replace(name=name).make(config)
             head.build()
             self._adopt(head, source, "heads/")
             engine = Engine(tokenizer, encoder, head, self._portable)
             found += task.serving().signatures(engine)
         return found
 
-    def _token_logits(
-        self, source: Source, encoder: BertEncoder
-    ) -> Callable[[tf.Tensor], tf.Tensor]:
-        config: BertConfig = source.bundle.config
+    def _token_logits(self, source: Source, encoder: Encoder) -> Callable[[tf.Tensor], tf.Tensor]:
+        config = source.bundle.config
+        assert isinstance(config, BertConfig) and isinstance(encoder, BertEncoder)  # see the head
         head = MaskedLMHead(config, name="masked_lm", dtype=encoder.dtype_policy)
         head.build()
         self._adopt(head, source)

@@ -15,7 +15,7 @@ import tensorflow as tf
 from bert_tf.export import quiet_tensorflow
 from bert_tf.export.module import Exported, trace
 from bert_tf.export.sources import Source
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.tasks.signatures import Signature, Tensors
 from pipelines.common import checksums, files, json_files, optional
 from pipelines.common.errors import InputError
@@ -57,9 +57,17 @@ def export(sources: Sequence[Source], folder: str, formats: Sequence[Runtime]) -
       original and the `cosine` of both, over random sequences.
 
     Raises:
-      InputError: the folder is there already, or a model cannot be converted, or differs from the
+      InputError: the folder is there already, the family of a model is not for these runtimes, or
+        a model cannot be converted, or differs from the
         original.
     """
+    for source in sources:
+        config = source.bundle.config
+        if not config.portable:
+            raise InputError(
+                f"{source.folder}: {config.title} is not written for LiteRT or ONNX; export it as "
+                "a SavedModel (bert-tf export), or for TF Hub (bert-tf export-hub)."
+            )
     with files.folder_aside(folder) as partial:
         report = _write_all(sources, partial, formats)
         json_files.write(f"{partial}/{_REPORT}", report)
@@ -98,7 +106,7 @@ def _numbers_only(signature: Signature) -> Signature:
     return Signature(signature.name, signature.inputs, function, signature.sample)
 
 
-def _inputs(configs: Sequence[BertConfig], signature: Signature) -> dict[str, np.ndarray]:
+def _inputs(configs: Sequence[EncoderConfig], signature: Signature) -> dict[str, np.ndarray]:
     """Random sequences with padding, that all models take."""
     rng = np.random.default_rng(0)
     length = min(_LENGTH, *(config.longest_sequence for config in configs))

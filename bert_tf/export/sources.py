@@ -51,12 +51,7 @@ class Source:
 
     def encoder_key(self) -> str:
         """Equal for models that may share an encoder."""
-        digest = hashlib.sha256(_json(self.bundle.config.to_dict()))
-        for name in sorted(self.bundle.weights):
-            if name.startswith("encoder/"):
-                digest.update(name.encode())
-                digest.update(self.bundle.weights[name].tobytes())
-        return digest.hexdigest()
+        return self.bundle.encoder_sha256()
 
     def tokenizer_key(self) -> str:
         """Equal for models that may share a tokenizer."""

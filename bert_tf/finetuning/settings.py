@@ -4,6 +4,7 @@ import dataclasses
 import enum
 from typing import Any, ClassVar
 
+from bert_tf.models.head_config import MOST_LAYERS, WIDEST, HeadConfig, HeadLayers
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group
@@ -133,6 +134,47 @@ class FineTuningSettings(TrainingSettings):
         "Pad every batch to --max_length, for TPUs, which compile each length anew.",
         group=Group.SEQUENCES,
     )
+    head_layers: HeadLayers = setting(
+        HeadLayers.LAST,
+        "Which outputs of the encoder the head reads: the last layer's, the embeddings, those of "
+        "the second to last, or of the last four, all layers, or each and the embeddings, side by "
+        "side (concat) or summed with weights that are learned (weighted).",
+        group=Group.MODEL,
+        newer=True,
+    )
+    bilstm_layers: int = setting(
+        0,
+        "Layers of a BiLSTM between the encoder and the output of each task; 0: none. Of whole "
+        "texts it takes the place of the pooler.",
+        group=Group.MODEL,
+        newer=True,
+        least=0,
+        most=MOST_LAYERS,
+    )
+    bilstm_width: int = setting(
+        768,
+        "Width of the BiLSTM, of each direction.",
+        group=Group.MODEL,
+        newer=True,
+        least=1,
+        most=WIDEST,
+    )
+    freeze: str | None = setting(
+        None,
+        "What of the encoder is not trained: `embeddings`, layers by number from 0 (the lowest), "
+        "such as embeddings,0-3, or `all`: then its outputs are computed once and kept in --cache. "
+        "Not given: nothing.",
+        group=Group.TRAINING,
+        newer=True,
+    )
+    train_examples: int | None = setting(
+        None,
+        "Training examples to use, drawn at random; a smaller number draws some of a larger one's. "
+        "Not given: all.",
+        group=Group.TRAINING,
+        newer=True,
+        least=1,
+    )
     dev_share: float = setting(
         0.1,
         "Share of the training data that becomes dev where there is no dev file; 0: none.",
@@ -141,7 +183,10 @@ class FineTuningSettings(TrainingSettings):
         below=1,
     )
     evaluations: int = setting(
-        1, "Evaluations on dev in each epoch.", group=Group.EVALUATION, least=1
+        1,
+        "Evaluations on dev in each epoch; 0: one alone, at the end.",
+        group=Group.EVALUATION,
+        least=0,
     )
     patience: int = setting(
         0,
@@ -163,8 +208,15 @@ class FineTuningSettings(TrainingSettings):
 
     _FREE: ClassVar[tuple[str, ...]] = (*TrainingSettings._FREE, "keep_runs")
 
+    @property
+    def head(self) -> HeadConfig:
+        """What the heads read, and through what."""
+        return HeadConfig(self.head_layers, self.bilstm_layers, self.bilstm_width)
+
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
         super().check()
+        if self.patience and not self.evaluations:
+            raise InputError("--patience: counts --evaluations, of which there are 0.")
         if len({request.name for request in self.tasks}) < len(self.tasks):
             raise InputError("two tasks have the same name; give names as NAME=KIND.")

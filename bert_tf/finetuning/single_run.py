@@ -12,10 +12,12 @@ from absl import logging
 
 from bert_tf import weights
 from bert_tf.finetuning import batches, inference
+from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.scores import Evaluation, Scores
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
 from bert_tf.finetuning.task_data import TaskData
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.layers.base import Weight
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import checkpoints, distribution
 from bert_tf.training.checkpoints import Checkpoints
@@ -50,7 +52,7 @@ class Setup:
     """What all runs share."""
 
     settings: FineTuningSettings
-    config: BertConfig
+    config: EncoderConfig
     bundle: Bundle
     data: list[TaskData]
     strategy: tf.distribute.Strategy
@@ -85,7 +87,7 @@ class Run:
             setup.strategy,
             settings,
             WarmupLinearDecay(rate, warmup_steps, self.total_steps),
-            lambda: TaskModel.for_tasks(setup.config, tasks, dtype=settings.precision),
+            lambda: _make_model(setup),
             lambda model: _layer_factors(model, settings.layer_decay),
             bias_correction=settings.bias_correction,
         )
@@ -160,7 +162,7 @@ class Run:
             seed=seed,
             save_every=_SAVE_EVERY,
             log_every=_LOG_EVERY,
-            evaluate_every=max(1, self.schedule.steps_per_epoch // settings.evaluations),
+            evaluate_every=self._evaluate_every(),
         )
         try:
             if not scores.enough:
@@ -181,6 +183,11 @@ class Run:
             self.keep(seed)
         return None
 
+    def _evaluate_every(self) -> int:
+        """Steps between evaluations; 0: there is one alone, at the end."""
+        count = self.setup.settings.evaluations
+        return max(1, self.schedule.steps_per_epoch // count) if count else 0
+
     def _reset(self, seed: int) -> None:
         """First weights: those of the model brought, heads and what it lacks by the seed."""
         keras.utils.set_random_seed(seed)
@@ -188,9 +195,10 @@ class Run:
         settings = self.setup.settings
         missing = weights.assign(self.model, self._first_weights(), settings.init)
         rng = np.random.default_rng(seed)
+        stated = self.model.weights_by_path()
         for variable in self.model.variables:
             if variable.path in missing:
-                variable.assign(_first_value(variable, rng, self.setup.config.initializer_range))
+                variable.assign(_first_value(stated[variable.path], rng))
         if any(path.startswith(POOLER) for path in missing) and self.model.encoder.pooler.trainable:
             logging.warning("%s has no pooler; a new one is trained.", settings.init)
 
@@ -265,6 +273,14 @@ class Run:
             checkpoints.write_arrays(self.setup.kept_folder(self.rate, seed), arrays)
 
 
+def _make_model(setup: Setup) -> TaskModel:
+    """The model that is trained, as far as it is not frozen."""
+    tasks, settings = [item.task for item in setup.data], setup.settings
+    model = TaskModel.for_tasks(setup.config, tasks, dtype=settings.precision)
+    Frozen.parse(settings.freeze, setup.config).apply(model)
+    return model
+
+
 def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:
     """Factors of the learning rate: 1 for head and pooler, `decay` less for each layer below."""
     if decay == 1.0:
@@ -277,11 +293,11 @@ def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:
     return factors | embeddings
 
 
-def _first_value(variable: keras.Variable, rng: np.random.Generator, stddev: float) -> np.ndarray:
-    """A truncated normal for kernels, zeros for biases."""
-    if len(variable.shape) < 2:
-        return np.zeros(variable.shape, np.float32)
-    values = rng.standard_normal(variable.shape)
+def _first_value(weight: Weight, rng: np.random.Generator) -> np.ndarray:
+    """What a weight begins with, float32; of kernels a truncated normal."""
+    if isinstance(weight.initial, str):
+        return np.full(weight.shape, {"zeros": 0, "ones": 1}[weight.initial], np.float32)
+    values = rng.standard_normal(weight.shape)
     while (far := np.abs(values) > 2).any():
         values[far] = rng.standard_normal(int(far.sum()))
-    return (stddev * values).astype(np.float32)
+    return (weight.initial * values).astype(np.float32)

@@ -8,13 +8,15 @@ import time
 from typing import Any
 
 from bert_tf import weights
-from bert_tf.finetuning import task_report
+from bert_tf.finetuning import frozen_outputs, task_report
+from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.finetuning.single_run import Result, Run, Setup
 from bert_tf.finetuning.task_data import TaskData, load
 from bert_tf.finetuning.task_report import Account
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import checkpoints, distribution, footprint, progress, run_folder
+from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.training.progress import HISTORY
 from bert_tf.weights import Bundle, own
 from pipelines.common import files, json_files
@@ -54,6 +56,8 @@ def finetune(
     data = [load(request, settings, tokenizer, cache) for request in settings.tasks]
     _check_choice(settings, data)
     config = _config(bundle, settings, data)
+    if Frozen.parse(settings.freeze, config).whole:
+        data = frozen_outputs.add(data, bundle, cache)
     settings = dataclasses.replace(
         settings, precision=run_folder.settled_precision(settings.precision, output)
     )
@@ -107,7 +111,7 @@ def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
         )
 
 
-def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> BertConfig:
+def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> EncoderConfig:
     config = bundle.config
     for item in data:
         types = bundle.need_vocabulary().types(item.task.segments)
@@ -119,11 +123,7 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
             )
     if settings.dropout is None:
         return config
-    return dataclasses.replace(
-        config,
-        hidden_dropout_prob=settings.dropout,
-        attention_probs_dropout_prob=settings.dropout,
-    )
+    return config.with_dropout(settings.dropout)
 
 
 def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _choose(results: list[Result]) -> Result:
     """The best run of the learning rate with the best median; of equal ones, with the best run.
 
     Raises:
-      InputError: all runs diverged.
+      TrainingDivergedError: all runs diverged.
     """
 
     def score(result: Result) -> float:
@@ -162,7 +162,7 @@ def _choose(results: list[Result]) -> Result:
         return result["score"] if result["score"] is not None else 0.0
 
     if all(result["diverged"] for result in results):
-        raise InputError(
+        raise TrainingDivergedError(
             f"{results[0]['diverged']} Start anew with a lower --learning_rate or a longer warm-up "
             "(--warmup_share), and another --output."
         )

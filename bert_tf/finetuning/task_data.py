@@ -102,7 +102,8 @@ def load(
             "with a trained model (for ax, one of mnli), use make predict MODEL= INPUT= [KIND=ax]."
         )
     parts["train"] = _learnable(task, parts["train"], notes)
-    task = task.fit(parts["train"])
+    task = task.fit(parts["train"])  # of all examples: a part may lack a label that dev has
+    parts["train"] = _drawn(parts["train"], settings.train_examples)
     for split in filter(_is_test, paths):
         parts[split] = _read_test(task, paths[split], split, columns[split], notes)
     for name, examples in parts.items():
@@ -133,7 +134,12 @@ def _options(request: TaskRequest, settings: FineTuningSettings) -> Options:
     for name in SPECIAL_OPTIONS:
         others = any(suits(other.kind, name) for other in settings.tasks)
         special[name] = getattr(settings, name) and (suits(request.kind, name) or not others)
-    return Options(settings.max_length, fixed_length=settings.fixed_length, **special)
+    return Options(
+        settings.max_length,
+        fixed_length=settings.fixed_length,
+        head=settings.head,
+        **special,
+    )
 
 
 def _is_test(split: str) -> bool:
@@ -238,6 +244,14 @@ def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str
     dev = [example for index, example in enumerate(train) if index in held_out]
     rest = [example for index, example in enumerate(train) if index not in held_out]
     return {"train": rest, **({"dev": dev} if dev else {}), **parts}
+
+
+def _drawn(examples: list[Any], count: int | None) -> list[Any]:
+    """So many of the examples, in their order; of fewer, the same ones among others."""
+    if count is None or count >= len(examples):
+        return examples
+    drawn = np.random.default_rng(_SPLIT_SEED).permutation(len(examples))[:count]
+    return [examples[index] for index in sorted(drawn)]
 
 
 def _held_out(examples: list[Any], share: float) -> set[int]:

@@ -1,17 +1,52 @@
 """The configuration of a BERT model: bert_config.json as a dataclass."""
 
 import dataclasses
-import math
-from typing import Any
+from collections.abc import Set
+from typing import Any, ClassVar, Self
 
-from pipelines.common import json_files
+from bert_tf.models.base_config import LARGEST_SIZE, EncoderConfig
 from pipelines.common.errors import InputError
 
-# No model is larger; a number beyond these is a mistake that would not end.
+# No model is deeper; a number beyond this is a mistake that would not end.
 _MOST_LAYERS = 10_000
-_LARGEST_SIZE = (1 << 31) - 1
 ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
 FAMILIES = ("bert", "roberta")
+# Keys of released configurations that do not concern the encoder.
+_FOREIGN_KEYS = frozenset(
+    [
+        "architectures",
+        "attention_probs_dropout",
+        "classifier_dropout",
+        "directionality",
+        "do_lower_case",
+        "finetuning_task",
+        "gradient_checkpointing",
+        "id2label",
+        "is_decoder",
+        "label2id",
+        "language",
+        "name",
+        "num_labels",
+        "output_attentions",
+        "output_hidden_states",
+        "output_past",
+        "pad_token_id",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+        "position_embedding_type",
+        "pruned_heads",
+        "torch_dtype",
+        "torchscript",
+        "transformers_version",
+        "use_bfloat16",
+        "use_cache",
+        "_name_or_path",
+        "_num_labels",
+    ]
+)
 
 
 def _option(default: Any) -> Any:
@@ -20,7 +55,7 @@ def _option(default: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class BertConfig:
+class BertConfig(EncoderConfig):
     """One field for each key of bert_config.json, defaults as BERT-Base uncased.
 
     Options make a relative of BERT of it. They are BERT's own where nothing is said.
@@ -50,6 +85,9 @@ class BertConfig:
     pooler_act: str | None = _option("tanh")  # None: no pooler; the first token's vector is taken
     pooler_dropout: float = _option(0.0)  # before the pooler, as in RoBERTa's heads
 
+    title: ClassVar[str] = "BERT"
+    foreign_keys: ClassVar[Set[str]] = _FOREIGN_KEYS
+
     def __post_init__(self):
         for name in (
             "vocab_size",
@@ -59,41 +97,22 @@ class BertConfig:
             "intermediate_size",
             "max_position_embeddings",
         ):
-            most = _MOST_LAYERS if name == "num_hidden_layers" else _LARGEST_SIZE
-            self._check_whole(name, 1, most)
-        self._check_whole("type_vocab_size", 0)
-        self._check_whole("position_offset", 0)
+            self.check_whole(name, 1, _MOST_LAYERS if name == "num_hidden_layers" else LARGEST_SIZE)
+        self.check_whole("type_vocab_size", 0)
+        self.check_whole("position_offset", 0)
         if self.embedding_size is not None:
-            self._check_whole("embedding_size", 1)
+            self.check_whole("embedding_size", 1)
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-                raise InputError(f"{name} is {value!r}; it must be from 0 to below 1.")
+            self.check_share(name)
         for name in ("initializer_range", "layer_norm_eps"):
-            value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not 0 < value < math.inf:
-                raise InputError(f"{name} is {value!r}; it must be a number above 0.")
+            self.check_positive(name)
         for name in ("causal", "embedding_norm", "shared_layers"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} is {getattr(self, name)!r}; it must be true or false.")
-        self._check_choice("hidden_act", ACTIVATIONS)
+            self.check_flag(name)
+        self.check_choice("hidden_act", ACTIVATIONS)
         if self.pooler_act is not None:
-            self._check_choice("pooler_act", ACTIVATIONS)
-        self._check_choice("model_type", FAMILIES)
+            self.check_choice("pooler_act", ACTIVATIONS)
+        self.check_choice("model_type", FAMILIES)
         self._check_together()
-
-    def _check_whole(self, name: str, least: int, most: int = _LARGEST_SIZE) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"{name} is {value!r}; it must be a whole number of {least} or more.")
-        if value > most:
-            raise InputError(f"{name} is too large; it must be {most:,} or less.")
-
-    def _check_choice(self, name: str, known: tuple[str, ...]) -> None:
-        value = getattr(self, name)
-        if value not in known:
-            raise InputError(f"{name} {value!r} is unknown; use one of {', '.join(known)}.")
 
     def _check_together(self) -> None:
         if self.hidden_size % self.num_attention_heads:
@@ -110,36 +129,6 @@ class BertConfig:
             raise InputError(
                 f"pooler_dropout is {self.pooler_dropout}, but there is no pooler (pooler_act)."
             )
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], name: str = "the configuration") -> "BertConfig":
-        """Makes a configuration of the keys of bert_config.json.
-
-        Keys that other programs add are let through if they are known.
-
-        Raises:
-          InputError: an unknown key, or a value that makes no sense.
-        """
-        fields = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(values.keys() - fields - _FOREIGN_KEYS)
-        if unknown:
-            raise InputError(
-                f"{name}: unknown key {', '.join(map(repr, unknown))}; the keys are "
-                f"{', '.join(sorted(fields))}."
-            )
-        try:
-            return cls(**{key: value for key, value in values.items() if key in fields})
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from error
-
-    @classmethod
-    def load(cls, path: str) -> "BertConfig":
-        """Reads a bert_config.json.
-
-        Raises:
-          InputError: the file is missing, not JSON, or `from_dict` fails.
-        """
-        return cls.from_dict(json_files.read(path, dict[str, Any]), path)
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> "BertConfig":
@@ -181,9 +170,18 @@ class BertConfig:
         fields = [field for field in dataclasses.fields(self) if not field.metadata.get("option")]
         return {field.name: getattr(self, field.name) for field in fields} | self.options
 
-    def save(self, path: str) -> None:
-        """Writes a bert_config.json."""
-        json_files.write(path, self.to_dict())
+    @property
+    def size(self) -> str:
+        """Its size in a few words."""
+        return (
+            f"{self.num_hidden_layers} layers, {self.hidden_size} wide, "
+            f"{self.num_attention_heads} heads, {self.vocab_size:,} tokens"
+        )
+
+    @property
+    def num_blocks(self) -> int:
+        """Layers that have weights of their own: one where they are shared."""
+        return 1 if self.shared_layers else self.num_hidden_layers
 
     @property
     def embedding_width(self) -> int:
@@ -200,6 +198,12 @@ class BertConfig:
         """The id of padding in the released vocabularies of the family."""
         return 1 if self.model_type == "roberta" else 0
 
+    def with_dropout(self, rate: float) -> Self:
+        """The same with another dropout rate, of hidden values and of attention."""
+        return dataclasses.replace(
+            self, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
+        )
+
     def check_length(self, length: int | None) -> None:
         """Raises InputError where sequences of so many tokens exceed the positions."""
         if length is not None and length > self.longest_sequence:
@@ -209,12 +213,7 @@ class BertConfig:
             )
 
     def check_segments(self, segments: int, place: str) -> None:
-        """Raises InputError where sequences of so many segments exceed the segment table.
-
-        Args:
-          segments: that the types of tokens tell apart; 1 where separators alone do.
-          place: where the sequences come from.
-        """
+        """See `EncoderConfig`."""
         if 0 < self.type_vocab_size < segments:
             raise InputError(
                 f"{place}: has sequences of {segments} segments, but the model's type_vocab_size "
@@ -247,40 +246,3 @@ _FAMILIES: dict[str, dict[str, Any]] = {
         "pooler_dropout": 0.1,
     },
 }
-
-# Keys of released configurations that do not concern the encoder.
-_FOREIGN_KEYS = frozenset(
-    [
-        "architectures",
-        "attention_probs_dropout",
-        "classifier_dropout",
-        "directionality",
-        "do_lower_case",
-        "finetuning_task",
-        "gradient_checkpointing",
-        "id2label",
-        "is_decoder",
-        "label2id",
-        "language",
-        "name",
-        "num_labels",
-        "output_attentions",
-        "output_hidden_states",
-        "output_past",
-        "pad_token_id",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-        "position_embedding_type",
-        "pruned_heads",
-        "torch_dtype",
-        "torchscript",
-        "transformers_version",
-        "use_bfloat16",
-        "use_cache",
-        "_name_or_path",
-        "_num_labels",
-    ]
-)

@@ -20,6 +20,7 @@ import tensorflow as tf
 from bert_tf.models import activations, inference_ops
 
 _compile = contextvars.ContextVar("compile_fused", default=False)
+_whole = contextvars.ContextVar("compile_whole", default=False)
 _inference = contextvars.ContextVar("inference", default=False)
 
 
@@ -31,6 +32,21 @@ def compile_fused(enabled: bool = True) -> Iterator[None]:
         yield
     finally:
         _compile.reset(token)
+
+
+@contextlib.contextmanager
+def compile_whole(enabled: bool = True) -> Iterator[None]:
+    """Within it, what is traced is part of one program of XLA's: shapes do not follow from data."""
+    token = _whole.set(enabled)
+    try:
+        yield
+    finally:
+        _whole.reset(token)
+
+
+def is_compiled_whole() -> bool:
+    """Whether what is traced is within `compile_whole`."""
+    return _whole.get()
 
 
 @contextlib.contextmanager

@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Protocol, Self
 import keras
 import tensorflow as tf
 
+from bert_tf.models import encoders
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
-from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.layers.base import Configured
 
 Batch = dict[str, tf.Tensor]
@@ -92,6 +93,13 @@ class ExampleTraits:
     max_predictions: Mapping[int, int]
 
 
+class TokenHead(Protocol):
+    """A head over the vocabulary, as far as everybody asks of it."""
+
+    def flops(self, predictions: int) -> int:
+        """Floating-point operations of the products for so many positions of a sequence."""
+
+
 class PretrainingObjective(Configured, keras.Model):
     """An encoder, and whatever stands on it to pre-train it.
 
@@ -100,6 +108,7 @@ class PretrainingObjective(Configured, keras.Model):
     checkpoints.
 
     Attributes:
+      config_type: the family of models that it trains, by its configuration.
       causal: whether a token sees only those before it; None: as configured.
       trains_pooler: whether the pooler is of use.
       guesses_masked: whether `call` guesses tokens that are masked, at
@@ -111,20 +120,22 @@ class PretrainingObjective(Configured, keras.Model):
       config: the encoder's configuration.
     """
 
+    config_type: ClassVar[type[EncoderConfig]] = BertConfig
     causal: ClassVar[bool | None] = None
     trains_pooler: ClassVar[bool] = False
     guesses_masked: ClassVar[bool] = False
     curves: ClassVar[tuple[str, ...]] = ("loss",)
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: EncoderConfig, **kwargs):
         super().__init__(autocast=False, **kwargs)
-        causal = config.causal if self.causal is None else self.causal
-        self.config = dataclasses.replace(config, causal=causal)
-        self.encoder = BertEncoder(self.config, name="encoder", dtype=self.dtype_policy)
+        if isinstance(config, BertConfig) and self.causal is not None:
+            config = dataclasses.replace(config, causal=self.causal)
+        self.config = config
+        self.encoder = encoders.make(config, name="encoder", dtype=self.dtype_policy)
         self.encoder.pooler.trainable = self.trains_pooler
 
     @classmethod
-    def for_examples(cls, config: BertConfig, examples: ExampleTraits, **kwargs) -> Self:
+    def for_examples(cls, config: EncoderConfig, examples: ExampleTraits, **kwargs) -> Self:
         """The objective for examples of the given traits.
 
         Args:
@@ -148,6 +159,11 @@ class PretrainingObjective(Configured, keras.Model):
     def features(self) -> frozenset[str]:
         """The names of the features that the objective needs, beside the encoder's inputs."""
         return frozenset()
+
+    @property
+    def token_head(self) -> TokenHead:
+        """The head over the vocabulary."""
+        raise NotImplementedError
 
     def predictions(self, max_seq_length: int, max_predictions: int) -> int:
         """How many positions of a sequence have logits over the vocabulary.

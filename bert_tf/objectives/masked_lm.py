@@ -5,6 +5,7 @@ from typing import ClassVar, Self
 
 import tensorflow as tf
 
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.base import serializable
 from bert_tf.objectives.base import Batch, ExampleTraits
@@ -31,8 +32,9 @@ class MaskedLM(TokenPrediction):
         self.masking = masking
 
     @classmethod
-    def for_examples(cls, config: BertConfig, examples: ExampleTraits, **kwargs) -> Self:
+    def for_examples(cls, config: EncoderConfig, examples: ExampleTraits, **kwargs) -> Self:
         """Masks on the device where examples have no masked tokens."""
+        assert isinstance(config, BertConfig)  # see `config_type`
         masked = bool(_MASKED & examples.features)
         masking = None if masked else DynamicMasking.for_examples(examples)
         return cls(config, masking, **kwargs)

@@ -1,6 +1,7 @@
 """The objectives of pre-training by name: a further one is a file, and a line here."""
 
 from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
@@ -10,4 +11,5 @@ OBJECTIVES: dict[Objective, type[PretrainingObjective]] = {
     Objective.MLM_NSP: MaskedLMNextSentence,
     Objective.MLM: MaskedLM,
     Objective.LEFT_TO_RIGHT: LeftToRight,
+    Objective.BIDIRECTIONAL_LM: BidirectionalLM,
 }

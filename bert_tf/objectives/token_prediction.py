@@ -1,7 +1,7 @@
 """What objectives share that guess tokens: a head over the vocabulary, and how it is scored."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import keras
@@ -41,6 +41,7 @@ class TokenPrediction(PretrainingObjective):
     # side by side.
     curves: ClassVar[tuple[str, ...]] = ("loss", "masked_lm_accuracy", "next_sentence_accuracy")
     parts: ClassVar[tuple[str, ...]] = ("masked_lm",)
+    config: BertConfig
 
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(config, **kwargs)
@@ -48,6 +49,11 @@ class TokenPrediction(PretrainingObjective):
         self.masked_lm = heads.MaskedLMHead(self.config, name="masked_lm", dtype=policy)
         self.masked_lm.build(self.masked_lm.expected_shape)
         self.built = True
+
+    @property
+    def token_head(self) -> heads.MaskedLMHead:
+        """The head over the vocabulary."""
+        return self.masked_lm
 
     def labels(self, batch: Batch) -> Labels:
         """What is asked of a batch."""
@@ -108,18 +114,13 @@ class TokenPrediction(PretrainingObjective):
 
     def metrics_of(self, counts: Mapping[str, float]) -> dict[str, float]:
         """Means of each part, their `loss`, and the `perplexity` of the tokens guessed."""
-
-        def mean(part: str, name: str) -> float:
-            total = counts.get(f"{part}_total", 0.0)
-            return counts[f"{part}_{name}"] / total if total else math.nan
-
-        losses = {f"{part}_loss": mean(part, "loss") for part in self.parts}
+        losses, accuracies = mean_metrics(self.parts, counts)
         known = [loss for loss in losses.values() if not math.isnan(loss)]
         return {
             "loss": sum(known) if known else math.nan,
             **losses,
-            **{f"{part}_accuracy": mean(part, "correct") for part in self.parts},
-            "perplexity": _exp(losses["masked_lm_loss"]),
+            **accuracies,
+            "perplexity": exponential(losses["masked_lm_loss"]),
         }
 
     def _rows(self, sequence: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
@@ -129,7 +130,21 @@ class TokenPrediction(PretrainingObjective):
         return heads.gather_positions(sequence, positions)
 
 
-def _exp(value: float) -> float:
+def mean_metrics(
+    parts: Sequence[str], counts: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The mean losses `p_loss` and accuracies `p_accuracy` of parts, by sums of their scores."""
+
+    def mean(part: str, name: str) -> float:
+        total = counts.get(f"{part}_total", 0.0)
+        return counts[f"{part}_{name}"] / total if total else math.nan
+
+    losses = {f"{part}_loss": mean(part, "loss") for part in parts}
+    return losses, {f"{part}_accuracy": mean(part, "correct") for part in parts}
+
+
+def exponential(value: float) -> float:
+    """e to a power; infinite where it is too large to be a number."""
     try:
         return math.exp(value)
     except OverflowError:

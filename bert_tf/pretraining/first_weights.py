@@ -5,7 +5,7 @@ import dataclasses
 from absl import logging
 
 from bert_tf import weights
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.training.checkpoints import Checkpoints, is_checkpoint
 from pipelines.common.errors import InputError
@@ -13,7 +13,10 @@ from pipelines.tokenizers.base import Tokenizer
 
 # Keys of a configuration in which the first weights and the run may differ; the last one follows
 # from the examples.
-_FREE = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range", "causal")
+_FREE = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
+    *("sampled_softmax", "max_sequence_length", "causal"),
+)
 
 
 def initialize(
@@ -50,12 +53,15 @@ def initialize(
         logging.warning("%s: lacks %s, which begin anew.", path, ", ".join(missing))
 
 
-def _check_same_model(ours: BertConfig, theirs: BertConfig, path: str) -> None:
+def _check_same_model(ours: EncoderConfig, theirs: EncoderConfig, path: str) -> None:
     """Refuses a configuration that computes something else; dropout may differ."""
-    for field in dataclasses.fields(theirs):
-        mine, other = getattr(ours, field.name), getattr(theirs, field.name)
-        if field.name not in _FREE and mine != other:
+    names = ["model_type"]
+    if type(theirs) is type(ours):
+        names += [field.name for field in dataclasses.fields(theirs)]  # type: ignore[arg-type]
+    for name in names:
+        mine, other = getattr(ours, name), getattr(theirs, name)
+        if name not in _FREE and mine != other:
             raise InputError(
-                f"{path}: {field.name} is {other}, that of the run {mine}; use --model with "
+                f"{path}: {name} is {other}, that of the run {mine}; use --model with "
                 "the bert_config.json of the model (bert-tf convert writes one)."
             )

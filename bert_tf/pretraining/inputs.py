@@ -4,8 +4,11 @@ import dataclasses
 from typing import Any
 
 from bert_tf import weights
-from bert_tf.models.config import BertConfig
+from bert_tf.models import configs
+from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
+from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining.settings import PretrainingSettings
 from bert_tf.training.checkpoints import is_checkpoint
 from pipelines.common.errors import InputError
@@ -59,7 +62,7 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
     )
 
 
-def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertConfig:
+def model_config(settings: PretrainingSettings, data: PretrainingData) -> EncoderConfig:
     """The configuration, checked against the vocabulary and the length of the examples.
 
     Raises:
@@ -67,11 +70,7 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
     """
     config = _asked_config(settings, len(data.tokenizer.vocabulary))
     if settings.dropout is not None:
-        config = dataclasses.replace(
-            config,
-            hidden_dropout_prob=settings.dropout,
-            attention_probs_dropout_prob=settings.dropout,
-        )
+        config = config.with_dropout(settings.dropout)
     for phase, examples in zip(settings.phases, data.training, strict=True):
         if examples.max_seq_length > config.longest_sequence:
             raise InputError(
@@ -82,10 +81,27 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> BertCo
     for phase, found in zip(settings.phases, data.manifests, strict=True):
         types = data.tokenizer.vocabulary.types(example_folder.segments(found))
         config.check_segments(types, phase.tfrecords)
+    _check_family(config, settings.phases[0].tfrecords, data)
     return config
 
 
-def _asked_config(settings: PretrainingSettings, vocab_size: int) -> BertConfig:
+def _check_family(config: EncoderConfig, folder: str, data: PretrainingData) -> None:
+    """Raises InputError where examples are not for models of a family."""
+    if not isinstance(config, OBJECTIVES[data.objective].config_type):
+        remedy = (
+            f"write them with --objective={Objective.BIDIRECTIONAL_LM} for an ELMo"
+            if isinstance(config, ElmoConfig)
+            else "take an ELMo (--model=elmo-tiny, or another of its sizes), or write them with "
+            f"--objective={Objective.MLM}"
+        )
+        raise InputError(
+            f"{folder}: the examples are of objective {data.objective}, which does not train a "
+            f"model of model_type {config.model_type!r}; {remedy}."
+        )
+    config.check_vocabulary(data.tokenizer.vocabulary.kind, folder)
+
+
+def _asked_config(settings: PretrainingSettings, vocab_size: int) -> EncoderConfig:
     """The configuration of a size, of a file, or of the model that the run begins with.
 
     Raises:
@@ -95,9 +111,9 @@ def _asked_config(settings: PretrainingSettings, vocab_size: int) -> BertConfig:
     if path is None and first and not is_checkpoint(first):
         path, config = first, weights.read(first).config
     elif path is None or not path.endswith(".json"):
-        return BertConfig.named(path or _USUAL_SIZE, vocab_size=vocab_size)
+        return configs.named(path or _USUAL_SIZE, vocab_size=vocab_size)
     else:
-        config = BertConfig.load(path)
+        config = configs.load(path)
     if config.vocab_size < vocab_size:
         raise InputError(
             f"{path}: vocab_size is {config.vocab_size}, but the examples in "
@@ -138,7 +154,7 @@ def check_features(
 
 
 def run_identity(
-    settings: PretrainingSettings, data: PretrainingData, config: BertConfig
+    settings: PretrainingSettings, data: PretrainingData, config: EncoderConfig
 ) -> dict[str, Any]:
     """What must be the same for a run to be gone on with: all that decides the weights.
 

@@ -1,21 +1,14 @@
-"""The report of a pre-training run: figures, curves, and what the model guesses."""
+"""The report of a pre-training run: figures and curves."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
-
-from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.training import figures
 from bert_tf.training.progress import Point
-from pipelines.tokenizers.base import Vocabulary
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
-_SENTENCES = 6
-_GUESSES = 5
-_CONTEXT = 12  # tokens shown on each side of a masked one
 # What a report has beside metrics and what they are compared with.
 _OF_THE_RUN = frozenset(
     (
@@ -33,56 +26,6 @@ _OF_THE_RUN = frozenset(
 )
 # Figures of names that end so are shares of what was asked.
 _SHARES = ("_accuracy", "_majority")
-
-
-def guess_masked(
-    model: PretrainingObjective, batch: dict[str, tf.Tensor], vocabulary: Vocabulary
-) -> list[dict[str, Any]]:
-    """Guesses one [MASK] in each of a few examples.
-
-    Args:
-      model: one that guesses masked tokens.
-      batch: held-out examples, prepared.
-      vocabulary: its tokens.
-
-    Returns:
-      For each: the text round the mask, the original token, and the top
-      guesses with their probabilities.
-    """
-    logits = model(batch)["masked_lm"]
-    top = tf.math.top_k(tf.nn.softmax(logits), _GUESSES)
-    tokens = vocabulary.tokens
-    mask_id, pad_id = vocabulary.id_of("mask"), vocabulary.id_of("pad")
-    results = []
-    for row, ids in enumerate(batch["input_word_ids"].numpy()):
-        positions = batch["masked_lm_positions"][row].numpy()
-        slots = [slot for slot, position in enumerate(positions) if ids[position] == mask_id]
-        if not slots:
-            continue
-        slot = slots[len(slots) // 2]
-        first = max(0, positions[slot] - _CONTEXT)
-        window = ids[first : positions[slot] + _CONTEXT + 1]
-        words = [tokens[index] for index in window if index != pad_id]
-        results.append(
-            {
-                "text": _join(vocabulary, words, int(positions[slot] - first)),
-                "original": tokens[batch["masked_lm_ids"][row, slot].numpy()],
-                "guesses": {
-                    tokens[index]: round(float(probability), 4)
-                    for index, probability in zip(
-                        top.indices[row, slot].numpy(), top.values[row, slot].numpy(), strict=True
-                    )
-                },
-            }
-        )
-        if len(results) == _SENTENCES:
-            break
-    return results
-
-
-def _join(vocabulary: Vocabulary, words: list[str], asked: int) -> str:
-    """Joins pieces to text; the mask that is asked for is shown as [?]."""
-    return vocabulary.plain([*words[:asked], "[?]", *words[asked + 1 :]])
 
 
 def draw_curves(points: Sequence[Point], path: str) -> None:

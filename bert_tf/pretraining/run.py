@@ -13,27 +13,34 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.export import saved_model, sources
-from bert_tf.models.config import BertConfig
-from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.models.base_config import EncoderConfig
+from bert_tf.objectives.base import Batch, PretrainingObjective
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining import (
     baselines,
     evaluation,
     first_weights,
     inputs,
+    masked_sentences,
     report,
     time_budget,
 )
+from bert_tf.pretraining.milestones import Milestones
 from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
 from bert_tf.training import distribution, footprint, progress, run_folder, throughput
 from bert_tf.training.course import Course
-from bert_tf.training.loop import Counts, DivergenceError, LoopSettings, fingerprint
+from bert_tf.training.loop import (
+    Counts,
+    DivergenceError,
+    LoopSettings,
+    TrainingDivergedError,
+    fingerprint,
+)
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.step import Source
 from bert_tf.weights import own
 from pipelines.common import json_files
-from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
@@ -109,7 +116,7 @@ class _Run:
         output: str,
         options: RunOptions,
         data: inputs.PretrainingData,
-        config: BertConfig,
+        config: EncoderConfig,
         strategy: tf.distribute.Strategy,
     ):
         self.settings, self.output, self.options, self.data = settings, output, options, data
@@ -124,8 +131,10 @@ class _Run:
             beta_2=settings.beta_2,
         )
         self.model: PretrainingObjective = self.session.model
+        self.model.encoder.adopt(data.tokenizer.vocabulary)
         inputs.check_features(self.model, settings, data)
-        self.checkpoints = self.session.checkpoints(f"{output}/checkpoints")
+        self._kept_steps = options.kept_steps(settings.total_steps)
+        self.checkpoints = self.session.checkpoints(f"{output}/checkpoints", kept=self._kept_steps)
         self.evaluate = evaluation.make_evaluation(self.model, strategy)
         self._ends = list(itertools.accumulate(phase.steps for phase in settings.phases))
 
@@ -148,14 +157,19 @@ class _Run:
         peak = throughput.peak_flops(tf.as_dtype(self.model.compute_dtype))
         self._log_begin(start, peak)
         shares = self._peak_shares(peak * self.session.strategy.num_replicas_in_sync)
+        milestones = self._milestones()
 
         def note(done: int, counts: list[Counts]) -> None:
             index = bisect.bisect_left(self._ends, done)
             course.note(done, counts, self.settings.phases[index].batch_size, index, shares[index])
+            if self._is_milestone(done):
+                with course.apart():
+                    milestones.guess(done)
 
         def evaluate(done: int) -> bool:
-            found = self._held_out_metrics().items()
-            texts = (progress.metric_text(k, v) for k, v in found if not math.isnan(v))
+            found = self._held_out_metrics()
+            milestones.score(done, found)
+            texts = (progress.metric_text(k, v) for k, v in found.items() if not math.isnan(v))
             logging.info("step %d, held out: %s", done, ", ".join(texts))
             return False
 
@@ -183,6 +197,27 @@ class _Run:
             )
         return restored or 0
 
+    def _milestones(self) -> Milestones:
+        """What is to be noted as training goes on: guesses for the first held-out sentences."""
+        milestones = Milestones(self.output, self.session.is_chief)
+        batch = self._first_held_out()
+        if batch is not None:
+            milestones.ask(self.model, batch, self.data.tokenizer.vocabulary)
+        return milestones
+
+    def _is_milestone(self, done: int) -> bool:
+        """Whether a checkpoint or an evaluation follows after so many steps."""
+        options = self.options
+        periods = [options.save_every, options.evaluate_every or options.save_every]
+        return done == self.settings.total_steps or not all(done % period for period in periods)
+
+    def _first_held_out(self) -> Batch | None:
+        """The first held-out examples, prepared; None where no masked tokens are guessed."""
+        if self.data.held_out is None or not self.model.guesses_masked:
+            return None
+        batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
+        return next(evaluation.prepared(self.model, batches))
+
     def _loop_settings(self) -> LoopSettings:
         options = self.options
         return self.session.loop_settings(
@@ -190,6 +225,7 @@ class _Run:
             save_every=options.save_every,
             log_every=options.log_every,
             evaluate_every=options.evaluate_every,
+            save_at=self._kept_steps,
         )
 
     def _log_begin(self, start: int, peak: float) -> None:
@@ -258,7 +294,7 @@ class _Run:
             length, most = examples.max_seq_length, manifest["settings"]["max_predictions_per_seq"]
             predictions = self.model.predictions(length, most)
             flops = throughput.training_flops(
-                self.model.encoder, self.model.masked_lm, length, predictions
+                self.model.encoder, self.model.token_head, length, predictions
             )
             shares.append(flops / peak)
         return shares
@@ -270,9 +306,11 @@ class _Run:
           course: of the training.
           start_time: of this process, as time.perf_counter gives it.
         """
+        metrics = self._held_out_metrics()
+        Milestones(self.output, self.session.is_chief).score(self.settings.total_steps, metrics)
         result: dict[str, Any] = {
             **dict.fromkeys(self.model.curves, math.nan),
-            **self._held_out_metrics(),
+            **metrics,
             **self._baselines(),
             "steps": self.settings.total_steps,
             "sequences_per_second": course.history.rate,
@@ -291,11 +329,11 @@ class _Run:
             self.model, self.data.tokenizer, self.output, self._describe_data()
         )
         own.write_sealed_description(source.bundle, self.output)
-        saved_model.write([source], f"{self.output}/saved_model", replace=True)
-        if self.data.held_out is not None and self.model.guesses_masked:
-            batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
-            batch = next(evaluation.prepared(self.model, batches))
-            result["masked_sentences"] = report.guess_masked(
+        if self.options.saved_model:
+            saved_model.write([source], f"{self.output}/saved_model", replace=True)
+        batch = self._first_held_out()
+        if batch is not None:
+            result["masked_sentences"] = masked_sentences.report(
                 self.model, batch, self.data.tokenizer.vocabulary
             )
         report.draw_curves(course.history.points, f"{self.output}/curves.png")
@@ -347,8 +385,8 @@ class _Run:
         }
 
 
-def _with_remedy(error: DivergenceError) -> InputError:
+def _with_remedy(error: DivergenceError) -> TrainingDivergedError:
     remedy = "with a lower --learning_rate or a longer --warmup_steps, and another --output"
     if error.checkpoint:
         remedy = f"from it: --init_checkpoint={error.checkpoint}, {remedy}"
-    return InputError(f"{error} Start a new run {remedy}.")
+    return TrainingDivergedError(f"{error} Start a new run {remedy}.")

@@ -27,8 +27,8 @@ class PretrainingSettings(TrainingSettings):
     model: str | None = setting(
         None,
         "A size: tiny, mini, small, medium, base, large (or debug, to try things), with roberta- "
-        "before it for a RoBERTa; or the path of a bert_config.json. Not given: that of the model "
-        "in --init_checkpoint, else base.",
+        "before it for a RoBERTa, with elmo- (up to base) for an ELMo; or the path of a "
+        "bert_config.json. Not given: that of the model in --init_checkpoint, else base.",
         group=Group.MODEL,
     )
     learning_rate: float = setting(
@@ -95,6 +95,14 @@ class RunOptions(Settings):
         group=Group.SAVING,
         least=1,
     )
+    keep_at: tuple[float, ...] | None = setting(
+        None,
+        "Shares of the steps, such as 0.1,0.5, after which the checkpoint is kept for good. Not "
+        "given: none is.",
+        group=Group.SAVING,
+        above=0,
+        most=1,
+    )
     log_every: int = setting(
         20,
         "Steps between points of the curves, in history.jsonl and TensorBoard.",
@@ -107,6 +115,13 @@ class RunOptions(Settings):
         group=Group.SAVING,
         least=0,
     )
+    saved_model: bool = setting(
+        True, "Write a SavedModel at the end; `bert-tf export` can later.", group=Group.SAVING
+    )
     tensorboard: bool = setting(
         True, "Write summaries for TensorBoard to the run's folder.", group=Group.SAVING
     )
+
+    def kept_steps(self, total_steps: int) -> frozenset[int]:
+        """The steps of a run whose checkpoints are kept for good."""
+        return frozenset(max(1, round(share * total_steps)) for share in self.keep_at or ())

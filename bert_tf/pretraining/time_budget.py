@@ -14,7 +14,7 @@ from pipelines.common.errors import InputError
 _COMPILING = 2  # calls that are not timed
 _GROUP_SECONDS = 1.0  # calls that are timed together take about as long
 _LARGEST_GROUP = 20  # calls
-_SECONDS = 5.0  # to measure for, at the least
+SECONDS = 5.0  # to measure for, at the least
 _GROUPS = 3  # to measure, at the least
 
 
@@ -34,7 +34,7 @@ def seconds_per_call(call: Callable[[], Callable[[], Any]]) -> float:
     alone = time.perf_counter() - begin
     size = min(max(1, round(_GROUP_SECONDS / max(alone, 1e-6))), _LARGEST_GROUP)
     found: list[float] = []
-    while len(found) < _GROUPS or sum(found) < _SECONDS:
+    while len(found) < _GROUPS or sum(found) < SECONDS:
         begin = time.perf_counter()
         for _ in range(size):
             wait = call()

@@ -27,10 +27,11 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.models.head_config import HeadConfig
 from bert_tf.tasks.signatures import Serving
 from pipelines.labelled import bucketing
 from pipelines.labelled.columns import ColumnNames
-from pipelines.labelled.features import Features, pad
+from pipelines.labelled.features import Features, layer_names, pad
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -56,6 +57,7 @@ class TaskEntry(TypedDict):
     max_length: NotRequired[Size]
     columns: NotRequired[dict[str, str]]
     label_map: NotRequired[dict[str, str]]
+    head: NotRequired[dict[str, str | int]]
 
 
 class LabelScores(TypedDict):
@@ -109,6 +111,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         each shape at length (TPUs); otherwise to the longest of the batch.
       columns: names of columns by role, as the user named them for training.
       label_map: names of the labels that its files have.
+      head: what the head reads, and through what.
       described: the fields of a shape that its description keeps besides; their types are
         checked when it is read.
     """
@@ -123,6 +126,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     fixed_length: bool = False
     columns: tuple[tuple[str, str], ...] = ()
     label_map: tuple[tuple[str, str], ...] = ()
+    head: HeadConfig = HeadConfig()
 
     # The shape of the task: "classification", "regression", "tagging", "span" or "choice".
     shape: str = dataclasses.field(default="", init=False)
@@ -173,6 +177,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
             "max_length": self.max_length,
             "labels": list(self.labels),
             **{name: value for name, value in files.items() if value},
+            **({} if self.head.is_plain else {"head": self.head.to_dict()}),
             **{field: getattr(self, field) for field in self.described},
         }
 
@@ -185,6 +190,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
             labels=tuple(description["labels"]),
             columns=tuple(description.get("columns", {}).items()),
             label_map=tuple(description.get("label_map", {}).items()),
+            head=HeadConfig.from_dict(description.get("head", {})),
             **known,
         )
 
@@ -203,6 +209,10 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     @abc.abstractmethod
     def features(self, examples: Sequence[ExampleT], tokenizer: Tokenizer) -> Features:
         """Makes features, among them `input_word_ids` and `input_type_ids`."""
+
+    def sequence_splits(self, features: Features) -> np.ndarray:
+        """Where each sequence begins among the tokens of all rows, and the end; int64."""
+        return features["input_word_ids"].splits
 
     def row_lengths(self, features: Features) -> np.ndarray:
         """The length of each row's sequence, for bucketing; int64 [rows]."""
@@ -224,7 +234,8 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
 
         Returns:
           int32 [size, length] `input_word_ids`, `input_mask` and
-          `input_type_ids`, float32 [size] `weights`, and the labels.
+          `input_type_ids`, float32 [size] `weights`, and the labels; of features
+          that have outputs of layers these too, float32 [size, length, width].
         """
         words = [features["input_word_ids"].row(row) for row in rows]
         types = [features["input_type_ids"].row(row) for row in rows]
@@ -238,6 +249,8 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
             "input_type_ids": pad(types, size, length),
             "weights": weights,
         }
+        for name in layer_names(features.columns).values():
+            batch[name] = pad([features[name].row(row) for row in rows], size, length)
         return batch | self.batch_labels(features, rows, size, length)
 
     def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
@@ -252,6 +265,10 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     def encoder_inputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The encoder's inputs, int32 [sequences, length] each."""
         return {name: batch[name] for name in MODEL_INPUTS}
+
+    def layer_outputs(self, batch: dict[str, tf.Tensor]) -> dict[int, tf.Tensor]:
+        """The outputs of layers that a batch has, by number, [sequences, length, width]."""
+        return {index: batch[name] for index, name in layer_names(batch).items()}
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """The head's logits of sequences as logits of the rows of the batch, [size, ...]."""

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from bert_tf.models import encoders
 from bert_tf.models import inputs as model_inputs
-from bert_tf.models.config import BertConfig
-from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import TaskHead
-from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
+from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.head_config import HeadConfig
+from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
+from bert_tf.models.task_head import TaskHead
 from bert_tf.objectives.base import Batch, Scalars
 from bert_tf.tasks import Task
 
@@ -21,6 +22,39 @@ class HeadShape(NamedTuple):
     name: str
     units: int
     per_token: bool = False
+    config: HeadConfig = HeadConfig()
+
+    @classmethod
+    def of(cls, task: Task) -> "HeadShape":
+        """The head that a task wants."""
+        return cls(task.name, task.units, task.per_token, task.head)
+
+    @classmethod
+    def from_values(cls, values: Sequence[Any]) -> "HeadShape":
+        """The head that `to_values` told of."""
+        shape = cls(*values)
+        config: Any = shape.config
+        known = isinstance(config, HeadConfig)
+        return shape if known else shape._replace(config=HeadConfig.from_dict(config))
+
+    def to_values(self) -> tuple[Any, ...]:
+        """JSON values."""
+        plain = (self.name, self.units, self.per_token)
+        return plain if self.config.is_plain else (*plain, self.config.to_dict())
+
+    def make(self, config: EncoderConfig, **kwargs: Any) -> TaskHead:
+        """The layer, for the encoder of a configuration."""
+        return TaskHead(
+            config.hidden_size,
+            self.units,
+            self.per_token,
+            config.hidden_dropout_prob,
+            config.initializer_range,
+            config.num_hidden_layers,
+            self.config,
+            name=self.name,
+            **kwargs,
+        )
 
 
 @serializable
@@ -32,21 +66,12 @@ class Heads(Configured, Layer):
       heads: one for each task.
     """
 
-    def __init__(self, config: BertConfig, heads: Sequence[HeadShape], **kwargs):
+    def __init__(self, config: EncoderConfig, heads: Sequence[HeadShape], **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.head_shapes = tuple(HeadShape(*shape) for shape in heads)
+        self.head_shapes = tuple(map(HeadShape.from_values, heads))
         self.of = {
-            shape.name: TaskHead(
-                config.hidden_size,
-                shape.units,
-                shape.per_token,
-                config.hidden_dropout_prob,
-                config.initializer_range,
-                name=shape.name,
-                dtype=self.dtype_policy,
-            )
-            for shape in self.head_shapes
+            shape.name: shape.make(config, dtype=self.dtype_policy) for shape in self.head_shapes
         }
 
     def statement(self) -> Iterable[TaskHead]:
@@ -75,7 +100,7 @@ class Heads(Configured, Layer):
 
     def get_config(self) -> dict:
         """The arguments of the constructor, and what was done since."""
-        return super().get_config() | {"heads": [tuple(shape) for shape in self.head_shapes]}
+        return super().get_config() | {"heads": [shape.to_values() for shape in self.head_shapes]}
 
 
 @serializable
@@ -90,31 +115,36 @@ class TaskModel(Configured, keras.Model):
 
     def __init__(
         self,
-        config: BertConfig,
+        config: EncoderConfig,
         heads: Sequence[HeadShape],
         pad_id: int | None = None,
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
         self.config = config
-        self.head_shapes = tuple(HeadShape(*shape) for shape in heads)
+        self.head_shapes = tuple(map(HeadShape.from_values, heads))
         policy = self.dtype_policy
-        self.encoder = BertEncoder(config, pad_id=pad_id, name="encoder", dtype=policy)
-        # The pooler is of use to heads of whole sequences only.
-        self.encoder.pooler.trainable = not all(shape.per_token for shape in self.head_shapes)
+        self.encoder = encoders.make(config, pad_id=pad_id, name="encoder", dtype=policy)
+        # The pooler is of use to heads that read its output only.
+        pooled = (head.config.reads_pooled(head.per_token) for head in self.head_shapes)
+        self.encoder.pooler.trainable = any(pooled)
         self.heads = Heads(config, self.head_shapes, name="heads", dtype=policy)
         self.heads.build(self.heads.expected_shape)
         self.build(model_inputs.SHAPES)  # all is built; Keras notes the shapes of the inputs
 
     @classmethod
-    def for_tasks(cls, config: BertConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
+    def for_tasks(cls, config: EncoderConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
         """A model with the heads that tasks want."""
-        return cls(config, [HeadShape(t.name, t.units, t.per_token) for t in tasks], **kwargs)
+        return cls(config, [HeadShape.of(task) for task in tasks], **kwargs)
 
     @property
     def input_dtype(self) -> str:
         """That of the inputs, as Keras exports them."""
         return "int32"
+
+    def weights_by_path(self) -> dict[str, Weight]:
+        """All variables as they are stated, by their paths."""
+        return self.encoder.weights_by_path() | self.heads.weights_by_path()
 
     def call(self, inputs: Any, training: bool = False) -> dict[str, tf.Tensor]:
         """Returns the float32 logits of each task, by name, of inputs as the encoder takes them."""
@@ -130,7 +160,7 @@ class TaskModel(Configured, keras.Model):
 
     def get_config(self) -> dict:
         """The arguments of the constructor, and what was done since."""
-        heads = [tuple(shape) for shape in self.head_shapes]
+        heads = [shape.to_values() for shape in self.head_shapes]
         return super().get_config() | {"heads": heads, "pad_id": self.encoder.pad_id}
 
 
@@ -153,7 +183,8 @@ class TaskObjective:
     def trainable_variables(self) -> list[keras.Variable]:
         """Those of the encoder, as far as the task uses it, and of its head."""
         encoder = self.model.encoder
-        unused = {id(v) for v in encoder.pooler.variables} if self.head.per_token else set()
+        pooler = [] if self.head.reads_pooled else encoder.pooler.variables
+        unused = {id(variable) for variable in pooler}
         shared = [v for v in encoder.trainable_variables if id(v) not in unused]
         return [*shared, *self.head.trainable_variables]
 
@@ -177,9 +208,7 @@ class TaskObjective:
         The counts are `loss`, the weighted sum, and `total`, of the weights.
         """
         seed = dropout_seed if training else None
-        outputs = self.model.encoder(
-            self.task.encoder_inputs(batch), training=training, dropout_seed=seed
-        )
+        outputs = self._outputs(batch, training=training, dropout_seed=seed)
         # Any other number than the encoder's seeds draws on its own.
         head_seed = None if seed is None else seed ^ 0x5BD1E995
         logits = self.task.logits(self.head(outputs, seed=head_seed), batch)
@@ -194,5 +223,15 @@ class TaskObjective:
 
     def logits(self, batch: Batch, dtype: str = "float32") -> tf.Tensor:
         """Logits of a batch without dropout, computed in `dtype`."""
-        outputs = self.model.encoder(self.task.encoder_inputs(batch), dtype=dtype)
+        outputs = self._outputs(batch, dtype=dtype)
         return self.task.logits(self.head(outputs), batch)
+
+    def _outputs(self, batch: Batch, **options: Any) -> dict[str, Any]:
+        """The encoder's outputs, computed, or as far as the batch has them of a frozen one."""
+        encoder, inputs = self.model.encoder, self.task.encoder_inputs(batch)
+        layers = self.task.layer_outputs(batch)
+        return (
+            encoder.known_outputs(layers, inputs, **options)
+            if layers
+            else encoder(inputs, **options)
+        )

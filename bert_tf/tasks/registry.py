@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bert_tf.models.head_config import HeadConfig
 from bert_tf.tasks.base import Task, TaskEntry
 from bert_tf.tasks.choice import kinds as choice
 from bert_tf.tasks.classification import kinds as classification
@@ -29,6 +30,7 @@ class Options:
     balanced: bool = False  # weigh labels by the inverse of their frequency
     document_context: bool = False  # for tagging
     fixed_length: bool = False  # pad every batch to max_length
+    head: HeadConfig = HeadConfig()
 
 
 # Those that some kinds of tasks have only.
@@ -50,7 +52,8 @@ def make(kind: str, name: str | None = None, options: Options | None = None) -> 
         raise InputError(f"the task {kind!r} is unknown; there are {', '.join(KINDS)}.")
     options = options or Options()
     task = KINDS[kind](name or kind, kind)
-    changes: dict[str, Any] = {"fixed_length": options.fixed_length}
+    options.head.check_suits(task.per_token, task.name)
+    changes: dict[str, Any] = {"fixed_length": options.fixed_length, "head": options.head}
     if options.max_length:
         changes["max_length"] = options.max_length
     for field in SPECIAL_OPTIONS:

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import TaskHead
+from bert_tf.models.base_encoder import Encoder
+from bert_tf.models.task_head import TaskHead
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS, Packed
@@ -95,7 +95,7 @@ class Engine:
     def __init__(
         self,
         tokenizer: Tokenizer,
-        encoder: BertEncoder,
+        encoder: Encoder,
         head: TaskHead | None = None,
         portable: bool = False,
     ):

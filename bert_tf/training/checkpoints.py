@@ -26,6 +26,7 @@ class Checkpoints:
       variables: by name; what is saved and restored, bit by bit.
       keep: how many to keep.
       write: whether this process writes (the chief does).
+      kept: steps whose checkpoints are kept besides.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class Checkpoints:
         variables: dict[str, tf.Variable],
         keep: int = 3,
         write: bool = True,
+        kept: frozenset[int] = frozenset(),
     ):
         self.folder = folder
+        self._kept = kept
         self._keep = keep
         self._write = write
         self._variables = variables
@@ -71,7 +74,8 @@ class Checkpoints:
             return path
         _write(self._checkpoint, path)
         for old in self.steps()[: -self._keep]:
-            files.remove_tree(self.path(old))
+            if old not in self._kept:
+                files.remove_tree(self.path(old))
         return path
 
     def restore_newest(self) -> int | None:

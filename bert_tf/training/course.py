@@ -1,5 +1,6 @@
 """The course of a run: its steps from the last checkpoint on, and what is noted of them."""
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -64,9 +65,8 @@ class Course:
         """
 
         def evaluate_apart(done: int) -> bool:
-            enough = evaluate(done) if evaluate else False
-            self._lap = time.perf_counter()
-            return enough
+            with self.apart():
+                return evaluate(done) if evaluate else False
 
         loop.train(
             sources,
@@ -77,6 +77,12 @@ class Course:
             distribution.make_agreement(self._session.strategy),
             evaluate_apart if evaluate else None,
         )
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is done within, after a call of `note`, counts as no time of training."""
+        yield
+        self._lap = time.perf_counter()
 
     def seconds(self, begin: float | None = None) -> float:
         """Seconds given to the run, by earlier processes too.

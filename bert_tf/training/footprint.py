@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from bert_tf.models.config import BertConfig
-from bert_tf.models.encoder import BertEncoder
+from bert_tf.models import encoders
+from bert_tf.models.base_config import EncoderConfig
 from pipelines.common import memory
 
 _BYTES_A_WEIGHT = 16  # itself, its gradient and two moments, float32
@@ -13,7 +13,7 @@ _BYTES_A_VALUE = 2  # bfloat16
 
 
 def check_training(
-    config: BertConfig, sequences: int, length: int, strategy: tf.distribute.Strategy
+    config: EncoderConfig, sequences: int, length: int, strategy: tf.distribute.Strategy
 ) -> None:
     """Checks that this machine has room for training on its CPU; of other devices nothing is known.
 
@@ -28,7 +28,7 @@ def check_training(
     """
     if not all("CPU" in device for device in strategy.extended.worker_devices):
         return
-    parameters = BertEncoder.unallocated(config).parameters
+    parameters = encoders.unallocated(config).parameters
     memory.check(_BYTES_A_WEIGHT * parameters, f"training {parameters:,} parameters")
     widths = _KEPT_WIDTHS * config.num_hidden_layers * config.hidden_size
     memory.check(

@@ -29,6 +29,10 @@ from pipelines.common.errors import InputError
 Counts = dict[str, float]
 
 
+class TrainingDivergedError(InputError):
+    """Training ended without a model, as its loss or its weights were no numbers any more."""
+
+
 class DivergenceError(InputError):
     """The loss, or an update of the weights, is not a number.
 
@@ -56,6 +60,7 @@ class LoopSettings:
     log_every: int = 20  # steps
     evaluate_every: int = 0  # steps; 0: never
     steps_per_execution: int = 1  # at the most, in one call of a compiled function
+    save_at: frozenset[int] = frozenset()  # steps to save at, besides
 
 
 def train(
@@ -92,7 +97,8 @@ def train(
             done = first + count
             last = done == settings.total_steps
             scored = bool(settings.evaluate_every) and done % settings.evaluate_every == 0
-            due = last or scored or done % settings.save_every == 0
+            saved = done % settings.save_every == 0 or done in settings.save_at
+            due = last or scored or saved
             log = due or done % settings.log_every == 0
             # Workers stop together, where all of them ask; one alone need not wait for that.
             ending = (bool(stop) and agree is bool) or (log and agree(bool(stop)))
@@ -124,7 +130,8 @@ def _calls(
     ends = (total, settings.save_every, settings.log_every, settings.evaluate_every or total)
     for source, steps in itertools.groupby(itertools.islice(sources, total - start)):
         while True:
-            most = min(settings.steps_per_execution, *(end - done % end for end in ends))
+            ahead = [step - done for step in settings.save_at if step > done]
+            most = min(settings.steps_per_execution, *(end - done % end for end in ends), *ahead)
             count = sum(1 for _ in itertools.islice(steps, most))
             if not count:
                 break

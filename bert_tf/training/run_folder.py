@@ -21,6 +21,7 @@ _OF_PRETRAINING = (
     "checksums.json",
     "curves.png",
     "history.jsonl",
+    "milestones.jsonl",
     "saved_model",
     "tensorboard",
     "tokenizer_config.json",

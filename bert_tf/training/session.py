@@ -56,9 +56,11 @@ class Session:
         """All that the run carries from step to step, by name."""
         return loop.state_variables(self.model, self.optimizer)
 
-    def checkpoints(self, folder: str, keep: int = 3) -> Checkpoints:
-        """Checkpoints of the state in a folder."""
-        return Checkpoints(folder, self.state(), keep, write=self.is_chief)
+    def checkpoints(
+        self, folder: str, keep: int = 3, kept: frozenset[int] = frozenset()
+    ) -> Checkpoints:
+        """Checkpoints of the state in a folder; arguments as those of `Checkpoints`."""
+        return Checkpoints(folder, self.state(), keep, self.is_chief, kept)
 
     def make_step(self, trainable: Trainable, batch_spec: Any = None) -> TrainingStep:
         """The step that trains the model, or a part of it; arguments as `TrainingStep` has them."""
@@ -71,7 +73,7 @@ class Session:
             batch_spec,
         )
 
-    def loop_settings(self, **settings: int) -> loop.LoopSettings:
+    def loop_settings(self, **settings: Any) -> loop.LoopSettings:
         """Settings of the loop: those given, and those that follow from the run's."""
         return loop.LoopSettings(
             total_steps=self.total_steps,

@@ -49,8 +49,9 @@ class TrainingStep:
         self._strategy = strategy
         self._parts = accumulation
         self._fused = compilation is Compilation.FUSED
+        self._whole = compilation is Compilation.STEP
         self._gradients = tf.function(
-            self._plain_gradients, jit_compile=compilation is Compilation.STEP, autograph=False
+            self._plain_gradients, jit_compile=self._whole, autograph=False
         )
         scalar = tf.TensorSpec([], tf.int32)
         signature = None if batch_spec is None else (batch_spec, scalar, scalar)
@@ -122,7 +123,7 @@ class TrainingStep:
         self, batch: Batch, totals: Scalars, seed: tf.Tensor
     ) -> tuple[list[tf.Tensor], Scalars]:
         values = [variable.value for variable in self._model.trainable_variables]
-        with fused_ops.compile_fused(self._fused):
+        with fused_ops.compile_fused(self._fused), fused_ops.compile_whole(self._whole):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(values)
                 loss, counts = self._model.batch_loss(

@@ -4,16 +4,14 @@ import time
 
 import tensorflow as tf
 
-from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import MaskedLMHead
+from bert_tf.models.base_encoder import Encoder
+from bert_tf.objectives.base import TokenHead
 
 _SIZE = 2048
 _REPEATS = 5
 
 
-def training_flops(
-    encoder: BertEncoder, head: MaskedLMHead, length: int, predictions: int
-) -> float:
+def training_flops(encoder: Encoder, head: TokenHead, length: int, predictions: int) -> float:
     """Floating-point operations of forward and backward pass for one sequence.
 
     Backward there are twice as many as forward.

@@ -2,6 +2,8 @@
 
 import dataclasses
 import hashlib
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,9 +12,10 @@ import numpy as np
 from absl import logging
 
 from bert_tf import tasks
-from bert_tf.models.config import BertConfig
-from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import MaskedLMHead, NextSentenceHead
+from bert_tf.models import encoders
+from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.base_encoder import Encoder
+from bert_tf.models.layers.base import Stated
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import Heads, HeadShape, TaskModel
 from pipelines.common.errors import InputError
@@ -23,26 +26,28 @@ from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
 POOLER = "encoder/pooler/"
 MASKED_LM = "masked_lm/"
 NEXT_SENTENCE = "next_sentence/"
+BIDIRECTIONAL_LM = "bidirectional_lm/"
 HEADS = "heads/"
-_OPTIONAL_GROUPS = (POOLER, MASKED_LM, NEXT_SENTENCE, HEADS)
+_OPTIONAL_GROUPS = (POOLER, MASKED_LM, NEXT_SENTENCE, BIDIRECTIONAL_LM, HEADS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Bundle:
     """What a folder of a model holds, whatever its format.
 
-    `weights` are float32 arrays by the paths of our variables, such as
+    `weights` are float32 arrays, or of whole numbers int32, by the paths of our variables, such as
     "encoder/block_0/attention/qkv/kernel" [hidden_size, 3 * hidden_size].
     `vocabulary` is None where the format has none (TF Hub encoders).
     `tasks` describe the heads, one for each "heads/<name>/kernel".
     `place` is where it was read from, for errors.
 
     Raises:
-      InputError: the vocabulary has more tokens than the embeddings, the
-        tasks are not those that there are heads for, or a weight is not finite.
+      InputError: the vocabulary has more tokens than the embeddings, or is of a kind that the
+        family does not take; the tasks are not those that there are heads for; or a weight is not
+        finite.
     """
 
-    config: BertConfig
+    config: EncoderConfig
     weights: dict[str, np.ndarray]
     vocabulary: Vocabulary | None = None
     tokenizer_settings: Settings | None = None  # None: by the vocabulary
@@ -55,6 +60,8 @@ class Bundle:
         self._check_finite()
 
     def _check_vocabulary(self) -> None:
+        if self.vocabulary:
+            self.config.check_vocabulary(self.vocabulary.kind, self.place)
         tokens = len(self.vocabulary or ())
         if tokens > self.config.vocab_size:
             raise InputError(
@@ -100,6 +107,16 @@ class Bundle:
             digest.update(np.ascontiguousarray(self.weights[name]).data)
         return digest.hexdigest()
 
+    def encoder_sha256(self) -> str:
+        """A checksum of the encoder: its configuration and its weights."""
+        config = json.dumps(self.config.to_dict(), sort_keys=True)
+        digest = hashlib.sha256(config.encode())
+        for name in sorted(self.weights):
+            if name.startswith("encoder/"):
+                digest.update(name.encode())
+                digest.update(self.weights[name].tobytes())
+        return digest.hexdigest()
+
     def need_vocabulary(self) -> Vocabulary:
         """The vocabulary.
 
@@ -129,14 +146,14 @@ class Bundle:
         """
         return registry.make(self.need_vocabulary(), self.resolved_settings())
 
-    def encoder(self, **kwargs: Any) -> BertEncoder:
+    def encoder(self, **kwargs: Any) -> Encoder:
         """The encoder as a Keras model with these weights.
 
         Args:
           **kwargs: for the constructor, such as dtype="mixed_bfloat16", or a name: two encoders
             in one functional model must not have the same.
         """
-        encoder = BertEncoder(self.config, **({"name": "encoder"} | self._padding() | kwargs))
+        encoder = encoders.make(self.config, **({"name": "encoder"} | self._padding() | kwargs))
         missing = self._give(encoder, "encoder")
         if missing:
             logging.warning("%s: lacks %s, which are random.", self.place, ", ".join(missing))
@@ -158,14 +175,15 @@ class Bundle:
             chosen = [tasks.load(self.task(name), longest) for name in names]
         model = TaskModel.for_tasks(self.config, chosen, **(self._padding() | kwargs))
         missing = [*self._give(model.encoder, "encoder"), *self._give(model.heads, "heads")]
-        # Heads of tokens have no use for a pooler, and may come without one.
-        spare = POOLER if all(task.per_token for task in chosen) else ()
+        # Heads that read no pooled output have no use for a pooler, and may come without one.
+        pooled = any(task.head.reads_pooled(task.per_token) for task in chosen)
+        spare = () if pooled else POOLER
         missing = [name for name in missing if not name.startswith(spare)]
         if missing:
             raise InputError(f"{self.place}: lacks the weight {missing[0]}.")
         return model
 
-    def with_weights_of(self, model: BertEncoder | TaskModel) -> "Bundle":
+    def with_weights_of(self, model: Encoder | TaskModel) -> "Bundle":
         """The same with the weights of a Keras model, which it was made as and trained since.
 
         Updates of LoRA are merged into their kernels; int8 kernels are as they are computed with.
@@ -237,19 +255,18 @@ class Bundle:
 
 
 def parameter_shapes(
-    config: BertConfig, heads: Sequence[tuple[str, int]] = ()
+    config: EncoderConfig, heads: Sequence[HeadShape | tuple[str, int]] = ()
 ) -> dict[str, tuple[int, ...]]:
     """The shapes of all weights that a model may have, by our names, in the order of layers.
 
     Args:
       config: the sizes.
-      heads: name and number of units of each task's head.
+      heads: each task's head; of plain ones, name and number of units do.
     """
-    parts = (
-        BertEncoder.unallocated(config),
-        MaskedLMHead(config, name="masked_lm"),
-        NextSentenceHead(config.hidden_size, name="next_sentence"),
-        Heads(config, [HeadShape(name, units) for name, units in heads], name="heads"),
+    parts: tuple[Stated, ...] = (
+        encoders.unallocated(config),
+        *encoders.pretraining_heads(config),
+        Heads(config, [HeadShape(*head) for head in heads], name="heads"),
     )
     return {path: shape for part in parts for path, shape in part.shapes().items()}
 
@@ -259,7 +276,7 @@ def head_units(weights: Mapping[str, np.ndarray]) -> dict[str, int]:
     return {
         name.split("/")[1]: value.size
         for name, value in weights.items()
-        if name.startswith(HEADS) and name.endswith("/bias")
+        if re.fullmatch(f"{HEADS}[^/]+/bias", name)
     }
 
 

@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Mapping
 
+from bert_tf.models.elmo_config import ElmoConfig
+from bert_tf.weights import elmo
 from bert_tf.weights.bundle import Bundle
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
@@ -18,12 +20,16 @@ def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool])
       chosen: settings of the tokenizer, by name.
 
     Raises:
-      InputError: the vocabulary is not as long as the model's own, or does not suit the settings.
+      InputError: the vocabulary is not as long as the model's own (an ELMo takes any words), or
+        does not suit the model or the settings.
     """
     own = dict(model.tokenizer_settings or {})
     brought: dict[str, bool | str | None] = {}
     if vocab:
-        model = dataclasses.replace(model, vocabulary=_vocabulary(model, vocab))
+        if isinstance(model.config, ElmoConfig):
+            model = elmo.with_words(model, registry.load(vocab))
+        else:
+            model = dataclasses.replace(model, vocabulary=_vocabulary(model, vocab))
         brought = {"lower_case": own.get("lower_case")}
     if model.vocabulary:
         model.vocabulary.check_settings({**brought, **chosen}, vocab or model.place)

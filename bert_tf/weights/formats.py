@@ -4,7 +4,17 @@ import enum
 import os
 from typing import Any
 
-from bert_tf.weights import huggingface, keras_hub, model_garden, own, tf1, tf_checkpoint, tfhub
+from bert_tf import tasks
+from bert_tf.weights import (
+    elmo,
+    huggingface,
+    keras_hub,
+    model_garden,
+    own,
+    tf1,
+    tf_checkpoint,
+    tfhub,
+)
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
@@ -19,6 +29,7 @@ class Format(enum.StrEnum):
     KERAS_HUB = "keras_hub"  # presets of KerasHub and KerasNLP; read only
     MODEL_GARDEN = "model_garden"  # TF 2 checkpoints of TensorFlow Model Garden; read only
     TF_HUB = "tf_hub"  # encoder SavedModels; read only
+    ELMO = "elmo"  # the released weights of Peters et al. 2018; read only
 
 
 _SAVED_MODEL = "saved_model.pb"
@@ -31,6 +42,7 @@ _READERS = {
     Format.KERAS_HUB: keras_hub.read,
     Format.MODEL_GARDEN: model_garden.read,
     Format.TF_HUB: tfhub.read,
+    Format.ELMO: elmo.read,
 }
 _WRITERS = {
     Format.BERT_TF: own.write,
@@ -45,7 +57,7 @@ def read(path: str) -> Bundle:
 
     Args:
       path: a folder, or a file in one: of a checkpoint (or its prefix), a
-        configuration, model.safetensors, or saved_model.pb. Of our folders, one
+        configuration, model.safetensors, saved_model.pb, or weights in HDF5. Of our folders, one
         of the checkpoints in it too.
 
     Raises:
@@ -66,7 +78,7 @@ def folder_of(path: str) -> str:
 def _model_of(path: str) -> str:
     """The folder of a model, or the prefix of a checkpoint, by one of its files."""
     folder, name = os.path.split(path)
-    if name in _FILES or name.endswith(".safetensors"):
+    if name in _FILES or name.endswith((".safetensors", elmo.OPTIONS, elmo.WEIGHTS)):
         return folder or "."
     return tf_checkpoint.prefix_of(path)
 
@@ -89,6 +101,8 @@ def detect(path: str) -> Format:
         config = json_files.read(f"{path}/{huggingface.CONFIG}", dict[str, Any])
         preset = "registered_name" in config
         return Format.KERAS_HUB if preset else Format.HUGGINGFACE
+    if elmo.find(path):
+        return Format.ELMO
     prefix = tf1.find_checkpoint(path)
     if prefix is None and not files.gfile.exists(path):
         raise InputError(f"{path or 'the model'}: no such folder or checkpoint.")
@@ -98,8 +112,8 @@ def detect(path: str) -> Format:
         raise InputError(
             f"{path}: no model of a known format is there. Known are a folder of bert_tf, a "
             "google-research or Model Garden checkpoint (bert_config.json and *.index), a "
-            "Hugging Face folder (config.json and model.safetensors), a KerasHub preset, and a "
-            "TF Hub encoder (saved_model.pb)."
+            "Hugging Face folder (config.json and model.safetensors), a KerasHub preset, a TF Hub "
+            "encoder (saved_model.pb), and a released ELMo (options.json and *.hdf5)."
         )
     names = tf_checkpoint.names(prefix)
     object_based = any(name.endswith("/.ATTRIBUTES/VARIABLE_VALUE") for name in names)
@@ -120,5 +134,22 @@ def write(model: Bundle, folder: str, target: Format | str = Format.BERT_TF) -> 
     """
     if target not in WRITABLE:
         raise InputError(f"{target!r}: is no format to write; use one of {', '.join(WRITABLE)}.")
+    if target != Format.BERT_TF:
+        _check_heads(model, str(target))
     with files.folder_aside(folder.rstrip("/")) as partial:
         _WRITERS[Format(target)](model, partial)
+
+
+def _check_heads(model: Bundle, target: str) -> None:
+    """Raises InputError where a task's head is none that other programs have."""
+    for task in map(tasks.load, model.tasks):
+        if not task.head.is_plain:
+            raise InputError(
+                f"{model.place}: {task.name} has a head that {target} has no place for (a BiLSTM, "
+                "or layers below the last); write it as bert_tf."
+            )
+        if model.config.causal and task.head.reads_pooled(task.per_token):
+            raise InputError(
+                f"{model.place}: {task.name} reads the last token, as the model is causal, and "
+                f"programs that read {target} the first one; write it as bert_tf."
+            )

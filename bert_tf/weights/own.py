@@ -13,8 +13,9 @@ import numpy as np
 from absl import logging
 
 from bert_tf import tasks
-from bert_tf.models.config import BertConfig
+from bert_tf.models import configs
 from bert_tf.tasks import TaskEntry
+from bert_tf.tasks.model import HeadShape
 from bert_tf.training import checkpoints
 from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_shapes
 from pipelines.common import checksums, files, json_files
@@ -61,16 +62,26 @@ def read(path: str) -> Bundle:
     """
     place = home(path) or path
     checksums.check(place)
-    config = BertConfig.load(f"{place}/{CONFIG}")
+    config = configs.load(f"{place}/{CONFIG}")
     folder = _whole(path) if place != path else _checkpoint_folder(path)
     prefix = checkpoints.MODEL_PREFIX
     weights = {
         name.removeprefix(prefix): value
         for name, value in checkpoints.read_arrays(folder, prefix).items()
     }
-    check(weights, parameter_shapes(config, list(head_units(weights).items())), folder)
+    described = read_tasks(place)
+    check(weights, parameter_shapes(config, _heads(weights, described)), folder)
     tokens, settings = registry.find(place), registry.read_settings(place)
-    return Bundle(config, weights, tokens, settings, read_tasks(place), path)
+    return Bundle(config, weights, tokens, settings, described, path)
+
+
+def _heads(weights: Mapping[str, np.ndarray], described: tuple[TaskEntry, ...]) -> list[HeadShape]:
+    """The heads that there are weights of, as far as the descriptions of tasks tell of them."""
+    of = {entry["name"]: tasks.load(entry) for entry in described}
+    return [
+        HeadShape.of(of[name])._replace(units=units) if name in of else HeadShape(name, units)
+        for name, units in head_units(weights).items()
+    ]
 
 
 def read_tasks(path: str) -> tuple[TaskEntry, ...]:

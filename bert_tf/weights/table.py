@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bert_tf.models.config import BertConfig
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.weights.bundle import absent_groups, parameter_shapes
 from pipelines.common.errors import InputError
 
@@ -35,7 +35,7 @@ class Table:
     def read(
         self,
         theirs: Mapping[str, np.ndarray],
-        config: BertConfig,
+        config: EncoderConfig,
         place: str,
         heads: Sequence[tuple[str, int]] = (),
     ) -> dict[str, np.ndarray]:
@@ -71,7 +71,7 @@ class Table:
         return result
 
     def write(
-        self, ours: Mapping[str, np.ndarray], config: BertConfig, heads: Sequence[str] = ()
+        self, ours: Mapping[str, np.ndarray], config: EncoderConfig, heads: Sequence[str] = ()
     ) -> dict[str, np.ndarray]:
         """Turns our weights into those of the format."""
         units = [(name, ours[f"heads/{name}/bias"].size) for name in heads]
@@ -84,7 +84,7 @@ class Table:
         return result
 
     def _rows(
-        self, config: BertConfig, heads: Sequence[tuple[str, int]]
+        self, config: EncoderConfig, heads: Sequence[tuple[str, int]]
     ) -> Iterator[tuple[str, tuple[int, ...], list[str]]]:
         """Our name, our shape and their names of each weight."""
         for ours, shape in parameter_shapes(config, heads).items():

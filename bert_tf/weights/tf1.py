@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.weights import bundle, own, tf_checkpoint
 from bert_tf.weights.bundle import Bundle
@@ -105,7 +106,7 @@ def read(path: str) -> Bundle:
     return Bundle(config, found, registry.find(folder), registry.read_settings(folder), tasks, path)
 
 
-def _check_bert(config: BertConfig, place: str) -> None:
+def _check_bert(config: EncoderConfig, place: str) -> None:
     """Raises InputError where the model is a relative of BERT."""
     if foreign := config.beyond("causal"):
         raise InputError(
@@ -127,22 +128,23 @@ def write(model: Bundle, folder: str) -> None:
     Raises:
       InputError: the model computes what the format cannot express, or has several tasks.
     """
-    _check(model.config)
+    config = _checked(model.config)
     description = model.task() if model.tasks else None
     table = _table(description is not None and description["shape"] == "span")
     names = [description["name"]] if description else []
     weights = table.write(model.weights, model.config, names)
-    activation = "gelu" if model.config.hidden_act == "gelu_tanh" else model.config.hidden_act
-    config = dataclasses.replace(model.config, hidden_act=activation)
+    activation = "gelu" if config.hidden_act == "gelu_tanh" else config.hidden_act
+    config = dataclasses.replace(config, hidden_act=activation)
     own.write_description(dataclasses.replace(model, config=config), folder)
     if model.vocabulary:
         _tell_tokenizer(model.resolved_settings())
     _save(weights, f"{folder}/{CHECKPOINT}")
 
 
-def _check(config: BertConfig) -> None:
-    """Raises InputError where google-research/bert would compute something else."""
+def _checked(config: EncoderConfig) -> BertConfig:
+    """The configuration of a model; an InputError where google-research/bert would not do as it."""
     _check_bert(config, "the model")
+    assert isinstance(config, BertConfig)  # else it has more than BERT
     if config.causal:
         raise InputError("google-research/bert has no left-to-right encoder; write another format.")
     if config.hidden_act == "gelu_erf":
@@ -159,6 +161,7 @@ def _check(config: BertConfig) -> None:
             f"set layer_norm_eps to {_EPSILON} in the bert_config.json there and remove "
             "checksums.json; outputs then differ a little."
         )
+    return config
 
 
 def _tell_tokenizer(settings: Settings) -> None:

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from bert_tf.models import configs
 from bert_tf.models.config import BertConfig
 from bert_tf.weights import own
 from bert_tf.weights.bundle import Bundle, parameter_shapes
@@ -85,13 +86,17 @@ def _read(model: SavedModel, path: str) -> Bundle:
 
 
 def _variables(model: SavedModel) -> list[tuple[str, np.ndarray]]:
-    """The names and values of all variables of floats, of the encoder and of its masked LM head."""
+    """The names and values of all variables of numbers, of the encoder and of its heads."""
     parts = (model.root, model.root.part("mlm"))
     lists = [part.part("variables") for part in parts if part]
     # The parts share the encoder's variables.
     names = {item.key: item.variable_name for each in lists if each for item in each.items()}
     values = model.values({key for key in names if key})
-    return [(names[key], value) for key, value in values.items() if is_float(value)]
+    return [
+        (names[key], value)
+        for key, value in values.items()
+        if is_float(value) or value.dtype == np.int32
+    ]
 
 
 def _weights(variables: list[tuple[str, np.ndarray]], path: str) -> dict[str, np.ndarray]:
@@ -101,7 +106,7 @@ def _weights(variables: list[tuple[str, np.ndarray]], path: str) -> dict[str, np
       InputError: two have one name.
     """
     found: dict[str, np.ndarray] = {}
-    for full_name, value in variables:
+    for full_name, value in (item for item in variables if is_float(item[1])):
         match = _NAME.fullmatch(full_name)
         name = match.group(1) if match else full_name
         if name in found:
@@ -118,7 +123,7 @@ def _read_ours(
     path: str,
 ) -> Bundle:
     """What `bert_tf.export.hub` wrote: variables have our names."""
-    config = BertConfig.load(config_file)
+    config = configs.load(config_file)
     shapes = parameter_shapes(config)
     found = {name: value for name, value in variables if name in shapes}
     own.check(found, shapes, path)

@@ -2,6 +2,7 @@
 
   bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocab.txt --vocab_size=30000
   bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocabularies/mine --kind=byte_bpe
+  bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocabularies/words --kind=word
 
 A vocabulary that is there, and was learned from the same files in the same way, is left as it is.
 """
@@ -15,7 +16,7 @@ from pipelines.tokenizers.settings import LearningSettings
 _CORPUS = CorpusFlags()
 with group(Group.DATA):
     _OUTPUT = flag_types.define_path(
-        "output", None, "What to write: a vocab.txt, or of byte_bpe a folder.", required=True
+        "output", None, "What to write: a vocab.txt; of byte_bpe and word a folder.", required=True
     )
 _TEXT = TextFlags()
 LearningSettings.define_flags()

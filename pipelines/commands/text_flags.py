@@ -15,15 +15,15 @@ class TextFlags:
                 "lower_case",
                 "auto",
                 _CHOICES,
-                "Whether text is lower-cased, for WordPiece. auto: as the files of the model say, "
-                "else unless a token of the vocabulary has capital letters. A vocabulary is "
-                "learned of lower-cased text unless this is false.",
+                "Whether text is lower-cased, for WordPiece and words. auto: as the files of the "
+                "model say, else unless a token of the vocabulary has capital letters. WordPiece "
+                "is learned of lower-cased text unless this is false, words only if it is true.",
             )
             self._strip_accents = flag_types.define_choice(
                 "strip_accents",
                 "auto",
                 _CHOICES,
-                "Whether letters lose their accents, for WordPiece. auto: as --lower_case. Use "
+                "Whether letters lose their accents, likewise. auto: as --lower_case. Use "
                 "false for Korean, whose letters would be taken apart.",
             )
 

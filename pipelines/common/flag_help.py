@@ -69,8 +69,12 @@ def _entry(flag: flags.Flag, columns: int) -> str:
     if default:
         notes.append(f"default: {default}")
     notes += filter(None, [getattr(flag.parser, "range", "")])
-    head = f"  {_form(flag)}" + (f"  ({'; '.join(notes)})" if notes else "")
-    parts = (head, f"{_MARGIN}{flag.help}")
+    shown, about = flag_types.placeholder(flag), flag.help
+    note = f"  ({'; '.join(notes)})" if notes else ""
+    if "|" in shown and len(f"  {_form(flag, shown)}{note}") > columns:
+        choices = shown.split("|")
+        shown, about = "NAME", f"{about} One of {', '.join(choices)}."
+    parts = (f"  {_form(flag, shown)}{note}", f"{_MARGIN}{about}")
     return "\n".join(_filled(part, columns, _MARGIN) for part in parts)
 
 
@@ -79,11 +83,9 @@ def _filled(text: str, columns: int, margin: str = "") -> str:
     return textwrap.fill(text, columns, subsequent_indent=margin, break_on_hyphens=False)
 
 
-def _form(flag: flags.Flag) -> str:
+def _form(flag: flags.Flag, value: str) -> str:
     """A flag as it is written, with a placeholder for its value."""
-    return (
-        f"--[no_]{flag.name}" if flag.boolean else f"--{flag.name}={flag_types.placeholder(flag)}"
-    )
+    return f"--[no_]{flag.name}" if flag.boolean else f"--{flag.name}={value}"
 
 
 def _default(flag: flags.Flag) -> str:

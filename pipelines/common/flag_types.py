@@ -205,13 +205,14 @@ def define_number(
 
 def define_numbers(
     name: str,
-    default: Sequence[float],
+    default: Sequence[float] | None,
     text: str,
     kind: Kind,
     limits: Limits = Limits(),
 ) -> flags.FlagHolder:
-    """As `define_number`, of numbers with commas between them; the value is a tuple."""
-    return flags.DEFINE(NumbersParser(kind, limits), name, tuple(default), text)
+    """As `define_number`, of numbers with commas between them; the value is a tuple, or None."""
+    known = None if default is None else tuple(default)
+    return flags.DEFINE(NumbersParser(kind, limits), name, known, text)
 
 
 def define_choice(

@@ -90,6 +90,12 @@ class Settings:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @classmethod
+    def help_of(cls, name: str) -> str:
+        """What --help says of a field."""
+        (field,) = (field for field in _fields(cls) if field.name == name)
+        return field.metadata[_ABOUT].text
+
+    @classmethod
     def define_flags(cls) -> None:
         """Defines a flag for each field, with its default, for the command that calls."""
         for field in _fields(cls):

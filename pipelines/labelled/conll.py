@@ -1,5 +1,7 @@
 """Words and tags in columns: CoNLL-2003 and CoNLL-U files."""
 
+import collections
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -36,48 +38,64 @@ def read(
     Raises:
       InputError: a line has too few columns; it is named.
     """
-    is_conllu = tables.ending(path) == ".conllu"
-    word, tag = _places(columns or {}, (_FORM, _TAG) if is_conllu else (0, -1))
-    lines = _conllu_lines(path) if is_conllu else _plain_lines(path)
-    found: list[WordsExample] = []
+    return list(iterate(path, labelled, columns))
+
+
+def iterate(
+    path: str, labelled: bool = True, columns: Mapping[str, str] | None = None
+) -> Iterator[WordsExample]:
+    """Yields what `read` reads, a sentence at a time."""
+    word, tag = _places(columns or {}, path)
     words: list[str] = []
     tags: list[str] = []
-    document, first = 0, 0
-
-    def end() -> None:
-        if words:
-            place = f"{path}: line {first}"
-            known = tuple(tags) if labelled else None
-            found.append(WordsExample(str(len(found)), place, tuple(words), known, document))
-            words.clear()
-            tags.clear()
-
-    for number, cells in lines:
-        if cells is None:
-            end()
-        elif cells[0] == _DOCUMENT:
-            end()
-            document += 1
+    count, document, first = 0, 0, 0
+    for number, cells in itertools.chain(_lines(path), [(0, None)]):
+        if cells is None or cells[0] == _DOCUMENT:
+            if words:
+                known = tuple(tags) if labelled else None
+                place = f"{path}: line {first}"
+                yield WordsExample(str(count), place, tuple(words), known, document)
+                count += 1
+                words.clear()
+                tags.clear()
+            document += cells is not None
         else:
             first = first if words else number
             words.append(_cell(cells, word, f"{path}: line {number}"))
             if labelled:
                 tags.append(_cell(cells, tag, f"{path}: line {number}"))
-    end()
-    if not found:
+    if not count:
         raise InputError(f"{path}: has no sentences.")
-    return found
+
+
+def has_tags(path: str, columns: Mapping[str, str] | None = None) -> bool:
+    """Whether the first word of a file has a tag, in the column where `read` looks for it."""
+    _, tag = _places(columns or {}, path)
+    words = (cells for _, cells in _lines(path) if cells and cells[0] != _DOCUMENT)
+    return len(next(words, [])) > max(tag, 1)
 
 
 def is_read_by_line(path: str) -> bool:
     """Whether a table has a word a line and blank lines between sentences, and names no columns."""
-    lines = tables.read_text(path).strip("\r\n").split("\n")
-    header = {cell.strip().lower() for cell in lines[0].split("\t")}
-    return "words" not in header and any(not line.strip(" \t\r") for line in lines)
+    stripped = (line.strip("\r\n") for line in tables.read_lines(path))
+    lines = itertools.dropwhile(lambda line: not line, stripped)
+    if "words" in {cell.strip().lower() for cell in next(lines, "").split("\t")}:
+        return False
+    blank = False  # lines that end a file do not count
+    for line in lines:
+        if line and (blank or not line.strip(" \t\r")):
+            return True
+        blank |= not line
+    return False
 
 
-def _places(columns: Mapping[str, str], usual: tuple[int, int]) -> tuple[int, int]:
+def _is_conllu(path: str) -> bool:
+    return tables.ending(path) == ".conllu"
+
+
+def _places(columns: Mapping[str, str], path: str) -> tuple[int, int]:
     """Where words and tags stand in a line."""
+    usual = (_FORM, _TAG) if _is_conllu(path) else (0, -1)
     places = dict(zip(("words", "tags"), usual, strict=True))
     for role, column in columns.items():
         number = tables.whole_number(column)
@@ -100,26 +118,48 @@ def _cell(cells: Sequence[str], place: int, where: str) -> str:
     return cells[place]
 
 
-def _plain_lines(path: str) -> Iterator[tuple[int, list[str] | None]]:
-    lines = tables.read_text(path).split("\n")
+def _lines(path: str) -> Iterator[tuple[int, list[str] | None]]:
+    """Yields the number of each line, and its cells: those of a word, or the start of a document.
+
+    None stands for the end of a sentence.
+    """
+    lines = (line.removesuffix("\n") for line in tables.read_lines(path))
+    return _conllu_lines(lines, path) if _is_conllu(path) else _plain_lines(lines)
+
+
+def _plain_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str] | None]]:
+    following: collections.deque[str] = collections.deque()  # lines that were looked at before
     inside = False  # a sentence
-    for number, line in enumerate(lines, 1):
+    for number in itertools.count(1):
+        line = following.popleft() if following else next(lines, None)
+        if line is None:
+            return
         cells = _plain_cells(line)
-        if not inside and _is_comment(cells, lines, number):
+        if not inside and _is_comment(cells, lines, following):
             continue
         inside = bool(cells) and cells[0] != _DOCUMENT
         yield number, cells or None
 
 
-def _is_comment(cells: list[str], lines: list[str], following: int) -> bool:
-    """Whether a line before a sentence is laid out otherwise than the words that follow."""
+def _is_comment(cells: list[str], lines: Iterator[str], following: collections.deque[str]) -> bool:
+    """Whether a line before a sentence is laid out otherwise than the words that follow.
+
+    Lines that are read to tell it are kept in `following`.
+    """
     if not cells or not cells[0].startswith("#"):
         return False
     if " " in cells[0]:  # no word has one
         return True
-    behind = (_plain_cells(line) for line in lines[following:])
-    word = next((other for other in behind if not other or other[0][0] != "#"), None)
-    return not word or len(word) != len(cells)
+    for index in itertools.count():
+        if index == len(following):
+            line = next(lines, None)
+            if line is None:
+                return True
+            following.append(line)
+        word = _plain_cells(following[index])
+        if not word or word[0][0] != "#":
+            return len(word) != len(cells)
+    raise AssertionError("lines end")
 
 
 def _plain_cells(line: str) -> list[str]:
@@ -134,8 +174,8 @@ def _plain_cells(line: str) -> list[str]:
     return [cell.strip(" ") or cell for cell in cells[: len(cells) if cells[-1] else -1]]
 
 
-def _conllu_lines(path: str) -> Iterator[tuple[int, list[str] | None]]:
-    for number, line in enumerate(tables.read_text(path).split("\n"), 1):
+def _conllu_lines(lines: Iterator[str], path: str) -> Iterator[tuple[int, list[str] | None]]:
+    for number, line in enumerate(lines, 1):
         line = line.rstrip("\r")
         if line.startswith("# newdoc"):
             yield number, [_DOCUMENT]

@@ -8,7 +8,7 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -19,6 +19,7 @@ from pipelines.common import cleaning, files, json_files, manifest
 from pipelines.common.errors import InputError
 
 _BATCH = 1024
+_LAYER = "layer_"
 # Of a cache: the length of its name, and what its files end with.
 _DIGITS = 16
 _RECORDS, _MANIFEST = ".tfrecord", ".manifest.json"
@@ -37,7 +38,7 @@ class _Described(TypedDict):
 class FeatureColumn:
     """Rows of numbers, one after the other: row i is values[splits[i]:splits[i + 1]].
 
-    `values` are int64 or float32.
+    `values` are int64 or float32; or vectors, float32 [all of them, width].
     """
 
     values: np.ndarray
@@ -186,14 +187,28 @@ def _read(path: str, described: "_Described") -> Features:
     return Features(columns, described["counts"])
 
 
+def layer_name(index: int) -> str:
+    """The column, or the entry of a batch, of a layer's outputs; 0 is the embeddings."""
+    return f"{_LAYER}{index}"
+
+
+def layer_names(names: Iterable[str]) -> dict[int, str]:
+    """Those of the names that `layer_name` gives, by number."""
+    found = (name for name in names if name.startswith(_LAYER))
+    return {int(name.removeprefix(_LAYER)): name for name in found}
+
+
 def pad(rows: Sequence[np.ndarray], count: int, length: int, fill: int = 0) -> np.ndarray:
     """Rows as an array [count, length] of int32 or float32, filled up at the end of each.
+
+    Rows of vectors [(vectors), width] make one [count, length, width].
 
     Raises:
       InputError: a row is longer than `length`.
     """
     is_float = bool(rows) and rows[0].dtype == np.float32
-    result = np.full((count, length), fill, np.float32 if is_float else np.int32)
+    width = rows[0].shape[1:] if rows else ()
+    result = np.full((count, length, *width), fill, np.float32 if is_float else np.int32)
     for index, row in enumerate(rows):
         if len(row) > length:
             raise InputError(f"a row of {len(row)} numbers exceeds {length}.")

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from absl import logging
 
@@ -11,12 +11,13 @@ from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables, user_files
 from pipelines.labelled.columns import ColumnNames
-from pipelines.labelled.schema import TextExample
+from pipelines.labelled.schema import TextExample, WordsExample
 
 # What a block has in characters, and each text counts as at the least: enough for some full batches
 # of like lengths, and little to do again where a run was killed.
 BLOCK = 1 << 20
 _LEAST = 256
+ExampleT = TypeVar("ExampleT", bound=TextExample | WordsExample)
 _TABLES = (".tsv", ".csv", ".jsonl", ".json")
 
 
@@ -32,11 +33,16 @@ class TextFile:
       path: of a UTF-8 file, plain or gzipped.
       columns: names of columns by role: `text`, or `text_a` and `text_b` of pairs; `id`.
       header: whether the first line of a table names its columns; None: as it looks.
+      pair_separator: what stands between two texts of one line; the last one counts. Lines
+        without it are single texts. None: each line is.
+      labelled: whether labels are read where there is a column of them.
     """
 
     path: str
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
     header: bool | None = None
+    pair_separator: str | None = None
+    labelled: bool = False
 
     def __iter__(self) -> Iterator[TextExample]:
         """Yields all texts.
@@ -55,19 +61,27 @@ class TextFile:
 
     def identity(self) -> dict[str, Any]:
         """What the texts follow from, but for the path, as JSON values."""
-        return {
+        found = {
             "input_sha256": files.sha256(self.path),
             "columns": dict(self.columns),
             "header": self.header,
         }
+        return found | ({"pair_separator": self.pair_separator} if self.pair_separator else {})
 
     def _lines(self) -> Iterator[TextExample]:
         number = 0
         for number, line in enumerate(tables.read_lines(self.path), 1):
             text = line.removesuffix("\n").rstrip("\r")
-            yield TextExample(str(number), f"{self.path}: line {number}", text)
+            yield TextExample(str(number), f"{self.path}: line {number}", *self._split(text))
         if not number:
             raise InputError(f"{self.path}: is empty.")
+
+    def _split(self, text: str) -> tuple[str, str | None]:
+        """The text of a line, or the two texts."""
+        if not self.pair_separator or self.pair_separator not in text:
+            return text, None
+        first, _, second = text.rpartition(self.pair_separator)
+        return first, second
 
     @functools.cached_property
     def _names(self) -> ColumnNames:
@@ -76,18 +90,25 @@ class TextFile:
     def _rows(self) -> Iterator[TextExample]:
         columns = self._names
         roles = columns.chosen.keys()
-        unused = sorted(roles - {"id", "text", "text_a", "text_b"})
+        others = ("label", "id") if self.labelled else ("id",)
+        unused = sorted(roles - {"text", "text_a", "text_b", *others})
         if unused:
             raise InputError(
                 f"--columns: {unused[0]!r} is no role of a column here; roles are text, or text_a "
-                "and text_b, and id."
+                f"and text_b, and {' and '.join(others)}."
+            )
+        if self.pair_separator:
+            raise InputError(
+                f"--pair_separator: {self.path} is a table; name the columns of its pairs: "
+                "--columns=text_a=NAME,text_b=NAME."
             )
         pair = "text_a" in roles or "text_b" in roles
         if pair and ("text" in roles or not {"text_a", "text_b"} <= roles):
             raise InputError("--columns: name either text, or both text_a and text_b.")
         if not pair and "text" not in roles:
             self._check_single(columns)
-        return user_files.iterate_texts(self.path, columns, pair, labelled=False, first_number=1)
+        labelled = None if self.labelled else False
+        return user_files.iterate_texts(self.path, columns, pair, labelled, first_number=1)
 
     def _check_single(self, columns: ColumnNames) -> None:
         """Raises InputError where two columns may have the text, and none was named."""
@@ -121,18 +142,24 @@ def check(source: TextFile) -> int:
     return count
 
 
-def blocks(examples: Iterable[TextExample]) -> Iterator[list[TextExample]]:
+def blocks(examples: Iterable[ExampleT]) -> Iterator[list[ExampleT]]:
     """Yields texts some at a time: about a million characters, 4,096 texts at the most."""
-    block: list[TextExample] = []
+    block: list[ExampleT] = []
     size = 0
     for example in examples:
         block.append(example)
-        size += max(len(example.text_a) + len(example.text_b or ""), _LEAST)
+        size += max(_characters(example), _LEAST)
         if size >= BLOCK:
             yield block
             block, size = [], 0
     if block:
         yield block
+
+
+def _characters(example: TextExample | WordsExample) -> int:
+    if isinstance(example, WordsExample):
+        return sum(map(len, example.words))
+    return len(example.text_a) + len(example.text_b or "")
 
 
 def split(examples: Sequence[TextExample]) -> tuple[list[str], list[str] | None]:

@@ -28,7 +28,7 @@ def read_texts(
 
 
 def iterate_texts(
-    path: str, columns: ColumnNames, pair: bool | None, labelled: bool, first_number: int = 0
+    path: str, columns: ColumnNames, pair: bool | None, labelled: bool | None, first_number: int = 0
 ) -> Iterator[TextExample]:
     """Yields what `read_texts` reads, one after the other.
 
@@ -36,7 +36,7 @@ def iterate_texts(
       path: the file.
       columns: finds what is where.
       pair: whether to read pairs; None: if there are two texts.
-      labelled: whether to read labels.
+      labelled: whether to read labels; None: those that are there.
       first_number: the key of the first example, where no column has keys.
 
     Raises:
@@ -46,9 +46,12 @@ def iterate_texts(
         pair = columns.is_pair(row) if pair is None else pair
         first = columns.need("text_a", row) if pair else _single(columns, row)
         second = columns.need("text_b", row) if pair else None
-        label = row.text(columns.need("label", row)) if labelled else None
+        column = _label_column("label", row, columns, labelled)
+        label = row.text(column) if column else None
         if label == "":
-            raise InputError(f"{row.place}: the label is empty.")
+            if labelled:
+                raise InputError(f"{row.place}: the label is empty.")
+            label = None
         text_b = row.text(second) if second else None
         key = columns.key(row, index)
         yield TextExample(key, row.place, row.text(first), text_b, label)
@@ -65,14 +68,36 @@ def read_words(path: str, columns: ColumnNames, labelled: bool) -> list[WordsExa
       InputError: a column is missing, a word is no text, or a sentence has not as
         many tags as words.
     """
-    found = []
-    for index, row in enumerate(columns.rows(path)):
+    return list(iterate_words(path, columns, labelled))
+
+
+def iterate_words(path: str, columns: ColumnNames, labelled: bool | None) -> Iterator[WordsExample]:
+    """Yields what `read_words` reads, one after the other.
+
+    Args:
+      path: the file.
+      columns: finds what is where.
+      labelled: whether to read tags; None: if there is a column of them.
+
+    Raises:
+      InputError: as `read_words`.
+    """
+    for index, row in enumerate(columns.iterate(path)):
         words = _strings(row, columns.need("words", row))
-        tags = _strings(row, columns.need("tags", row)) if labelled else None
+        column = _label_column("tags", row, columns, labelled)
+        tags = _strings(row, column) if column else None
         if tags is not None and len(tags) != len(words):
             raise InputError(f"{row.place}: has {len(words)} words, but {len(tags)} tags.")
-        found.append(WordsExample(columns.key(row, index), row.place, words, tags, index))
-    return found
+        yield WordsExample(columns.key(row, index), row.place, words, tags, index)
+
+
+def _label_column(
+    role: str, row: tables.Row, columns: ColumnNames, labelled: bool | None
+) -> str | None:
+    """The column of labels, or of tags; None where they are not read."""
+    if labelled is None:
+        return columns.find(role, row)
+    return columns.need(role, row) if labelled else None
 
 
 def _strings(row: tables.Row, column: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ class Objective(enum.StrEnum):
     MLM_NSP = "mlm_nsp"  # masked LM and next-sentence prediction (the paper)
     MLM = "mlm"  # masked LM alone ("No NSP", paper section 5.1)
     LEFT_TO_RIGHT = "left_to_right"  # each token from those before it ("LTR & No NSP")
+    BIDIRECTIONAL_LM = "bidirectional_lm"  # words from those before and, apart, after them (ELMo)
 
 
 class Masking(enum.StrEnum):
@@ -45,7 +46,8 @@ class ExampleSettings(Settings):
     objective: Objective = setting(
         Objective.MLM_NSP,
         "mlm_nsp: masked LM and next-sentence prediction, the paper's; mlm: masked LM alone; "
-        "left_to_right: each token from those before it, nothing is masked.",
+        "left_to_right: each token from those before it, nothing is masked; bidirectional_lm: "
+        "each word from those before it and, apart from that, from those after it, for an ELMo.",
         group=Group.EXAMPLES,
     )
     max_seq_length: int = setting(
@@ -161,4 +163,5 @@ class ExampleSettings(Settings):
     @property
     def writes_masks(self) -> bool:
         """Whether tokens are masked in what is written."""
-        return self.objective is not Objective.LEFT_TO_RIGHT and self.masking is Masking.STATIC
+        masked = self.objective in (Objective.MLM_NSP, Objective.MLM)
+        return masked and self.masking is Masking.STATIC

@@ -274,8 +274,25 @@ class Tokenizer(tf.Module, abc.ABC):
           end byte (exclusive) int64.
         """
 
+    def tokenize_words_with_offsets(
+        self, words: tf.Tensor | Sequence[str]
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """As `tokenize_words`, and tells where each piece stands in its word.
+
+        Args:
+          words: string [words], UTF-8.
+
+        Returns:
+          As `tokenize_with_offsets`.
+        """
+        return self.tokenize_with_offsets(words)
+
     def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
         """Splits texts into words, and each word into the pieces of `tokenize_words`."""
+        return self.tokenize_with_begins(texts)
+
+    def tokenize_with_begins(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
+        """The pieces of `tokenize`, and where they stand in the texts, string [batch]."""
         ids, starts, ends = self.tokenize_with_offsets(texts)
         begins = tf.gather(tf.constant(self.begins_word), ids.flat_values)
         return Pieces(ids, starts, ends, ids.with_flat_values(begins))

@@ -97,7 +97,28 @@ class ByteBPETokenizer(Tokenizer):
           end byte (exclusive) int64.
         """
         texts = tf.convert_to_tensor(texts, tf.string)
-        spaced = self._with_space(texts) if self._add_prefix_space else texts
+        return self._with_offsets(
+            texts, self._with_space(texts) if self._add_prefix_space else texts
+        )
+
+    def tokenize_words_with_offsets(
+        self, words: tf.Tensor | Sequence[str]
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """As `tokenize_words`, and tells where each piece stands in its word.
+
+        Args:
+          words: string [words], any bytes.
+
+        Returns:
+          As `tokenize_with_offsets`.
+        """
+        words = tf.convert_to_tensor(words, tf.string)
+        return self._with_offsets(words, self._with_space(words))
+
+    def _with_offsets(
+        self, texts: tf.Tensor, spaced: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Tokenizes texts with the spaces that some got in front; places are those without."""
         words = words_of.split(spaced)
         pieces = self._merge(_spell(spaced, words.bounds))
         added = tf.cast(tf.strings.length(spaced) - tf.strings.length(texts), tf.int64)

@@ -12,11 +12,14 @@ from pipelines.tokenizers import (
     byte_bpe_vocabulary,
     byte_bpe_words,
     word_splitter,
+    word_vocabulary,
     wordpiece_vocabulary,
 )
 from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.word import WordTokenizer
+from pipelines.tokenizers.word_vocabulary import WordVocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
@@ -57,6 +60,14 @@ KINDS: dict[str, Kind] = {
         lambda chosen: {},
         lambda settings: byte_bpe_words.split_words,
         byte_bpe_vocabulary.learn,
+    ),
+    "word": Kind(
+        WordVocabulary,
+        WordTokenizer,
+        frozenset(["lower_case", "strip_accents"]),
+        word_splitter.settings_of_words,
+        word_splitter.WordSplitter.of,
+        word_vocabulary.learn,
     ),
 }
 SETTINGS = "tokenizer_config.json"  # in folders of ours

@@ -12,6 +12,7 @@ class VocabularyKind(enum.StrEnum):
 
     WORDPIECE = "wordpiece"  # BERT's
     BYTE_BPE = "byte_bpe"  # GPT-2's and RoBERTa's
+    WORD = "word"  # ELMo's: whole words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +21,8 @@ class LearningSettings(Settings):
 
     kind: VocabularyKind = setting(
         VocabularyKind.WORDPIECE,
-        "wordpiece is BERT's, byte_bpe (byte-level BPE) GPT-2's and RoBERTa's.",
+        "wordpiece is BERT's, byte_bpe (byte-level BPE) GPT-2's and RoBERTa's; word is of whole "
+        "words, the most frequent ones, for an ELMo.",
         group=Group.VOCABULARY,
         newer=True,
     )

@@ -18,6 +18,11 @@ def settings(chosen: Mapping[str, bool]) -> dict[str, bool | None]:
     }
 
 
+def settings_of_words(chosen: Mapping[str, bool]) -> dict[str, bool | None]:
+    """What decides the words of a vocabulary of words: cased, unless another choice was made."""
+    return settings({"lower_case": False, **chosen})
+
+
 class WordSplitter:
     """Splits texts into words as the tokenizer does, by a tokenizer that knows but one piece."""
 

@@ -16,6 +16,7 @@ Steps 2, 4 and 5 are one op of tensorflow_text.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -23,7 +24,8 @@ import tensorflow_text as tf_text
 
 from pipelines.tokenizers import byte_ranges, normalizer
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.wordpiece_vocabulary import SUFFIX, WordPieceVocabulary
+from pipelines.tokenizers.lines_vocabulary import LinesVocabulary
+from pipelines.tokenizers.wordpiece_vocabulary import SUFFIX
 
 MAX_CHARACTERS_PER_WORD = 200
 _MAX_UTF8_BYTES = 4
@@ -44,11 +46,16 @@ class WordPieceTokenizer(Tokenizer):
         dropped; None: as `lower_case`, which is what the original does. Set it
         to False for Hangul and other scripts that decomposition breaks up.
       max_characters_per_word: longer words are [UNK].
+
+    Attributes:
+      suffix: what a piece begins with that continues a word.
     """
+
+    suffix: ClassVar[str] = SUFFIX
 
     def __init__(
         self,
-        vocabulary: WordPieceVocabulary,
+        vocabulary: LinesVocabulary,
         *,
         lower_case: bool = True,
         strip_accents: bool | None = None,
@@ -56,15 +63,18 @@ class WordPieceTokenizer(Tokenizer):
     ):
         if strip_accents is None:
             strip_accents = lower_case
-        super().__init__(vocabulary, {"lower_case": lower_case, "strip_accents": strip_accents})
+        chosen = {"lower_case": lower_case, "strip_accents": strip_accents}
+        super().__init__(vocabulary, vocabulary.resolve(chosen))
         tokens = vocabulary.tokens
         # White space is no piece of a text, even where it is a token; control characters never are.
         pieces = [token if token.strip() else f"\x01{index}" for index, token in enumerate(tokens)]
         self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(pieces))
         self._max_characters = max_characters_per_word
-        self.begins_word = np.array([not token.startswith(SUFFIX) for token in tokens])
+        self.begins_word = np.array([not token.startswith(self.suffix) for token in tokens])
         self._wordpiece = tf_text.FastBertTokenizer(
             pieces,
+            suffix_indicator=self.suffix,
+            unknown_token=vocabulary.roles["unknown"],
             token_out_type=tf.int32,
             max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
             lower_case_nfd_strip_accents=False,

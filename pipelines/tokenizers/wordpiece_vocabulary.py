@@ -9,7 +9,7 @@ import tokenizers
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.base import Settings, Vocabulary
+from pipelines.tokenizers.lines_vocabulary import LinesVocabulary, check_lines, read_lines
 
 FILE = "vocab.txt"
 ROLES = {
@@ -21,11 +21,10 @@ ROLES = {
 }
 SPECIAL_TOKENS = tuple(ROLES.values())
 SUFFIX = "##"  # before a piece that continues a word
-_BRACKETS = (("[", "]"), ("<", ">"))
 
 
 @dataclasses.dataclass(frozen=True)
-class WordPieceVocabulary(Vocabulary):
+class WordPieceVocabulary(LinesVocabulary):
     """The tokens of a vocab.txt, one a line, the line number the id.
 
     Raises:
@@ -51,52 +50,14 @@ class WordPieceVocabulary(Vocabulary):
           InputError: the file is missing or is not UTF-8, or its tokens make no vocabulary.
         """
         path = f"{path}/{FILE}" if files.gfile.isdir(path) else path
-        try:
-            with files.open_binary(path) as file:
-                text = file.read().decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
-        lines = text.split("\n")
-        if lines and not lines[-1]:
-            lines.pop()
         # Google's Chinese vocabulary has a line separator (U+2028) for a token, which no text
         # gives.
-        return cls(tuple(line.strip() or line.strip(" \t\r") for line in lines), path)
+        lines = (line.strip() or line.strip(" \t\r") for line in read_lines(path))
+        return cls(tuple(lines), path)
 
     def write(self, path: str) -> None:
         """Writes it as a file of any name."""
         files.write_text(path, *self.texts())
-
-    def texts(self) -> tuple[str, ...]:
-        """A token a line."""
-        return ("".join(f"{token}\n" for token in self.tokens),)
-
-    def resolve(self, settings: Mapping[str, bool | str | None]) -> Settings:
-        """`lower_case` (None: unless a token has capitals), `strip_accents` (None: as that)."""
-        lower_case = settings.get("lower_case")
-        if lower_case is None:
-            lower_case = not self.is_cased
-        strip_accents = settings.get("strip_accents")
-        return {
-            "lower_case": bool(lower_case),
-            "strip_accents": bool(lower_case if strip_accents is None else strip_accents),
-        }
-
-    def check_settings(self, settings: Mapping[str, bool | str | None], place: str) -> None:
-        """Raises InputError where lower-cased text would never have the capital letters."""
-        if settings.get("lower_case") and self.is_cased:
-            raise InputError(
-                f"{place}: the vocabulary has capital letters, which lower-cased text never has; "
-                "use --lower_case=false."
-            )
-
-    @property
-    def is_cased(self) -> bool:
-        """Whether any token but the special ones ([MASK], <S>) has a capital letter."""
-        return any(
-            token != token.lower() and (token[0], token[-1]) not in _BRACKETS
-            for token in self.tokens
-        )
 
     def text(self, pieces: Sequence[str]) -> str:
         """Pieces with blanks between words."""
@@ -115,16 +76,7 @@ def check(tokens: Sequence[str], name: str) -> None:
             f"{name}: lacks {', '.join(missing)}; a BERT vocabulary has "
             f"{', '.join(SPECIAL_TOKENS)}."
         )
-    first: dict[str, int] = {}
-    for line, token in enumerate(tokens, 1):
-        if not token:
-            raise InputError(f"{name}: line {line} is empty; give every id a token.")
-        if token in first:
-            raise InputError(
-                f"{name}: {token!r} stands on lines {first[token]} and {line}; "
-                "every token must stand once."
-            )
-        first[token] = line
+    check_lines(tokens, name)
 
 
 def learn(

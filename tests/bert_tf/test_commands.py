@@ -15,6 +15,7 @@ from bert_tf.commands import names, table_help
 from bert_tf.export import portable
 from bert_tf.models import config
 from bert_tf.serving.embedding.formats import VectorFormat
+from bert_tf.serving.extraction.formats import FeatureFormat
 from bert_tf.weights import formats
 from pipelines.common.flag_groups import Group
 from pipelines.labelled import columns
@@ -25,6 +26,7 @@ def test_names_of_flags_are_those_of_the_registries():
     assert list(formats.WRITABLE) == list(names.FORMATS)
     assert list(portable.Runtime) == list(names.RUNTIMES)
     assert list(VectorFormat) == list(names.VECTOR_FORMATS)
+    assert list(FeatureFormat) == list(names.FEATURE_FORMATS)
 
 
 def test_roles_in_help_are_those_of_columns():
@@ -153,8 +155,8 @@ def test_help_names_the_sizes_of_models(flags_of_commands):
         (["pretrain", "--learning-rat=1"], "unknown flag --learning-rat; did you mean --learning_rate?"),
         (["pretrain", "--no_tensorbord"], "unknown flag --no_tensorbord; did you mean --no_tensorboard?"),
         (["pretrain", "--qqqq"], "unknown flag --qqqq"),
-        (["pretrain", "--task=mrpc"], "--task is a flag of finetune, predict and convert, not of pretrain"),
-        (["pretrain", "--seeds=1"], "--seeds is a flag of finetune, not of pretrain; did you mean --seed?"),
+        (["pretrain", "--task=mrpc"], "--task is a flag of finetune, predict, look and convert, not of pretrain"),
+        (["pretrain", "--seeds=1"], "--seeds is a flag of finetune and experiments, not of pretrain; did you mean --seed?"),
         (["pretrain", "--no_labelled"], "--no_labelled is a flag of predict, not of pretrain"),
         (["finetune", "--steps=5"], "--steps is a flag of pretrain, not of finetune"),
         (["predict", "--model=m", "--input=i", "--learning_rate=1"],

@@ -39,6 +39,8 @@ from tests.golden import corpus
 
 Values = dict[str, Any]
 _STEPS = 20
+# Of BERT; those of other families have tests of their own.
+_OBJECTIVES = (Objective.MLM_NSP, Objective.MLM, Objective.LEFT_TO_RIGHT)
 _RUN = RunOptions(save_every=_STEPS, log_every=1, tensorboard=False)
 
 
@@ -127,7 +129,7 @@ def _examples(paths: tuple[str, str], vocab: str, folder: pathlib.Path) -> Value
         max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
     )
     found: Values = {}
-    for objective in Objective:
+    for objective in _OBJECTIVES:
         for whole_word in (False, True):
             output = str(folder / f"examples-{objective}-{whole_word}")
             changed = dataclasses.replace(settings, objective=objective, whole_word_mask=whole_word)
@@ -158,7 +160,7 @@ def _pretraining(folder: pathlib.Path) -> tuple[Values, Values]:
         max_position_embeddings=32,
     ).save(config)
     curves, digests = {}, {}
-    for objective in Objective:
+    for objective in _OBJECTIVES:
         output = str(folder / f"run-{objective}")
         settings = PretrainingSettings(
             (Phase(str(folder / f"examples-{objective}-False"), _STEPS, 16),),

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Self
 import keras
 import numpy as np
 
-from bert_tf.models.config import BertConfig
+from bert_tf.models import configs
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers import adaptation
 from pipelines.common.errors import InputError
 
@@ -25,12 +26,14 @@ class Weight(NamedTuple):
       shape: of it.
       initial: "zeros", "ones", or the standard deviation of a truncated normal.
       attribute: of the layer, for the variable; its name where there is none.
+      whole: whether it is of whole numbers, int32, which nothing trains.
     """
 
     name: str
     shape: tuple[int, ...]
     initial: str | float
     attribute: str = ""
+    whole: bool = False
 
 
 class Stated:
@@ -54,7 +57,7 @@ class Stated:
         raise NotImplementedError
 
     def build(self, input_shape: object = None) -> None:
-        """Creates all variables, float32; their shapes do not depend on the input."""
+        """Creates all variables, float32 but for whole numbers, of shapes that no input decides."""
         if self.built:
             return
         for item in self.statement():
@@ -69,36 +72,44 @@ class Stated:
         initializer = weight.initial
         if not isinstance(initializer, str):
             initializer = keras.initializers.TruncatedNormal(stddev=initializer)
-        return self.add_weight(name=weight.name, shape=weight.shape, initializer=initializer)
+        kind = {"dtype": "int32", "trainable": False} if weight.whole else {}
+        return self.add_weight(
+            name=weight.name, shape=weight.shape, initializer=initializer, **kind
+        )
 
-    def shapes(self, scope: str = "") -> dict[str, tuple[int, ...]]:
-        """The shapes of all variables by their paths, in the order of their creation.
+    def weights_by_path(self, scope: str = "") -> dict[str, Weight]:
+        """All variables as they are stated, by their paths, in the order of their creation.
 
         Args:
           scope: what the path of this layer begins with, as "encoder/".
         """
         path = f"{scope}{self.name}/"
-        found: dict[str, tuple[int, ...]] = {}
+        found: dict[str, Weight] = {}
         for item in self.statement():
             if isinstance(item, Weight):
-                found[f"{path}{item.name}"] = item.shape
+                found[f"{path}{item.name}"] = item
             else:
-                found |= item.shapes(path)
+                found |= item.weights_by_path(path)
         return found
 
+    def shapes(self, scope: str = "") -> dict[str, tuple[int, ...]]:
+        """The shapes of all variables; paths and order as of `weights_by_path`."""
+        return {path: weight.shape for path, weight in self.weights_by_path(scope).items()}
+
     def arrays(self, scope: str = "") -> dict[str, np.ndarray]:
-        """The values of all variables, float32, by the paths that `shapes` has.
+        """The values of all variables, float32 or int32, by their paths (`weights_by_path`).
 
         Updates of LoRA are merged into their kernels; int8 kernels are as they are computed with.
 
         Args:
-          scope: see `shapes`.
+          scope: see `weights_by_path`.
         """
         path = f"{scope}{self.name}/"
         found: dict[str, np.ndarray] = {}
         for item in self.statement():
             if isinstance(item, Weight):
-                found[f"{path}{item.name}"] = np.asarray(self.value_of(item), np.float32)
+                kind = np.int32 if item.whole else np.float32
+                found[f"{path}{item.name}"] = np.asarray(self.value_of(item), kind)
             else:
                 found |= item.arrays(path)
         return found
@@ -159,14 +170,15 @@ class Layer(Described, Stated, keras.layers.Layer):
         return keras.KerasTensor(self.compute_output_shape(x.shape), x.dtype)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input, rows of the width that `expected_shape` says.
+        """That of the input, of the rank and the width that `expected_shape` says.
 
         Raises:
-          InputError: they have another.
+          InputError: it has others.
         """
-        _, width = self.expected_shape
-        if len(input_shape) != 2 or input_shape[1] not in (None, width):
-            raise InputError(f"{self.name}: takes [rows, {width}], not {list(input_shape)}.")
+        *outer, width = self.expected_shape
+        if len(input_shape) != len(outer) + 1 or input_shape[-1] not in (None, width):
+            names = "rows" if len(outer) == 1 else "batch, length"
+            raise InputError(f"{self.name}: takes [{names}, {width}], not {list(input_shape)}.")
         return tuple(input_shape)
 
     def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
@@ -183,9 +195,9 @@ class Layer(Described, Stated, keras.layers.Layer):
 
 
 class Configured(Described):
-    """Serialization of a Keras layer or model whose constructor takes a BertConfig."""
+    """Serialization of a Keras layer or model whose constructor takes a configuration."""
 
-    config: BertConfig
+    config: EncoderConfig
 
     def get_config(self) -> dict:
         """The arguments of the constructor, and what was done since."""
@@ -194,5 +206,5 @@ class Configured(Described):
     @classmethod
     def from_config(cls, config: dict, custom_objects: dict | None = None) -> Self:
         """Makes what `get_config` describes."""
-        ours = {"config": BertConfig.from_dict(config["config"])}
+        ours = {"config": configs.of_dict(config["config"])}
         return super().from_config(config | ours, custom_objects)

@@ -25,6 +25,8 @@ class Embeddings(Configured, Layer):
       config: sizes, dropout, and options.
     """
 
+    config: BertConfig
+
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(**kwargs)
         self.config = config

@@ -12,14 +12,13 @@ All of them grow at their end only, so that a run that was stopped can go on.
 import enum
 import io
 import os
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.serving.encoding import blocks
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
 
@@ -81,12 +80,12 @@ def encode(
       vectors: float32 [examples, width].
     """
     if kind is VectorFormat.NPY:
-        return vectors.astype("<f4").tobytes(), _lines(map(_described, examples))
+        return vectors.astype("<f4").tobytes(), blocks.json_lines(map(_described, examples))
     rows = zip(examples, vectors, strict=True)
     if kind is VectorFormat.JSONL:
-        lines = _lines(_described(example) | {"vector": row.tolist()} for example, row in rows)
-        return (lines,)
-    return (_records(_message(_described(example), row) for example, row in rows),)
+        described = (_described(example) | {"vector": row.tolist()} for example, row in rows)
+        return (blocks.json_lines(described),)
+    return (blocks.records(_message(_described(example), row) for example, row in rows),)
 
 
 def _described(example: TextExample) -> dict[str, Any]:
@@ -96,22 +95,9 @@ def _described(example: TextExample) -> dict[str, Any]:
     return {"id": example.key, "text_a": example.text_a, "text_b": example.text_b}
 
 
-def _lines(values: Iterable[Any]) -> bytes:
-    return b"".join(msgspec.json.encode(value) + b"\n" for value in values)
-
-
 def _message(texts: dict[str, str], vector: np.ndarray) -> bytes:
     example = tf.train.Example()
     for name, text in texts.items():
         example.features.feature[name].bytes_list.value.append(text.encode())
     example.features.feature["vector"].float_list.value.extend(vector.tolist())
     return example.SerializeToString(deterministic=True)
-
-
-def _records(messages: Iterable[bytes]) -> bytes:
-    """Messages as a part of a TFRecord file."""
-    with tempfile.NamedTemporaryFile() as file:
-        with tf.io.TFRecordWriter(file.name) as writer:
-            for message in messages:
-                writer.write(message)
-        return file.read()

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.serving.embedding.embedder import SHORTEST, Embedder, checksums_of, read_model
+from bert_tf.serving.embedding.embedder import SHORTEST, Embedder
 from bert_tf.serving.embedding.vector_reader import VectorFile
+from bert_tf.serving.encoding.model import checksums_of, read_model
 from pipelines.common.errors import InputError
 from pipelines.labelled import plain_texts
 from pipelines.labelled.schema import TextExample

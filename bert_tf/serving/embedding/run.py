@@ -1,23 +1,19 @@
 """Vectors of the texts of a file, written to another, which a stopped run goes on with."""
 
 import itertools
-import os
-from collections.abc import Sequence
 
-import numpy as np
 from absl import logging
 from tqdm import tqdm
 
 from bert_tf.serving.embedding import description, formats
-from bert_tf.serving.embedding.description import Counts, Description
+from bert_tf.serving.embedding.description import Description
 from bert_tf.serving.embedding.embedder import Embedder
 from bert_tf.serving.embedding.settings import EmbeddingSettings
 from bert_tf.serving.embedding.vector_writer import VectorWriter
-from pipelines.common import files, locks
-from pipelines.common.errors import InputError
+from bert_tf.serving.encoding import odd_texts
+from pipelines.common import locks
 from pipelines.labelled import plain_texts
 from pipelines.labelled.plain_texts import TextFile
-from pipelines.labelled.schema import TextExample
 
 
 def embed_file(
@@ -47,8 +43,8 @@ def embed_file(
         output.
     """
     kind = formats.format_of(output, chosen_format)
-    _check_input(source.path)
-    _check_output(source.path, formats.paths(kind, output))
+    odd_texts.check_input(source.path)
+    odd_texts.check_outputs(source.path, formats.paths(kind, output))
     rows = plain_texts.check(source)
     embedder = Embedder(model, settings)
     identity = {
@@ -65,29 +61,10 @@ def embed_file(
         if not known:
             _embed(source, embedder, writer, rows)
             writer.finish()
-            _report(writer.counts, rows, embedder.max_length)
+            odd_texts.report(writer.counts, rows, embedder.max_length, "vectors")
     found = description.find(output)
     assert found is not None  # the writer wrote it
     return found, known
-
-
-def _check_input(path: str) -> None:
-    """Raises InputError where texts can be read but once, so that no run could go on."""
-    if path == "-" or ("://" not in path and os.path.exists(path) and not os.path.isfile(path)):
-        raise InputError(f"{path}: is no file that can be read again; write the texts to one.")
-
-
-def _check_output(source: str, outputs: Sequence[str]) -> None:
-    """Raises InputError where an output is a folder, or the file to read."""
-    for path in outputs:
-        if files.gfile.isdir(path):
-            raise InputError(f"{path}: is a folder; name a file to write (OUT=).")
-        if path == source or ("://" not in path and _is_same(path, source)):
-            raise InputError(f"{path}: is the file of the texts; name another one to write (OUT=).")
-
-
-def _is_same(path: str, other: str) -> bool:
-    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 def _embed(source: TextFile, embedder: Embedder, writer: VectorWriter, rows: int) -> None:
@@ -98,28 +75,8 @@ def _embed(source: TextFile, embedder: Embedder, writer: VectorWriter, rows: int
     with tqdm(total=rows, initial=writer.done, unit="text", desc="embed") as bar:
         for block in plain_texts.blocks(left):
             found = embedder.embed(*plain_texts.split(block), bar.update)
-            counts = _counts(block, found.lengths, embedder.max_length)
+            texts = (example.text_a + (example.text_b or "") for example in block)
+            counts = odd_texts.count(texts, found.lengths, embedder.max_length)
             writer.append(block, found.vectors, counts)
     if writer.done != rows:
-        raise InputError(f"{source.path}: was changed while it was read; run the command again.")
-
-
-def _counts(block: Sequence[TextExample], lengths: np.ndarray, max_length: int) -> Counts:
-    empty = [not (example.text_a.strip() or (example.text_b or "").strip()) for example in block]
-    return {
-        "cut": int((lengths > max_length).sum()),
-        "longest": int(lengths.max()),
-        "empty": sum(empty),
-    }
-
-
-def _report(counts: Counts, rows: int, max_length: int) -> None:
-    """Tells what was odd about the texts."""
-    if counts["cut"]:
-        logging.warning(
-            "%d of %d texts have more than --max_length=%d tokens, and were cut; the longest has "
-            "%d.",
-            *(counts["cut"], rows, max_length, counts["longest"]),
-        )
-    if counts["empty"]:
-        logging.warning("%d of %d texts are empty; they have vectors, too.", counts["empty"], rows)
+        raise odd_texts.changed(source.path)

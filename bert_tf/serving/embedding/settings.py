@@ -1,21 +1,17 @@
 """How texts become vectors."""
 
 import dataclasses
-import enum
 from collections.abc import Mapping
 from typing import Any, Self
 
+from bert_tf.serving.encoding.settings import (
+    Pooling,
+    batch_tokens_setting,
+    max_length_setting,
+    precision_setting,
+)
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
-
-
-class Pooling(enum.StrEnum):
-    """What makes one vector of those of all tokens."""
-
-    MEAN = "mean"  # over the tokens, [CLS] and [SEP] too
-    CLS = "cls"  # that of the first token
-    POOLER = "pooler"  # what the pooler makes of that of the first token
-    MAX = "max"  # over the tokens, in each dimension
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,26 +37,9 @@ class EmbeddingSettings(Settings):
         flag="layer",
         group=Group.MODEL,
     )
-    max_length: int | None = setting(
-        None,
-        "Tokens of a text, special ones included; longer ones are cut. Not given: as many as the "
-        "model takes.",
-        group=Group.SEQUENCES,
-        least=8,
-    )
-    batch_tokens: int = setting(
-        4096,
-        "Tokens that are computed at once, padding included.",
-        group=Group.MACHINE,
-        least=1,
-        most=1 << 24,
-    )
-    precision: str = setting(
-        "float32",
-        "What to store weights and compute in.",
-        group=Group.MACHINE,
-        choices=("float32", "bfloat16"),
-    )
+    max_length: int | None = max_length_setting()
+    batch_tokens: int = batch_tokens_setting()
+    precision: str = precision_setting()
 
     @classmethod
     def described(cls, values: Mapping[str, Any]) -> Self:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from bert_tf.serving.embedding import description, formats
 from bert_tf.serving.embedding.formats import VectorFormat
 from bert_tf.serving.embedding.settings import EmbeddingSettings
+from bert_tf.serving.encoding.description import sizes
 from pipelines.common import files
 from pipelines.common.errors import InputError
 
@@ -72,7 +73,7 @@ class VectorFile:
             raise InputError(f"{path}: is not finished; run the same bert-tf embed again first.")
         self._path = path
         self._kind = VectorFormat(found["format"])
-        if description.sizes(formats.paths(self._kind, path)) != found["bytes"]:
+        if sizes(formats.paths(self._kind, path)) != found["bytes"]:
             raise self._damaged()
         self.rows, self.width = found["rows"], found["width"]
         self.model = found["model"]

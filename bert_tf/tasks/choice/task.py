@@ -15,7 +15,7 @@ from bert_tf.tasks import base, messages
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.choice.serving import ChoiceServing
 from bert_tf.tasks.predictions import ChoicePrediction
-from pipelines.labelled.features import FeatureColumn, Features, pad
+from pipelines.labelled.features import FeatureColumn, Features, layer_names, pad
 from pipelines.labelled.schema import ChoiceExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
@@ -81,6 +81,10 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
             columns, {f"choices longer than --max_length={self.max_length}, cut": number}
         )
 
+    def sequence_splits(self, features: Features) -> np.ndarray:
+        """Where each choice begins among the tokens of all rows, and the end; int64."""
+        return np.concatenate([[0], np.cumsum(features["choice_lengths"].values)])
+
     def row_lengths(self, features: Features) -> np.ndarray:
         """The longest choice of each example."""
         lengths = features["choice_lengths"]
@@ -92,12 +96,14 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         choices = max(map(len, lengths))
         length = self.padded_length(max(map(max, lengths)))
         batch = {}
-        for name, fill in (("input_word_ids", features.pad_id), ("input_type_ids", 0)):
-            values = np.full((size, choices, length), fill, np.int32)
-            for index, (row, sizes) in enumerate(zip(rows, lengths, strict=True)):
+        fills = {"input_word_ids": features.pad_id, "input_type_ids": 0}
+        for name in (*fills, *layer_names(features.columns).values()):
+            values = []
+            for row, sizes in zip(rows, lengths, strict=True):
                 parts = np.split(features[name].row(row), np.cumsum(sizes)[:-1])
-                values[index] = pad(parts, choices, length, fill)
-            batch[name] = values
+                values.append(pad(parts, choices, length, fills.get(name, 0)))
+            missing = np.full_like(values[0], fills.get(name, 0))
+            batch[name] = np.stack(values + [missing] * (size - len(values)))
         ends = np.zeros((size, choices), np.int64)
         ends[: len(rows)] = pad(lengths, len(rows), choices)
         batch["input_mask"] = (np.arange(length) < ends[:, :, np.newaxis]).astype(np.int32)
@@ -110,6 +116,13 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         inputs = super().encoder_inputs(batch)
         length = tf.shape(batch["input_word_ids"])[-1]
         return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
+
+    def layer_outputs(self, batch: dict[str, tf.Tensor]) -> dict[int, tf.Tensor]:
+        """Those of the choices, as sequences of their own."""
+        return {
+            index: tf.reshape(value, tf.concat([[-1], tf.shape(value)[2:]], 0))
+            for index, value in super().layer_outputs(batch).items()
+        }
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Scores of the choices, [size, choices]; absent ones have a very low one."""

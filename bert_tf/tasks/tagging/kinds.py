@@ -6,19 +6,12 @@ from typing import Any
 from bert_tf.tasks.base import Task, TaskFiles
 from bert_tf.tasks.table_files import own_files
 from bert_tf.tasks.tagging.task import Tagging
-from pipelines.labelled import conll, tables, user_files
+from pipelines.labelled import conll, word_files
 from pipelines.labelled.columns import ColumnNames
 
 
 def _words(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
-    numbers = names.numbers()
-    by_name = not all(map(str.isdecimal, numbers.values()))
-    ending = tables.ending(path)
-    if ending in (".jsonl", ".json", ".csv") or (
-        ending == ".tsv" and (by_name or not conll.is_read_by_line(path))
-    ):
-        return user_files.read_words(path, names, labelled)
-    return conll.read(path, labelled, numbers)
+    return list(word_files.iterate(path, names, labelled))
 
 
 _NER = TaskFiles(

@@ -166,12 +166,13 @@ def from_bundle(model: Bundle, architecture: Architecture) -> dict[str, Any]:
       InputError: the family has no place for its configuration.
     """
     family = families.find(model.config.model_type, model.place)
-    check(model.config, family, MASKED_LM in architecture.needs, model.place)
-    options = model.config.options
-    config = {k: value for k, value in model.config.to_dict().items() if k not in options}
+    ours = model.config
+    assert isinstance(ours, BertConfig)  # there is no other of these families
+    check(ours, family, MASKED_LM in architecture.needs, model.place)
+    config = {k: value for k, value in ours.to_dict().items() if k not in ours.options}
     config["hidden_act"] = _ACTIVATIONS_BACK.get(config["hidden_act"], config["hidden_act"])
     config["is_decoder"] = model.config.causal
-    config |= {"model_type": family.model_type, **family.to_keys(model.config)}
+    config |= {"model_type": family.model_type, **family.to_keys(ours)}
     config |= {"position_embedding_type": "absolute", "architectures": [architecture.name]}
     description = model.task() if model.tasks else None
     if description is None:

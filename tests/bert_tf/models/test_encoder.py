@@ -74,8 +74,9 @@ def _reference(encoder, batch, causal=False):
         inner = _gelu(_dense(x, block.feed_forward.intermediate), config.hidden_act == "gelu_erf")
         x = _norm(x + _dense(inner, block.feed_forward.output_dense), block.output_norm)
     pool = {"tanh": np.tanh, "relu": lambda v: np.maximum(v, 0), None: lambda v: v}
-    first = x[:, 0]
-    pooled = pool[config.pooler_act](_dense(first, encoder.pooler) if config.pooler_act else first)
+    # The token that has seen all others.
+    seen = x[np.arange(len(x)), mask.sum(1) - 1] if causal else x[:, 0]
+    pooled = pool[config.pooler_act](_dense(seen, encoder.pooler) if config.pooler_act else seen)
     return embedded, x, pooled
 
 

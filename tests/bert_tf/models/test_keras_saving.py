@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf import BertEncoder
-from bert_tf.models import heads, layers
+from bert_tf import BertConfig, BertEncoder
+from bert_tf.models import heads, layers, task_head
+from bert_tf.models.base_encoder import Encoder
+from bert_tf.models.elmo.encoder import ElmoEncoder, LstmPair, MeanPooler
+from bert_tf.models.elmo.head import WordHead
+from bert_tf.models.elmo.word_embeddings import Convolution, Highway, WordEmbeddings
+from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.layers.base import Configured, Layer
 from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
 from bert_tf.objectives.masked_lm import MaskedLM
@@ -22,6 +27,7 @@ from pipelines.common.errors import InputError
 from tests.bert_tf.helpers import CONFIG, make_batch
 from tests.bert_tf.models import user_models
 
+_ELMO = ElmoConfig.named("elmo-debug", vocab_size=CONFIG.vocab_size)
 each_model = pytest.mark.parametrize("name", user_models.MODELS)
 
 
@@ -37,12 +43,13 @@ def _subclasses(base):
 
 
 def test_all_layers_and_models_are_known_to_keras():
-    abstract = {Layer, Configured, PretrainingObjective, TokenPrediction}
+    abstract = {Layer, Configured, Encoder, PretrainingObjective, TokenPrediction}
     ours = {*_subclasses(Layer), *_subclasses(Configured)} - abstract
     ours = {found for found in ours if found.__module__.startswith("bert_tf.")}
     named = {getattr(layers, name) for name in layers.__all__}
     named |= {BertEncoder, TaskModel, task_models.Heads, *OBJECTIVES.values()}
-    named |= {heads.MaskedLMHead, heads.NextSentenceHead, heads.TaskHead}
+    named |= {heads.MaskedLMHead, heads.NextSentenceHead, task_head.TaskHead, task_head.HeadBody}
+    named |= {ElmoEncoder, LstmPair, MeanPooler, WordHead, WordEmbeddings, Convolution, Highway}
     assert ours == named
     for found in ours:
         assert keras.saving.get_registered_name(found) == f"bert_tf>{found.__name__}"
@@ -115,7 +122,10 @@ def _own_models():
     traits = ExampleTraits(frozenset(), (0, 1), 4, CONFIG.vocab_size, 0.15, 0.8, 0.1, {10: 3})
     yield BertEncoder(CONFIG, pad_id=3)
     yield TaskModel(CONFIG, shapes)
-    yield from (objective(CONFIG) for objective in OBJECTIVES.values())
+    configs = {BertConfig: CONFIG, ElmoConfig: _ELMO}
+    yield ElmoEncoder(_ELMO, pad_id=3)
+    yield TaskModel(_ELMO, shapes)
+    yield from (made(configs[made.config_type]) for made in OBJECTIVES.values())
     yield MaskedLM.for_examples(CONFIG, traits)
 
 

@@ -10,7 +10,6 @@ from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.objectives.registry import OBJECTIVES
-from pipelines.pretraining.settings import Objective
 from tests.bert_tf.helpers import CONFIG, make_batch
 
 
@@ -103,7 +102,7 @@ def test_a_loss_too_large_for_a_perplexity_is_no_error():
     assert MaskedLM(CONFIG).metrics_of(counts)["perplexity"] == math.inf
 
 
-@pytest.mark.parametrize("name", list(Objective))
+@pytest.mark.parametrize("name", ["mlm_nsp", "mlm", "left_to_right"])
 def test_what_objectives_say_of_themselves_is_so(name):
     model = OBJECTIVES[name](CONFIG)
     batch = make_batch()

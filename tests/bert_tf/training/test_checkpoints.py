@@ -103,3 +103,14 @@ def test_the_weights_alone_can_be_taken_from_another_run(tmp_path):
         str(tmp_path / "first" / "checkpoint-00000003")
     )
     assert [float(variable[0]) for variable in mine.values()] == [7.0, 1.0]
+
+
+def test_some_steps_are_kept_for_good(tmp_path):
+    variable = tf.Variable(0.0)
+    saved = Checkpoints(str(tmp_path), {"model/a": variable}, keep=2, kept=frozenset((2, 5)))
+    for step in range(1, 9):
+        variable.assign(float(step))
+        saved.save(step)
+    assert saved.steps() == [2, 5, 7, 8]
+    saved.restore(5)
+    assert variable.numpy() == 5.0

@@ -106,6 +106,15 @@ def test_several_steps_in_a_call_are_those_of_one_by_one(
     assert run("stopped", 4, log_every=STEPS).go() == whole
 
 
+def test_checkpoints_are_saved_at_steps_that_are_named(tmp_path, tfrecords):
+    """They are kept beside the newest ones, and change nothing."""
+    whole = Run(tmp_path / "whole", tfrecords).go()
+    run = Run(tmp_path / "kept", tfrecords, save_at=frozenset((1, 5)), steps_per_execution=4)
+    run.checkpoints = Checkpoints(str(tmp_path / "kept"), run.state, 1, kept=frozenset((1, 5)))
+    assert run.go() == whole
+    assert run.checkpoints.steps() == [1, 5, 8]
+
+
 def test_calls_end_where_something_is_due():
     def calls(start, sources="aaaaaaaaaaaa", **changes):
         settings = loop.LoopSettings(total_steps=12, steps_per_execution=4, **changes)

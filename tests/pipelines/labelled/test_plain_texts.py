@@ -170,3 +170,28 @@ def test_lines_are_those_of_the_whole_text(tmp_path):
         lines = list(tables.read_lines(path))
         assert "".join(lines) == tables.read_text(path)
         assert all(line.endswith("\n") and line.count("\n") == 1 for line in lines[:-1])
+
+
+def test_lines_may_have_pairs(tmp_path):
+    path = write(tmp_path / "a.txt", "a ||| b ||| c\nalone\n ||| x\n")
+    source = TextFile(path, pair_separator=" ||| ")
+    assert [(e.text_a, e.text_b) for e in source] == [
+        ("a ||| b", "c"), ("alone", None), ("", "x"),
+    ]  # fmt: skip
+    assert source.identity() != TextFile(path).identity()
+    assert "pair_separator" not in TextFile(path).identity()
+    with pytest.raises(InputError, match="is a table; name the columns of its pairs"):
+        list(TextFile(write(tmp_path / "a.csv", "text\nx\n"), pair_separator="+"))
+
+
+def test_labels_are_read_where_they_are_and_wanted(tmp_path):
+    path = write(tmp_path / "a.csv", "text,label\nx,1\ny,\n")
+    assert [e.label for e in TextFile(path, labelled=True)] == ["1", None]
+    assert [e.label for e in TextFile(path)] == [None, None]
+    named = write(tmp_path / "b.csv", "text,stars\nx,5\n")
+    assert [e.label for e in TextFile(named, {"label": "stars"}, labelled=True)] == ["5"]
+    assert [e.label for e in TextFile(named, labelled=True)] == [None]
+    with pytest.raises(InputError, match="'label' is no role of a column here"):
+        list(TextFile(named, {"label": "stars"}))
+    with pytest.raises(InputError, match="and text_b, and label and id"):
+        list(TextFile(named, {"words": "stars"}, labelled=True))

@@ -131,6 +131,16 @@ def test_words_have_the_ids_that_they_have_within_a_text(learned):
     assert ByteBPETokenizer(learned).tokenize_words(words).to_list() == expected
 
 
+def test_places_in_words(tokenizer):
+    words = ["don't", "model's", "한국어", "👍", " x", "", "a b", "1,000"]
+    ids, starts, ends = tokenizer.tokenize_words_with_offsets(words)
+    assert ids.to_list() == tokenizer.tokenize_words(words).to_list()
+    for word, first, last in zip(words, starts.to_list(), ends.to_list(), strict=True):
+        assert [*first[1:], len(word.encode())] == last or not word or " " in word
+        assert all(0 <= a <= b for a, b in zip(first, last, strict=True))
+    assert starts.to_list()[0][0] == 0 and starts.to_list()[5] == []
+
+
 def test_places_are_those_of_the_reference(learned, add_prefix_space):
     """Of ASCII, where characters are bytes, and but for white space, which has a place here."""
     tokens, merges = learned.tokens, learned.merges

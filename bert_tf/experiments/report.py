@@ -1,0 +1,162 @@
+"""The report of the experiments: Markdown, JSON and pictures."""
+
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.experiments import plots
+from bert_tf.experiments.plan import Plan
+from bert_tf.experiments.scheduler import Entry, table
+from bert_tf.experiments.studies.base import Outcomes, PaperTable, Scores, Study
+from pipelines.common import files, json_files, process_pool
+
+REPORT, NUMBERS = "report.md", "report.json"
+
+
+def write(
+    folder: str, plan: Plan, studies: Sequence[Study], entries: Sequence[Entry], about: str
+) -> None:
+    """Writes the report of what is done so far.
+
+    Args:
+      folder: for report.md, report.json and a PNG of each study.
+      plan: that was followed.
+      studies: to report on.
+      entries: all jobs.
+      about: what the data is.
+    """
+    outcomes = {e.job.key: e.outcome for e in entries if e.outcome is not None}
+    parts = [_head(plan, outcomes, about)]
+    found: dict[str, Any] = {}
+    for study in studies:
+        scores = study.scores(plan.inputs, plan.scale, outcomes)
+        axes = study.axes(plan.inputs, plan.scale)
+        picture = f"{study.name}.png"
+        plots.draw(f"{folder}/{picture}", study.title, scores, axes, study.plain_columns)
+        drawn = files.gfile.exists(f"{folder}/{picture}")
+        parts.append(_section(study, scores, picture if drawn else None))
+        found[study.name] = _numbers(study, scores)
+    parts.append(_jobs(entries))
+    files.write_text(f"{folder}/{REPORT}", "\n\n".join(parts) + "\n")
+    values = {"machine": _machine(), "scale": _scale(plan), "studies": found}
+    json_files.write(f"{folder}/{NUMBERS}", json_files.as_json(values))
+
+
+def _head(plan: Plan, outcomes: Outcomes, about: str) -> str:
+    """What was done, with what."""
+    scale, inputs = plan.scale, plan.inputs
+    tokens = scale.steps * scale.batch_size * scale.length
+    hours = sum(outcome["seconds"] for outcome in outcomes.values()) / 3600
+    seeds = ", ".join(map(str, scale.seeds))
+    tasks = [
+        f"| {task.name} | {task.kind} | {min(task.rows[0], scale.cap or task.rows[0]):,} | "
+        f"{task.rows[1]:,} | {task.tokens} | {scale.recipe(task).epochs:g} |"
+        for task in inputs.tasks
+    ]
+    cap = f"; at most {scale.cap:,} training examples of a task" if scale.cap else ""
+    return "\n".join(
+        [
+            "# The paper's experiments",
+            "",
+            f"Pre-training: {scale.main.layers} layers, {scale.main.width} wide (but where sizes "
+            f"are compared), {scale.steps:,} steps of {scale.batch_size} sequences of "
+            f"{scale.length} tokens ({tokens / 1e6:,.1f} million), learning rate "
+            f"{scale.pretraining_rate:g}, one seed. Fine-tuning: seeds {seeds}{cap}. "
+            f"{about.capitalize()}.",
+            "",
+            f"{hours:.1f} hours of computing on {_machine()}, bert-tf {bert_tf.__version__}, "
+            f"TensorFlow {tf.__version__}.",
+            "",
+            "Figures are those on dev, in percent unless said: mean ± standard deviation over "
+            "seeds (number of seeds). Two figures count as different when their means are "
+            "farther apart than twice the standard error of the difference. A model is "
+            "pre-trained once, so the spread has nothing of that in it.",
+            "",
+            "| task | kind | training examples | dev examples | tokens of one | epochs |",
+            "|---|---|---|---|---|---|",
+            *tasks,
+        ]
+    )
+
+
+def _section(study: Study, scores: Scores, picture: str | None) -> str:
+    columns = plots.columns_of(scores)
+    rows = {
+        label: [
+            row[name].text(name not in study.plain_columns) if name in row else ""
+            for name in columns
+        ]
+        for label, row in scores.items()
+    }
+    findings = [f"- {found.sentence}" for found in study.findings(scores)]
+    parts = [f"## {study.title}", study.question]
+    if rows:
+        parts.append(_markdown(columns, rows))
+    if picture:
+        parts.append(f"![{study.title}]({picture})")
+    parts += ["\n".join(findings), _paper(study.paper)]
+    return "\n\n".join(parts)
+
+
+def _paper(paper: PaperTable) -> str:
+    if not paper.rows:
+        return f"The paper: {paper.source}."
+    rows = {
+        label: ["" if value is None else f"{value:g}" for value in values]
+        for label, values in paper.rows.items()
+    }
+    return f"The paper ({paper.source}):\n\n{_markdown(paper.columns, rows)}"
+
+
+def _markdown(columns: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
+    lines = [f"| | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
+    lines += [f"| {label} | {' | '.join(cells)} |" for label, cells in rows.items()]
+    return "\n".join(lines)
+
+
+def _numbers(study: Study, scores: Scores) -> dict[str, Any]:
+    return {
+        "title": study.title,
+        "scores": {
+            label: {column: score.to_json() for column, score in row.items()}
+            for label, row in scores.items()
+        },
+        "findings": [
+            {"sentence": found.sentence, "verdicts": [str(v) for v in found.verdicts]}
+            for found in study.findings(scores)
+        ],
+        "paper": {
+            "source": study.paper.source,
+            "columns": list(study.paper.columns),
+            "rows": {label: list(row) for label, row in study.paper.rows.items()},
+        },
+    }
+
+
+def _jobs(entries: Sequence[Entry]) -> str:
+    return f"## The jobs\n\n```\n{table(entries)}\n```"
+
+
+def _scale(plan: Plan) -> dict[str, Any]:
+    scale = plan.scale
+    return {
+        "main": str(scale.main),
+        "sizes": list(map(str, scale.sizes)),
+        "steps": scale.steps,
+        "batch_size": scale.batch_size,
+        "max_seq_length": scale.length,
+        "seeds": list(scale.seeds),
+        "most_training_examples": scale.cap,
+    }
+
+
+def _machine() -> str:
+    """What the machine is, in a few words."""
+    gpus = tf.config.list_physical_devices("GPU")
+    names = [tf.config.experimental.get_device_details(gpu).get("device_name") for gpu in gpus]
+    cores = process_pool.default_workers()
+    accelerators = ", ".join(str(name) for name in names) or "no GPU"
+    return f"{cores} cores ({platform.machine()}), {accelerators}"

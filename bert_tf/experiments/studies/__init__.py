@@ -1,0 +1,1 @@
+"""The studies of the paper: what jobs each asks for, and what it reads from their outcomes."""

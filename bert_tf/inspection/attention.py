@@ -1,0 +1,55 @@
+"""Where the heads of an encoder look (Vaswani et al. 2017, section 3.2.2)."""
+
+import gzip
+
+import numpy as np
+
+from bert_tf.inspection.sequences import TokenSequence
+from bert_tf.models.encoder import BertEncoder
+
+# What a head may look at most of the time; the rest is `other`.
+TRAITS = ("itself", "the token before", "the token after", "the first token", "a separator")
+_STEPS = 255
+
+
+def of_encoder(encoder: BertEncoder, sequence: TokenSequence) -> np.ndarray:
+    """The attention of all heads, float32 [layers, heads, length, length].
+
+    The third axis is the token that looks, the fourth the one that is looked at; rows sum to 1.
+    """
+    outputs = encoder(sequence.inputs())["attention_probs"]
+    return np.stack([layer[0].numpy().astype(np.float32) for layer in outputs])
+
+
+def quantised(attention: np.ndarray) -> np.ndarray:
+    """Attention as uint8 of the same shape: square roots in 255 steps.
+
+    Roots keep small weights apart, of which most are; a weight w is off by sqrt(w) / 255 at the
+    most, and 1 / 260,000 where it is near 0.
+    """
+    return np.rint(np.sqrt(np.clip(attention, 0, 1)) * _STEPS).astype(np.uint8)
+
+
+def restored(values: np.ndarray) -> np.ndarray:
+    """Weights, float32, of what `quantised` made."""
+    return np.square(values.astype(np.float32) / _STEPS)
+
+
+def packed(attention: np.ndarray) -> bytes:
+    """Quantised attention, gzipped; the same bytes for the same numbers."""
+    return gzip.compress(quantised(attention).tobytes(), compresslevel=9, mtime=0)
+
+
+def traits(attention: np.ndarray, sequence: TokenSequence) -> np.ndarray:
+    """What heads look at: the share of TRAITS in all their attention, float32 [layers, heads, 5].
+
+    A token that is two of these, such as a separator that is the token after, counts as both.
+    """
+    length = len(sequence)
+    separators = sequence.special.copy()
+    separators[0] = False
+    masks = np.zeros([len(TRAITS), length, length], np.float32)
+    masks[0], masks[1], masks[2] = (np.eye(length, k=k) for k in (0, -1, 1))
+    masks[3][:, 0] = 1
+    masks[4][:, separators] = 1
+    return np.einsum("lhij,tij->lht", attention, masks) / np.float32(length)

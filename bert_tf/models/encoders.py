@@ -1,0 +1,43 @@
+"""Encoders of all families: a further one is a file, and a line in each table here."""
+
+from typing import Any
+
+from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.base_encoder import Encoder
+from bert_tf.models.config import BertConfig
+from bert_tf.models.elmo import ElmoEncoder, WordHead
+from bert_tf.models.elmo_config import ElmoConfig
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.heads import MaskedLMHead, NextSentenceHead
+from bert_tf.models.layers.base import Layer
+
+_ENCODERS: dict[type[EncoderConfig], type[Encoder]] = {
+    BertConfig: BertEncoder,
+    ElmoConfig: ElmoEncoder,
+}
+
+
+def make(config: EncoderConfig, **kwargs: Any) -> Encoder:
+    """The encoder of a configuration.
+
+    Args:
+      config: of any family.
+      **kwargs: other arguments of `BertEncoder`, which all encoders take.
+    """
+    return _ENCODERS[type(config)](config, **kwargs)
+
+
+def unallocated(config: EncoderConfig) -> Encoder:
+    """An encoder that takes no memory: it tells its `shapes`, `parameters` and `flops`."""
+    return _ENCODERS[type(config)].unallocated(config)
+
+
+def pretraining_heads(config: EncoderConfig) -> tuple[Layer, ...]:
+    """The heads that pre-training may leave on an encoder, not yet built."""
+    if isinstance(config, ElmoConfig):
+        return (WordHead(config, name="bidirectional_lm"),)
+    assert isinstance(config, BertConfig)  # there is no other family
+    return (
+        MaskedLMHead(config, name="masked_lm"),
+        NextSentenceHead(config.hidden_size, name="next_sentence"),
+    )

@@ -1,0 +1,109 @@
+"""What the head of a task reads, and through what: the feature-based approach (paper, 5.3)."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from pipelines.common.errors import InputError
+
+# Beyond these a number is a mistake.
+MOST_LAYERS = 100
+WIDEST = 1 << 16
+
+
+class HeadLayers(enum.StrEnum):
+    """Which outputs of the encoder a head reads (Table 7)."""
+
+    LAST = "last"
+    EMBEDDINGS = "embeddings"
+    SECOND_TO_LAST = "second_to_last"
+    WEIGHTED_LAST_4 = "weighted_last_4"  # a sum whose weights are learned
+    CONCAT_LAST_4 = "concat_last_4"
+    WEIGHTED_ALL = "weighted_all"  # of all layers but the embeddings
+    WEIGHTED_EACH = "weighted_each"  # of all, the embeddings too, as ELMo has it
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadConfig:
+    """The head of a task; the paper's own is a linear map of the last layer.
+
+    Attributes:
+      layers: whose outputs it reads.
+      bilstm_layers: layers of LSTM, in both directions, below the linear map; 0: none.
+      bilstm_width: their width, of each direction.
+
+    Raises:
+      InputError: a value makes no sense.
+    """
+
+    layers: HeadLayers = HeadLayers.LAST
+    bilstm_layers: int = 0
+    bilstm_width: int = 768
+
+    def __post_init__(self):
+        if self.layers not in set(HeadLayers):
+            raise InputError(
+                f"head layers {self.layers!r} are unknown; use one of {', '.join(HeadLayers)}."
+            )
+        object.__setattr__(self, "layers", HeadLayers(self.layers))
+        for name, least, most in (("bilstm_layers", 0, MOST_LAYERS), ("bilstm_width", 1, WIDEST)):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not whole or not least <= value <= most:
+                raise InputError(
+                    f"{name} is {value!r}; it must be a whole number from {least} to {most:,}."
+                )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the paper's own."""
+        return self.layers is HeadLayers.LAST and not self.bilstm_layers
+
+    def reads_pooled(self, per_token: bool) -> bool:
+        """Whether it reads the pooled output, and no token's."""
+        return not per_token and not self.bilstm_layers
+
+    def check_suits(self, per_token: bool, task: str) -> None:
+        """Raises InputError where it has no vectors of tokens to read."""
+        if self.reads_pooled(per_token) and not self.is_plain:
+            raise InputError(
+                f"{task}: is of whole texts, whose vector is that of the last layer; to read "
+                f"{self.layers} outputs of tokens, put a BiLSTM between (--bilstm_layers)."
+            )
+
+    def indices(self, depth: int) -> tuple[int, ...]:
+        """The numbers of the layers that are read, ascending; 0 is the embeddings.
+
+        Args:
+          depth: layers of the encoder; where there are fewer than are asked for, all count.
+        """
+        last_4 = tuple(range(max(1, depth - 3), depth + 1))
+        return {
+            HeadLayers.LAST: (depth,),
+            HeadLayers.EMBEDDINGS: (0,),
+            HeadLayers.SECOND_TO_LAST: (depth - 1,),
+            HeadLayers.WEIGHTED_LAST_4: last_4,
+            HeadLayers.CONCAT_LAST_4: last_4,
+            HeadLayers.WEIGHTED_ALL: tuple(range(1, depth + 1)),
+            HeadLayers.WEIGHTED_EACH: tuple(range(depth + 1)),
+        }[self.layers]
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "HeadConfig":
+        """The head that `to_dict` told of.
+
+        Raises:
+          InputError: there is an unknown key, or a value makes no sense.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = sorted(values.keys() - set(known))
+        if unknown:
+            raise InputError(
+                f"a head has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}."
+            )
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return dataclasses.asdict(self) | {"layers": str(self.layers)}

@@ -1,0 +1,1 @@
+"""Features of tokens, words and texts: hidden states of an encoder, and their files."""

@@ -1,0 +1,202 @@
+"""The released ELMo (Peters et al. 2018): *options.json, and *.hdf5 with the weights.
+
+Of both directions it has all but the softmax. It has no vocabulary: it knows words by their
+characters, and so any words will do (words.txt beside it, or --vocab of `bert-tf convert`).
+"""
+
+import dataclasses
+import io
+from typing import NotRequired, TypedDict
+
+import h5py
+import numpy as np
+
+from bert_tf.models.elmo import characters
+from bert_tf.models.elmo_config import CHARACTERS, ElmoConfig
+from bert_tf.weights.bundle import BIDIRECTIONAL_LM, Bundle
+from bert_tf.weights.table import Table
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.base import Vocabulary
+from pipelines.tokenizers.word_vocabulary import SPECIAL_TOKENS
+
+OPTIONS = "options.json"  # what names of the files end in
+WEIGHTS = ".hdf5"
+_TABLE = "encoder/embeddings/word_characters"
+_CELL = "RNN_{direction}/RNN/MultiRNNCell/Cell{{i}}/LSTMCell"
+_PARTS_OF_CELL = {"kernel": "W_0", "bias": "B", "projection": "W_P_0"}
+
+
+class _Lstm(TypedDict):
+    dim: int
+    projection_dim: int
+    n_layers: int
+    cell_clip: NotRequired[float | None]
+    proj_clip: NotRequired[float | None]
+    use_skip_connections: NotRequired[bool]
+
+
+class _CharacterEmbedding(TypedDict):
+    dim: int
+
+
+class _CharacterCnn(TypedDict):
+    embedding: _CharacterEmbedding
+    filters: list[tuple[int, int]]
+    n_highway: NotRequired[int]
+    activation: NotRequired[str]
+    max_characters_per_token: int
+
+
+class _Options(TypedDict):
+    """What is asked of the options; those of training are there besides."""
+
+    lstm: _Lstm
+    char_cnn: _CharacterCnn
+
+
+def find(path: str) -> tuple[str, str] | None:
+    """The options and the weights of a folder; None if it has none.
+
+    Raises:
+      InputError: it has several.
+    """
+    if not files.gfile.isdir(path):
+        return None
+    names = files.names_in(path)
+    options = [name for name in names if name.endswith(OPTIONS)]
+    found = [name for name in names if name.endswith(WEIGHTS)]
+    if not options or not found:
+        return None
+    weights = [name for name in found if "weights" in name] or found
+    for kind in (options, weights):
+        if len(kind) > 1:
+            raise InputError(
+                f"{path}: has {' and '.join(kind)}; leave the files of one ELMo there."
+            )
+    return f"{path}/{options[0]}", f"{path}/{weights[0]}"
+
+
+def read(path: str) -> Bundle:
+    """Reads a folder of options and weights, and the vocabulary of words that it may have.
+
+    Raises:
+      InputError: a file is damaged, a weight does not fit, or the vocabulary is of another kind.
+    """
+    found = find(path)
+    assert found is not None  # by it the format is known
+    options, weights = found
+    config = _config(json_files.read(options, _Options), options)
+    arrays = _table(config).read(_arrays(weights), config, weights)
+    none = {_TABLE: np.zeros([config.vocab_size, CHARACTERS], np.int32)}
+    bundle = Bundle(config, arrays | none, place=path)
+    vocabulary = registry.find(path)
+    if vocabulary is None:
+        return bundle
+    bundle = with_words(bundle, vocabulary)
+    return dataclasses.replace(bundle, tokenizer_settings=registry.read_settings(path))
+
+
+def with_words(model: Bundle, vocabulary: Vocabulary) -> Bundle:
+    """An ELMo with another vocabulary, whose words it knows by their characters.
+
+    Its softmax goes along if the words that it predicts are the same.
+
+    Args:
+      model: an ELMo.
+      vocabulary: of words.
+
+    Raises:
+      InputError: it is of another kind.
+    """
+    config = model.config
+    assert isinstance(config, ElmoConfig)  # others have no characters
+    config.check_vocabulary(vocabulary.kind, model.place)
+    predicted = config.predicted_words
+    known = model.vocabulary is not None and (
+        model.vocabulary.tokens[:predicted] == vocabulary.tokens[:predicted]
+    )
+    kept = {
+        name: value
+        for name, value in model.weights.items()
+        if known or not name.startswith(BIDIRECTIONAL_LM)
+    }
+    config = dataclasses.replace(
+        config, vocab_size=len(vocabulary), softmax_size=predicted if known else None
+    )
+    return dataclasses.replace(
+        model,
+        config=config,
+        vocabulary=vocabulary,
+        weights=kept | {_TABLE: characters.table(vocabulary)},
+    )
+
+
+def _config(options: _Options, place: str) -> ElmoConfig:
+    lstm, cnn = options["lstm"], options["char_cnn"]
+    if cnn["max_characters_per_token"] != CHARACTERS:
+        raise InputError(
+            f"{place}: max_characters_per_token is {cnn['max_characters_per_token']}; words have "
+            f"{CHARACTERS} here."
+        )
+    values = {
+        "vocab_size": len(SPECIAL_TOKENS),
+        "character_size": cnn["embedding"]["dim"],
+        "filters": cnn["filters"],
+        "char_act": cnn.get("activation", "relu"),
+        "num_highway_layers": cnn.get("n_highway", 0),
+        "num_hidden_layers": lstm["n_layers"],
+        "cell_size": lstm["dim"],
+        "projection_size": lstm["projection_dim"],
+        "cell_clip": lstm.get("cell_clip"),
+        "projection_clip": lstm.get("proj_clip"),
+        "residual": lstm.get("use_skip_connections", False),
+    }
+    return ElmoConfig.from_dict(values, place)
+
+
+def _table(config: ElmoConfig) -> Table:
+    """The names of the format for a configuration."""
+    embeddings = "encoder/embeddings"
+    names = {
+        f"{embeddings}/character_embeddings": "char_embed",
+        f"{embeddings}/projection/kernel": "CNN_proj/W_proj",
+        f"{embeddings}/projection/bias": "CNN_proj/b_proj",
+    }
+    for index in range(len(config.filters)):
+        ours = f"{embeddings}/convolution_{index}"
+        names |= {f"{ours}/kernel": f"CNN/W_cnn_{index}", f"{ours}/bias": f"CNN/b_cnn_{index}"}
+    for index in range(config.num_highway_layers):
+        # What they call "carry" is the share of the transform.
+        for ours, theirs in (("gate", "carry"), ("transform", "transform")):
+            for part, letter in (("kernel", "W"), ("bias", "b")):
+                name = f"{embeddings}/highway_{index}/{ours}/{part}"
+                names[name] = f"CNN_high_{index}/{letter}_{theirs}"
+    for number, direction in enumerate(("forward", "backward")):
+        cell = _CELL.format(direction=number)
+        for part, theirs in _PARTS_OF_CELL.items():
+            names[f"encoder/block_{{i}}/{direction}/{part}"] = f"{cell}/{theirs}"
+    return Table(names, reshaped=True)
+
+
+def _arrays(path: str) -> dict[str, np.ndarray]:
+    """All arrays of a file by their paths in it.
+
+    Raises:
+      InputError: it is no HDF5, or damaged.
+    """
+    found: dict[str, np.ndarray] = {}
+
+    def note(name: str, item: h5py.Dataset | h5py.Group) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = item[()]
+
+    with files.open_binary(path) as file:
+        data = io.BytesIO(file.read())
+    try:
+        with h5py.File(data) as archive:
+            archive.visititems(note)
+    except (OSError, RuntimeError, KeyError) as error:
+        raise InputError(f"{path}: is damaged ({error}); copy it again.") from error
+    return found

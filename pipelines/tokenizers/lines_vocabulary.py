@@ -1,0 +1,77 @@
+"""What vocabularies share that are a file of tokens, one a line, of text that may be uncased."""
+
+from collections.abc import Mapping, Sequence
+
+from pipelines.common import files
+from pipelines.common.errors import InputError
+from pipelines.tokenizers.base import Settings, Vocabulary
+
+_BRACKETS = (("[", "]"), ("<", ">"))
+
+
+class LinesVocabulary(Vocabulary):
+    """Tokens in a file, one a line, the line number the id."""
+
+    def texts(self) -> tuple[str, ...]:
+        """A token a line."""
+        return ("".join(f"{token}\n" for token in self.tokens),)
+
+    def resolve(self, settings: Mapping[str, bool | str | None]) -> Settings:
+        """`lower_case` (None: unless a token has capitals), `strip_accents` (None: as that)."""
+        lower_case = settings.get("lower_case")
+        if lower_case is None:
+            lower_case = not self.is_cased
+        strip_accents = settings.get("strip_accents")
+        return {
+            "lower_case": bool(lower_case),
+            "strip_accents": bool(lower_case if strip_accents is None else strip_accents),
+        }
+
+    def check_settings(self, settings: Mapping[str, bool | str | None], place: str) -> None:
+        """Raises InputError where lower-cased text would never have the capital letters."""
+        if settings.get("lower_case") and self.is_cased:
+            raise InputError(
+                f"{place}: the vocabulary has capital letters, which lower-cased text never has; "
+                "use --lower_case=false."
+            )
+
+    @property
+    def is_cased(self) -> bool:
+        """Whether any token but the special ones ([MASK], <S>) has a capital letter."""
+        return any(
+            token != token.lower() and (token[0], token[-1]) not in _BRACKETS
+            for token in self.tokens
+        )
+
+
+def read_lines(path: str) -> list[str]:
+    """The lines of a file, without what ends them.
+
+    Raises:
+      InputError: it is missing or is not UTF-8.
+    """
+    try:
+        with files.open_binary(path) as file:
+            text = file.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def check_lines(tokens: Sequence[str], name: str) -> None:
+    """Checks the tokens of a file.
+
+    Raises:
+      InputError: an empty line, or a token that stands twice.
+    """
+    first: dict[str, int] = {}
+    for line, token in enumerate(tokens, 1):
+        if not token:
+            raise InputError(f"{name}: line {line} is empty; give every id a token.")
+        if token in first:
+            raise InputError(
+                f"{name}: {token!r} stands on lines {first[token]} and {line}; "
+                "every token must stand once."
+            )
+        first[token] = line

@@ -1,0 +1,140 @@
+"""Budgets, tasks, and the scale that fits."""
+
+import dataclasses
+
+import pytest
+
+from bert_tf.experiments import plan, scale
+from bert_tf.experiments.finetuning_jobs import FineTuning, TaskSource
+from bert_tf.experiments.jobs import with_needs
+from bert_tf.experiments.plan import Plan
+from bert_tf.experiments.pretraining_jobs import Corpus, Pretraining, Vocabulary
+from bert_tf.experiments.scale import Inputs, Scale
+from bert_tf.experiments.settings import STUDIES as NAMES
+from bert_tf.experiments.settings import ExperimentSettings, chosen_studies
+from bert_tf.experiments.size import Size
+from bert_tf.experiments.speed import Speed
+from bert_tf.experiments.studies.registry import STUDIES
+from pipelines.common import json_files
+from pipelines.common.errors import InputError
+
+SPEED = Speed(((64, 6e10), (128, 1.5e11), (256, 3e11)), 2e10, 8192, 64)
+CORPUS = Corpus("corpus.txt")
+TASKS = (
+    TaskSource("topic", "classification", "topic.tsv", rows=(4000, 800), tokens=20),
+    TaskSource("rte", "rte", "glue/RTE", rows=(2490, 277), tokens=60),
+    TaskSource("pos", "pos", "ud", rows=(12544, 2001), tokens=20),
+)
+INPUTS = Inputs(CORPUS, Corpus("corpus.txt,texts.txt"), Vocabulary(CORPUS, 8192), TASKS)
+
+
+def _jobs_of(thought):
+    return with_needs(Plan(INPUTS, thought).jobs(NAMES))
+
+
+@pytest.mark.parametrize(
+    "text,seconds", [("10m", 600), ("8h", 28800), ("1d12h", 129600), ("90s", 90), ("1.5h", 5400)]
+)
+def test_budgets(text, seconds):
+    settings = ExperimentSettings(budget=text)
+    settings.check()
+    assert settings.seconds == seconds
+
+
+@pytest.mark.parametrize("text", ["", "8", "h", "8 h", "-1h", "8hours", "30s", "1e3h"])
+def test_what_is_no_budget(text):
+    with pytest.raises(InputError, match=r"--budget="):
+        ExperimentSettings(budget=text).check()
+
+
+def test_names_of_studies_are_those_there_are():
+    assert tuple(STUDIES) == NAMES
+    assert chosen_studies([]) == NAMES
+    assert chosen_studies(["masking", "size"]) == ("size", "masking")
+    with pytest.raises(InputError, match="--only=mask: there is no such study; use pretraining, "):
+        chosen_studies(["mask"])
+
+
+@pytest.mark.parametrize(
+    "entry,name,kind,data,columns",
+    [
+        ("rte=glue/RTE", "rte", "rte", "glue/RTE", ()),
+        ("imdb:classification=a b/train.tsv", "imdb", "classification", "a b/train.tsv", ()),
+        (
+            "r:pair=x.csv?text_a=q&text_b=a=1&label=3",
+            "r",
+            "pair",
+            "x.csv",
+            (("text_a", "q"), ("text_b", "a=1"), ("label", "3")),
+        ),
+    ],
+)
+def test_tasks_are_named(entry, name, kind, data, columns):
+    task = plan.parse_task(entry)
+    assert (task.name, task.kind, task.data, task.columns) == (name, kind, data, columns)
+
+
+@pytest.mark.parametrize("entry", ["rte", "=x", "rte=", "a/b:rte=x"])
+def test_what_names_no_task(entry):
+    with pytest.raises(InputError, match="a task is KIND=PATH or NAME:KIND=PATH"):
+        plan.parse_task(entry)
+    with pytest.raises(InputError, match="there is no task topics; use cola, "):
+        plan.parse_task("topics=x")
+
+
+@pytest.mark.parametrize("hours", [2, 8, 24, 200])
+def test_a_scale_fills_its_budget(hours):
+    found = scale.fit(hours * 3600, (), SPEED, _jobs_of)
+    needed = scale.seconds(_jobs_of(found), SPEED)
+    assert 0.95 * hours * 3600 < needed <= hours * 3600
+    assert found.seeds == (1, 2, 3) and len(found.sizes) == 4
+    weights = [size.layers * size.width**2 for size in found.sizes]
+    assert weights == sorted(weights) and found.main in found.sizes
+
+
+def test_more_time_makes_more_of_it():
+    found = [scale.fit(hours * 3600, (), SPEED, _jobs_of) for hours in (2, 8, 24, 200)]
+    size = [one.main.layers * one.main.width**2 for one in found]
+    tokens = [one.steps * one.batch_size * one.length for one in found]
+    assert size == sorted(size) and size[0] < size[-1]
+    assert tokens[-1] > tokens[0]
+
+
+def test_little_time_makes_the_smallest(caplog):
+    found = scale.fit(120, (), SPEED, _jobs_of)
+    assert found.main == Size(2, 64) and found.seeds == (1,) and found.steps >= 30
+    assert found.cap == 300
+    assert scale.fit(120, (5, 6), SPEED, _jobs_of).seeds == (5, 6)
+
+
+def _scale(**changes):
+    values = {"main": Size(2, 128), "steps": 100, "batch_size": 32, "length": 64, "seeds": (1, 2)}
+    return Scale(**(values | {"cap": None, "speed": SPEED} | changes))
+
+
+def test_studies_share_their_jobs():
+    jobs = _jobs_of(_scale())
+    models = [job for job in jobs if isinstance(job, Pretraining)]
+    # BERT, no NSP, left-to-right, ELMo; three other sizes; five other splits of masks.
+    assert len(models) == 4 + 3 + 5
+    assert len({(m.examples.key, m.size) for m in models}) == len(models)
+    tuned = [job for job in jobs if isinstance(job, FineTuning)]
+    assert {job.seeds for job in tuned} == {(1, 2)}
+    alone = [len(with_needs(Plan(INPUTS, _scale()).jobs([name]))) for name in NAMES]
+    assert sum(alone) > len(jobs)
+
+
+def test_a_cap_holds_for_all_tasks():
+    for job in _jobs_of(_scale(cap=1000)):
+        if isinstance(job, FineTuning):
+            used = min(job.train_examples or job.task.rows[0], job.task.rows[0])
+            assert used <= 1000
+            assert 3 <= job.recipe.epochs <= 10
+
+
+def test_a_plan_is_kept_as_it_was(tmp_path):
+    whole = Plan(INPUTS, _scale(cap=300))
+    json_files.write(f"{tmp_path}/{plan.PLAN}", dataclasses.asdict(whole))
+    assert plan.read(str(tmp_path)) == whole
+    keys = [job.key for job in plan.read(str(tmp_path)).jobs(NAMES)]
+    assert keys == [job.key for job in whole.jobs(NAMES)]

@@ -1,0 +1,75 @@
+"""Experiments from a corpus to a report: all studies, with models that learn next to nothing."""
+
+import dataclasses
+import glob
+import json
+import os
+
+import pytest
+
+from bert_tf.experiments import own_tasks, plan, run
+from bert_tf.experiments.jobs import State
+from bert_tf.experiments.plan import Plan, Request
+from bert_tf.experiments.pretraining_jobs import Corpus, Vocabulary
+from bert_tf.experiments.scale import Inputs, Scale
+from bert_tf.experiments.settings import STUDIES as NAMES
+from bert_tf.experiments.settings import ExperimentSettings
+from bert_tf.experiments.size import Size
+from bert_tf.experiments.speed import Speed
+from pipelines.common import json_files
+from pipelines.common.errors import InputError
+from tests.bert_tf.experiments.test_own_tasks import write_corpus
+
+
+def _begin(folder):
+    """A request, and a plan of the smallest scale in its folder."""
+    corpus = write_corpus(folder / "corpus.txt", documents=30)
+    output = f"{folder}/out"
+    settings = ExperimentSettings(budget="10m", vocab_size=120)
+    request = Request(settings, Corpus(corpus))
+    os.makedirs(output)
+    rest, tasks = own_tasks.make(request.corpus, f"{output}/own_tasks")
+    tasks = tuple(dataclasses.replace(task, rows=(48, 16), tokens=12) for task in tasks[::2])
+    inputs = Inputs(rest, rest, Vocabulary(rest, 120), tasks)
+    speed = Speed(((64, 1e11),), 1e10, 120, 32)
+    scale = Scale(Size(1, 64), 10, 8, 32, (1, 2), 48, speed)
+    json_files.write(f"{output}/{plan.PLAN}", dataclasses.asdict(Plan(inputs, scale)))
+    json_files.write(f"{output}/experiments.json", request.identity())
+    return request, output
+
+
+def test_a_study_goes_on_where_it_was(tmp_path):
+    """Its jobs are done once; other studies take them; another request is refused."""
+    request, output = _begin(tmp_path)
+    with pytest.raises(InputError, match=r"has no plan.json; nothing was begun there"):
+        run.show(f"{tmp_path}/other", NAMES)
+    entries = run.run(request, output, ("curves",), [""])
+    assert entries and {entry.state for entry in entries} <= {State.DONE}
+    first = {path: os.path.getmtime(path) for path in glob.glob(f"{output}/runs/*/outcome.json")}
+    again = run.run(request, output, ("curves",), [""])
+    assert [entry.job.key for entry in again] == [entry.job.key for entry in entries]
+    assert {path: os.path.getmtime(path) for path in first} == first
+    report = json.load(open(f"{output}/report.json"))
+    assert list(report["studies"]) == ["curves"]
+    shown = {entry.job.key: entry.state for entry in run.show(output, NAMES)}
+    done = {entry.job.key for entry in entries}
+    assert all((state is State.DONE) == (key in done) for key, state in shown.items())
+    other = dataclasses.replace(request, lower_case=False)
+    with pytest.raises(InputError, match=r"is of experiments with other lower_case"):
+        run.run(other, output, ("curves",), [""])
+
+
+@pytest.mark.slow
+def test_all_studies(tmp_path):
+    request, output = _begin(tmp_path)
+    entries = run.run(request, output, NAMES, ["", ""])
+    assert [entry.error for entry in entries if entry.state is not State.DONE] == []
+    found = json.load(open(f"{output}/report.json"))["studies"]
+    assert list(found) == list(NAMES)
+    for study in found.values():
+        for row in study["scores"].values():
+            for score in row.values():
+                assert len(score["values"]) in (1, 2), study["title"]
+    assert sorted(os.path.basename(p) for p in glob.glob(f"{output}/*.png")) == sorted(
+        f"{name}.png" for name in NAMES if found[name]["scores"]
+    )

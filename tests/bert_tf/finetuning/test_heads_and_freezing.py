@@ -1,0 +1,261 @@
+"""Heads with a BiLSTM or of other layers, and encoders that are frozen, as a whole or in part."""
+
+import dataclasses
+import glob
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import weights
+from bert_tf.finetuning import frozen_outputs, sweep
+from bert_tf.finetuning.freezing import Frozen
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.head_config import HeadConfig, HeadLayers
+from bert_tf.serving import file_prediction
+from pipelines.common.errors import InputError
+from tests.bert_tf.labelled_data import (
+    CONFIG,
+    make_choices,
+    make_pairs,
+    make_spans,
+    make_tags,
+    make_texts,
+    settings_of,
+    tune,
+)
+
+_LSTM = {"bilstm_layers": 1, "bilstm_width": 16}
+_QUICK = (HeadLayers.EMBEDDINGS, HeadLayers.CONCAT_LAST_4, HeadLayers.WEIGHTED_EACH)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        layers if layers in _QUICK else pytest.param(layers, marks=pytest.mark.slow)
+        for layers in HeadLayers
+    ],
+)
+def test_tags_by_features_of_frozen_layers(tmp_path, init, layers):
+    """The feature-based approach, of each choice of layers; the weights stay as they were."""
+    report, output = tune(
+        tmp_path, init, "ner", make_tags, head_layers=layers, freeze="all", epochs=8.0,
+        learning_rates=(1e-2,), **_LSTM,
+    )  # fmt: skip
+    assert report["metrics"]["median"]["f1"] > 0.8
+    before, after = weights.read(init), weights.read(output)
+    for name, value in before.weights.items():
+        if name.startswith("encoder/") and "pooler" not in name:
+            np.testing.assert_array_equal(after.weights[name], value)
+    # One file for each layer that is read, of each split.
+    kept = {os.path.basename(path) for path in glob.glob(f"{tmp_path}/cache/ner/frozen-*/*.npy")}
+    indices = HeadConfig(layers).indices(CONFIG.num_hidden_layers)
+    assert kept == {f"layer-{index}.npy" for index in indices}
+    (task,) = json.load(open(f"{output}/tasks.json"))
+    assert task["head"] == {"layers": layers.value, **_LSTM}
+    # What was scored of kept outputs is what the model answers by itself.
+    before = open(f"{output}/predictions.dev.txt").read()
+    request = file_prediction.PredictionRequest(f"{tmp_path}/data/dev.txt", labelled=True)
+    (path, *_), _ = file_prediction.predict_file(output, request, f"{tmp_path}/again")
+    assert open(path).read() == before
+
+
+SHAPES = {
+    "classification": make_texts,
+    "pair": make_pairs,
+    "choice": make_choices,
+    "span": make_spans,
+}
+_CASES = [(kind, freeze) for freeze in (None, "all") for kind in SHAPES]
+_QUICK_CASES = (("classification", None), ("choice", "all"))
+
+
+@pytest.mark.parametrize(
+    "kind,freeze",
+    [
+        case if case in _QUICK_CASES else pytest.param(*case, marks=pytest.mark.slow)
+        for case in _CASES
+    ],
+)
+def test_a_bilstm_serves_every_shape(tmp_path, init, kind, freeze):
+    report, output = tune(
+        tmp_path, init, kind, SHAPES[kind], freeze=freeze, head_layers="weighted_each", epochs=8.0,
+        learning_rates=(1e-2,), **_LSTM,
+    )  # fmt: skip
+    (baseline,) = {report["baselines"].get(name) for name in ("accuracy", "f1")} - {None} or {0.3}
+    score = next(run["score"] for run in report["grid"])
+    assert score > baseline + 0.15
+    model = weights.read(output)
+    assert f"heads/{kind}/body/bilstm/layer_0_forward/kernel" in model.weights
+
+
+def test_frozen_features_train_a_plain_head(tmp_path, init):
+    """The head reads the pooler, which is trained with it, on the last layer that was kept."""
+    _, output = tune(
+        tmp_path, init, "classification", make_texts, freeze="all", epochs=10.0,
+        learning_rates=(1e-2,),
+    )  # fmt: skip
+    losses = [
+        json.loads(line)["loss"] for line in open(glob.glob(f"{output}/runs/*/history.jsonl")[0])
+    ]
+    assert losses[-1] < losses[0] - 0.01
+    before, after = weights.read(init).weights, weights.read(output).weights
+    name = "encoder/pooler/kernel"
+    assert np.abs(before[name] - after[name]).max() > 0
+
+
+def test_kept_outputs_change_nothing(tmp_path, init, monkeypatch):
+    """A frozen encoder without dropout gives the same training, computed or read."""
+    settings = {"freeze": "all", "epochs": 2.0, **_LSTM}
+    kept, _ = tune(tmp_path, init, "ner", make_tags, **settings)
+    monkeypatch.setattr("bert_tf.finetuning.frozen_outputs.add", lambda data, *_: data)
+    again = settings_of(init, "ner", f"{tmp_path}/data", **settings)
+    computed = sweep.finetune(again, f"{tmp_path}/computed", f"{tmp_path}/cache", False)
+    for name, value in kept["metrics"]["median"].items():
+        assert computed["metrics"]["median"][name] == pytest.approx(value, abs=2e-2)
+
+
+def test_kept_outputs_that_are_damaged_are_made_anew(tmp_path, init, caplog):
+    settings = {"freeze": "all", "epochs": 0.5, **_LSTM}
+    first, _ = tune(tmp_path, init, "ner", make_tags, **settings)
+    paths = sorted(glob.glob(f"{tmp_path}/cache/ner/frozen-*/*.npy"))
+    kept = {path: open(path, "rb").read() for path in paths}
+    os.truncate(paths[0], len(kept[paths[0]]) // 2)
+    os.remove(paths[1])
+    again = settings_of(init, "ner", f"{tmp_path}/data", **settings)
+    second = sweep.finetune(again, f"{tmp_path}/again", f"{tmp_path}/cache", False)
+    assert f"{paths[0]} is damaged; made anew." in caplog.text
+    assert {path: open(path, "rb").read() for path in paths} == kept
+    assert second["metrics"] == first["metrics"]
+
+
+def test_clean_removes_kept_outputs(tmp_path, init, capsys):
+    tune(tmp_path, init, "ner", make_tags, freeze="all", epochs=0.2, **_LSTM)
+    (tmp_path / "cache" / "ner" / "mine").mkdir()
+    frozen_outputs.remove_caches(f"{tmp_path}/cache")
+    assert "removed" in capsys.readouterr().out
+    assert not glob.glob(f"{tmp_path}/cache/ner/frozen-*")
+    assert (
+        glob.glob(f"{tmp_path}/cache/ner/*/*.tfrecord") and (tmp_path / "cache/ner/mine").exists()
+    )
+
+
+def test_a_run_may_be_scored_at_its_end_alone(tmp_path, init):
+    report, _ = tune(tmp_path, init, "classification", make_texts, evaluations=0, epochs=3.0)
+    (run,) = report["grid"]
+    assert len(run["evaluations"]) == 1
+    with pytest.raises(InputError, match="--patience: counts --evaluations, of which there are 0"):
+        settings_of(init, "classification", "x", evaluations=0, patience=1).check()
+
+
+def test_some_layers_are_frozen(tmp_path, init):
+    _, output = tune(tmp_path, init, "classification", make_texts, freeze="embeddings,0", epochs=1.0)  # fmt: skip
+    before, after = weights.read(init).weights, weights.read(output).weights
+    for name, value in before.items():
+        if name.startswith(("encoder/embeddings", "encoder/block_0")):
+            np.testing.assert_array_equal(after[name], value, name)
+        if name.startswith("encoder/block_1/") and name.endswith("/kernel"):
+            assert np.abs(after[name] - value).max() > 0, name
+    assert not glob.glob(f"{tmp_path}/cache/classification/frozen-*")
+
+
+@pytest.mark.parametrize(
+    "text,embeddings,blocks,whole",
+    [
+        (None, False, set(), False),
+        ("all", True, {0, 1, 2, 3}, True),
+        ("embeddings", True, set(), False),
+        ("0-3", False, {0, 1, 2, 3}, False),
+        ("embeddings, 0-1, 3", True, {0, 1, 3}, False),
+        ("embeddings,0-3", True, {0, 1, 2, 3}, True),
+    ],
+)
+def test_what_freeze_names(text, embeddings, blocks, whole):
+    config = dataclasses.replace(CONFIG, num_hidden_layers=4)
+    assert Frozen.parse(text, config) == Frozen(embeddings, frozenset(blocks), whole)
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        ("4", "--freeze=4: 4 is not among the layers 0 to 3."),
+        ("2-1", "--freeze=2-1: 2-1 is not among the layers 0 to 3."),
+        ("pooler", "'pooler' is neither `embeddings`, `all`, nor a layer or a range of the"),
+        ("", "'' is neither"),
+        ("0,,1", "'' is neither"),
+    ],
+)
+def test_what_freeze_cannot_name(text, message):
+    with pytest.raises(InputError) as error:
+        Frozen.parse(text, dataclasses.replace(CONFIG, num_hidden_layers=4))
+    assert message in str(error.value)
+
+
+def test_layers_that_are_shared_are_one():
+    config = dataclasses.replace(CONFIG, num_hidden_layers=4, shared_layers=True)
+    assert Frozen.parse("embeddings,0", config).whole
+    with pytest.raises(InputError, match="the layers, which are one: 0"):
+        Frozen.parse("1", config)
+
+
+def test_other_layers_of_whole_texts_need_a_bilstm(tmp_path, init):
+    with pytest.raises(InputError, match="put a BiLSTM between"):
+        tune(tmp_path, init, "classification", make_texts, head_layers="embeddings")
+
+
+def test_other_formats_have_no_place_for_such_heads(tmp_path, init):
+    _, output = tune(tmp_path, init, "ner", make_tags, epochs=0.2, **_LSTM)
+    model = weights.read(output)
+    for target in ("tf1", "huggingface"):
+        with pytest.raises(InputError, match=f"ner has a head that {target} has no place for"):
+            weights.write(model, f"{tmp_path}/{target}", target)
+    weights.write(model, f"{tmp_path}/again")
+    assert weights.read(f"{tmp_path}/again").sha256() == model.sha256()
+
+
+def test_a_damaged_description_of_a_head_is_named(tmp_path, init):
+    _, output = tune(tmp_path, init, "ner", make_tags, epochs=0.2, **_LSTM)
+    os.remove(f"{output}/checksums.json")
+    tasks = json.load(open(f"{output}/tasks.json"))
+    for head, message in (
+        ({"layers": "first"}, "head layers 'first' are unknown"),
+        ({"bilstm": 2}, "a head has no 'bilstm'"),
+        ({"bilstm_layers": 1, "bilstm_width": 17}, "has the shape"),
+    ):
+        json.dump([tasks[0] | {"head": head}], open(f"{output}/tasks.json", "w"))
+        with pytest.raises(InputError, match=message):
+            weights.read(output)
+
+
+def test_causal_models_read_the_last_token(tmp_path, init):
+    """[CLS] of a left-to-right model sees nothing else, so it could not tell texts apart."""
+    bundle = weights.read(init)
+    config = dataclasses.replace(bundle.config, causal=True)
+    weights.write(dataclasses.replace(bundle, config=config), f"{tmp_path}/causal")
+    report, output = tune(tmp_path, f"{tmp_path}/causal", "classification", make_texts, epochs=14.0)
+    assert report["metrics"]["median"]["accuracy"] > 0.85
+    with pytest.raises(InputError, match="reads the last token, as the model is causal"):
+        weights.write(weights.read(output), f"{tmp_path}/hf", "huggingface")
+    encoder = BertEncoder(config)
+    ids = tf.constant([[2, 5, 6, 7, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0]])
+    pooled = encoder([ids, tf.cast(ids > 0, tf.int32), 0 * ids])["pooled_output"]
+    alone = encoder([ids[:1, :5], tf.ones([1, 5], tf.int32), tf.zeros([1, 5], tf.int32)])
+    np.testing.assert_allclose(pooled[0], alone["pooled_output"][0], atol=1e-6)
+
+
+def test_fewer_training_examples_are_some_of_more(tmp_path, init):
+    from bert_tf.finetuning import task_data
+
+    (tmp_path / "data").mkdir()
+    tokenizer = weights.read(init).tokenizer()
+    places = {}
+    for count in (10, 50, None, 1000):
+        settings = settings_of(init, "classification", make_texts(tmp_path / "data"))
+        settings = dataclasses.replace(settings, train_examples=count)
+        data = task_data.load(settings.tasks[0], settings, tokenizer, None)
+        places[count] = [example.place for example in data.train.examples]
+    assert [len(found) for found in places.values()] == [10, 50, 192, 192]
+    assert set(places[10]) < set(places[50]) < set(places[None])
+    assert places[50] == [place for place in places[None] if place in places[50]]

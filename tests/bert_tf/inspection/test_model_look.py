@@ -1,0 +1,323 @@
+"""What a page shows of a model that reads a text: equal to what model, tasks and exports say."""
+
+import gzip
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import tasks, weights
+from bert_tf.inspection import attention, model_look, token_labels
+from bert_tf.inspection.attribution import Attributor
+from bert_tf.inspection.sequences import TokenizedTexts
+from bert_tf.inspection.settings import InspectionSettings
+from bert_tf.models.config import BertConfig
+from bert_tf.tasks.pretrained import _pack
+from bert_tf.tasks.signatures import Engine
+from bert_tf.weights import formats
+from bert_tf.weights.bundle import Bundle, parameter_shapes
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import packing, registry
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from tests.bert_tf.exported import MAX_LENGTH, TEXTS
+
+MASKED = "The [MASK] model reads  every [MASK]of the token ☃."
+SETTINGS = InspectionSettings(guesses=5, attribution_steps=32)
+
+
+def _look(folders, name, *texts, settings=SETTINGS):
+    return model_look.look(folders[name], texts, settings, None if name == "pretrained" else name)
+
+
+def _bytes_of(text, token):
+    return text.encode()[slice(*token["bytes"])]
+
+
+def _characters_of(text, token):
+    return text[slice(*token["characters"])]
+
+
+@pytest.mark.parametrize("text", TEXTS[:4] + TEXTS[4:5] + TEXTS[6:])
+def test_tokens_stand_where_they_are_said_to(folders, text):
+    found = _look(folders, "pretrained", text).values["tokens"]
+    assert found[0]["token"] == "[CLS]" and found[-1]["token"] == "[SEP]"
+    inner = found[1:-1]
+    assert inner and not any(token["special"] for token in inner)
+    for token in inner:
+        assert _bytes_of(text, token).decode() == _characters_of(text, token)
+        assert token["label"] == _characters_of(text, token)
+    bounds = [place for token in inner for place in token["characters"]]
+    assert bounds == sorted(bounds)
+
+
+def test_sequences_are_those_of_packing(folders):
+    tokenizer = weights.read(folders["pretrained"]).tokenizer()
+    for first, second in zip(TEXTS, reversed(TEXTS), strict=True):
+        for most in (8, 24, 500):
+            packed, _ = packing.pack_texts(tokenizer, [first], [second], most)
+            found = TokenizedTexts(tokenizer, (first, second)).pack(most)
+            assert found.ids.tolist() == packed.word_ids.to_list()[0]
+            assert found.types.tolist() == packed.type_ids.to_list()[0]
+
+
+@pytest.mark.parametrize("text", [MASKED, "[MASK]", "[MASK][MASK] a", "no mask", "a [mask]"])
+def test_masks_are_found_as_an_export_finds_them(folders, text):
+    bundle = weights.read(folders["pretrained"])
+    engine = Engine(bundle.tokenizer(), bundle.encoder())
+    ids = _pack(engine, tf.constant([text]))["input_word_ids"]
+    found = TokenizedTexts(bundle.tokenizer(), (text,), masks=True).pack(48)
+    assert found.ids.tolist() == ids.numpy()[0].tolist()
+    for at in np.flatnonzero(found.ids == bundle.tokenizer().mask_id):
+        assert text.encode()[found.starts[at] : found.ends[at]] == b"[MASK]"
+
+
+def test_attention_is_that_of_the_encoder(folders):
+    look = _look(folders, "pretrained", MASKED)
+    bundle = weights.read(folders["pretrained"])
+    sequence = TokenizedTexts(bundle.tokenizer(), (MASKED,), masks=True).pack(48)
+    expected = np.stack(
+        [layer[0].numpy() for layer in bundle.encoder()(sequence.inputs())["attention_probs"]]
+    )
+    found = attention.of_encoder(bundle.encoder(), sequence)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+    assert found.shape == (2, 4, len(sequence), len(sequence))
+    packed = gzip.decompress(look.parts["attention"])
+    shown = attention.restored(np.frombuffer(packed, np.uint8).reshape(found.shape))
+    assert (np.abs(shown - found) <= np.sqrt(np.maximum(found, shown)) / 255 + 1e-6).all()
+    shares = np.array(look.values["attention"]["shares"])
+    means = found.mean((0, 1))
+    traits = [np.trace(means, k) for k in (0, -1, 1)] + [means[:, 0].sum(), means[:, -1].sum()]
+    np.testing.assert_allclose(shares.mean((0, 1)), np.array(traits) / len(sequence), atol=2e-3)
+
+
+def test_guesses_for_masks_are_those_of_the_predictor(folders, quick_predictor):
+    found = _look(folders, "pretrained", MASKED).values["guesses"]
+    answer = quick_predictor("fill_mask", text=[MASKED])
+    assert found["masked"] and len(found["tokens"]) == 2
+    for guess, tokens, shares in zip(
+        found["tokens"], answer["tokens"][0], answer["probabilities"][0], strict=True
+    ):
+        assert guess["probability"] is guess["bits"] is None
+        assert [token for token, _ in guess["guesses"]] == [token.decode() for token in tokens]
+        np.testing.assert_allclose([share for _, share in guess["guesses"]], shares, rtol=1e-3)
+
+
+def test_a_text_without_masks_has_each_token_masked_in_turn(folders, quick_predictor):
+    text = "The small model reads every layer."
+    small = InspectionSettings(guesses=5, batch_tokens=20)  # two sequences at once
+    values = _look(folders, "pretrained", text, settings=small).values
+    found, tokens = values["guesses"], values["tokens"]
+    assert [guess["position"] for guess in found["tokens"]] == list(range(1, len(tokens) - 1))
+    whole = [token for token in tokens[1:-1] if _bytes_of(text, token).decode() in text.split()]
+    assert len(whole) >= 3
+    for token in whole:
+        start, end = token["characters"]
+        guess = found["tokens"][tokens.index(token) - 1]
+        answer = quick_predictor("fill_mask", text=[f"{text[:start]}[MASK]{text[end:]}"])
+        shares = answer["probabilities"][0, 0]
+        np.testing.assert_allclose([share for _, share in guess["guesses"]], shares, rtol=1e-3)
+        assert guess["bits"] == pytest.approx(-np.log2(guess["probability"]), rel=1e-3)
+    bits = [guess["bits"] for guess in found["tokens"]]
+    assert found["mean_bits"] == pytest.approx(np.mean(bits), rel=1e-3)
+    assert found["pseudo_perplexity"] == pytest.approx(2 ** np.mean(bits), rel=1e-2)
+
+
+def test_labels_are_those_of_the_predictor(folders, quick_predictor):
+    values = _look(folders, "mood", TEXTS[0]).values
+    expected = quick_predictor("mood", text=[TEXTS[0]])
+    answer = values["answer"]
+    assert answer["text"] == expected["label"][0].decode() == answer["rows"][0]["name"]
+    shares = {row["name"]: row["share"] for row in answer["rows"]}
+    np.testing.assert_allclose(
+        [shares[label] for label in ("bad", "good", "so-so")],
+        expected["probabilities"][0], rtol=1e-3,
+    )  # fmt: skip
+    assert [target["name"] for target in answer["targets"]] == [r["name"] for r in answer["rows"]]
+    assert values["guesses"] is None
+
+
+def test_scores_and_labels_of_pairs_are_those_of_the_predictor(folders, quick_predictor):
+    pair = dict(zip(("text_a", "text_b"), TEXTS[:2], strict=True))
+    found = _look(folders, "score", *TEXTS[:2]).values["answer"]
+    (score,) = quick_predictor("score", **{name: [text] for name, text in pair.items()})["score"]
+    assert float(found["text"]) == pytest.approx(float(score), abs=1e-3)
+    assert found["targets"][0]["output"] == pytest.approx(float(score), abs=1e-4)
+    found = _look(folders, "same", *TEXTS[:2]).values
+    expected = quick_predictor("same", **{name: [text] for name, text in pair.items()})
+    assert found["answer"]["text"] == expected["label"][0].decode()
+    assert {token["segment"] for token in found["tokens"]} == {0, 1}
+
+
+@pytest.mark.parametrize("name", ["qa", "qa1"])
+def test_answers_to_questions_are_those_of_the_predictor(folders, quick_predictor, name):
+    question, context = "What stores the vector?", TEXTS[4] + " " + TEXTS[3][:150]
+    expected = quick_predictor(name, question=[question], context=[context])
+    values = _look(folders, name, question, context).values
+    answer = values["answer"]
+    assert answer["text"] == (expected["answer"][0].decode() or "no answer")
+    assert "windows; number" in answer["notes"][0]
+    if answer["span"]:
+        first, last = (values["tokens"][at] for at in answer["span"])
+        places = [first["bytes"][0], last["bytes"][1]]
+        assert places == [expected["start"][0], expected["end"][0]]
+        assert context.encode()[slice(*places)].decode() == answer["text"]
+    shares = [row["share"] for row in answer["rows"]]
+    known = expected["n_best_score"][0, : len(shares)]
+    assert max(shares) == pytest.approx(
+        max(known.max(), expected["no_answer_probability"][0]), rel=1e-3
+    )
+
+
+def test_tags_are_those_of_the_predictor(folders, quick_predictor):
+    for text in (TEXTS[0], TEXTS[4], TEXTS[6], TEXTS[3]):
+        expected = quick_predictor("tags", text=[text])
+        values = _look(folders, "tags", text).values
+        tags, tokens = values["answer"]["tags"], values["tokens"]
+        count = len(tags)
+        assert [tag["tag"] for tag in tags] == [t.decode() for t in expected["tags"][0, :count]]
+        np.testing.assert_allclose(
+            [tag["share"] for tag in tags], expected["probabilities"][0, :count], rtol=1e-3
+        )
+        starts = [tokens[tag["position"]]["bytes"][0] for tag in tags]
+        assert starts == expected["starts"][0, :count].tolist()
+        cut = count < (expected["tags"][0] != b"").sum()
+        assert cut == any("further sequences" in note for note in values["answer"]["notes"])
+    assert cut  # of the last one
+
+
+def test_choices_are_those_of_the_predictor(folders, quick_predictor):
+    choices = ["one", "the layer", "every shard"]
+    expected = quick_predictor("pick", context=[TEXTS[0]], choices=[choices])
+    values = _look(folders, "pick", TEXTS[0], *choices).values
+    best = choices[int(expected["choice"][0])]
+    assert values["answer"]["text"] == best
+    assert [text["text"] for text in values["texts"]] == [TEXTS[0], best]
+    shares = {row["name"]: row["share"] for row in values["answer"]["rows"]}
+    np.testing.assert_allclose(
+        [shares[choice] for choice in choices], expected["probabilities"][0], rtol=1e-3
+    )
+
+
+ASKED = {
+    "mood": TEXTS[:1],
+    "same": TEXTS[:2],
+    "score": TEXTS[:2],
+    "qa1": ["What stores the vector?", TEXTS[4]],
+    "tags": TEXTS[:1],
+    "pick": [TEXTS[0], "one", "the layer"],
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_attributions_add_up(folders, name):
+    values = _look(folders, name, *ASKED[name]).values
+    for target in values["answer"]["targets"]:
+        assert len(target["tokens"]) == len(values["tokens"])
+        difference = target["output"] - target["baseline"]
+        assert abs(sum(target["tokens"]) - difference) <= 0.01 * max(abs(difference), 0.05)
+        special = [t["special"] for t in values["tokens"]]
+        assert not np.array(target["tokens"])[special].any()
+        assert np.abs(target["tokens"]).max() > 0
+
+
+def test_attributions_are_the_integral_of_finite_differences(folders):
+    """Each token's own, by slopes in its direction alone, at the middles of equal parts."""
+    bundle = weights.read(folders["mood"])
+    task = tasks.load(bundle.task("mood"), MAX_LENGTH)
+    model, tokenizer = bundle.task_model([task]), bundle.tokenizer()
+    sequence = TokenizedTexts(tokenizer, ["The small model"]).pack(MAX_LENGTH)
+    head = model.heads.of["mood"]
+    attributor = Attributor(model.encoder, head, tokenizer.pad_id, 40, 4096)
+    (found,) = attributor.attribute(sequence, [lambda logits: logits[:, 1]])
+
+    def embedded(ids):
+        types = sequence.inputs()["input_type_ids"]
+        return model.encoder.embeddings(tf.constant([ids], tf.int32), types).numpy()
+
+    ids = sequence.ids
+    baseline = np.where(sequence.special, ids, tokenizer.pad_id)
+    first, last = embedded(baseline).astype("f8"), embedded(ids).astype("f8")
+
+    def score(rows):
+        mask = tf.ones([1, len(ids)], tf.int32)
+        outputs = model.encoder.encode(tf.constant(rows, tf.float32), mask)
+        return float(head(outputs)[0, 1])
+
+    parts, small = 60, 0.02
+    for at in range(len(ids)):
+        step = np.zeros_like(first)
+        step[at] = (last - first)[at]
+        slopes = []
+        for part in range(parts):
+            point = first + (part + 0.5) / parts * (last - first)
+            slopes.append((score(point + small * step) - score(point - small * step)) / (2 * small))
+        assert found.tokens[at] == pytest.approx(np.mean(slopes), abs=0.02)
+    assert found.output == pytest.approx(float(model(sequence.inputs())["mood"][0, 1]), abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def byte_model(tmp_path_factory):
+    """A RoBERTa of random weights whose tokens are bytes."""
+    from pipelines.tokenizers import byte_bpe_vocabulary
+
+    letters = byte_bpe_vocabulary.BYTE_LETTERS
+    tokens = (*byte_bpe_vocabulary.SPECIAL_TOKENS, *letters)
+    vocabulary = byte_bpe_vocabulary.ByteBPEVocabulary(tokens, ())
+    config = BertConfig(
+        vocab_size=len(tokens), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=66, type_vocab_size=1,
+        model_type="roberta", position_offset=2,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    values = {
+        name: rng.normal(size=shape).astype("f4")
+        for name, shape in parameter_shapes(config).items()
+        if not name.startswith("next_sentence")
+    }
+    folder = str(tmp_path_factory.mktemp("bytes") / "model")
+    weights.write(Bundle(config, values, vocabulary), folder, formats.Format.BERT_TF)
+    return folder
+
+
+def test_parts_of_characters_are_called_by_their_bytes(byte_model):
+    values = model_look.look(byte_model, ["a é <mask>b"], SETTINGS).values
+    labels = [token["label"] for token in values["tokens"]]
+    assert labels[1:4] == ["a", "Ġ", "C3"] and labels[-4:] == ["A9", "<mask>", "b", "</s>"]
+    mask = values["tokens"][-3]
+    assert mask["characters"] == [4, 10] and mask["bytes"] == [5, 11]
+    assert values["guesses"]["masked"]
+
+
+def test_pieces_of_one_character_are_called_by_their_own_text():
+    vocabulary = WordPieceVocabulary((*SPECIAL_TOKENS, "ᄒ", "##ᅡ", "##ᆫ", "a"))
+    tokenizer = registry.make(vocabulary, vocabulary.resolve({"lower_case": True}))
+    sequence = TokenizedTexts(tokenizer, ["한 A"]).pack(10)
+    found = token_labels.describe(tokenizer, sequence, ["한 A"])
+    assert [token["label"] for token in found] == ["[CLS]", "ᄒ", "ᅡ", "ᆫ", "A", "[SEP]"]
+    assert [token["characters"] for token in found[1:5]] == [[0, 1], [0, 1], [0, 1], [2, 3]]
+
+
+def test_directions_of_texts_are_told(folders):
+    texts = ("שלום עולם", "123 مرحبا")
+    values = _look(folders, "same", *texts).values
+    assert [text["rtl"] for text in values["texts"]] == [True, True]
+    assert _look(folders, "pretrained", "한국어 😀").values["texts"][0]["rtl"] is False
+
+
+def test_texts_that_a_model_does_not_take_are_refused(folders, export):
+    for name, texts, message in (
+        ("mood", TEXTS[:2], "the task mood takes one text (--text), not 2."),
+        ("same", TEXTS[:1], "the task same takes two texts (--text and --text_b), not 1."),
+        ("qa", TEXTS[:1], "the task qa takes two texts"),
+        ("tags", ["\u200b"], "--text: has no words to tag."),
+        ("pick", TEXTS[:2], "the task pick chooses among texts; give two or more, each with"),
+        ("pretrained", TEXTS[:3], "has no task that chooses among texts; give --text_b= once."),
+    ):
+        with pytest.raises(InputError) as caught:
+            _look(folders, name, *texts)
+        assert message in str(caught.value)
+    with pytest.raises(InputError, match="is an export, which does not tell what goes on in it"):
+        model_look.look(export, ["a"], SETTINGS)
+    with pytest.raises(InputError, match="has no task; fine-tune it for one first"):
+        model_look.look(folders["pretrained"], ["a"], SETTINGS, "mood")

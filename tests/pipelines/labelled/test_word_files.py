@@ -1,0 +1,104 @@
+"""Sentences of words, of which some at a time are in memory."""
+
+import gzip
+import itertools
+import json
+
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.labelled import conll, plain_texts, tables, word_files
+from pipelines.labelled.word_files import WordsFile
+
+CONLLU = "# text = a b\n1\ta\ta\tDET\t_\t_\t0\t_\t_\t_\n2\tb\tb\tNOUN\t_\t_\t0\t_\t_\t_\n"
+
+
+def write(path, text):
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(path)
+
+
+def read(path, columns=None):
+    return [(e.key, e.words, e.tags) for e in WordsFile(path, columns or {})]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("a.conll", "a DET\nb NOUN\n", {}),
+        ("a.txt", "x a DET\nx b NOUN", {"words": "2", "tags": "3"}),
+        ("a.conllu", CONLLU, {}),
+        ("a.conllu.gz", gzip.compress(CONLLU.encode(), mtime=0), {}),
+        ("a.tsv", "a\tDET\nb\tNOUN\n\n-DOCSTART-\n", {}),
+        ("a.tsv", "words\ttags\na b\tDET NOUN\n", {}),
+        ("a.jsonl", json.dumps({"w": ["a", "b"], "tags": ["DET", "NOUN"]}), {"words": "w"}),
+    ],
+)
+def test_each_layout_gives_words_and_tags(tmp_path, name, text, columns):
+    path = write(tmp_path / name, text)
+    assert read(path, columns) == [("0", ("a", "b"), ("DET", "NOUN"))]
+    assert word_files.check(WordsFile(path, columns)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.conll", "a\nb\n"),
+        ("a.txt", "-DOCSTART- X\n\na\nb\n"),
+        ("a.jsonl", json.dumps({"words": ["a", "b"]})),
+        ("a.csv", "n,words\n1,a b\n"),
+    ],
+)
+def test_words_may_have_no_tags(tmp_path, name, text):
+    assert read(write(tmp_path / name, text)) == [("0", ("a", "b"), None)]
+
+
+def test_names_tell_files_of_words():
+    assert word_files.claims("a.CONLL") and word_files.claims("b/a.conllu.gz")
+    assert not word_files.claims("a.txt")
+
+
+def test_errors_name_the_place(tmp_path):
+    path = write(tmp_path / "a.conll", "a X\nb\n")
+    with pytest.raises(InputError, match=r"a\.conll: line 2: has too few columns: a word, but no"):
+        word_files.check(WordsFile(path))
+    with pytest.raises(InputError, match=r"a\.conll: has no sentences"):
+        word_files.check(WordsFile(write(tmp_path / "a.conll", "\n\n")))
+    with pytest.raises(InputError, match="--columns: 'label' is no role of a column here; roles a"):
+        word_files.check(WordsFile(path, {"label": "1"}))
+    with pytest.raises(InputError, match=r"line 3: has too few columns: 2, not 3"):
+        word_files.check(WordsFile(write(tmp_path / "a.conll", "\n\na b"), {"tags": "3"}))
+
+
+def test_one_line_at_a_time_is_in_memory(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.conll", "a X\n\n" * 5)
+    taken = []
+
+    def lines(_):
+        for line in itertools.chain.from_iterable(["a X\n", "\n"] for _ in range(10**9)):
+            taken.append(line)
+            yield line
+
+    monkeypatch.setattr(tables, "read_lines", lines)
+    sentences = list(itertools.islice(WordsFile(path), 3))
+    assert [sentence.key for sentence in sentences] == ["0", "1", "2"] and len(taken) < 20
+
+
+def test_blocks_are_of_about_a_million_characters():
+    many = conll.WordsExample("0", "", ("word",) * 100_000)
+    assert [len(b) for b in plain_texts.blocks(itertools.repeat(many, 7))] == [3, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "by_line"),
+    [
+        ("a\tX\n\nb\tY\n", True),
+        ("a\tX\n \nb\tY\n", True),
+        ("\n\na\tX\nb\tY\n\n\n", False),
+        ("words\ttags\na\tX\n\nb\tY\n", False),
+        ("a\tX", False),
+        ("", False),
+    ],
+)
+def test_blank_lines_between_tell_a_word_a_line(tmp_path, text, by_line):
+    assert conll.is_read_by_line(write(tmp_path / "a.tsv", text)) is by_line
