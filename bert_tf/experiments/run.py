@@ -108,7 +108,7 @@ def _environment(device: str) -> dict[str, str]:
 def _log_plan(made: Plan, schedule: Schedule, processes: int, budget: float) -> None:
     scale = made.scale
     left = schedule.seconds_left(processes)
-    if left > _BEYOND * budget:
+    if left > _BEYOND * budget and not schedule.outcomes:  # else it only went slower than thought
         logging.warning("the smallest plan that there is takes longer than %s.", _time(budget))
     logging.info(
         "%d jobs: models of %s, %s steps of pre-training, %d seeds, tasks %s; about %s.",
