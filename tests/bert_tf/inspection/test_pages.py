@@ -130,11 +130,8 @@ def test_packages_are_made_with_all_that_pages_are_made_of():
     folder = ROOT / "bert_tf" / "inspection"
     there = {path.name for pattern in patterns for path in folder.glob(pattern)}
     assert there == {path.name for path in (folder / "page").iterdir()}
-    wanted = {"style.css"}
-    for kind in pages.Kind:
-        template, scripts = kind.value
-        wanted |= {template, *scripts}
-    assert there == wanted
+    made_of = [kind.value for kind in pages.Kind]
+    assert there == {name for one in made_of for name in (one.body, *one.styles, *one.scripts)}
 
 
 @pytest.mark.slow

@@ -1,0 +1,114 @@
+"use strict";
+/* What all pages share. Texts get into the page as text nodes only, never as markup. */
+
+const VALUES = JSON.parse(document.getElementById("values").textContent);
+
+const find = (id) => document.getElementById(id);
+
+/* An element: "tag.class", its attributes, and its children, elements or texts. */
+function make(name, attributes = {}, ...children) {
+  const [tag, ...classes] = name.split(".");
+  const element = document.createElement(tag);
+  element.classList.add(...classes);
+  return filled(element, attributes, children);
+}
+
+/* An element with attributes and children. The policy of a page lets no attribute set a style. */
+function filled(element, { style = "", ...attributes }, children) {
+  if (style) element.style.cssText = style;
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined) element.setAttribute(key, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/* A share of one as a percentage, with as many digits as it takes to be told from 0 and 1. */
+function percent(share) {
+  if (share === 0 || share >= 0.9995) return `${Math.round(share * 100)} %`;
+  if (share < 0.0001) return "< 0.01 %";
+  const text = (share * 100).toFixed(share < 0.01 || share > 0.995 ? 2 : 1);
+  return `${text.replace(/\.0+$/, "")} %`;
+}
+
+const whole = (value) => Math.round(value).toLocaleString("en-US");
+
+/* A number with three or four digits, whatever its size. */
+function short(value) {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  if (size >= 1000) return whole(value);
+  if (size !== 0 && size < 0.001) return value.toExponential(1);
+  return String(Number(value.toPrecision(4)));
+}
+
+/* Rows with bars: {name, share, value, strong}; `tone` names a colour of the style. With `choose`,
+which gets the number of a row, names are buttons. */
+function bars(rows, tone = "look", choose = null) {
+  const most = Math.max(1e-9, ...rows.map((row) => row.share));
+  const scale = most > 0.3 ? 1 : most;
+  return make("ol.bars", { style: `--tone: var(--${tone})` }, ...rows.map((row, number) => {
+    const fill = make("span.fill", {});
+    fill.style.width = `${(100 * Math.max(row.share, 0)) / scale}%`;
+    const text = make("bdi", {}, row.name);
+    const shown = choose ? make("button.plain", { type: "button" }, text) : text;
+    if (choose) shown.addEventListener("click", () => choose(number));
+    const name = make("span.name", { title: row.name }, shown);
+    name.classList.toggle("strong", Boolean(row.strong));
+    return make("li", {}, name, make("span.track", {}, fill),
+      make("span.value", {}, row.value ?? percent(row.share)));
+  }));
+}
+
+/* Arrow keys, Home and End among the elements of a place, of which one is a stop of the Tab key;
+`go` gets the number of the next. `forward` tells the key for the direction of the text. */
+function arrows(place, elements, go, forward = () => "ArrowRight") {
+  place.addEventListener("keydown", (event) => {
+    const at = elements.indexOf(document.activeElement);
+    const next = at < 0 ? at : numberAfter(event.key, at, elements.length, forward());
+    if (next < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    elements[next].focus();
+    go(next);
+  });
+}
+
+function numberAfter(key, at, count, forward) {
+  if (key === "Home") return 0;
+  if (key === "End") return count - 1;
+  if (key === "ArrowDown" || key === forward) return (at + 1) % count;
+  if (key.startsWith("Arrow")) return (at - 1 + count) % count;
+  return -1;
+}
+
+/* Marks one of some elements by an attribute, and makes it the stop of the Tab key. */
+function markOne(elements, chosen, attribute) {
+  elements.forEach((element, number) => {
+    element.setAttribute(attribute, String(number === chosen));
+    element.tabIndex = number === chosen ? 0 : -1;
+  });
+}
+
+/* Buttons of which one is chosen; `choose` gets its number. */
+function choices(place, names, choose) {
+  const buttons = names.map((name, number) => {
+    const button = make("button", { type: "button", role: "radio" }, make("bdi", {}, name));
+    button.addEventListener("click", () => pick(number));
+    return button;
+  });
+  function pick(number) {
+    markOne(buttons, number, "aria-checked");
+    choose(number);
+  }
+  arrows(place, buttons, pick);
+  place.replaceChildren(...buttons);
+  return pick;
+}
+
+/* Says that something went wrong, where the reader sees it. */
+function fail(error) {
+  const place = find("failure");
+  place.textContent = `This page could not be drawn in full: ${error.message}`;
+  place.hidden = false;
+  throw error;
+}
