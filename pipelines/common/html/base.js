@@ -38,8 +38,8 @@ function short(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
   if (size >= 1000) return whole(value);
-  if (size !== 0 && size < 0.001) return value.toExponential(1);
-  return String(Number(value.toPrecision(4)));
+  const text = size !== 0 && size < 0.001 ? value.toExponential(1) : String(Number(value.toPrecision(4)));
+  return text.replace(/^-/, "−");
 }
 
 /* Rows with bars: {name, share, value, strong}; `tone` names a colour of the style. With `choose`,
