@@ -167,6 +167,7 @@ def _manifest(
                 "config": source.bundle.config.to_dict(),
                 "vocabulary": name,
                 "tokenizer": source.bundle.resolved_settings(),
+                "mask_token": source.bundle.need_vocabulary().roles["mask"],
                 "tasks": [task.describe() for task in source.tasks],
                 "scores": source.scores,
                 "data": {

@@ -1,0 +1,25 @@
+/* The best of several choices. */
+
+const CHOICE = {
+  called: () => "multiple choice",
+  about: (form) => `Which choice goes best with the context. ${cut(form)}`,
+  fields: () => [
+    { name: "context", label: "Context", rows: 3, field: TextField },
+    { name: "choices", label: "Choices", one: "Choice", field: ChoicesField },
+  ],
+  missing: ({ choices }) => (choices.length ? "" : "Write a choice."),
+  show({ outputs, values }) {
+    const best = outputs.choice[0];
+    const shares = outputs.probabilities[0];
+    const rows = values.choices.map((name, number) => ({ name, share: shares[number], strong: number === best }));
+    rows.sort((a, b) => b.share - a.share);
+    return { said: headline(values.choices[best], percent(shares[best])), shown: [tall(bars(rows))] };
+  },
+};
+
+/* Rows whose names are texts, with the bars below them. */
+function tall(list) {
+  list.classList.add("tall");
+  list.querySelectorAll("bdi").forEach((name) => { name.dir = "auto"; });
+  return list;
+}

@@ -1,0 +1,73 @@
+/* A request as JSON and as a command line, and the response to it. */
+
+const MANY = 16; // numbers in a list; of more, a few are shown
+const FEW = 6;
+
+class Exchange {
+  constructor(place, server) {
+    Object.assign(this, { place, server, copied: {} });
+    for (const name of ["curl", "request", "response"]) {
+      const block = place.querySelector(`.${name}`);
+      this[name] = block.querySelector("pre");
+      this[name].setAttribute("aria-label", block.querySelector("h3").textContent);
+      block.querySelector(".copy").addEventListener("click", (event) => copy(this[name], this.copied[name](), event.target));
+    }
+    this.answer(null);
+  }
+
+  ask(request) {
+    const line = commandLine(this.server, request);
+    this.curl.textContent = line;
+    this.request.textContent = indented(request);
+    Object.assign(this.copied, { curl: () => line, request: () => indented(request) });
+  }
+
+  answer(response) {
+    this.place.querySelector(".response").hidden = response === null;
+    this.response.textContent = indented(response, FEW);
+    this.copied.response = () => indented(response); // all of it, which takes long
+  }
+}
+
+/* JSON with lists of plain values on one line each; `few`: how many of many numbers are shown. */
+function indented(value, few = Infinity, margin = "") {
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (Array.isArray(value) && value.every((item) => typeof item !== "object")) {
+    const shown = value.length > MANY && typeof value[0] === "number" ? value.slice(0, few) : value;
+    const rest = value.length - shown.length;
+    const items = shown.map((item) => JSON.stringify(item));
+    return `[${[...items, ...(rest ? [`… ${whole(rest)} more`] : [])].join(", ")}]`;
+  }
+  const inner = `${margin}  `;
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  const parts = Object.entries(value).map(([key, item]) => {
+    const name = Array.isArray(value) ? "" : `${JSON.stringify(key)}: `;
+    return `${inner}${name}${indented(item, few, inner)}`;
+  });
+  return `${open}\n${parts.join(",\n")}\n${margin}${close}`;
+}
+
+/* What a POSIX shell asks the same with. The token stays where it is. */
+function commandLine(server, request) {
+  return [
+    `curl ${shellQuoted(server.predicts)}`,
+    "-H 'Content-Type: application/json'",
+    ...(server.token === null ? [] : ['-H "Authorization: Bearer $TOKEN"']),
+    `-d ${shellQuoted(JSON.stringify(request))}`,
+  ].join(" ");
+}
+
+const shellQuoted = (text) =>
+  (/^[\w:/.@%-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+/* Copies a text; where a page may not, as over plain HTTP, what is shown of it is selected. */
+async function copy(place, text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "copied";
+  } catch {
+    getSelection().selectAllChildren(place);
+    button.textContent = "selected";
+  }
+  setTimeout(() => { button.textContent = "copy"; }, 2000);
+}
