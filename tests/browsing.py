@@ -49,7 +49,7 @@ def watched(browser, allowed, viewport=WIDE, scheme="light", expected=()):
     page.on("request", lambda r: r.url.startswith(tuple(allowed)) or problems.append(r.url))
     yield page
     context.close()
-    assert problems == []
+    assert not problems, problems
 
 
 def fits(page):

@@ -27,9 +27,7 @@ def render(manifest: Mapping[str, Any], model_name: str) -> str:
     """
     values = {
         "model": model_name,
-        "about": {
-            name: manifest[name] for name in ("parameters", "encoders", "precision", "date")
-        },
+        "about": {name: manifest[name] for name in ("parameters", "encoders", "precision", "date")},
         "signatures": [dataclasses.asdict(form) for form in forms.of_manifest(manifest)],
     }
     return html_page.render(

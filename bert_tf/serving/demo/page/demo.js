@@ -29,7 +29,7 @@ function showSignatures(panels) {
   function pick(number) {
     markOne(tabs, number, "aria-selected");
     panels.forEach((panel, other) => { panel.element.hidden = other !== number; });
-    tabs[number].scrollIntoView({ block: "nearest", inline: "nearest" });
+    showTab(tabs[number]);
     history.replaceState(null, "", addresses[number]);
   }
   const pickAddressed = () => pick(Math.max(0, addresses.indexOf(location.hash)));
@@ -38,6 +38,12 @@ function showSignatures(panels) {
   arrows(find("tabs"), tabs, pick);
   addEventListener("hashchange", pickAddressed);
   pickAddressed();
+}
+
+/* Scrolls a tab to the middle of a row of them. scrollIntoView would move where the Tab key begins. */
+function showTab(tab) {
+  const row = find("tabs");
+  row.scrollLeft = tab.offsetLeft - (row.clientWidth - tab.offsetWidth) / 2;
 }
 
 function tabOf({ form, shape, element }, pick) {
