@@ -9,11 +9,8 @@ const CHOICE = {
   ],
   missing: ({ choices }) => (choices.length ? "" : "Write a choice."),
   show({ outputs, values }) {
-    const best = outputs.choice[0];
-    const shares = outputs.probabilities[0];
-    const rows = values.choices.map((name, number) => ({ name, share: shares[number], strong: number === best }));
-    rows.sort((a, b) => b.share - a.share);
-    return { said: headline(values.choices[best], percent(shares[best])), shown: [tall(bars(rows))] };
+    const rows = ranked(values.choices, outputs.probabilities[0]);
+    return { said: sentence(rows[0].name, percent(rows[0].share)), shown: [tall(bars(rows))] };
   },
 };
 

@@ -15,8 +15,10 @@ function main() {
 /* The version that the server has; a server that asks for a token, or is away, says so when it is asked. */
 async function showState(server) {
   try {
-    find("state").textContent = await server.state();
-    find("state").hidden = !find("state").textContent;
+    const [place, state] = [find("state"), await server.state()];
+    place.textContent = state;
+    place.hidden = !state;
+    place.classList.toggle("ready", /, available/.test(state));
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
   }

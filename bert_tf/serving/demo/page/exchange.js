@@ -1,7 +1,9 @@
 /* A request as JSON and as a command line, and the response to it. */
 
-const MANY = 16; // numbers in a list; of more, a few are shown
+/* How much of a long list is shown: of many numbers a few; of all else, this much. */
+const MANY = 16;
 const FEW = 6;
+const MOST = 200;
 
 class Exchange {
   constructor(place, server) {
@@ -18,22 +20,23 @@ class Exchange {
   ask(request) {
     const line = commandLine(this.server, request);
     this.curl.textContent = line;
-    this.request.textContent = indented(request);
+    this.request.replaceChildren(...isolated(indented(request)));
     Object.assign(this.copied, { curl: () => line, request: () => indented(request) });
   }
 
   answer(response) {
     this.place.querySelector(".response").hidden = response === null;
-    this.response.textContent = indented(response, FEW);
+    this.response.replaceChildren(...isolated(indented(response, true)));
     this.copied.response = () => indented(response); // all of it, which takes long
   }
 }
 
-/* JSON with lists of plain values on one line each; `few`: how many of many numbers are shown. */
-function indented(value, few = Infinity, margin = "") {
+/* JSON with lists of plain values on one line each; `cut`: long ones are not shown to the end. */
+function indented(value, cut = false, margin = "") {
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   if (Array.isArray(value) && value.every((item) => typeof item !== "object")) {
-    const shown = value.length > MANY && typeof value[0] === "number" ? value.slice(0, few) : value;
+    const most = typeof value[0] === "number" && value.length > MANY ? FEW : MOST;
+    const shown = cut ? value.slice(0, most) : value;
     const rest = value.length - shown.length;
     const items = shown.map((item) => JSON.stringify(item));
     return `[${[...items, ...(rest ? [`… ${whole(rest)} more`] : [])].join(", ")}]`;
@@ -42,9 +45,14 @@ function indented(value, few = Infinity, margin = "") {
   const [open, close] = Array.isArray(value) ? "[]" : "{}";
   const parts = Object.entries(value).map(([key, item]) => {
     const name = Array.isArray(value) ? "" : `${JSON.stringify(key)}: `;
-    return `${inner}${name}${indented(item, few, inner)}`;
+    return `${inner}${name}${indented(item, cut, inner)}`;
   });
   return `${open}\n${parts.join(",\n")}\n${margin}${close}`;
+}
+
+/* JSON whose strings do not turn the order of what is between them, where they run from right to left. */
+function isolated(json) {
+  return json.split(/("(?:[^"\\]|\\.)*")/).map((part, number) => (number % 2 ? make("bdi", {}, part) : part));
 }
 
 /* What a POSIX shell asks the same with. The token stays where it is. */

@@ -15,14 +15,8 @@ const CLASSIFICATION = {
   show({ outputs, form }) {
     const names = form.labels.map((label, number) =>
       (number in form.meanings ? `${label}: ${form.meanings[number]}` : label));
-    const best = form.labels.indexOf(outputs.label[0]);
-    const rows = outputs.probabilities[0].map((share, number) =>
-      ({ name: names[number], share, strong: number === best }));
-    rows.sort((a, b) => b.share - a.share);
-    return {
-      said: headline(names[best], percent(outputs.probabilities[0][best])),
-      shown: [barsWithMore(rows)],
-    };
+    const rows = ranked(names, outputs.probabilities[0]);
+    return { said: headline(rows[0].name, percent(rows[0].share)), shown: [barsWithMore(rows)] };
   },
 };
 
@@ -41,6 +35,19 @@ const REGRESSION = {
 /* An answer in large letters, with a note beside it. */
 function headline(text, note = "") {
   return make("p.headline", { dir: "auto" }, text, " ", make("span.note", {}, note));
+}
+
+/* An answer that is a sentence. */
+function sentence(text, note) {
+  return make("p.sentence", { dir: "auto" }, text, " ", make("span.note", {}, note));
+}
+
+/* Rows of names and shares, the best first. */
+function ranked(names, shares) {
+  const rows = names.map((name, number) => ({ name, share: shares[number] }));
+  rows.sort((a, b) => b.share - a.share);
+  rows[0].strong = true;
+  return rows;
 }
 
 /* Rows with bars, the best ones at first. */

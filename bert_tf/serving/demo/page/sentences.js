@@ -11,7 +11,7 @@ const EMBED = {
   missing: ({ sentences }) => (sentences.length ? "" : "Write a sentence to compare with."),
   show({ outputs, values: { sentences } }) {
     const rows = nearest(outputs.mean_output, sentences);
-    return { said: nearestOne(rows), shown: [tall(bars(rows))] };
+    return { said: sentence(rows[0].name, rows[0].value), shown: [tall(bars(rows))] };
   },
 };
 
@@ -26,7 +26,7 @@ const EMBED_LAYERS = {
     const place = make("div.choices", { role: "radiogroup", "aria-label": "Layer" });
     const pick = choices(place, names, (layer) => {
       const rows = nearest(layers.map((vectors) => vectors[layer]), sentences);
-      said.replaceChildren(nearestOne(rows));
+      said.replaceChildren(sentence(rows[0].name, rows[0].value));
       list.replaceChildren(tall(bars(rows)));
     });
     pick(names.length - 1);
@@ -36,17 +36,8 @@ const EMBED_LAYERS = {
 
 /* The sentences, the nearest first; the first of the vectors is that of the query. */
 function nearest([query, ...vectors], sentences) {
-  const rows = sentences.map((name, number) => {
-    const share = cosine(query, vectors[number]);
-    return { name, share, value: share.toFixed(3) };
-  });
-  rows.sort((a, b) => b.share - a.share);
-  rows[0].strong = true;
-  return rows;
-}
-
-function nearestOne([{ name, value }]) {
-  return make("p.sentence", { dir: "auto" }, name, " ", make("span.note", {}, value));
+  const rows = ranked(sentences, vectors.map((vector) => cosine(query, vector)));
+  return rows.map((row) => ({ ...row, value: row.share.toFixed(3) }));
 }
 
 function cosine(a, b) {

@@ -92,8 +92,8 @@ class TaggedText {
       at = words.at(-1).to;
     }
     this.place.append(text.slice(at));
-    markOne(this.words, 0, "aria-selected");
-    this.words[0].setAttribute("aria-selected", "false");
+    this.stop = this.words[0]; // of the Tab key
+    this.stop.tabIndex = 0;
     arrows(this.place, this.words, () => {}, () => (getComputedStyle(this.place).direction === "rtl" ? "ArrowLeft" : "ArrowRight"));
   }
 
@@ -108,15 +108,21 @@ class TaggedText {
 
   word(text, { tag, share }) {
     const told = `${tag}, ${percent(share)}`;
-    const word = make("span.word", { role: "option", title: told, "aria-label": `${text}: ${told}` }, text);
-    const show = () => {
-      markOne(this.words, this.words.indexOf(word), "aria-selected");
-      this.readout.replaceChildren(make("b", {}, make("bdi", {}, text)), ` ${told}`);
-    };
+    const word = make("span.word", { role: "option", tabindex: -1, "aria-selected": false, title: told, "aria-label": `${text}: ${told}` }, text);
+    const show = () => this.show(word, text, told);
     word.addEventListener("pointerenter", show);
     word.addEventListener("focus", show);
     this.words.push(word);
     return word;
+  }
+
+  show(word, text, told) {
+    this.stop.setAttribute("aria-selected", "false");
+    this.stop.tabIndex = -1;
+    this.stop = word;
+    word.setAttribute("aria-selected", "true");
+    word.tabIndex = 0;
+    this.readout.replaceChildren(make("b", {}, make("bdi", {}, text)), ` ${told}`);
   }
 }
 

@@ -1,6 +1,7 @@
 """The page as text: a form for each signature that takes text, and texts that stay texts."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -72,6 +73,13 @@ def test_all_kinds_of_tasks_have_samples(kind):
     fields = {"span": {"question", "context"}, "choice": {"context", "choices"}}
     texts = {"text_a", "text_b"} if getattr(task, "pair", False) else {"text"}
     assert fields.get(task.shape, texts) <= form.sample.keys()
+
+
+def test_the_page_shows_the_answers_of_all_shapes():
+    script = Elements(page.render(manifests.make(), "bert")).scripts["program"]
+    table = re.search(r"const SHAPES = \{(.*?)\};", script, re.DOTALL).group(1)
+    assert set(re.findall(r"(\w+):", table)) == set(manifests.TENSORS)
+    assert {tasks.make(kind).shape for kind in tasks.KINDS} <= set(manifests.TENSORS)
 
 
 def test_numbers_of_known_data_sets_are_told_as_words():
