@@ -116,5 +116,5 @@ def test_a_wheel_has_all_that_pages_are_made_of(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    folder = ROOT / "bert_tf" / "inspection" / "page"
-    assert {f"bert_tf/inspection/page/{path.name}" for path in folder.iterdir()} <= set(names)
+    for folder in ("bert_tf/inspection/page", "bert_tf/serving/demo/page", "pipelines/common/html"):
+        assert {f"{folder}/{path.name}" for path in (ROOT / folder).iterdir()} <= set(names)

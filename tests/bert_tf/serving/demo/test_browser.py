@@ -279,7 +279,7 @@ def test_choices_are_a_list_that_grows(open_page, quick_predictor):
     found = quick_predictor("pick", context=["the layer reads"], choices=[choices])
     order = np.argsort(-found["probabilities"][0])
     assert _names(panel) == [choices[number] for number in order]
-    assert panel.locator(".headline").inner_text().startswith(choices[int(found["choice"][0])])
+    assert panel.locator(".said").inner_text().startswith(choices[int(found["choice"][0])])
     for _ in range(4):
         panel.get_by_role("button", name="Remove choice 1").click()
     assert panel.get_by_label("Choice 1", exact=True).input_value() == ""
