@@ -18,10 +18,10 @@ class Exchange {
   }
 
   ask(request) {
-    const line = commandLine(this.server, request);
-    this.curl.textContent = line;
+    const parts = commandLine(this.server, request);
+    this.curl.replaceChildren(...parts.flatMap((part) => [make("span.part", {}, ...breakable(part)), " "]).slice(0, -1));
     this.request.replaceChildren(...isolated(indented(request)));
-    Object.assign(this.copied, { curl: () => line, request: () => indented(request) });
+    Object.assign(this.copied, { curl: () => parts.join(" "), request: () => indented(request) });
   }
 
   answer(response) {
@@ -55,15 +55,18 @@ function isolated(json) {
   return json.split(/("(?:[^"\\]|\\.)*")/).map((part, number) => (number % 2 ? make("bdi", {}, part) : part));
 }
 
-/* What a POSIX shell asks the same with. The token stays where it is. */
+/* What a POSIX shell asks the same with, in parts that belong together. The token stays where it is. */
 function commandLine(server, request) {
   return [
     `curl ${shellQuoted(server.predicts)}`,
     "-H 'Content-Type: application/json'",
     ...(server.token === null ? [] : ['-H "Authorization: Bearer $TOKEN"']),
     `-d ${shellQuoted(JSON.stringify(request))}`,
-  ].join(" ");
+  ];
 }
+
+/* A text whose lines may end behind a slash, as in an address. */
+const breakable = (text) => text.split(/(?<=\/)/).flatMap((part) => [part, make("wbr")]);
 
 const shellQuoted = (text) =>
   (/^[\w:/.@%-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

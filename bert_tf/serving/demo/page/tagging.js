@@ -2,7 +2,9 @@
 
 const OUTSIDE = "O"; // of entities
 const PREFIX = /^[BIES]-/; // begin, inside, end, single: parts of one entity
-const TURN = 137.5; // degrees between the colours of two tags, so that neighbours differ
+/* Degrees between the colours of two tags, and how many depths they have, so that no two are alike. */
+const TURN = 137.5;
+const DEPTHS = 3;
 
 const TAGGING = {
   called: () => "tagging",
@@ -50,7 +52,7 @@ class TagSet {
 
   style(type) {
     const number = this.types.indexOf(type);
-    return `--hue: ${(TURN * number) % 360}; --deep: ${number % 2}`;
+    return `--hue: ${(TURN * number) % 360}; --deep: ${number % DEPTHS}`;
   }
 
   /* Runs of words that are one entity; else each word is alone. */
