@@ -14,15 +14,14 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
-_FOLDER = "page"  # of a page's files, in its package
-_SHARED = "html"  # of what all pages have, in this package
+_FOLDER = "html"  # of a page's files, in its package; of what all pages have, in this one
 
 
 class PageFiles(NamedTuple):
     """What a page is made of, besides what all pages have.
 
     Attributes:
-      package: whose folder `page` has the files.
+      package: whose folder `html` has the files.
       body: the name of the HTML between the tags of the body.
       styles: names, in the order in which they count.
       scripts: names, in the order in which they run.
@@ -49,12 +48,12 @@ def render(made_of: PageFiles, title: str, writer: str, data: Sequence[str]) -> 
         _joined(made_of.package, f"base.{kind}", names)
         for kind, names in (("css", made_of.styles), ("js", made_of.scripts))
     )
-    return string.Template(_read(__package__, f"{_SHARED}/page.html")).substitute(
+    return string.Template(_read(__package__, "page.html")).substitute(
         mark=mark(writer),
         policy=_policy(style, script, made_of.asks_its_server),
         title=html.escape(title),
         style=style,
-        body=_read(made_of.package, f"{_FOLDER}/{made_of.body}"),
+        body=_read(made_of.package, made_of.body),
         data="\n".join(data),
         script=script,
     )
@@ -98,10 +97,10 @@ def _checksum(text: str) -> str:
 
 
 def _joined(package: str, shared: str, names: Sequence[str]) -> str:
-    own = (_read(package, f"{_FOLDER}/{name}") for name in names)
-    return "\n".join([_read(__package__, f"{_SHARED}/{shared}"), *own])
+    own = (_read(package, name) for name in names)
+    return "\n".join([_read(__package__, shared), *own])
 
 
 @functools.cache
-def _read(package: str, path: str) -> str:
-    return resources.files(package).joinpath(path).read_text("utf-8")
+def _read(package: str, name: str) -> str:
+    return resources.files(package).joinpath(_FOLDER, name).read_text("utf-8")

@@ -97,7 +97,7 @@ def test_packages_are_made_with_all_that_pages_are_made_of():
     patterns = settings["package-data"]["bert_tf.inspection"]
     folder = ROOT / "bert_tf" / "inspection"
     there = {path.name for pattern in patterns for path in folder.glob(pattern)}
-    assert there == {path.name for path in (folder / "page").iterdir()}
+    assert there == {path.name for path in (folder / "html").iterdir()}
     made_of = [kind.value for kind in pages.Kind]
     assert there == {name for one in made_of for name in (one.body, *one.styles, *one.scripts)}
 
@@ -116,5 +116,5 @@ def test_a_wheel_has_all_that_pages_are_made_of(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for folder in ("bert_tf/inspection/page", "bert_tf/serving/demo/page", "pipelines/common/html"):
+    for folder in ("bert_tf/inspection/html", "bert_tf/serving/demo/html", "pipelines/common/html"):
         assert {f"{folder}/{path.name}" for path in (ROOT / folder).iterdir()} <= set(names)

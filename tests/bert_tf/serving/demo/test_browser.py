@@ -1,102 +1,30 @@
-"""The page in a real browser, asked by pointer and keyboard; a small export answers."""
+"""The answers of all shapes in a real browser; a small export gives them."""
 
-import contextlib
 import json
 import re
-import subprocess
 
 import numpy as np
 import pytest
 
-from bert_tf.serving.demo import page as demo_page
 from tests import browsing
-from tests.bert_tf.serving.demo import manifests, served
-from tests.browsing import NARROW, WIDE, browser  # noqa: F401  (a fixture among them)
-from tests.html_elements import NASTY
+from tests.bert_tf.serving.demo import manifests
+from tests.bert_tf.serving.demo.asking import (
+    PRETRAINED,
+    SHAPES,
+    STRANGE,
+    fill,
+    names,
+    predict,
+    saying,
+)
+from tests.browsing import NARROW, WIDE
 
 pytestmark = pytest.mark.slow
-SHAPES = ("mood", "same", "score", "qa", "qa1", "tags", "tags_words", "pick")
-PRETRAINED = ("fill_mask", "embed", "embed_layers")
-# Emoji of two and more units of UTF-16, Korean in both forms, text from right to left.
-STRANGE = (
-    "😀 the layer 한국어 모델이 reads\n\n  \tשלום עולם every 👩‍🚀 token, مرحبا ᄒ​ᅡᆫ 𝔟 the  vector."
-)
-CANNED = "http://demo.test/"
-
-
-@pytest.fixture(scope="module")
-def address(quick_predictor):
-    with served.serve(quick_predictor) as found:
-        yield found
-
-
-@pytest.fixture
-def open_page(browser, address):  # noqa: F811
-    """Opens the page at a signature; at the end, nothing must have gone wrong in it."""
-    with contextlib.ExitStack() as stack:
-
-        def open_one(name, viewport=WIDE, scheme="light", at=address, expected=()):
-            page = stack.enter_context(
-                browsing.watched(browser, (at, "data:"), viewport, scheme, expected)
-            )
-            page.goto(f"{at}#{name}")
-            assert not page.locator("#failure").is_visible()
-            return page, page.locator(".panel:visible")
-
-        yield open_one
-
-
-@pytest.fixture
-def open_canned(browser):  # noqa: F811
-    """Opens the page of a manifest, and answers with what is given."""
-    with contextlib.ExitStack() as stack:
-
-        def open_one(manifest, answer, expected=()):
-            page = stack.enter_context(
-                browsing.watched(browser, (CANNED, "data:"), expected=expected)
-            )
-            text = demo_page.render(manifest, "bert")
-            page.route(CANNED, lambda route: route.fulfill(body=text, content_type="text/html"))
-            page.route(f"{CANNED}v1/models/bert", lambda route: route.fulfill(json=served.STATES))
-            page.route(f"{CANNED}v1/models/bert:predict", answer)
-            page.goto(CANNED)
-            return page, page.locator(".panel:visible")
-
-        yield open_one
-
-
-def _fulfilling(**answer):
-    return lambda route: route.fulfill(**answer)
-
-
-def _saying(**outputs):
-    return _fulfilling(json={"outputs": outputs})
-
-
-def _fill(panel, **texts):
-    for label, text in texts.items():
-        panel.get_by_role("textbox", name=label.replace("_", " ").capitalize()).fill(text)
-
-
-def _predict(panel):
-    before = panel.locator(".took").inner_text()
-    panel.get_by_role("button", name="Predict").click()
-    panel.page.wait_for_function(
-        "([panel, before]) => !panel.hasAttribute('aria-busy') "
-        "&& panel.querySelector('.empty').hidden",
-        arg=[panel.element_handle(), before],
-    )
-    error = panel.locator(".error")
-    assert not error.is_visible(), error.inner_text()
 
 
 def _percent(share):
     """As the page writes it, but for the digits."""
     return float(re.sub(r"[^0-9.]", "", share)) / 100
-
-
-def _names(panel):
-    return panel.locator(".bars .name").all_inner_texts()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -105,7 +33,7 @@ def _names(panel):
 def test_every_shape_answers_in_any_window(open_page, name, viewport, scheme):
     page, panel = open_page(name, viewport, scheme)
     assert browsing.fits(page)
-    _predict(panel)
+    predict(panel)
     assert panel.locator(".said").inner_text()
     assert browsing.fits(page)
     assert re.fullmatch(r"[\d,]+ ms", panel.locator(".took").inner_text())
@@ -115,14 +43,14 @@ def test_every_shape_answers_in_any_window(open_page, name, viewport, scheme):
 def test_labels_are_those_of_the_model(open_page, quick_predictor):
     _, panel = open_page("mood")
     text = "Zürich 한국어 the small layer"
-    _fill(panel, text=text)
-    _predict(panel)
+    fill(panel, text=text)
+    predict(panel)
     found = quick_predictor("mood", text=[text])
     label = found["label"][0].decode()
     assert panel.locator(".headline").inner_text().startswith(f"{label} ")
     labels = np.array(["bad", "good", "so-so"])
     order = np.argsort(-found["probabilities"][0])
-    assert _names(panel) == labels[order].tolist()
+    assert names(panel) == labels[order].tolist()
     shown = [_percent(text) for text in panel.locator(".bars .value").all_inner_texts()]
     np.testing.assert_allclose(shown, found["probabilities"][0][order], atol=6e-4)
     widths = panel.locator(".bars .fill").evaluate_all("all => all.map(x => x.offsetWidth)")
@@ -132,8 +60,8 @@ def test_labels_are_those_of_the_model(open_page, quick_predictor):
 def test_scores_stand_on_a_scale_with_those_before(open_page, quick_predictor):
     _, panel = open_page("score")
     for text in ("the layer", "a deep kernel of the token"):
-        _fill(panel, first_text=text, second_text="short")
-        _predict(panel)
+        fill(panel, first_text=text, second_text="short")
+        predict(panel)
         score = float(quick_predictor("score", text_a=[text], text_b=["short"])["score"][0])
         shown = panel.locator(".headline").inner_text().strip().replace("−", "-")
         assert float(shown) == pytest.approx(score, rel=1e-3)
@@ -148,8 +76,8 @@ def test_scores_stand_on_a_scale_with_those_before(open_page, quick_predictor):
 @pytest.mark.parametrize("name", ["qa", "qa1"])
 def test_answers_are_marked_in_their_context(open_page, quick_predictor, name):
     _, panel = open_page(name)
-    _fill(panel, question="What reads?", context=STRANGE)
-    _predict(panel)
+    fill(panel, question="What reads?", context=STRANGE)
+    predict(panel)
     found = quick_predictor(name, question=["What reads?"], context=[STRANGE])
     start, end = (int(found[key][0]) for key in ("start_character", "end_character"))
     context, mark = panel.locator("div.typed"), panel.locator("mark")
@@ -190,8 +118,8 @@ def test_answers_are_marked_in_their_context(open_page, quick_predictor, name):
 
 def test_words_have_their_tags_in_the_text_as_it_was_typed(open_page, quick_predictor):
     page, panel = open_page("tags")
-    _fill(panel, text=STRANGE)
-    _predict(panel)
+    fill(panel, text=STRANGE)
+    predict(panel)
     found = quick_predictor("tags", text=[STRANGE])
     assert panel.locator("div.typed").evaluate("x => x.textContent") == STRANGE
     words = panel.get_by_role("option")
@@ -213,8 +141,8 @@ def test_words_have_their_tags_in_the_text_as_it_was_typed(open_page, quick_pred
 
 def test_arrows_go_with_the_direction_of_the_text(open_page):
     page, panel = open_page("tags")
-    _fill(panel, text="שלום עולם, مرحبا")
-    _predict(panel)
+    fill(panel, text="שלום עולם, مرحبا")
+    predict(panel)
     words = panel.get_by_role("option")
     assert panel.locator("div.typed").evaluate("x => getComputedStyle(x).direction") == "rtl"
     lefts = [words.nth(number).bounding_box()["x"] for number in (0, 1)]
@@ -226,14 +154,14 @@ def test_arrows_go_with_the_direction_of_the_text(open_page):
 
 def test_words_can_be_given_apart(open_page, quick_predictor):
     _, panel = open_page("tags_words")
-    _fill(panel, words="the  layer,\n😀 한국어")
-    _predict(panel)
+    fill(panel, words="the  layer,\n😀 한국어")
+    predict(panel)
     found = quick_predictor("tags_words", words=[["the", "layer,", "😀", "한국어"]])
     told = panel.get_by_role("option").evaluate_all("all => all.map(x => [x.textContent, x.title])")
     assert [word for word, _ in told] == ["the", "layer,", "😀", "한국어"]
     tags = [tag.decode() for tag in found["tags"][0]]
     assert [title.split(",")[0] for _, title in told] == tags
-    _fill(panel, words=" \n")
+    fill(panel, words=" \n")
     panel.get_by_role("button", name="Predict").click()
     assert panel.locator(".error").inner_text() == "Write a word."
 
@@ -246,7 +174,7 @@ def test_parts_of_an_entity_are_one_run_of_one_colour(open_canned):
     spans = [(0, 3), (5, 13), (13, 14), (15, 18), (20, 23), (24, 28)]
     _, panel = open_canned(
         manifests.make(task),
-        _saying(
+        saying(
             tokens=[[text[a:b] for a, b in spans]],
             tags=[tags],
             probabilities=[[0.9] * 6],
@@ -254,8 +182,8 @@ def test_parts_of_an_entity_are_one_run_of_one_colour(open_canned):
             end_characters=[[b for _, b in spans]],
         ),
     )
-    _fill(panel, text=text)
-    _predict(panel)
+    fill(panel, text=text)
+    predict(panel)
     runs = panel.locator(".run")
     texts = runs.evaluate_all("all => all.map(x => [x.textContent, x.dataset.tag])")
     assert texts == [["Ada  Lovelace", "PER"], ["Rom", "LOC"], ["New York", "LOC"]]
@@ -268,17 +196,17 @@ def test_parts_of_an_entity_are_one_run_of_one_colour(open_canned):
 
 def test_choices_are_a_list_that_grows(open_page, quick_predictor):
     page, panel = open_page("pick")
-    _fill(panel, context="the layer reads")
-    _fill(panel, choice_1="one", choice_2="every shard", choice_3="한국어")
+    fill(panel, context="the layer reads")
+    fill(panel, choice_1="one", choice_2="every shard", choice_3="한국어")
     panel.get_by_label("Choice 3", exact=True).press("Enter")
     page.keyboard.type("the 😀 token")
     panel.get_by_role("button", name="Remove choice 2").click()
     panel.get_by_role("button", name="add a choice").click()  # which stays empty
-    _predict(panel)
+    predict(panel)
     choices = ["one", "한국어", "the 😀 token"]
     found = quick_predictor("pick", context=["the layer reads"], choices=[choices])
     order = np.argsort(-found["probabilities"][0])
-    assert _names(panel) == [choices[number] for number in order]
+    assert names(panel) == [choices[number] for number in order]
     assert panel.locator(".said").inner_text().startswith(choices[int(found["choice"][0])])
     for _ in range(4):
         panel.get_by_role("button", name="Remove choice 1").click()
@@ -296,7 +224,7 @@ def test_guesses_can_be_put_into_the_text(open_page, quick_predictor):
     panel.get_by_role("button", name="insert [MASK]").click()
     text = "The  layer 😀 [MASK] every\n[MASK]"
     assert field.input_value() == text
-    _predict(panel)
+    predict(panel)
     guesses = [
         [token.decode() for token in row]
         for row in quick_predictor("fill_mask", text=[text])["tokens"][0]
@@ -315,11 +243,11 @@ def test_guesses_can_be_put_into_the_text(open_page, quick_predictor):
     assert json.loads(panel.locator(".request pre").inner_text())["inputs"] == {"text": [filled]}
     assert not panel.locator(".changed").is_visible()
     lists.nth(1).locator("button").nth(whole[1]).click()  # takes it out again
-    _predict(panel)
+    predict(panel)
     again = quick_predictor(
         "fill_mask", text=[filled.replace(f"\n{guesses[1][whole[1]]}", "\n[MASK]")]
     )
-    assert _names(panel) == [token.decode() for token in again["tokens"][0][0]]
+    assert names(panel) == [token.decode() for token in again["tokens"][0][0]]
     field.fill("no mask")
     assert panel.locator(".changed").is_visible()
     panel.get_by_role("button", name="Predict").click()
@@ -329,9 +257,9 @@ def test_guesses_can_be_put_into_the_text(open_page, quick_predictor):
 def test_a_piece_goes_on_the_word_before_it(open_canned):
     manifest = manifests.make(pretrained=True)
     answer = {"tokens": [[["##ing", "the"]]], "probabilities": [[[0.5, 0.25]]]}
-    _, panel = open_canned(manifest, _saying(**answer))
-    _fill(panel, text="Read [MASK] and [MASK].")  # the second one is cut
-    _predict(panel)
+    _, panel = open_canned(manifest, saying(**answer))
+    fill(panel, text="Read [MASK] and [MASK].")  # the second one is cut
+    predict(panel)
     panel.get_by_role("button", name="##ing").click()
     assert panel.get_by_label("Text").input_value() == "Reading and [MASK]."
     assert "1 more stand beyond what the model reads." in panel.locator(".shown").inner_text()
@@ -341,12 +269,10 @@ def test_a_piece_goes_on_the_word_before_it(open_canned):
 def test_sentences_are_sorted_by_their_cosine(open_page, quick_predictor, name):
     _, panel = open_page(name)
     sentences = ["the layer reads", "한국어 모델", "שלום 😀", "a deep kernel"]
-    _fill(panel, query="the layer", sentences="\n".join([*sentences[:2], "", *sentences[2:]]))
-    _predict(panel)
-    (vectors,) = (
-        quick_predictor(name, text=["the layer", *sentences])[key]
-        for key in ({"embed": "mean_output"}.get(name, "layers"),)
-    )
+    fill(panel, query="the layer", sentences="\n".join([*sentences[:2], "", *sentences[2:]]))
+    predict(panel)
+    found = quick_predictor(name, text=["the layer", *sentences])
+    layers = found["layers"] if name == "embed_layers" else found["mean_output"][:, np.newaxis]
 
     def wanted(matrix):
         unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
@@ -354,207 +280,21 @@ def test_sentences_are_sorted_by_their_cosine(open_page, quick_predictor, name):
         order = np.argsort(-cosines)
         return [sentences[number] for number in order], cosines[order]
 
-    names, cosines = wanted(vectors if name == "embed" else vectors[:, -1])
-    assert _names(panel) == names
+    nearest, cosines = wanted(layers[:, -1])
+    assert names(panel) == nearest
     shown = [float(text) for text in panel.locator(".bars .value").all_inner_texts()]
     np.testing.assert_allclose(shown, cosines, atol=6e-4)
     if name == "embed_layers":
         panel.get_by_role("radio", name="layer 2").press("ArrowLeft")
-        assert _names(panel) == wanted(vectors[:, 0])[0]
-
-
-def test_all_can_be_done_by_keyboard(open_page):
-    page, _ = open_page("tags")
-    page.keyboard.press("Tab")
-    focused = "document.activeElement.textContent"
-    assert page.evaluate(focused).startswith("tags")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate(focused).startswith("mood")
-    panel = page.locator(".panel:visible")
-    assert panel.locator("h2").first.inner_text() == "mood"
-    assert page.url.endswith("#mood")
-    page.keyboard.press("Home")
-    assert page.get_by_role("tab", selected=True).inner_text().startswith("tags")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("the layer")
-    page.keyboard.press("Control+Enter")
-    panel.locator(".headline").wait_for()
-    for _ in range(2):  # the button, the words
-        page.keyboard.press("Tab")
-    assert page.evaluate(focused) == "the"
-    page.keyboard.press("ArrowRight")
-    assert panel.locator(".readout b").inner_text() == "layer"
-    seen = []
-    for _ in range(6):
-        page.keyboard.press("Tab")
-        seen.append(
-            page.evaluate(
-                "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
-            )
-        )
-    assert seen == ["copy", "Command line", "copy", "Request", "copy", "Response"]
-
-
-def test_what_is_typed_stays_text(open_page):
-    nasty = f"""<img src=x onerror="alert(1)">{NASTY}"""
-    for name in (*SHAPES, *PRETRAINED):
-        page, panel = open_page(name)
-        for field in panel.locator("textarea").all():
-            field.fill(f"{nasty} [MASK]")
-        _predict(panel)
-        assert page.locator("img, b script").count() == 0
-        assert page.locator("script").count() == 2
-
-
-def test_names_stay_text(open_canned):
-    label = f"""<img src=x onerror="alert(1)">{NASTY}"""
-    manifest = manifests.make(manifests.classification(label, "b", name=label))
-    answer = _saying(label=[label], probabilities=[[0.75, 0.25]], logits=[[1, 0]])
-    page, panel = open_canned(manifest, answer)
-    _predict(panel)
-    assert panel.locator(".bars bdi").first.evaluate("x => x.textContent") == label
-    assert page.locator("img").count() == 0 and page.locator("script").count() == 2
-    tagging = manifests.classification(label, "O", name="ner", kind="ner")
-    answer = _saying(
-        tokens=[["a"]],
-        tags=[[label]],
-        probabilities=[[1]],
-        start_characters=[[0]],
-        end_characters=[[1]],
-    )
-    page, panel = open_canned(manifests.make(tagging), answer)
-    _predict(panel)
-    assert page.locator("img").count() == 0
-
-
-def test_the_browser_runs_no_other_script(open_canned):
-    manifest = manifests.make(manifests.classification("a", "b"))
-    refused = ["Content Security Policy"]
-    page, _ = open_canned(manifest, _saying(), expected=refused)
-    page.evaluate(
-        """() => {
-          const script = document.createElement("script");
-          script.textContent = "window.ran = true";
-          document.head.append(script);
-          document.body.setAttribute("onclick", "window.ran = true");
-          document.body.click();
-        }"""
-    )
-    assert page.evaluate("window.ran") is None
-    asked = "fetch('https://elsewhere.test/').then(() => 'sent', () => 'refused')"
-    assert page.evaluate(asked) == "refused"
+        assert names(panel) == wanted(layers[:, 0])[0]
 
 
 def test_many_labels_are_behind_a_button(open_canned):
     labels = [f"label {number}" for number in range(30)]
     shares = np.linspace(1, 0.1, 30) / np.linspace(1, 0.1, 30).sum()
-    answer = _saying(label=["label 0"], probabilities=[shares.tolist()], logits=[[0] * 30])
+    answer = saying(label=["label 0"], probabilities=[shares.tolist()], logits=[[0] * 30])
     _, panel = open_canned(manifests.make(manifests.classification(*labels)), answer)
-    _predict(panel)
-    assert _names(panel) == labels[:10]
+    predict(panel)
+    assert names(panel) == labels[:10]
     panel.get_by_role("button", name="20 more").press("Enter")
-    assert _names(panel) == labels
-
-
-def test_refusals_are_one_clear_line(open_page, open_canned):
-    expected = ["the server responded with a status of"]
-    page, panel = open_page("mood", expected=expected)
-    page.evaluate("document.querySelector('.panel:not([hidden]) textarea').value = '\\ud800'")
-    panel.get_by_role("button", name="Predict").click()
-    panel.locator(".error").wait_for()
-    assert (
-        panel.locator(".error").inner_text()
-        == "mood: text: has half of a surrogate pair, which is no text."
-    )
-    assert "surrogate" in panel.locator(".response pre").inner_text()
-    manifest = manifests.make(manifests.classification("a", "b"))
-    for answer, told in (
-        (
-            {"status": 502, "body": "<html>Bad Gateway"},
-            "The server refuses the request (HTTP 502).",
-        ),
-        ({"body": "[]"}, "The answer is not one of TensorFlow Serving's."),
-        ({"status": 400, "json": {"error": "one\ntwo"}}, "one"),
-    ):
-        _, panel = open_canned(manifest, _fulfilling(**answer), expected)
-        panel.get_by_role("button", name="Predict").click()
-        panel.locator(".error").wait_for()
-        assert panel.locator(".error").inner_text() == told
-    _, panel = open_canned(manifest, lambda route: route.abort(), ["Failed to load resource"])
-    panel.get_by_role("button", name="Predict").click()
-    panel.locator(".error").wait_for()
-    assert panel.locator(".error").inner_text() == "The server cannot be reached."
-
-
-def test_the_last_of_two_requests_is_answered(open_canned):
-    waiting = []
-
-    def answer(route):
-        if not waiting:
-            waiting.append(route)  # and never answers
-        else:
-            _saying(label=["b"], probabilities=[[0.25, 0.75]], logits=[[0, 1]])(route)
-
-    _, panel = open_canned(manifests.make(manifests.classification("a", "b")), answer)
-    panel.get_by_role("button", name="Predict").click()
-    assert panel.get_attribute("aria-busy") == "true"
-    panel.get_by_role("button", name="Predict").click()
-    panel.locator(".headline").wait_for()
-    assert panel.locator(".headline").inner_text() == "b 75 %"
-    assert panel.get_attribute("aria-busy") is None
-
-
-def test_a_token_is_asked_for_once(open_page, quick_predictor):
-    expected = ["status of 401"]
-    with served.serve(quick_predictor, token="s3cret") as address:
-        page, panel = open_page("mood", at=address, expected=expected)
-        dialog = page.get_by_role("dialog")
-        panel.get_by_role("button", name="Predict").click()
-        dialog.get_by_label("Bearer token").fill("wrong")
-        page.keyboard.press("Enter")
-        dialog.get_by_text("It does not take this one.").wait_for()
-        dialog.get_by_label("Bearer token").fill("s3cret")
-        dialog.get_by_role("button", name="Use it").click()
-        panel.locator(".headline").wait_for()
-        _predict(panel)
-        assert not dialog.is_visible()
-        line = panel.locator(".curl pre").inner_text()
-        assert '-H "Authorization: Bearer $TOKEN"' in line
-        assert "s3cret" not in page.content()
-        assert (
-            page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length")
-            == 0
-        )
-        page.reload()
-        panel.get_by_role("button", name="Predict").click()
-        dialog.wait_for()
-        page.keyboard.press("Escape")
-        panel.locator(".error").wait_for()
-        assert panel.locator(".error").inner_text() == "The server asks for a token."
-
-
-def test_the_command_line_asks_the_same(open_page, address):
-    page, panel = open_page("same")
-    texts = {"first_text": """it's "$HOME" `ls` \\ !\n%s ${x}""", "second_text": STRANGE}
-    _fill(panel, **texts)
-    line = panel.locator(".curl pre").evaluate("x => x.textContent")
-    stub = 'curl() { for argument in "$@"; do printf "%s\\0" "$argument"; done; }'
-    found = subprocess.run(["sh", "-c", f"{stub}\n{line}"], capture_output=True, check=True)
-    url, *flags, body = found.stdout.decode().split("\0")[:-1]
-    assert url == f"{address}v1/models/bert:predict"
-    assert flags == ["-H", "Content-Type: application/json", "-d"]
-    with page.expect_request(url) as request:
-        panel.get_by_role("button", name="Predict").click()
-    assert (
-        json.loads(body)
-        == request.value.post_data_json
-        == {
-            "signature_name": "same",
-            "inputs": {"text_a": [texts["first_text"]], "text_b": [STRANGE]},
-        }
-    )
-    assert json.loads(panel.locator(".request pre").evaluate("x => x.textContent")) == json.loads(
-        body
-    )
+    assert names(panel) == labels
