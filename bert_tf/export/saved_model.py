@@ -199,6 +199,7 @@ def _described(source: Source, vocabulary: str, encoder: int) -> dict[str, Any]:
         "encoder": encoder,
         "vocabulary": vocabulary,
         "tokenizer": source.bundle.resolved_settings(),
+        "mask_token": source.bundle.need_vocabulary().roles["mask"],
         "tasks": [task.describe()] if task else [],
         "scores": source.scores,
         "data": {name: told for name, told in data.items() if told},

@@ -1,31 +1,16 @@
 """The pages in a real browser: no script fails, pointer and keyboard work, narrow windows do."""
 
+import contextlib
 import json
-import os
-import shutil
 
 import pytest
 
-from tests import commands
+from tests import browsing, commands
 from tests.bert_tf.pretraining.conftest import finished, model_path  # noqa: F401  (fixtures)
+from tests.browsing import NARROW, WIDE, browser  # noqa: F401  (a fixture among them)
 
 pytestmark = pytest.mark.slow
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 TEXT = "The small model reads every layer of the token."
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip(f"none of {', '.join(BROWSERS)} is installed")
-    with sync_api.sync_playwright() as playwright:
-        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=path, args=flags)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +37,20 @@ def pages(folders, finished, tmp_path_factory):  # noqa: F811
 
 
 @pytest.fixture
-def open_page(browser, pages):
+def open_page(browser, pages):  # noqa: F811
     """Opens a page; at the end, nothing must have gone wrong in it, or been asked for."""
-    opened, problems = [], []
+    with contextlib.ExitStack() as stack:
 
-    def open_one(name, viewport=WIDE, scheme="light"):
-        context = browser.new_context(viewport=viewport, color_scheme=scheme)
-        page = context.new_page()
-        opened.append(context)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
-        page.on("request", lambda r: r.url.startswith(("file:", "data:")) or problems.append(r.url))
-        page.goto(pages[name])
-        page.locator("footer", has_text="Written by").wait_for()  # the last that is done
-        assert not page.locator("#failure").is_visible()
-        return page
+        def open_one(name, viewport=WIDE, scheme="light"):
+            page = stack.enter_context(
+                browsing.watched(browser, ("file:", "data:"), viewport, scheme)
+            )
+            page.goto(pages[name])
+            page.locator("footer", has_text="Written by").wait_for()  # the last that is done
+            assert not page.locator("#failure").is_visible()
+            return page
 
-    yield open_one
-    for context in opened:
-        context.close()
-    assert problems == []
+        yield open_one
 
 
 NAMES = ("guesses", "masks", "pair", "labels", "tags", "span", "score", "choice", "run")
@@ -81,8 +60,7 @@ NAMES = ("guesses", "masks", "pair", "labels", "tags", "span", "score", "choice"
 @pytest.mark.parametrize("name", NAMES)
 def test_pages_are_drawn_without_an_error_in_any_window(open_page, name, viewport):
     page = open_page(name, viewport, "dark")
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= viewport["width"]
+    assert browsing.fits(page)
     assert not page.locator("b", has_text="bold").count()
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import gzip
-import html.parser
 import json
 import re
 import shutil
@@ -16,44 +15,20 @@ import pytest
 
 from bert_tf.inspection import pages
 from bert_tf.inspection.look import Look
-from tests import commands
+from tests import commands, html_elements
+from tests.html_elements import NASTY, Elements
 
 ROOT = Path(__file__).parents[3]
-NASTY = """</script><script>alert("it's")</script> <!-- $data & 'a' > "b" \u2028"""
-
-
-class _Elements(html.parser.HTMLParser):
-    """The elements of a page, and what its scripts hold, by id or type."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.scripts, self._script = [], {}, None
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag == "script":
-            attributes = dict(attrs)
-            self._script = attributes.get("id", attributes.get("type", "program"))
-            self.scripts[self._script] = ""
-
-    def handle_endtag(self, tag):
-        if tag == "script":
-            self._script = None
-
-    def handle_data(self, data):
-        if self._script:
-            self.scripts[self._script] += data
 
 
 @pytest.mark.parametrize("kind", pages.Kind)
 def test_texts_stay_texts(kind):
     look = Look({"text": NASTY, "more": [NASTY, 1.5, None]}, {"part": b"\0\1</script>"})
     page = pages.render(kind, NASTY, look)
-    elements = _Elements(page)
+    elements = Elements(page)
     assert json.loads(elements.scripts["values"]) == look.values
     assert base64.b64decode(elements.scripts["part"]) == look.parts["part"]
-    assert set(elements.scripts) == {"values", "part", "program"}
+    assert set(elements.scripts) == {"values", "part", "program", "style"}
     assert "alert" not in elements.scripts["program"]
     assert "alert(&quot;it&#x27;s" in page.split("</title>")[0]
 
@@ -61,12 +36,7 @@ def test_texts_stay_texts(kind):
 @pytest.mark.parametrize("kind", pages.Kind)
 def test_a_page_asks_for_nothing_from_outside(kind):
     page = pages.render(kind, "title", Look({"text": "text"}, {}))
-    assert not re.findall(r"https?:|//[a-z]+\.|@import|url\(", page)
-    for tag, attributes in _Elements(page).tags:
-        assert tag not in ("iframe", "object", "embed", "img", "audio", "video")
-        assert "src" not in attributes
-        assert attributes.get("href", "data:,") == "data:,"
-    assert "default-src 'none'" in page
+    html_elements.check_nothing_is_from_outside(page)
 
 
 def _write(folders, output, *more, name="pretrained", text="The [MASK] model."):
@@ -78,11 +48,9 @@ def _write(folders, output, *more, name="pretrained", text="The [MASK] model."):
 def test_the_command_writes_a_page_of_a_model(folders, tmp_path):
     output = tmp_path / "new" / "look.html"
     said = _write(folders, output, text=NASTY)
-    values = json.loads(_Elements(output.read_text()).scripts["values"])
+    values = json.loads(Elements(output.read_text()).scripts["values"])
     assert values["texts"][0]["text"] == NASTY
-    size = len(
-        gzip.decompress(base64.b64decode(_Elements(output.read_text()).scripts["attention"]))
-    )
+    size = len(gzip.decompress(base64.b64decode(Elements(output.read_text()).scripts["attention"])))
     assert size == 2 * 4 * len(values["tokens"]) ** 2
     assert re.fullmatch(rf"{output}: \d+ KiB \(attention \d+ KiB\)\n", said)
     before = output.read_bytes()
@@ -95,7 +63,7 @@ def test_the_command_answers_for_one_of_several_tasks(folders, tmp_path):
     _write(
         folders, output, "--task=tags", "--attribution_steps=4", name="tags", text="a deep layer"
     )
-    answer = json.loads(_Elements(output.read_text()).scripts["values"])["answer"]
+    answer = json.loads(Elements(output.read_text()).scripts["values"])["answer"]
     assert answer["task"] == "tags" and len(answer["tags"]) == 3 and answer["steps"] == 4
 
 
@@ -129,12 +97,9 @@ def test_packages_are_made_with_all_that_pages_are_made_of():
     patterns = settings["package-data"]["bert_tf.inspection"]
     folder = ROOT / "bert_tf" / "inspection"
     there = {path.name for pattern in patterns for path in folder.glob(pattern)}
-    assert there == {path.name for path in (folder / "page").iterdir()}
-    wanted = {"style.css"}
-    for kind in pages.Kind:
-        template, scripts = kind.value
-        wanted |= {template, *scripts}
-    assert there == wanted
+    assert there == {path.name for path in (folder / "html").iterdir()}
+    made_of = [kind.value for kind in pages.Kind]
+    assert there == {name for one in made_of for name in (one.body, *one.styles, *one.scripts)}
 
 
 @pytest.mark.slow
@@ -151,5 +116,5 @@ def test_a_wheel_has_all_that_pages_are_made_of(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    folder = ROOT / "bert_tf" / "inspection" / "page"
-    assert {f"bert_tf/inspection/page/{path.name}" for path in folder.iterdir()} <= set(names)
+    for folder in ("bert_tf/inspection/html", "bert_tf/serving/demo/html", "pipelines/common/html"):
+        assert {f"{folder}/{path.name}" for path in (ROOT / folder).iterdir()} <= set(names)

@@ -61,7 +61,9 @@ def _dtypes(predictor):
     }
 
 
-def _handler(predictor):
+def rest_handler(predictor):
+    """The class that answers over REST."""
+
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -105,7 +107,7 @@ def serve(predictor):
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(_Grpc(predictor), server)
     port = server.add_insecure_port("localhost:0")
     server.start()
-    rest = http.server.ThreadingHTTPServer(("localhost", 0), _handler(predictor))
+    rest = http.server.ThreadingHTTPServer(("localhost", 0), rest_handler(predictor))
     threading.Thread(target=rest.serve_forever, daemon=True).start()
     try:
         yield f"grpc://localhost:{port}", f"http://localhost:{rest.server_port}"

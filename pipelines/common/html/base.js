@@ -10,19 +10,16 @@ function make(name, attributes = {}, ...children) {
   const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
   element.classList.add(...classes);
+  return filled(element, attributes, children);
+}
+
+/* An element with attributes and children. The policy of a page lets no attribute set a style. */
+function filled(element, { style = "", ...attributes }, children) {
+  if (style) element.style.cssText = style;
   for (const [key, value] of Object.entries(attributes)) {
     if (value !== null && value !== undefined) element.setAttribute(key, value);
   }
   element.append(...children);
-  return element;
-}
-
-/* An element of a drawing. */
-function draw(svg, tag, attributes, ...children) {
-  const element = document.createElementNS(svg.namespaceURI, tag);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  svg.append(element);
   return element;
 }
 
@@ -41,27 +38,55 @@ function short(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
   if (size >= 1000) return whole(value);
-  if (size !== 0 && size < 0.001) return value.toExponential(1);
-  return String(Number(value.toPrecision(4)));
+  const text = size !== 0 && size < 0.001 ? value.toExponential(1) : String(Number(value.toPrecision(4)));
+  return text.replace(/^-/, "−");
 }
 
-const signed = (value, digits = 2) => {
-  const text = Math.abs(value).toFixed(digits);
-  return Number(text) === 0 ? text : `${value < 0 ? "−" : "+"}${text}`;
-};
-
-/* Rows with bars: {name, share, value, strong}; `tone` names a colour of the style. */
-function bars(rows, tone = "look") {
+/* Rows with bars: {name, share, value, strong}; `tone` names a colour of the style. With `choose`,
+which gets the number of a row, names are buttons. */
+function bars(rows, tone = "look", choose = null) {
   const most = Math.max(1e-9, ...rows.map((row) => row.share));
   const scale = most > 0.3 ? 1 : most;
-  return make("ol.bars", { style: `--tone: var(--${tone})` }, ...rows.map((row) => {
+  return make("ol.bars", { style: `--tone: var(--${tone})` }, ...rows.map((row, number) => {
     const fill = make("span.fill", {});
     fill.style.width = `${(100 * Math.max(row.share, 0)) / scale}%`;
-    const name = make("span.name", { title: row.name }, make("bdi", {}, row.name));
+    const text = make("bdi", {}, row.name);
+    const shown = choose ? make("button.plain", { type: "button" }, text) : text;
+    if (choose) shown.addEventListener("click", () => choose(number));
+    const name = make("span.name", { title: row.name }, shown);
     name.classList.toggle("strong", Boolean(row.strong));
     return make("li", {}, name, make("span.track", {}, fill),
       make("span.value", {}, row.value ?? percent(row.share)));
   }));
+}
+
+/* Arrow keys, Home and End among the elements of a place, of which one is a stop of the Tab key;
+`go` gets the number of the next. `forward` tells the key for the direction of the text. */
+function arrows(place, elements, go, forward = () => "ArrowRight") {
+  place.addEventListener("keydown", (event) => {
+    const at = elements.indexOf(document.activeElement);
+    const next = at < 0 ? at : numberAfter(event.key, at, elements.length, forward());
+    if (next < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    elements[next].focus();
+    go(next);
+  });
+}
+
+function numberAfter(key, at, count, forward) {
+  if (key === "Home") return 0;
+  if (key === "End") return count - 1;
+  if (key === "ArrowDown" || key === forward) return (at + 1) % count;
+  if (key.startsWith("Arrow")) return (at - 1 + count) % count;
+  return -1;
+}
+
+/* Marks one of some elements by an attribute, and makes it the stop of the Tab key. */
+function markOne(elements, chosen, attribute) {
+  elements.forEach((element, number) => {
+    element.setAttribute(attribute, String(number === chosen));
+    element.tabIndex = number === chosen ? 0 : -1;
+  });
 }
 
 /* Buttons of which one is chosen; `choose` gets its number. */
@@ -72,43 +97,13 @@ function choices(place, names, choose) {
     return button;
   });
   function pick(number) {
-    buttons.forEach((button, other) => {
-      button.setAttribute("aria-checked", String(other === number));
-      button.tabIndex = other === number ? 0 : -1;
-    });
+    markOne(buttons, number, "aria-checked");
     choose(number);
   }
-  place.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    const at = buttons.indexOf(document.activeElement);
-    if (!step || at < 0) return;
-    event.preventDefault();
-    const next = (at + step + buttons.length) % buttons.length;
-    buttons[next].focus();
-    pick(next);
-  });
+  arrows(place, buttons, pick);
   place.replaceChildren(...buttons);
   return pick;
 }
-
-/* The bytes of a part of the page. */
-function bytesOf(id) {
-  const text = atob(find(id).textContent);
-  const bytes = new Uint8Array(text.length);
-  for (let at = 0; at < bytes.length; at += 1) bytes[at] = text.charCodeAt(at);
-  return bytes;
-}
-
-/* The bytes of a gzipped part. */
-async function unpacked(id) {
-  const packed = new Blob([bytesOf(id)]).stream();
-  const stream = packed.pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
-/* A colour of the style, as "red, green, blue". */
-const colour = (name) =>
-  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /* Says that something went wrong, where the reader sees it. */
 function fail(error) {

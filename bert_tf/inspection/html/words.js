@@ -49,12 +49,5 @@ function showWord({ words, count, nearest, cosines }, word, go) {
     const at = word * count + rank;
     return { word: nearest[at], name: words[nearest[at]], share: Math.max(0, cosines[at] / 100), value: (cosines[at] / 100).toFixed(2) };
   });
-  const list = bars(rows, "look");
-  [...list.children].forEach((row, rank) => {
-    const name = row.firstChild;
-    const button = make("button.plain", { type: "button" }, ...name.childNodes);
-    button.addEventListener("click", () => go(rows[rank].word));
-    name.replaceChildren(button);
-  });
-  find("word-rows").replaceChildren(list);
+  find("word-rows").replaceChildren(bars(rows, "look", (rank) => go(rows[rank].word)));
 }

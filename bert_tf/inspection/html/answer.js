@@ -54,9 +54,8 @@ class Explained {
   /* How well the attributions add up, and what they are. */
   completeness({ sum, output, baseline, error }) {
     const { measure, steps } = this.answer;
-    const minus = (value) => short(value).replace("-", "−");
-    return `Numbers are shares of ${measure}: ${minus(output)} for this text, ${minus(baseline)} for the baseline. ` +
-      `Their difference is ${minus(output - baseline)}; the numbers add up to ${minus(sum)}, off by ${percent(error)}. ` +
+    return `Numbers are shares of ${measure}: ${short(output)} for this text, ${short(baseline)} for the baseline. ` +
+      `Their difference is ${short(output - baseline)}; the numbers add up to ${short(sum)}, off by ${percent(error)}. ` +
       `They are integrated gradients (Sundararajan et al. 2017, arXiv 1703.01365) of the embeddings, at ${steps} points ` +
       "from a baseline that has the padding token for each token of the text, in its place; special tokens stay, and count for nothing.";
   }

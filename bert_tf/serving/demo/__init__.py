@@ -1,0 +1,1 @@
+"""The page of a server: choose a signature, type, see the answer."""

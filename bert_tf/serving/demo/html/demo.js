@@ -1,0 +1,63 @@
+/* The page of a server. */
+
+function main() {
+  const { model, about, signatures } = VALUES;
+  const server = new Server(model);
+  find("model").textContent = model;
+  find("about").textContent = `${whole(about.parameters)} parameters in ${about.precision}, ` +
+    `${about.encoders === 1 ? "one encoder" : `${whole(about.encoders)} encoders`}, exported on ${about.date}`;
+  watchTokenDialog();
+  showState(server);
+  if (!signatures.length) throw new Error("the export has no signature that takes text");
+  showSignatures(signatures.map((form, number) => new Panel(form, `panel-${number}`, server)));
+}
+
+/* The version that the server has; a server that asks for a token, or is away, says so when it is asked. */
+async function showState(server) {
+  try {
+    const [place, state] = [find("state"), await server.state()];
+    place.textContent = state;
+    place.hidden = !state;
+    place.classList.toggle("ready", /, available/.test(state));
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+  }
+}
+
+/* A tab for each signature. The address names the one that is shown. */
+function showSignatures(panels) {
+  const tabs = panels.map((panel, number) => tabOf(panel, () => pick(number)));
+  const addresses = panels.map(({ form }) => `#${encodeURIComponent(form.name)}`);
+  function pick(number) {
+    markOne(tabs, number, "aria-selected");
+    panels.forEach((panel, other) => { panel.element.hidden = other !== number; });
+    showTab(tabs[number]);
+    history.replaceState(null, "", addresses[number]);
+  }
+  const pickAddressed = () => pick(Math.max(0, addresses.indexOf(location.hash)));
+  find("tabs").append(...tabs);
+  find("panels").append(...panels.map((panel) => panel.element));
+  arrows(find("tabs"), tabs, pick);
+  addEventListener("hashchange", pickAddressed);
+  pickAddressed();
+}
+
+/* Scrolls a tab to the middle of a row of them. scrollIntoView would move where the Tab key begins. */
+function showTab(tab) {
+  const row = find("tabs");
+  row.scrollLeft = tab.offsetLeft - (row.clientWidth - tab.offsetWidth) / 2;
+}
+
+function tabOf({ form, shape, element }, pick) {
+  const tab = make("button.tab", { type: "button", role: "tab", id: `${element.id}-tab`, "aria-controls": element.id },
+    make("bdi.name", {}, form.name), make("span.quiet.small", {}, ` ${shape.called(form)}`));
+  element.setAttribute("aria-labelledby", tab.id);
+  tab.addEventListener("click", pick);
+  return tab;
+}
+
+try {
+  main();
+} catch (error) {
+  fail(error);
+}

@@ -1,0 +1,98 @@
+/* Labels and scores of a text or a pair. */
+
+const BEST = 10; // labels that are shown at first
+const TEXTS = { text: "Text", text_a: "First text", text_b: "Second text" };
+
+const textFields = ({ inputs }) =>
+  inputs.map((name) => ({ name, label: TEXTS[name], rows: 3, field: TextField }));
+const ofPairs = ({ inputs }) => (inputs.length > 1 ? " of pairs" : "");
+const cut = ({ longest }) => `What exceeds ${whole(longest)} tokens is cut.`;
+
+const CLASSIFICATION = {
+  called: (form) => `classification${ofPairs(form)}`,
+  about: (form) => `One of ${whole(form.labels.length)} labels. ${cut(form)}`,
+  fields: textFields,
+  show({ outputs, form }) {
+    const names = form.labels.map((label, number) =>
+      (number in form.meanings ? `${label}: ${form.meanings[number]}` : label));
+    const rows = ranked(names, outputs.probabilities[0]);
+    return { said: headline(rows[0].name, percent(rows[0].share)), shown: [barsWithMore(rows)] };
+  },
+};
+
+const REGRESSION = {
+  called: (form) => `regression${ofPairs(form)}`,
+  about: (form) => `A score${form.bounds ? ` from ${form.bounds.join(" to ")}` : ""}. ${cut(form)}`,
+  fields: textFields,
+  show({ outputs, form, panel }) {
+    const score = outputs.score[0];
+    const scores = (panel.scores ??= []); // of before, too
+    scores.push(score);
+    return { said: headline(short(score)), shown: gauge(score, scores, form.bounds) };
+  },
+};
+
+/* An answer in large letters, with a note beside it. */
+function headline(text, note = "") {
+  return make("p.headline", { dir: "auto" }, text, " ", make("span.note", {}, note));
+}
+
+/* An answer that is a sentence. */
+function sentence(text, note) {
+  return make("p.sentence", { dir: "auto" }, text, " ", make("span.note", {}, note));
+}
+
+/* Rows of names and shares, the best first. */
+function ranked(names, shares) {
+  const rows = names.map((name, number) => ({ name, share: shares[number] }));
+  rows.sort((a, b) => b.share - a.share);
+  rows[0].strong = true;
+  return rows;
+}
+
+/* Rows with bars, the best ones at first. */
+function barsWithMore(rows) {
+  const place = make("div", {}, bars(rows.slice(0, BEST)));
+  const rest = rows.length - BEST;
+  if (rest <= 0) return place;
+  const more = make("button.plain.more", { type: "button" }, `${whole(rest)} more`);
+  more.addEventListener("click", () => {
+    place.replaceChildren(bars(rows));
+    place.querySelectorAll("li")[BEST].tabIndex = -1; // the reader goes on where the new ones begin
+    place.querySelectorAll("li")[BEST].focus();
+  });
+  place.append(more);
+  return place;
+}
+
+/* Where a score stands, and those before it as thin lines. */
+function gauge(score, scores, bounds) {
+  const [low, high] = bounds ?? roundBounds(scores);
+  const place = (value) => 100 * Math.min(1, Math.max(0, (value - low) / (high - low)));
+  const [left, right] = [0, score].sort((a, b) => a - b).map(place);
+  const fill = make("span.fill", { style: `left: ${left}%; width: ${right - left}%` });
+  const earlier = scores.slice(0, -1).map((value) =>
+    make("span.tick", { style: `left: ${place(value)}%`, title: short(value) }));
+  const meter = {
+    role: "meter", "aria-label": "Score", "aria-valuenow": score, "aria-valuemin": low, "aria-valuemax": high,
+  };
+  const notes = [
+    ...(bounds ? [] : ["The ends are round numbers: how far scores go is not known."]),
+    ...(earlier.length ? ["Thin lines are the scores before."] : []),
+  ];
+  return [
+    make("div.gauge", meter, make("span.track", {}, fill), ...earlier),
+    make("p.ends", {}, make("span", {}, short(low)), make("span", {}, short(high))),
+    ...(notes.length ? [make("p.quiet.small", {}, notes.join(" "))] : []),
+  ];
+}
+
+/* The nearest round numbers that have all scores between them, and zero. */
+function roundBounds(scores) {
+  const beyond = (size) => {
+    const power = 10 ** Math.floor(Math.log10(Math.max(size, 1e-9)));
+    return [1, 2, 5, 10].map((step) => step * power).find((value) => value >= size);
+  };
+  const [low, high] = [Math.min(...scores), Math.max(...scores)];
+  return [low < 0 ? -beyond(-low) : 0, high > 0 ? beyond(high) : 0];
+}

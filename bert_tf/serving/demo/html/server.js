@@ -1,0 +1,108 @@
+/* The server that the page is from: TensorFlow Serving's REST. */
+
+/* What went wrong, as a line for people. */
+class Failure extends Error {
+  /* `response` is what the server said. */
+  constructor(message, response = null) {
+    super(message);
+    this.response = response;
+  }
+}
+
+class Server {
+  constructor(model) {
+    this.address = new URL(`v1/models/${encodeURIComponent(model)}`, location.href).href;
+    this.token = null; // nowhere else: it is gone with the page
+    this.asking = null; // the promise of a token
+  }
+
+  get predicts() {
+    return `${this.address}:predict`;
+  }
+
+  /* What the server says: {status, ok, said}, the latter JSON or null. */
+  async send(address, options) {
+    const headers = this.token === null ? {} : { Authorization: `Bearer ${this.token}` };
+    try {
+      const response = await fetch(address, { ...options, headers: { ...options.headers, ...headers } });
+      const { status, ok } = response;
+      return { status, ok, said: parsed(await response.text()) };
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Failure("The server cannot be reached.");
+    }
+  }
+
+  /* Which version it has and how that is, such as "version 1, available"; empty if it does not say. */
+  async state() {
+    const { said } = await this.send(this.address, {});
+    const known = said?.model_version_status ?? [];
+    return known.map(({ version, state }) => `version ${version}, ${state.toLowerCase()}`).join("; ");
+  }
+
+  /* The answer to a request: {outputs, response, milliseconds}. */
+  async predict(request, signal) {
+    const options = {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(request),
+      signal,
+    };
+    for (;;) {
+      const began = performance.now();
+      const answer = await this.send(this.predicts, options);
+      if (answer.status === 401) {
+        await this.askToken();
+        continue;
+      }
+      const { ok, said } = answer;
+      if (!ok || said?.outputs === undefined) throw new Failure(reason(answer), said);
+      return { outputs: said.outputs, response: said, milliseconds: performance.now() - began };
+    }
+  }
+
+  /* Asks the reader for a token, once for all requests that wait for it. */
+  async askToken() {
+    this.asking ??= tokenOfReader(this.token !== null).finally(() => { this.asking = null; });
+    this.token = await this.asking;
+  }
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/* Why a request was refused, in a line. */
+function reason({ ok, status, said }) {
+  const told = typeof said?.error === "string" ? said.error.trim().split("\n")[0] : "";
+  if (told) return told;
+  return ok ? "The answer is not one of TensorFlow Serving's." : `The server refuses the request (HTTP ${status}).`;
+}
+
+function tokenOfReader(refused) {
+  const [dialog, field] = [find("token-dialog"), find("token")];
+  find("token-refused").hidden = !refused;
+  field.value = "";
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve, reject) => {
+    dialog.addEventListener("close", () => {
+      if (dialog.returnValue) resolve(field.value.trim());
+      else reject(new Failure("The server asks for a token."));
+      field.value = "";
+    }, { once: true });
+  });
+}
+
+function watchTokenDialog() {
+  const dialog = find("token-dialog");
+  find("token-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    dialog.close("given");
+  });
+  find("token-cancel").addEventListener("click", () => dialog.close());
+}

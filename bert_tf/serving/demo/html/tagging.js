@@ -1,0 +1,135 @@
+/* Words with their tags, coloured. */
+
+const OUTSIDE = "O"; // of entities
+const PREFIX = /^[BIES]-/; // begin, inside, end, single: parts of one entity
+/* Degrees between the colours of two tags, and how many depths they have, so that no two are alike. */
+const TURN = 137.5;
+const DEPTHS = 3;
+
+const TAGGING = {
+  called: () => "tagging",
+  about: ({ labels, longest }) => `A tag for each word, one of ${whole(labels.length)}. Texts of more than ${whole(longest)} tokens are read in parts.`,
+  fields: () => [{ name: "text", label: "Text", rows: 4, field: TextField }],
+  show({ outputs, values: { text }, form }) {
+    const places = new Places(text);
+    const words = outputs.tags[0].map((tag, number) => ({
+      tag,
+      share: outputs.probabilities[0][number],
+      from: places.ofCharacter(outputs.start_characters[0][number]),
+      to: places.ofCharacter(outputs.end_characters[0][number]),
+    }));
+    return showTags(text, words, new TagSet(form.labels));
+  },
+};
+
+const TAGGING_WORDS = {
+  ...TAGGING,
+  called: () => "tagging of words",
+  about: () => "A tag for each word. Words are what stands between white space; nothing is split off.",
+  fields: () => [{ name: "words", label: "Words", rows: 4, field: WordsField }],
+  missing: ({ words }) => (words.length ? "" : "Write a word."),
+  show({ outputs, values, form }) {
+    let to = -1;
+    const words = values.words.map((word, number) => {
+      const from = to + 1;
+      to = from + word.length;
+      return { tag: outputs.tags[0][number], share: outputs.probabilities[0][number], from, to };
+    });
+    return showTags(values.words.join(" "), words, new TagSet(form.labels));
+  },
+};
+
+/* The tags of a model: parts of entities are of one type, which has a colour for good. */
+class TagSet {
+  constructor(labels) {
+    this.entities = labels.every((tag) => tag === OUTSIDE || PREFIX.test(tag));
+    this.types = [...new Set(labels.map((tag) => this.type(tag)))].filter((type) => type !== OUTSIDE);
+  }
+
+  type(tag) {
+    return this.entities ? tag.replace(PREFIX, "") : tag;
+  }
+
+  style(type) {
+    const number = this.types.indexOf(type);
+    return `--hue: ${(TURN * number) % 360}; --deep: ${number % DEPTHS}`;
+  }
+
+  /* Runs of words that are one entity; else each word is alone. */
+  runs(words) {
+    const runs = [];
+    for (const word of words) {
+      const type = this.type(word.tag);
+      const goesOn = this.entities && /^[IE]-/.test(word.tag) && runs.at(-1)?.type === type;
+      if (goesOn) runs.at(-1).words.push(word);
+      else runs.push({ type, words: [word] });
+    }
+    return runs;
+  }
+}
+
+function showTags(text, words, tags) {
+  if (!words.length) return { said: headline(make("span.quiet", {}, "no words")), shown: [] };
+  const runs = tags.runs(words);
+  const shown = new TaggedText(text, runs, tags);
+  const counts = new Map();
+  for (const { type } of runs) if (type !== OUTSIDE) counts.set(type, (counts.get(type) ?? 0) + 1);
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const what = tags.entities ? (total === 1 ? "entity" : "entities") : (total === 1 ? "tag" : "tags");
+  return {
+    said: headline(`${whole(total)} ${what}`, `in ${whole(words.length)} ${words.length === 1 ? "word" : "words"}`),
+    shown: [shown.place, shown.readout, legend(counts, tags)],
+  };
+}
+
+/* The text as it was typed. Its words are one stop of the Tab key; arrows move among them. */
+class TaggedText {
+  constructor(text, runs, tags) {
+    this.words = [];
+    this.place = typed("div", { role: "listbox", "aria-label": "Words and their tags" });
+    this.readout = make("p.readout.quiet", {}, "Point at a word, or move there with Tab and the arrow keys.");
+    let at = 0;
+    for (const { type, words } of runs) {
+      this.place.append(text.slice(at, words[0].from), this.run(text, type, words, tags));
+      at = words.at(-1).to;
+    }
+    this.place.append(text.slice(at));
+    this.stop = this.words[0]; // of the Tab key
+    this.stop.tabIndex = 0;
+    arrows(this.place, this.words, () => {}, () => (getComputedStyle(this.place).direction === "rtl" ? "ArrowLeft" : "ArrowRight"));
+  }
+
+  run(text, type, words, tags) {
+    const parts = words.flatMap((word, number) => [
+      ...(number ? [text.slice(words[number - 1].to, word.from)] : []),
+      this.word(text.slice(word.from, word.to), word),
+    ]);
+    if (type === OUTSIDE) return make("span", {}, ...parts);
+    return make("span.run", { "data-tag": type, style: tags.style(type) }, ...parts);
+  }
+
+  word(text, { tag, share }) {
+    const told = `${tag}, ${percent(share)}`;
+    const word = make("span.word", { role: "option", tabindex: -1, "aria-selected": false, title: told, "aria-label": `${text}: ${told}` }, text);
+    const show = () => this.show(word, text, told);
+    word.addEventListener("pointerenter", show);
+    word.addEventListener("focus", show);
+    this.words.push(word);
+    return word;
+  }
+
+  show(word, text, told) {
+    this.stop.setAttribute("aria-selected", "false");
+    this.stop.tabIndex = -1;
+    this.stop = word;
+    word.setAttribute("aria-selected", "true");
+    word.tabIndex = 0;
+    this.readout.replaceChildren(make("b", {}, make("bdi", {}, text)), ` ${told}`);
+  }
+}
+
+function legend(counts, tags) {
+  const types = tags.types.filter((type) => counts.has(type));
+  return make("ul.legend", { "aria-label": "Tags" }, ...types.map((type) =>
+    make("li", { style: tags.style(type) }, make("span.swatch", {}), make("bdi", {}, type), make("span.quiet", {}, ` ${whole(counts.get(type))}`))));
+}

@@ -1,0 +1,126 @@
+"""The page as text: a form for each signature that takes text, and texts that stay texts."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bert_tf import tasks
+from bert_tf.export import saved_model
+from bert_tf.serving.demo import forms, page
+from tests import html_elements
+from tests.bert_tf import exported
+from tests.bert_tf.serving.demo import manifests
+from tests.html_elements import NASTY, Elements
+
+ROOT = Path(__file__).parents[4]
+
+
+def _values(text):
+    return json.loads(Elements(text).scripts["values"])
+
+
+def _forms(*trained, **options):
+    return {form.name: form for form in forms.of_manifest(manifests.make(*trained, **options))}
+
+
+def test_each_signature_that_takes_text_has_a_form(export):
+    values = _values(page.render(saved_model.read_manifest(export), "bert"))
+    assert values["model"] == "bert"
+    assert {form["name"]: form["shape"] for form in values["signatures"]} == {
+        "tags": "tagging",
+        "tags_words": "tagging_words",
+        "mood": "classification",
+        "same": "classification",
+        "score": "regression",
+        "qa": "span",
+        "qa1": "span",
+        "pick": "choice",
+        "fill_mask": "fill_mask",
+        "embed": "embed",
+        "embed_layers": "embed_layers",
+    }
+    by_name = {form["name"]: form for form in values["signatures"]}
+    assert by_name["same"]["inputs"] == ["text_a", "text_b"]
+    assert by_name["same"]["labels"] == ["no", "yes"]
+    assert (
+        by_name["fill_mask"]["mask"]
+        == "[MASK]"
+        == saved_model.read_manifest(export)["models"][-1]["mask_token"]
+    )
+    assert by_name["embed_layers"]["outputs"] == ["layers"]
+
+
+def test_a_form_begins_with_a_sample_for_each_of_its_fields():
+    trained = exported.make_tasks().values()
+    for name, form in _forms(*trained, pretrained=True).items():
+        fields = {
+            "tagging_words": {"words"},
+            "embed": {"query", "sentences"},
+            "embed_layers": {"query", "sentences"},
+        }.get(form.shape, set(form.inputs))
+        assert fields <= form.sample.keys(), name
+        assert all(form.sample[field] for field in fields), name
+
+
+@pytest.mark.parametrize("kind", tasks.KINDS)
+def test_all_kinds_of_tasks_have_samples(kind):
+    task = tasks.make(kind)
+    (form, *_) = _forms(task).values()
+    assert form.shape == task.shape
+    fields = {"span": {"question", "context"}, "choice": {"context", "choices"}}
+    texts = {"text_a", "text_b"} if getattr(task, "pair", False) else {"text"}
+    assert fields.get(task.shape, texts) <= form.sample.keys()
+
+
+def test_the_page_shows_the_answers_of_all_shapes():
+    script = Elements(page.render(manifests.make(), "bert")).scripts["program"]
+    table = re.search(r"const SHAPES = \{(.*?)\};", script, re.DOTALL).group(1)
+    assert set(re.findall(r"(\w+):", table)) == set(manifests.TENSORS)
+    assert {tasks.make(kind).shape for kind in tasks.KINDS} <= set(manifests.TENSORS)
+
+
+def test_numbers_of_known_data_sets_are_told_as_words():
+    known = manifests.classification("0", "1", name="sst2", kind="sst2")
+    other = manifests.classification("neg", "pos", name="mine", kind="sst2")
+    found = _forms(known, other, tasks.make("stsb"))
+    assert found["sst2"].meanings == ("negative", "positive")
+    assert found["mine"].meanings == ()
+    assert found["stsb"].bounds == (0.0, 5.0)
+
+
+def test_the_mask_is_that_of_the_model():
+    found = _forms(pretrained=True, mask_token="<mask>")["fill_mask"]
+    assert found.mask == "<mask>" and "<mask>" in found.sample["text"]
+    assert _forms(pretrained=True)["fill_mask"].mask == "[MASK]"  # of an older export
+
+
+def test_names_stay_texts():
+    manifest = manifests.make(manifests.classification(NASTY, "ok", name=NASTY))
+    text = page.render(manifest, NASTY)
+    elements, values = Elements(text), _values(text)
+    assert values["model"] == NASTY == values["signatures"][0]["name"]
+    assert values["signatures"][0]["labels"] == [NASTY, "ok"]
+    assert set(elements.scripts) == {"values", "program", "style"}
+    assert "alert" not in elements.scripts["program"]
+    assert "alert(&quot;it&#x27;s" in text.split("</title>")[0]
+
+
+def test_the_page_asks_its_own_server_only():
+    text = page.render(manifests.make(*exported.make_tasks().values(), pretrained=True), "bert")
+    html_elements.check_nothing_is_from_outside(text, asks="'self'")
+    assert "innerHTML" not in text and "insertAdjacentHTML" not in text
+
+
+def test_the_same_manifest_gives_the_same_page():
+    manifest = manifests.make(manifests.classification("a", "b"))
+    assert page.render(manifest, "bert") == page.render(manifest, "bert")
+
+
+def test_packages_are_made_with_all_that_the_page_is_made_of():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    (pattern,) = settings["package-data"]["bert_tf.serving.demo"]
+    there = {path.name for path in (ROOT / "bert_tf/serving/demo").glob(pattern)}
+    assert there == {page.FILES.body, *page.FILES.styles, *page.FILES.scripts}

@@ -1,0 +1,32 @@
+"""Pages of one file: what is in them stays what it is."""
+
+import base64
+import json
+import tomllib
+from pathlib import Path
+
+from pipelines.common import html_page
+from tests.html_elements import NASTY, Elements
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_data_stays_in_its_element():
+    value = {NASTY: [NASTY, 1.5, None, "\0 \u2028 \\ 한국어 😀"]}
+    text = html_page.json_element("values", value) + html_page.bytes_element("part", b"\0</script>")
+    elements = Elements(text)
+    assert [tag for tag, _ in elements.tags] == ["script", "script"]
+    assert json.loads(elements.scripts["values"]) == value
+    assert base64.b64decode(elements.scripts["part"]) == b"\0</script>"
+
+
+def test_the_mark_holds_any_name():
+    ((tag, attributes),) = Elements(html_page.mark(NASTY)).tags
+    assert tag == "meta" and attributes["content"] == NASTY
+
+
+def test_the_package_has_what_all_pages_are_made_of():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    (pattern,) = settings["package-data"]["pipelines.common"]
+    there = {path.name for path in (ROOT / "pipelines/common").glob(pattern)}
+    assert there == {"page.html", "base.css", "base.js"}
