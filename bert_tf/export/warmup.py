@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -24,6 +25,28 @@ def write(signatures: Sequence[Signature], folder: str) -> None:
     with tf.io.TFRecordWriter(f"{folder}/{_FILE}") as writer:
         for signature in signatures:
             writer.write(_request(signature).SerializeToString())
+
+
+def read(folder: str) -> list[tuple[str, dict[str, np.ndarray]]]:
+    """The requests in a folder, each with its signature; none where there is no file of them."""
+    path = f"{folder}/{_FILE}"
+    if not files.gfile.exists(path):
+        return []
+    return [_inputs(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]
+
+
+def _inputs(record: bytes) -> tuple[str, dict[str, np.ndarray]]:
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    log = prediction_log_pb2.PredictionLog.FromString(record)
+    if log.HasField("predict_log"):
+        request = log.predict_log.request
+        inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
+        return request.model_spec.signature_name, inputs
+    part = log.classify_log if log.HasField("classify_log") else log.regress_log
+    examples = part.request.input.example_list.examples
+    serialized = [example.SerializeToString() for example in examples]
+    return part.request.model_spec.signature_name, {"inputs": np.array(serialized, object)}
 
 
 def _request(signature: Signature) -> "prediction_log_pb2.PredictionLog":

@@ -10,7 +10,7 @@ from absl import logging
 from bert_tf import tasks
 from bert_tf.export import saved_model
 from bert_tf.serving import program, requests
-from bert_tf.serving.engines.registry import EngineName
+from bert_tf.serving.engines.names import EngineName
 from bert_tf.serving.program import Program
 from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.tasks import Task
@@ -110,6 +110,15 @@ class Predictor:
             raise InputError(f"{name}: {_reason(error)}") from error
         except UnicodeDecodeError as error:  # TensorFlow's message has the bytes in it
             raise InputError(f"{name}: {_NO_EXAMPLES}") from error
+
+    @property
+    def waiting(self) -> int:
+        """How many sequences wait to be computed."""
+        return self._model.waiting
+
+    def close(self) -> None:
+        """Answers what was asked, and ends; it cannot be asked any more."""
+        self._model.close()
 
     def task(self, name: str | None = None) -> Task:
         """A task of the export.

@@ -14,7 +14,7 @@ from bert_tf.export import halves, reading, saved_model
 from bert_tf.serving.engines import registry
 from bert_tf.serving.engines.base import Sequences
 from bert_tf.serving.engines.converted import Converted
-from bert_tf.serving.engines.registry import EngineName
+from bert_tf.serving.engines.names import EngineName
 from bert_tf.serving.saved_model_session import Arrays, SavedModelSession
 from bert_tf.serving.scheduler import Scheduler, Step
 from pipelines.common import checksums, files
@@ -55,7 +55,7 @@ class Program:
         at_once = max(1, registry.cores() // threads)
         models = Converted(cache or _user_cache(), _mark(path))
         self._steps = _steps(path, registry.make(engine, models, threads, at_once))
-        self.scheduler = Scheduler(at_once)
+        self._scheduler = Scheduler(at_once)
 
     def run(self, name: str, inputs: Arrays) -> dict[str, np.ndarray]:
         """The outputs of a signature.
@@ -70,7 +70,7 @@ class Program:
         """
         state = self._session.run(f"{name}/{halves.PREPARE}", inputs)
         sequences = Sequences(*(state.pop(key) for key in MODEL_INPUTS))
-        results = self.scheduler.submit(self._step(name), sequences).result()
+        results = self._scheduler.submit(self._step(name), sequences).result()
         known = {halves.RESULT.format(number): value for number, value in enumerate(results)}
         return self._session.run(f"{name}/{halves.FINISH}", {**state, **known})
 
@@ -78,9 +78,14 @@ class Program:
         signature = self._signatures[name]
         return self._steps[signature["model"], signature["computation"]]
 
+    @property
+    def waiting(self) -> int:
+        """How many sequences wait to be computed."""
+        return self._scheduler.waiting
+
     def close(self) -> None:
         """Answers what was asked, and ends."""
-        self.scheduler.close()
+        self._scheduler.close()
 
 
 def _steps(path: str, engine: registry.ComputeEngine) -> dict[tuple[int, str], Step]:

@@ -65,3 +65,12 @@ class SavedModelSession:
             )
         found = self._calls[name](*(inputs[key] for key in definition.inputs))
         return dict(zip(definition.outputs, found, strict=True))
+
+    @property
+    def waiting(self) -> int:
+        """How many sequences wait to be computed: none, each request is computed by itself."""
+        return 0
+
+    def close(self) -> None:
+        """Lets go of the memory."""
+        self._session.close()

@@ -1,6 +1,5 @@
 """Engines by name: a further one is a file, and a line here."""
 
-import enum
 import os
 from collections.abc import Callable
 
@@ -9,19 +8,10 @@ import tensorflow as tf
 from bert_tf.serving.engines.base import ComputeEngine
 from bert_tf.serving.engines.converted import Converted
 from bert_tf.serving.engines.litert_engine import LiteRtEngine
+from bert_tf.serving.engines.names import EngineName
 from bert_tf.serving.engines.onnxruntime_engine import OnnxRuntimeEngine
 from bert_tf.serving.engines.openvino_engine import OpenVinoEngine
 from bert_tf.serving.engines.tensorflow_engine import TensorFlowEngine
-
-
-class EngineName(enum.StrEnum):
-    """The engines there are."""
-
-    TENSORFLOW = "tensorflow"
-    ONNXRUNTIME = "onnxruntime"
-    OPENVINO = "openvino"
-    LITERT = "litert"
-
 
 _Maker = Callable[[Converted, int, int], ComputeEngine]
 _MAKERS: dict[EngineName, _Maker] = {

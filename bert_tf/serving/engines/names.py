@@ -1,0 +1,12 @@
+"""The names of engines."""
+
+import enum
+
+
+class EngineName(enum.StrEnum):
+    """The engines there are."""
+
+    TENSORFLOW = "tensorflow"
+    ONNXRUNTIME = "onnxruntime"
+    OPENVINO = "openvino"
+    LITERT = "litert"

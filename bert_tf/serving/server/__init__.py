@@ -1,0 +1,1 @@
+"""A server of our own, which speaks as TensorFlow Serving does."""

@@ -1,0 +1,42 @@
+"""What a server says where it does not answer."""
+
+import enum
+
+import grpc
+
+
+class Fault(enum.Enum):
+    """Kinds of refusals, each with its status of HTTP and of gRPC."""
+
+    INVALID = 400, grpc.StatusCode.INVALID_ARGUMENT
+    UNAUTHORIZED = 401, grpc.StatusCode.UNAUTHENTICATED
+    NOT_FOUND = 404, grpc.StatusCode.NOT_FOUND
+    TOO_LARGE = 413, grpc.StatusCode.RESOURCE_EXHAUSTED
+    BUSY = 429, grpc.StatusCode.RESOURCE_EXHAUSTED
+    INTERNAL = 500, grpc.StatusCode.INTERNAL
+    UNIMPLEMENTED = 501, grpc.StatusCode.UNIMPLEMENTED
+    UNAVAILABLE = 503, grpc.StatusCode.UNAVAILABLE
+    TIMEOUT = 504, grpc.StatusCode.DEADLINE_EXCEEDED
+
+    @property
+    def http(self) -> int:
+        """The status of HTTP."""
+        return self.value[0]
+
+    @property
+    def grpc(self) -> grpc.StatusCode:
+        """The status of gRPC."""
+        return self.value[1]
+
+
+class RefusalError(Exception):
+    """A request that is not answered.
+
+    Args:
+      fault: what kind of refusal it is.
+      message: what is wrong, and what to do.
+    """
+
+    def __init__(self, fault: Fault, message: str):
+        super().__init__(message)
+        self.fault, self.message = fault, message

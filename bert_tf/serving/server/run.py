@@ -1,0 +1,147 @@
+"""A server, from its start to its orderly end."""
+
+import asyncio
+import dataclasses
+import threading
+
+import grpc
+import tensorflow as tf
+import uvicorn
+from absl import logging
+from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
+
+from bert_tf.export import saved_model, warmup
+from bert_tf.serving.predictor import Predictor
+from bert_tf.serving.server import rpc
+from bert_tf.serving.server.answers import Answerer, Limits
+from bert_tf.serving.server.metrics import Metrics
+from bert_tf.serving.server.rest import RestInterface
+from bert_tf.serving.server.settings import ServerSettings
+from bert_tf.serving.server.versions import Versions
+from pipelines.common import files
+from pipelines.common.errors import InputError
+
+_LARGEST = 1 << 30  # bytes of an answer of gRPC
+_GRACE = 30.0  # seconds for what was begun when the end comes
+
+
+@dataclasses.dataclass(frozen=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    grpc_port: int
+    rest_port: int
+
+
+def serve(folder: str, name: str, address: Address, settings: ServerSettings) -> None:
+    """Serves a folder of versions until a signal comes, and answers what was asked before it ends.
+
+    Args:
+      folder: of the versions.
+      name: what the model is called.
+      address: where.
+      settings: how.
+
+    Raises:
+      InputError: there is no version, a file cannot be read, or a port is taken.
+    """
+    saved_model.newest(folder)  # there is one
+    tf.config.threading.set_intra_op_parallelism_threads(settings.threads or 1)
+    versions = Versions(folder, settings.versions, lambda path: _load(path, settings))
+    metrics = Metrics(lambda: sum(v.predictor.waiting for v in versions.known if v.predictor))
+    limits = Limits(settings.most_rows, settings.most_requests, settings.timeout)
+    answerer = Answerer(name, versions, limits, metrics)
+    ended = threading.Event()
+    watch = threading.Thread(target=_watch, args=(versions, settings.poll_seconds, ended))
+    watch.start()
+    try:
+        asyncio.run(_listen(answerer, address, settings))
+    finally:
+        ended.set()
+        watch.join()
+        answerer.close()
+
+
+def _load(path: str, settings: ServerSettings) -> Predictor:
+    """A version that has answered each of its warm-up requests."""
+    predictor = Predictor(path, settings.engine, settings.threads or 1, settings.cache)
+    for signature, inputs in warmup.read(f"{path}/{saved_model.EXTRA}"):
+        predictor(signature, **inputs)
+    return predictor
+
+
+def _watch(versions: Versions, seconds: float, ended: threading.Event) -> None:
+    while not ended.is_set():
+        try:
+            versions.refresh()
+        except Exception:  # a disk that is away comes back
+            logging.exception("looking for new versions failed; it is tried again.")
+        ended.wait(seconds)
+
+
+async def _listen(answerer: Answerer, address: Address, settings: ServerSettings) -> None:
+    token = _token(settings.token_file)
+    remote = await _grpc_server(answerer, address, settings, token)
+    app = RestInterface(answerer, settings.most_bytes, token).app()
+    config = uvicorn.Config(
+        app,
+        host=address.host,
+        port=address.rest_port,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+        timeout_graceful_shutdown=round(_GRACE),
+    )
+    print(
+        f"gRPC on {address.host}:{address.grpc_port}, REST and a page on "
+        f"{'http' if settings.certificate is None else 'https'}://{address.host}:"
+        f"{address.rest_port}; Ctrl-C stops it.",
+        flush=True,
+    )
+    await uvicorn.Server(config).serve()
+    await remote.stop(_GRACE)
+
+
+async def _grpc_server(
+    answerer: Answerer, address: Address, settings: ServerSettings, token: str | None
+) -> grpc.aio.Server:
+    options = [
+        ("grpc.max_receive_message_length", settings.most_bytes),
+        ("grpc.max_send_message_length", _LARGEST),
+        ("grpc.so_reuseport", 0),
+    ]
+    server = grpc.aio.server(interceptors=[rpc.Refusals(token)], options=options)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        rpc.PredictionService(answerer), server
+    )
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(rpc.ModelService(answerer), server)
+    place = f"{address.host}:{address.grpc_port}"
+    try:
+        if settings.certificate and settings.key:
+            pair = [tuple(_bytes(path) for path in (settings.key, settings.certificate))]
+            server.add_secure_port(place, grpc.ssl_server_credentials(pair))
+        else:
+            server.add_insecure_port(place)
+    except RuntimeError as error:
+        raise InputError(
+            f"--grpc_port={address.grpc_port}: cannot be listened on; another program may have it."
+        ) from error
+    await server.start()
+    return server
+
+
+def _token(path: str | None) -> str | None:
+    if path is None:
+        return None
+    token = _bytes(path).decode().strip()
+    if not token:
+        raise InputError(f"{path}: holds no token.")
+    return token
+
+
+def _bytes(path: str) -> bytes:
+    with files.gfile.GFile(path, "rb") as file:
+        return file.read()

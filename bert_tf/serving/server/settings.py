@@ -1,0 +1,69 @@
+"""How a server serves."""
+
+import dataclasses
+
+from bert_tf.serving.engines.names import EngineName
+from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group
+from pipelines.common.settings import Settings, setting
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServerSettings(Settings):
+    """All but the model and the addresses."""
+
+    engine: str = setting(
+        EngineName.TENSORFLOW,
+        "What computes: TensorFlow, or another runtime, for which models are converted once.",
+        choices=tuple(EngineName),
+        group=Group.MACHINE,
+    )
+    threads: int | None = setting(
+        None,
+        "Threads of one computation; as many computations run at once as there are cores for. Not "
+        "given: one.",
+        group=Group.MACHINE,
+        least=1,
+    )
+    cache: str | None = setting(
+        None,
+        "Folder for converted models. Not given: bert-tf/engines in the user's cache.",
+        group=Group.MACHINE,
+    )
+    versions: int = setting(
+        1,
+        "How many of the newest versions are served; requests that name none get the newest.",
+        group=Group.SERVER,
+        least=1,
+    )
+    poll_seconds: float = setting(
+        5.0, "Time after which new versions are looked for.", group=Group.SERVER, above=0
+    )
+    most_bytes: int = setting(
+        64 << 20, "Bytes that a request may have.", group=Group.SERVER, least=1
+    )
+    most_rows: int = setting(1024, "Rows that a request may have.", group=Group.SERVER, least=1)
+    most_requests: int = setting(
+        128,
+        "Requests that are answered or wait at once; more are refused.",
+        group=Group.SERVER,
+        least=1,
+    )
+    timeout: float = setting(60.0, "Seconds that an answer may take.", group=Group.SERVER, above=0)
+    certificate: str | None = setting(
+        None,
+        "File of a TLS certificate (PEM); with --key, clients connect by TLS.",
+        group=Group.SERVER,
+    )
+    key: str | None = setting(None, "File of its private key (PEM).", group=Group.SERVER)
+    token_file: str | None = setting(
+        None,
+        "File with a token; clients must send it as `Authorization: Bearer TOKEN`.",
+        group=Group.SERVER,
+    )
+
+    def check(self) -> None:
+        """Raises InputError where a value makes no sense."""
+        super().check()
+        if (self.certificate is None) != (self.key is None):
+            raise InputError("--certificate and --key: TLS needs both.")
