@@ -41,6 +41,8 @@ TASKS ?=
 PRECISION ?= float32
 ## Address that the server listens on; 0.0.0.0: all that can reach this machine
 HOST := 127.0.0.1# not from the environment: some shells have a HOST of their own
+## More flags of serve, such as --docker or --engine=onnxruntime
+SERVE_FLAGS ?=
 # The built-in recipe is fitted to the machine; what is said of steps counts as it is.
 ifeq ($(or $(value STEPS),$(value INIT),$(value RECIPE)),)
 MINUTES ?= 4
@@ -119,7 +121,7 @@ USES_experiments := $(USES_corpus) TASKS BUDGET ONLY SEEDS VOCAB OUT EXPERIMENT_
 USES_export := TASKS OUT PRECISION
 USES_export-hub := MODEL OUT
 USES_export-portable := TASKS OUT
-USES_serve := MODEL HOST
+USES_serve := MODEL HOST SERVE_FLAGS
 USES_test := JOBS
 USES_test-all := JOBS PEERS
 USES_bench := PEERS BERT_CLONE BENCH_FLAGS
@@ -269,8 +271,9 @@ export-hub: setup ## Export the TF Hub pair of encoder and preprocessor: MODEL=s
 export-portable: setup ## Export for LiteRT and ONNX: TASKS="mrpc pos"
 	@$(RUN) -m bert_tf export-portable --tasks="$$TASKS" $(call flag,--output,OUT)
 
-serve: setup ## Serve an export to this machine, with TensorFlow Serving: MODEL=savedmodels/bert [HOST=]
-	@$(RUN) -m bert_tf serve $(call flag,--model,MODEL) --host="$$HOST"
+serve: setup ## Serve an export over gRPC and REST, with a page: MODEL=savedmodels/bert [HOST=]
+	@$(RUN) -m bert_tf serve $(call flag,--model,MODEL) --host="$$HOST" \
+		$(call flag,--more_flags,SERVE_FLAGS)
 
 show: setup ## Print a few examples: tokens, masks and originals, segments, label
 	@$(RUN) -m bert_tf show-examples --tfrecords="$$TFRECORDS"

@@ -1,13 +1,20 @@
-r"""Serves an export with TensorFlow Serving, in docker, for this machine alone.
+r"""Serves an export over gRPC and REST, as TensorFlow Serving does, with a page to try it on.
 
-The server asks nobody who they are: put a proxy with authentication before it, or use a private
-network, before you name another --host.
+Without docker by a server of our own, in this process: versions that are added to the folder are
+picked up, requests of several clients are computed together. With --docker by TensorFlow Serving.
 
   bert-tf serve --model=savedmodels/bert --grpc_port=8500 --rest_port=8501
+  bert-tf serve --model=savedmodels/bert --engine=onnxruntime
+  bert-tf serve --model=savedmodels/bert --docker
+
+It listens to this machine alone. Before you name another --host: our own server knows clients by a
+--token_file, and speaks TLS with --certificate and --key; TensorFlow Serving asks nobody who they
+are. An export is a program, which this runs: take exports from people you trust only.
 """
 
 from absl import flags
 
+from bert_tf.serving.server.settings import ServerSettings
 from pipelines.common import flag_types
 from pipelines.common.flag_groups import Group, group
 from pipelines.common.flag_types import Limits
@@ -27,23 +34,29 @@ with group(Group.SERVER):
         flag_types.define_number(name, port, text, int, Limits(least=1, most=65535))
         for name, port, text in (
             ("grpc_port", 8500, "Port for gRPC."),
-            ("rest_port", 8501, "Port for REST."),
+            ("rest_port", 8501, "Port for REST and the page."),
         )
     )
+    _DOCKER = flags.DEFINE_bool("docker", False, "Serve with TensorFlow Serving, in docker.")
     _IMAGE = flags.DEFINE_string(
         "image", "tensorflow/serving:2.19.1", "The docker image of TensorFlow Serving."
     )
+ServerSettings.define_flags()
 
 
 def main() -> None:
     """Serves with the flags given, until it is stopped."""
-    from bert_tf.serving import docker
+    model = _MODEL.value.rstrip("/")
+    ports = (_GRPC_PORT.value, _REST_PORT.value)
+    if _DOCKER.value:
+        from bert_tf.serving import docker
 
-    docker.serve(
-        _MODEL.value.rstrip("/"),
-        _IMAGE.value,
-        _NAME.value,
-        _HOST.value,
-        _GRPC_PORT.value,
-        _REST_PORT.value,
-    )
+        docker.serve(model, _IMAGE.value, _NAME.value, _HOST.value, *ports)
+    settings = ServerSettings.from_flags()
+    from pipelines.common import optional
+
+    for module in ("uvicorn", "starlette", "prometheus_client", "tensorflow_serving"):
+        optional.load(module, "serving")
+    from bert_tf.serving.server import run
+
+    run.serve(model, _NAME.value, run.Address(_HOST.value, *ports), settings)

@@ -1,8 +1,11 @@
 """A server, from its start to its orderly end."""
 
 import asyncio
+import contextlib
 import dataclasses
+import signal
 import threading
+from collections.abc import Iterator
 
 import grpc
 import tensorflow as tf
@@ -101,8 +104,24 @@ async def _listen(answerer: Answerer, address: Address, settings: ServerSettings
         f"{address.rest_port}; Ctrl-C stops it.",
         flush=True,
     )
-    await uvicorn.Server(config).serve()
+    server = _Server(config)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, server.end)
+    await server.serve()
     await remote.stop(_GRACE)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that is told when to end: its own handlers of signals would end the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handles none."""
+        yield
+
+    def end(self) -> None:
+        """Ends when what was begun is answered."""
+        self.should_exit = True
 
 
 async def _grpc_server(

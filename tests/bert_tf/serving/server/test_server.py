@@ -1,0 +1,248 @@
+"""A server of our own answers as TensorFlow Serving does, over both protocols."""
+
+import base64
+import json
+import os
+import shutil
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+    regression_pb2,
+)
+
+from bert_tf.export import saved_model, warmup
+from bert_tf.serving import client
+from pipelines.common.errors import InputError
+
+_TEXTS = ["The small model reads every layer.", "short", "A deep kernel masks " * 20]
+
+
+def _same(found, wanted):
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        if value.dtype == object:
+            assert found[name].tolist() == value.tolist()
+        else:
+            np.testing.assert_allclose(found[name], value, atol=1e-5)
+
+
+def _post(server, method, body, **headers):
+    status, text = server.get(f"/v1/models/bert{method}", json.dumps(body).encode(), **headers)
+    return status, json.loads(text)
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "rest"])
+def test_our_client_gets_what_the_export_answers(served, predictor, export, protocol):
+    ask = client.connect(getattr(served, protocol)).predict
+    for signature, inputs in warmup.read(f"{export}/{saved_model.EXTRA}"):
+        if not signature.endswith(("_classify", "_regress")):
+            _same(ask(signature, **inputs), predictor(signature, **inputs))
+    _same(ask("mood", text=_TEXTS), predictor("mood", text=_TEXTS))
+
+
+def test_rows_and_columns(served, predictor):
+    wanted = predictor("same", text_a=_TEXTS, text_b=_TEXTS[::-1])
+    rows = [{"text_a": a, "text_b": b} for a, b in zip(_TEXTS, _TEXTS[::-1], strict=True)]
+    status, found = _post(served, ":predict", {"signature_name": "same", "instances": rows})
+    assert status == 200
+    assert [row["label"].encode() for row in found["predictions"]] == wanted["label"].tolist()
+    columns = {"text_a": _TEXTS, "text_b": _TEXTS[::-1]}
+    _, found = _post(served, ":predict", {"signature_name": "same", "inputs": columns})
+    np.testing.assert_allclose(found["outputs"]["logits"], wanted["logits"], atol=1e-5)
+    # One input may go without its name, one output does; bytes are in base64.
+    encoded = [{"b64": base64.b64encode(text.encode()).decode()} for text in _TEXTS]
+    body = {"signature_name": "embed_layers", "instances": encoded}
+    _, found = _post(served, "/versions/1:predict", body)
+    wanted = predictor("embed_layers", text=_TEXTS)["layers"]
+    np.testing.assert_allclose(found["predictions"], wanted, atol=1e-5)
+
+
+def test_examples_are_classified_and_scored(served, predictor):
+    wanted = predictor("mood", text=["short"])
+    body = {"signature_name": "mood_classify", "examples": [{"text": "short"}]}
+    _, found = _post(served, ":classify", body)
+    labels, scores = zip(*found["results"][0], strict=True)
+    np.testing.assert_allclose(scores, wanted["probabilities"][0], atol=1e-5)
+    assert labels == ("bad", "good", "so-so")
+    wanted = predictor("score", text_a=["x"], text_b=["short"])["score"]
+    body = {"context": {"text_a": "x"}, "examples": [{"text_b": "short"}]}
+    _, found = _post(served, ":regress", body)
+    np.testing.assert_allclose(found["results"], wanted, atol=1e-5)
+
+
+def test_stock_stubs_of_grpc(served, predictor):
+    with grpc.insecure_channel(served.grpc.removeprefix("grpc://")) as channel:
+        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        request = predict_pb2.PredictRequest(output_filter=["label"])
+        request.model_spec.name, request.model_spec.signature_name = "bert", "mood"
+        request.inputs["text"].CopyFrom(tf.make_tensor_proto(_TEXTS))
+        response = service.Predict(request, 60)
+        assert list(response.outputs) == ["label"] and response.model_spec.version.value == 1
+        found = tf.make_ndarray(response.outputs["label"])
+        assert found.tolist() == predictor("mood", text=_TEXTS)["label"].tolist()
+
+        classify = classification_pb2.ClassificationRequest()
+        classify.model_spec.name, classify.model_spec.signature_name = "bert", "mood_classify"
+        feature = classify.input.example_list.examples.add().features.feature["text"]
+        feature.bytes_list.value.append(b"short")
+        classes = service.Classify(classify, 60).result.classifications[0].classes
+        assert [each.label for each in classes] == ["bad", "good", "so-so"]
+
+        regress = regression_pb2.RegressionRequest()
+        regress.model_spec.name = "bert"
+        given = regress.input.example_list_with_context
+        given.context.features.feature["text_a"].bytes_list.value.append(b"x")
+        example = given.examples.add()
+        example.features.feature["text_b"].bytes_list.value.append(b"short")
+        value = service.Regress(regress, 60).result.regressions[0].value
+        assert value == pytest.approx(
+            predictor("score", text_a=["x"], text_b=["short"])["score"][0], abs=1e-5
+        )
+
+        metadata = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
+        metadata.model_spec.name = "bert"
+        found = get_model_metadata_pb2.SignatureDefMap()
+        service.GetModelMetadata(metadata, 60).metadata["signature_def"].Unpack(found)
+        assert found.signature_def["mood"].inputs["text"].dtype == tf.string.as_datatype_enum
+        status = get_model_status_pb2.GetModelStatusRequest()
+        status.model_spec.name = "bert"
+        states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(status, 60)
+        assert (
+            states.model_version_status[0].State.Name(states.model_version_status[0].state)
+            == "AVAILABLE"
+        )
+
+
+def test_what_is_told_of_the_model(served):
+    _, text = served.get("/v1/models/bert")
+    assert json.loads(text)["model_version_status"][0]["state"] == "AVAILABLE"
+    _, text = served.get("/v1/models/bert/versions/1/metadata")
+    signatures = json.loads(text)["metadata"]["signature_def"]["signature_def"]
+    assert signatures["mood"]["inputs"]["text"]["dtype"] == "DT_STRING"
+    assert signatures["serving_default"]["method_name"].endswith("predict")
+    served.get("/v1/models/bert:predict", b'{"signature_name": "mood", "instances": ["x"]}')
+    _, text = served.get("/metrics")
+    assert 'bert_tf_request_seconds_count{signature="mood"}' in text
+    status, text = served.get("/")
+    assert status == 200 and "<title>" in text and "fill_mask" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("/v1/models/other:predict", b"{}", 404, "There is no model 'other'"),
+        ("/v1/models/bert/versions/7:predict", b'{"instances": ["x"]}', 404, "Version 7"),
+        ("/v1/models/bert:predict", b'{"signature_name": "no"}', 404, "no signature 'no'"),
+        ("/v1/models/bert:guess", b"{}", 404, "Methods are"),
+        ("/v1/models/bert:predict", b"[1", 400, "no JSON object"),
+        ("/v1/models/bert:predict", b"\xff", 400, "no JSON object"),
+        ("/v1/models/bert:predict", b'{"signature_name": "mood"}', 400, 'either "instances"'),
+        ("/v1/models/bert:classify", b'{"signature_name": "mood"}', 400, "is for predict"),
+        (
+            "/v1/models/bert:predict",
+            b'{"signature_name": "mood", "instances": [{"b64": "?"}]}',
+            400,
+            "of bytes in base64",
+        ),
+        (
+            "/v1/models/bert:predict",
+            b'{"signature_name": "mood", "instances": [1]}',
+            400,
+            "must be an array of string",
+        ),
+        (
+            "/v1/models/bert:predict",
+            b'{"signature_name": "same", "inputs": {"text_a": ["x"], "text_b": ["x", "y"]}}',
+            400,
+            "must have the same batch size",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_told_in_a_line(served, path, body, status, words):
+    found, text = served.get(path, body)
+    message = json.loads(text)["error"]
+    assert (found, words in message) == (status, True), (found, message)
+    assert "\n" not in message
+
+
+def test_limits(serve):
+    server = serve("--most_rows=2", "--most_bytes=2000")
+    status, answer = _post(server, ":predict", {"signature_name": "mood", "instances": ["x"] * 3})
+    assert status == 413 and "at most 2 at once" in answer["error"]
+    status, answer = _post(server, ":predict", {"instances": ["x" * 3000]})
+    assert status == 413 and "2,000 bytes" in answer["error"]
+    with pytest.raises(InputError, match="at most 2 at once"):
+        client.connect(server.grpc).predict("mood", text=["x"] * 3)
+
+
+def test_a_token_is_asked_for(serve, tmp_path):
+    (tmp_path / "token").write_text("secret\n")
+    server = serve(f"--token_file={tmp_path}/token")
+    assert server.get("/healthz")[0] == 200
+    body = {"signature_name": "mood", "instances": ["x"]}
+    assert _post(server, ":predict", body)[0] == 401
+    assert _post(server, ":predict", body, Authorization="Bearer other")[0] == 401
+    assert _post(server, ":predict", body, Authorization="Bearer secret")[0] == 200
+    with pytest.raises(InputError, match="bearer token"):
+        client.connect(server.grpc).predict("mood", text=["x"])
+
+
+def test_a_new_version_takes_over_while_requests_go_on(serve, tmp_path):
+    server = serve("--poll_seconds=0.2")
+    ask = client.connect(server.grpc).predict
+    stop, failed = threading.Event(), []
+
+    def go_on():
+        while not stop.is_set():
+            try:
+                ask("mood", text=_TEXTS)
+            except InputError as error:
+                failed.append(str(error))
+
+    threads = [threading.Thread(target=go_on) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    # A version that is damaged is told, and does not take over.
+    shutil.copytree(tmp_path / "bert" / "1", tmp_path / "bert" / "2")
+    os.remove(tmp_path / "bert" / "2" / "saved_model.pb")
+    shutil.copytree(tmp_path / "bert" / "1", tmp_path / "copy")
+    os.rename(tmp_path / "copy", tmp_path / "bert" / "3")
+    states = {}
+    end = time.monotonic() + 60
+    while states.get("3") != "AVAILABLE" or states.get("1") != "END":
+        _, text = server.get("/v1/models/bert")
+        told = json.loads(text)["model_version_status"]
+        states = {each["version"]: each["state"] for each in told}
+        assert time.monotonic() < end, states
+        time.sleep(0.1)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failed and states["2"] == "END"
+    assert _post(server, "/versions/1:predict", {"instances": ["x"]})[0] == 404
+
+
+def test_it_answers_what_was_asked_before_it_ends(serve):
+    server = serve()
+    answered = []
+
+    def ask():
+        answered.append(client.connect(server.grpc).predict("tags", text=["a word " * 20_000]))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    time.sleep(0.5)
+    ended = server.stop()
+    thread.join()
+    assert ended.returncode == 0 and len(answered) == 1
