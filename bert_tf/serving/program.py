@@ -50,7 +50,7 @@ class Program:
     ):
         manifest: Any = saved_model.read_manifest(path)
         self._signatures = manifest["signatures"]
-        self._session = SavedModelSession(f"{path}/{halves.FOLDER}")
+        self._session = SavedModelSession(f"{path}/{halves.FOLDER}", optimize=False)
         threads = threads or registry.threads_of_tensorflow()
         at_once = max(1, registry.cores() // threads)
         models = Converted(cache or _user_cache(), _mark(path))

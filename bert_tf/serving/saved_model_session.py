@@ -11,8 +11,6 @@ from bert_tf.export import quiet_tensorflow
 from pipelines.common.errors import InputError
 
 _LONGEST_REASON = 200  # characters
-# A request is a chain of small operations: handing them to other threads costs more than it gains.
-_IN_CALLERS_THREAD = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -21,14 +19,20 @@ class SavedModelSession:
 
     Args:
       folder: of the SavedModel.
+      optimize: whether graphs are optimized, which takes seconds at the first request of each
+        signature, and speeds up those that compute.
 
     Raises:
       InputError: it cannot be loaded.
     """
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, optimize: bool = True):
+        # A request is a chain of small operations: handing them to other threads costs more than
+        # it gains.
+        config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
+        config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
         with tf.Graph().as_default(), quiet_tensorflow.quiet():
-            self._session = tf.compat.v1.Session(config=_IN_CALLERS_THREAD)
+            self._session = tf.compat.v1.Session(config=config)
             loaded = self._load(folder)
         self.definitions: dict[str, Any] = {
             name: signature

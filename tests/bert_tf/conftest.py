@@ -1,7 +1,6 @@
 """Models and exports that several test files use."""
 
 import pytest
-import tensorflow as tf
 
 from bert_tf.export import saved_model, sources
 from bert_tf.serving.predictor import Predictor
@@ -39,13 +38,3 @@ def export(folders, tmp_path_factory) -> str:
 def predictor(export) -> Predictor:
     """The export, loaded."""
     return Predictor(export)
-
-
-@pytest.fixture(scope="session")
-def quick_predictor(export) -> Predictor:
-    """The export, run as it was written: optimizing its graph takes seconds a signature."""
-    config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bert_tf.serving.saved_model_session._IN_CALLERS_THREAD", config)
-        return Predictor(export)

@@ -6,6 +6,7 @@ import dataclasses
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import tensorflow as tf
@@ -14,6 +15,7 @@ from absl import logging
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
 from bert_tf.export import saved_model, warmup
+from bert_tf.serving.engines import registry
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import rpc
 from bert_tf.serving.server.answers import Answerer, Limits
@@ -69,8 +71,9 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
 def _load(path: str, settings: ServerSettings) -> Predictor:
     """A version that has answered each of its warm-up requests."""
     predictor = Predictor(path, settings.engine, settings.threads or 1, settings.cache)
-    for signature, inputs in warmup.read(f"{path}/{saved_model.EXTRA}"):
-        predictor(signature, **inputs)
+    requests = warmup.read(f"{path}/{saved_model.EXTRA}")
+    with ThreadPoolExecutor(registry.cores()) as pool:
+        list(pool.map(lambda request: predictor(request[0], **request[1]), requests))
     return predictor
 
 

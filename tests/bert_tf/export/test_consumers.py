@@ -84,13 +84,9 @@ def _read(path):
         return tf.make_ndarray(tensor_pb2.TensorProto.FromString(file.read()))
 
 
-def test_cpp_runs_every_signature_with_the_ops_of_old_servers(
-    program, export, quick_predictor, tmp_path
-):
+def test_cpp_runs_every_signature_with_the_ops_of_old_servers(program, export, predictor, tmp_path):
     requests = _requests()
-    assert {name for name in quick_predictor.signatures if name != "serving_default"} - set(
-        requests
-    ) == {
+    assert {name for name in predictor.signatures if name != "serving_default"} - set(requests) == {
         "mood_classify",
         "same_classify",
         "score_regress",
@@ -113,7 +109,7 @@ def test_cpp_runs_every_signature_with_the_ops_of_old_servers(
     assert done.returncode == 0, done.stderr[-3000:]
     assert f"{len(requests)} signatures ran" in done.stdout
     for name, inputs in requests.items():
-        for key, value in quick_predictor(name, **inputs).items():
+        for key, value in predictor(name, **inputs).items():
             found = _read(f"{tmp_path}/{name}/{key}.out.pb")
             if value.dtype == object:
                 assert found.tolist() == value.tolist(), (name, key)

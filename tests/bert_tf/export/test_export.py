@@ -79,7 +79,7 @@ def test_the_card_names_the_data_and_its_licence(folders, tmp_path):
     assert "Data of `mood`: Film reviews, licence CC BY 4.0 (examples: 1,200 train, 9 dev)." in card
 
 
-def test_warm_up_requests_are_answered(export, quick_predictor):
+def test_warm_up_requests_are_answered(export, predictor):
     from tensorflow_serving.apis import prediction_log_pb2
 
     path = f"{export}/assets.extra/tf_serving_warmup_requests"
@@ -88,7 +88,7 @@ def test_warm_up_requests_are_answered(export, quick_predictor):
         if log.HasField("predict_log"):
             request = log.predict_log.request
             inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
-            assert quick_predictor(request.model_spec.signature_name, **inputs)
+            assert predictor(request.model_spec.signature_name, **inputs)
 
 
 def test_versions_count_up_and_none_is_overwritten(folders, tmp_path):
@@ -113,11 +113,11 @@ def test_a_failed_export_leaves_nothing_to_load(folders, tmp_path, monkeypatch):
     assert saved_model.versions(f"{tmp_path}/bert") == []
 
 
-def test_bfloat16_halves_the_weights_and_keeps_the_answers(folders, quick_predictor, tmp_path):
+def test_bfloat16_halves_the_weights_and_keeps_the_answers(folders, predictor, tmp_path):
     found = sources.find([f"mood={folders['mood']}"])
     path = saved_model.export(found, f"{tmp_path}/bert", dtype="bfloat16")
     texts = exported.TEXTS
-    half, full = Predictor(path)("mood", text=texts), quick_predictor("mood", text=texts)
+    half, full = Predictor(path)("mood", text=texts), predictor("mood", text=texts)
     np.testing.assert_allclose(half["probabilities"], full["probabilities"], atol=0.1)
     assert half["probabilities"].dtype == np.float32
     reader = tf.train.load_checkpoint(f"{path}/variables/variables")

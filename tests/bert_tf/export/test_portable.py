@@ -29,14 +29,14 @@ def test_all_are_written_and_compared(written):
     assert report["mood_ids.int8.tflite"]["bytes"] < report["mood_ids.tflite"]["bytes"]
 
 
-def test_other_batches_and_lengths_run_too(written, quick_predictor):
+def test_other_batches_and_lengths_run_too(written, predictor):
     folder, _ = written
     inputs = {
         "input_word_ids": np.array([[2, 9, 7, 11, 3, 0]] * 3, np.int32),
         "input_mask": np.array([[1, 1, 1, 1, 1, 0]] * 3, np.int32),
         "input_type_ids": np.zeros((3, 6), np.int32),
     }
-    wanted = quick_predictor("mood_ids", **inputs)["probabilities"]
+    wanted = predictor("mood_ids", **inputs)["probabilities"]
     from ai_edge_litert.interpreter import Interpreter
 
     runner = Interpreter(f"{folder}/mood_ids.tflite").get_signature_runner()

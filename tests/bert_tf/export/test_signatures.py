@@ -76,12 +76,12 @@ def test_exports_have_the_scores_that_were_reported(tmp_path):
             np.testing.assert_allclose(found[metric], value, atol=1e-9, err_msg=entry)
 
 
-def test_a_tokenizer_gives_what_the_export_makes_of_texts(folders, quick_predictor):
+def test_a_tokenizer_gives_what_the_export_makes_of_texts(folders, predictor):
     tokenizer = weights.read(folders["same"]).tokenizer()
     texts, pairs = exported.TEXTS, exported.TEXTS[::-1]
     inputs = tokenizer(texts, pairs, max_length=exported.MAX_LENGTH)
-    found = quick_predictor("same_ids", **{name: value.numpy() for name, value in inputs.items()})
-    wanted = quick_predictor("same", text_a=texts, text_b=pairs)
+    found = predictor("same_ids", **{name: value.numpy() for name, value in inputs.items()})
+    wanted = predictor("same", text_a=texts, text_b=pairs)
     assert found["label"].tolist() == wanted["label"].tolist()
     np.testing.assert_allclose(found["logits"], wanted["logits"], atol=1e-5)
 

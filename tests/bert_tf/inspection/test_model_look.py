@@ -91,9 +91,9 @@ def test_attention_is_that_of_the_encoder(folders):
     np.testing.assert_allclose(shares.mean((0, 1)), np.array(traits) / len(sequence), atol=2e-3)
 
 
-def test_guesses_for_masks_are_those_of_the_predictor(folders, quick_predictor):
+def test_guesses_for_masks_are_those_of_the_predictor(folders, predictor):
     found = _look(folders, "pretrained", MASKED).values["guesses"]
-    answer = quick_predictor("fill_mask", text=[MASKED])
+    answer = predictor("fill_mask", text=[MASKED])
     assert found["masked"] and len(found["tokens"]) == 2
     for guess, tokens, shares in zip(
         found["tokens"], answer["tokens"][0], answer["probabilities"][0], strict=True
@@ -103,7 +103,7 @@ def test_guesses_for_masks_are_those_of_the_predictor(folders, quick_predictor):
         np.testing.assert_allclose([share for _, share in guess["guesses"]], shares, rtol=1e-3)
 
 
-def test_a_text_without_masks_has_each_token_masked_in_turn(folders, quick_predictor):
+def test_a_text_without_masks_has_each_token_masked_in_turn(folders, predictor):
     text = "The small model reads every layer."
     small = InspectionSettings(guesses=5, batch_tokens=20)  # two sequences at once
     values = _look(folders, "pretrained", text, settings=small).values
@@ -114,7 +114,7 @@ def test_a_text_without_masks_has_each_token_masked_in_turn(folders, quick_predi
     for token in whole:
         start, end = token["characters"]
         guess = found["tokens"][tokens.index(token) - 1]
-        answer = quick_predictor("fill_mask", text=[f"{text[:start]}[MASK]{text[end:]}"])
+        answer = predictor("fill_mask", text=[f"{text[:start]}[MASK]{text[end:]}"])
         shares = answer["probabilities"][0, 0]
         np.testing.assert_allclose([share for _, share in guess["guesses"]], shares, rtol=1e-3)
         assert guess["bits"] == pytest.approx(-np.log2(guess["probability"]), rel=1e-3)
@@ -123,9 +123,9 @@ def test_a_text_without_masks_has_each_token_masked_in_turn(folders, quick_predi
     assert found["pseudo_perplexity"] == pytest.approx(2 ** np.mean(bits), rel=1e-2)
 
 
-def test_labels_are_those_of_the_predictor(folders, quick_predictor):
+def test_labels_are_those_of_the_predictor(folders, predictor):
     values = _look(folders, "mood", TEXTS[0]).values
-    expected = quick_predictor("mood", text=[TEXTS[0]])
+    expected = predictor("mood", text=[TEXTS[0]])
     answer = values["answer"]
     assert answer["text"] == expected["label"][0].decode() == answer["rows"][0]["name"]
     shares = {row["name"]: row["share"] for row in answer["rows"]}
@@ -137,22 +137,22 @@ def test_labels_are_those_of_the_predictor(folders, quick_predictor):
     assert values["guesses"] is None
 
 
-def test_scores_and_labels_of_pairs_are_those_of_the_predictor(folders, quick_predictor):
+def test_scores_and_labels_of_pairs_are_those_of_the_predictor(folders, predictor):
     pair = dict(zip(("text_a", "text_b"), TEXTS[:2], strict=True))
     found = _look(folders, "score", *TEXTS[:2]).values["answer"]
-    (score,) = quick_predictor("score", **{name: [text] for name, text in pair.items()})["score"]
+    (score,) = predictor("score", **{name: [text] for name, text in pair.items()})["score"]
     assert float(found["text"]) == pytest.approx(float(score), abs=1e-3)
     assert found["targets"][0]["output"] == pytest.approx(float(score), abs=1e-4)
     found = _look(folders, "same", *TEXTS[:2]).values
-    expected = quick_predictor("same", **{name: [text] for name, text in pair.items()})
+    expected = predictor("same", **{name: [text] for name, text in pair.items()})
     assert found["answer"]["text"] == expected["label"][0].decode()
     assert {token["segment"] for token in found["tokens"]} == {0, 1}
 
 
 @pytest.mark.parametrize("name", ["qa", "qa1"])
-def test_answers_to_questions_are_those_of_the_predictor(folders, quick_predictor, name):
+def test_answers_to_questions_are_those_of_the_predictor(folders, predictor, name):
     question, context = "What stores the vector?", TEXTS[4] + " " + TEXTS[3][:150]
-    expected = quick_predictor(name, question=[question], context=[context])
+    expected = predictor(name, question=[question], context=[context])
     values = _look(folders, name, question, context).values
     answer = values["answer"]
     assert answer["text"] == (expected["answer"][0].decode() or "no answer")
@@ -169,9 +169,9 @@ def test_answers_to_questions_are_those_of_the_predictor(folders, quick_predicto
     )
 
 
-def test_tags_are_those_of_the_predictor(folders, quick_predictor):
+def test_tags_are_those_of_the_predictor(folders, predictor):
     for text in (TEXTS[0], TEXTS[4], TEXTS[6], TEXTS[3]):
-        expected = quick_predictor("tags", text=[text])
+        expected = predictor("tags", text=[text])
         values = _look(folders, "tags", text).values
         tags, tokens = values["answer"]["tags"], values["tokens"]
         count = len(tags)
@@ -186,9 +186,9 @@ def test_tags_are_those_of_the_predictor(folders, quick_predictor):
     assert cut  # of the last one
 
 
-def test_choices_are_those_of_the_predictor(folders, quick_predictor):
+def test_choices_are_those_of_the_predictor(folders, predictor):
     choices = ["one", "the layer", "every shard"]
-    expected = quick_predictor("pick", context=[TEXTS[0]], choices=[choices])
+    expected = predictor("pick", context=[TEXTS[0]], choices=[choices])
     values = _look(folders, "pick", TEXTS[0], *choices).values
     best = choices[int(expected["choice"][0])]
     assert values["answer"]["text"] == best

@@ -13,8 +13,8 @@ from tests.bert_tf.serving import endpoint
 
 
 @pytest.fixture(scope="module")
-def addresses(quick_predictor):
-    with endpoint.serve(quick_predictor) as found:
+def addresses(predictor):
+    with endpoint.serve(predictor) as found:
         yield found
 
 
@@ -23,7 +23,7 @@ def address(request, addresses):
     return addresses[request.param]
 
 
-def test_answers_are_those_of_the_export(address, quick_predictor):
+def test_answers_are_those_of_the_export(address, predictor):
     connected = client.connect(address)
     requests = {
         "mood": {"text": ["the layer", "naïve ☃", ""]},
@@ -37,14 +37,14 @@ def test_answers_are_those_of_the_export(address, quick_predictor):
         },
     }
     for name, inputs in requests.items():
-        wanted, found = quick_predictor(name, **inputs), connected.predict(name, **inputs)
+        wanted, found = predictor(name, **inputs), connected.predict(name, **inputs)
         assert found.keys() == wanted.keys()
         for key, value in wanted.items():
             if value.dtype == object:
                 assert found[key].tolist() == value.tolist()
             else:
                 np.testing.assert_allclose(found[key], value, atol=1e-6)
-    assert set(connected.predict(text=[b"\xff bytes"])) == set(quick_predictor(text=["a"]))
+    assert set(connected.predict(text=[b"\xff bytes"])) == set(predictor(text=["a"]))
 
 
 def test_signatures_of_a_later_version_are_found(addresses):

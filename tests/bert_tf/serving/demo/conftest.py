@@ -13,8 +13,8 @@ CANNED = "http://demo.test/"
 
 
 @pytest.fixture(scope="module")
-def address(quick_predictor):
-    with served.serve(quick_predictor) as found:
+def address(predictor):
+    with served.serve(predictor) as found:
         yield found
 
 

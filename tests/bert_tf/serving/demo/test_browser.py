@@ -40,12 +40,12 @@ def test_every_shape_answers_in_any_window(open_page, name, viewport, scheme):
     assert page.locator("#state").inner_text() == "version 3, available"
 
 
-def test_labels_are_those_of_the_model(open_page, quick_predictor):
+def test_labels_are_those_of_the_model(open_page, predictor):
     _, panel = open_page("mood")
     text = "Zürich 한국어 the small layer"
     fill(panel, text=text)
     predict(panel)
-    found = quick_predictor("mood", text=[text])
+    found = predictor("mood", text=[text])
     label = found["label"][0].decode()
     assert panel.locator(".headline").inner_text().startswith(f"{label} ")
     labels = np.array(["bad", "good", "so-so"])
@@ -57,12 +57,12 @@ def test_labels_are_those_of_the_model(open_page, quick_predictor):
     assert widths == sorted(widths, reverse=True)
 
 
-def test_scores_stand_on_a_scale_with_those_before(open_page, quick_predictor):
+def test_scores_stand_on_a_scale_with_those_before(open_page, predictor):
     _, panel = open_page("score")
     for text in ("the layer", "a deep kernel of the token"):
         fill(panel, first_text=text, second_text="short")
         predict(panel)
-        score = float(quick_predictor("score", text_a=[text], text_b=["short"])["score"][0])
+        score = float(predictor("score", text_a=[text], text_b=["short"])["score"][0])
         shown = panel.locator(".headline").inner_text().strip().replace("−", "-")
         assert float(shown) == pytest.approx(score, rel=1e-3)
     meter = panel.get_by_role("meter")
@@ -74,11 +74,11 @@ def test_scores_stand_on_a_scale_with_those_before(open_page, quick_predictor):
 
 
 @pytest.mark.parametrize("name", ["qa", "qa1"])
-def test_answers_are_marked_in_their_context(open_page, quick_predictor, name):
+def test_answers_are_marked_in_their_context(open_page, predictor, name):
     _, panel = open_page(name)
     fill(panel, question="What reads?", context=STRANGE)
     predict(panel)
-    found = quick_predictor(name, question=["What reads?"], context=[STRANGE])
+    found = predictor(name, question=["What reads?"], context=[STRANGE])
     start, end = (int(found[key][0]) for key in ("start_character", "end_character"))
     context, mark = panel.locator("div.typed"), panel.locator("mark")
     assert context.evaluate("x => x.textContent") == STRANGE
@@ -116,11 +116,11 @@ def test_answers_are_marked_in_their_context(open_page, quick_predictor, name):
     )
 
 
-def test_words_have_their_tags_in_the_text_as_it_was_typed(open_page, quick_predictor):
+def test_words_have_their_tags_in_the_text_as_it_was_typed(open_page, predictor):
     page, panel = open_page("tags")
     fill(panel, text=STRANGE)
     predict(panel)
-    found = quick_predictor("tags", text=[STRANGE])
+    found = predictor("tags", text=[STRANGE])
     assert panel.locator("div.typed").evaluate("x => x.textContent") == STRANGE
     words = panel.get_by_role("option")
     tokens = [token.decode() for token in found["tokens"][0]]
@@ -152,11 +152,11 @@ def test_arrows_go_with_the_direction_of_the_text(open_page):
     assert words.nth(1).get_attribute("aria-selected") == "true"
 
 
-def test_words_can_be_given_apart(open_page, quick_predictor):
+def test_words_can_be_given_apart(open_page, predictor):
     _, panel = open_page("tags_words")
     fill(panel, words="the  layer,\n😀 한국어")
     predict(panel)
-    found = quick_predictor("tags_words", words=[["the", "layer,", "😀", "한국어"]])
+    found = predictor("tags_words", words=[["the", "layer,", "😀", "한국어"]])
     told = panel.get_by_role("option").evaluate_all("all => all.map(x => [x.textContent, x.title])")
     assert [word for word, _ in told] == ["the", "layer,", "😀", "한국어"]
     tags = [tag.decode() for tag in found["tags"][0]]
@@ -194,7 +194,7 @@ def test_parts_of_an_entity_are_one_run_of_one_colour(open_canned):
     assert [text.split() for text in legend] == [["PER", "1"], ["LOC", "2"]]
 
 
-def test_choices_are_a_list_that_grows(open_page, quick_predictor):
+def test_choices_are_a_list_that_grows(open_page, predictor):
     page, panel = open_page("pick")
     fill(panel, context="the layer reads")
     fill(panel, choice_1="one", choice_2="every shard", choice_3="한국어")
@@ -204,7 +204,7 @@ def test_choices_are_a_list_that_grows(open_page, quick_predictor):
     panel.get_by_role("button", name="add a choice").click()  # which stays empty
     predict(panel)
     choices = ["one", "한국어", "the 😀 token"]
-    found = quick_predictor("pick", context=["the layer reads"], choices=[choices])
+    found = predictor("pick", context=["the layer reads"], choices=[choices])
     order = np.argsort(-found["probabilities"][0])
     assert names(panel) == [choices[number] for number in order]
     assert panel.locator(".said").inner_text().startswith(choices[int(found["choice"][0])])
@@ -215,7 +215,7 @@ def test_choices_are_a_list_that_grows(open_page, quick_predictor):
     assert panel.locator(".error").inner_text() == "Write a choice."
 
 
-def test_guesses_can_be_put_into_the_text(open_page, quick_predictor):
+def test_guesses_can_be_put_into_the_text(open_page, predictor):
     page, panel = open_page("fill_mask")
     field = panel.get_by_label("Text")
     field.fill("The  layer 😀 ")
@@ -227,7 +227,7 @@ def test_guesses_can_be_put_into_the_text(open_page, quick_predictor):
     predict(panel)
     guesses = [
         [token.decode() for token in row]
-        for row in quick_predictor("fill_mask", text=[text])["tokens"][0]
+        for row in predictor("fill_mask", text=[text])["tokens"][0]
     ]
     lists = panel.locator(".guesses > div")
     for number, row in enumerate(guesses):
@@ -244,9 +244,7 @@ def test_guesses_can_be_put_into_the_text(open_page, quick_predictor):
     assert not panel.locator(".changed").is_visible()
     lists.nth(1).locator("button").nth(whole[1]).click()  # takes it out again
     predict(panel)
-    again = quick_predictor(
-        "fill_mask", text=[filled.replace(f"\n{guesses[1][whole[1]]}", "\n[MASK]")]
-    )
+    again = predictor("fill_mask", text=[filled.replace(f"\n{guesses[1][whole[1]]}", "\n[MASK]")])
     assert names(panel) == [token.decode() for token in again["tokens"][0][0]]
     field.fill("no mask")
     assert panel.locator(".changed").is_visible()
@@ -266,12 +264,12 @@ def test_a_piece_goes_on_the_word_before_it(open_canned):
 
 
 @pytest.mark.parametrize("name", ["embed", "embed_layers"])
-def test_sentences_are_sorted_by_their_cosine(open_page, quick_predictor, name):
+def test_sentences_are_sorted_by_their_cosine(open_page, predictor, name):
     _, panel = open_page(name)
     sentences = ["the layer reads", "한국어 모델", "שלום 😀", "a deep kernel"]
     fill(panel, query="the layer", sentences="\n".join([*sentences[:2], "", *sentences[2:]]))
     predict(panel)
-    found = quick_predictor(name, text=["the layer", *sentences])
+    found = predictor(name, text=["the layer", *sentences])
     layers = found["layers"] if name == "embed_layers" else found["mean_output"][:, np.newaxis]
 
     def wanted(matrix):

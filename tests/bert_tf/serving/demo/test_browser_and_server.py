@@ -152,9 +152,9 @@ def test_the_last_of_two_requests_is_answered(open_canned):
     assert panel.get_attribute("aria-busy") is None
 
 
-def test_a_token_is_asked_for_once(open_page, quick_predictor):
+def test_a_token_is_asked_for_once(open_page, predictor):
     expected = ["status of 401"]
-    with served.serve(quick_predictor, token="s3cret") as address:
+    with served.serve(predictor, token="s3cret") as address:
         page, panel = open_page("mood", at=address, expected=expected)
         dialog = page.get_by_role("dialog")
         panel.get_by_role("button", name="Predict").click()

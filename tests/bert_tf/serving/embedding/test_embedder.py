@@ -80,17 +80,17 @@ def test_a_fine_tuned_model_embeds_with_its_encoder(folders):
     np.testing.assert_allclose(found[0], alone(bundle, "the layer")[0][-1].mean(0), atol=1e-5)
 
 
-def test_an_export_gives_the_same(folders, quick_predictor):
+def test_an_export_gives_the_same(folders, predictor):
     texts = [text for text in TEXTS if text]
-    answer = quick_predictor("embed", text=texts)
+    answer = predictor("embed", text=texts)
     folder = folders["pretrained"]
     np.testing.assert_allclose(make(folder)(texts), answer["mean_output"], atol=1e-5)
     pooled = make(folder, pooling="pooler")(texts)
     np.testing.assert_allclose(pooled, answer["pooled_output"], atol=1e-5)
     with pytest.raises(InputError, match=r"bert/1: is an export. Name the folder of the model"):
-        Embedder(quick_predictor.path)
+        Embedder(predictor.path)
     with pytest.raises(InputError, match="is an export"):
-        Embedder(os.path.dirname(quick_predictor.path))
+        Embedder(os.path.dirname(predictor.path))
 
 
 def test_neighbours_in_a_batch_change_nothing(folders):

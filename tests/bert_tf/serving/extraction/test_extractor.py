@@ -202,7 +202,7 @@ def _head(folder, name):
     return arrays[f"heads/{name}/kernel"], arrays[f"heads/{name}/bias"]
 
 
-def test_the_head_of_tagging_on_words_gives_the_logits_of_an_export(folders, quick_predictor):
+def test_the_head_of_tagging_on_words_gives_the_logits_of_an_export(folders, predictor):
     examples = [e for e in exported.make_examples("tags") if len(e.words) < 20]
     assert len(examples) > 3
     kernel, bias = _head(folders["tags"], "tags")
@@ -214,22 +214,22 @@ def test_the_head_of_tagging_on_words_gives_the_logits_of_an_export(folders, qui
         logits = row.values[:, 0] @ kernel + bias
         ids = np.int32([[index[token] for token in whole.units.tokens]])
         inputs = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}
-        answer = quick_predictor("tags_ids", **inputs)["logits"][0]
+        answer = predictor("tags_ids", **inputs)["logits"][0]
         words = whole.units.words
         firsts = np.flatnonzero((words >= 0) & (np.diff(words, prepend=-2) != 0))
         np.testing.assert_allclose(logits, answer[firsts], atol=1e-5)
-        said = quick_predictor("tags_words", words=[list(example.words)])["tags"][0]
+        said = predictor("tags_words", words=[list(example.words)])["tags"][0]
         tags = np.array(["A", "B", "C", "O"])[logits.argmax(-1)]
         assert [tag.decode() for tag in said] == tags.tolist()
 
 
-def test_the_head_of_classification_on_the_pooler_gives_the_logits(folders, quick_predictor):
+def test_the_head_of_classification_on_the_pooler_gives_the_logits(folders, predictor):
     texts = [text for text in TEXTS if text.strip()]
     kernel, bias = _head(folders["mood"], "mood")
     longest = exported.MAX_LENGTH
     found = make(folders["mood"], unit="text", pooling="pooler", max_length=longest)(texts)
     logits = np.concatenate([row.values for row in found]) @ kernel + bias
-    answer = quick_predictor("mood", text=texts)["logits"]
+    answer = predictor("mood", text=texts)["logits"]
     np.testing.assert_allclose(logits, answer, atol=1e-5)
 
 

@@ -51,7 +51,7 @@ class Served:
 
     def wait(self):
         """Waits until it answers."""
-        end = time.monotonic() + 120
+        end = time.monotonic() + 400
         while time.monotonic() < end and self.process.poll() is None:
             with contextlib.suppress(OSError):
                 if self.get("/healthz")[0] == 200:

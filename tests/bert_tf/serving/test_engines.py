@@ -1,0 +1,58 @@
+"""All engines answer as the SavedModel itself does, in TensorFlow Serving's way."""
+
+import numpy as np
+import pytest
+
+from bert_tf.export import saved_model, warmup
+from bert_tf.serving.engines.names import EngineName
+from bert_tf.serving.predictor import Predictor
+from bert_tf.serving.saved_model_session import SavedModelSession
+from tests.bert_tf import exported
+
+_TEXTS = [text or "x" for text in exported.TEXTS]
+
+
+@pytest.fixture(scope="module")
+def whole(export):
+    return SavedModelSession(export, optimize=False)
+
+
+@pytest.fixture(scope="module", params=list(EngineName))
+def predictor_of_engine(request, export, tmp_path_factory):
+    pytest.importorskip({"litert": "ai_edge_litert"}.get(request.param, request.param))
+    cache = str(tmp_path_factory.mktemp("cache"))
+    found = Predictor(export, request.param, cache=cache)
+    yield found
+    found.close()
+
+
+def _strings(values):
+    found = np.empty(len(values), object)
+    found[:] = [value.encode() for value in values]
+    return found
+
+
+def _requests(export):
+    """Warm-up requests of all signatures, and batches of mixed lengths."""
+    found = warmup.read(f"{export}/{saved_model.EXTRA}")
+    several, others = _strings(_TEXTS), _strings(_TEXTS[::-1])
+    found += [(name, {"text": several}) for name in ("mood", "tags", "embed", "embed_layers")]
+    found += [(name, {"text_a": several, "text_b": others}) for name in ("same", "score")]
+    found += [(name, {"question": others, "context": several}) for name in ("qa", "qa1")]
+    masked = ["a [MASK] of [MASK]", "none", "[MASK]"]
+    return [*found, ("fill_mask", {"text": _strings(masked)})]
+
+
+def test_answers_are_those_of_the_saved_model(predictor_of_engine, whole, export):
+    names = set()
+    for name, inputs in _requests(export):
+        wanted, found = whole.run(name, inputs), predictor_of_engine(name, **inputs)
+        assert found.keys() == wanted.keys(), name
+        for key, value in wanted.items():
+            assert found[key].dtype == value.dtype and found[key].shape == value.shape, (name, key)
+            if value.dtype == object:
+                assert found[key].tolist() == value.tolist(), (name, key)
+            else:
+                np.testing.assert_allclose(found[key], value, atol=2e-5, err_msg=f"{name} {key}")
+        names.add(name)
+    assert names == set(predictor_of_engine.manifest["signatures"])
