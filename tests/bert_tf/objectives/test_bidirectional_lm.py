@@ -139,8 +139,8 @@ def test_training_lowers_the_loss():
         with tf.GradientTape() as tape:
             loss, _ = _loss(model, training=True, dropout_seed=seed)
         for value, gradient in zip(values, tape.gradient(loss, values), strict=True):
-            value.assign_sub(0.2 * tf.convert_to_tensor(gradient))
+            value.assign_sub(0.5 * tf.convert_to_tensor(gradient))
 
     for step in range(40):
         train(tf.constant(step))
-    assert float(_loss(model)[0]) < 0.85 * first
+    assert float(_loss(model)[0]) < 0.7 * first
