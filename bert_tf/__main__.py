@@ -24,7 +24,8 @@ COMMANDS = {
     "export": ("bert_tf.commands.export", "Export a SavedModel for TensorFlow Serving"),
     "export-hub": ("bert_tf.commands.export_hub", "Export encoder and preprocessor for TF Hub"),
     "export-portable": ("bert_tf.commands.export_portable", "Export for LiteRT and ONNX"),
-    "serve": ("bert_tf.commands.serve", "Serve an export with TensorFlow Serving"),
+    "serve": ("bert_tf.commands.serve", "Serve an export over gRPC and REST"),
+    "demo": ("bert_tf.commands.demo", "Show a model on a page in a browser"),
     "ask": ("bert_tf.commands.ask", "Ask a server, or an export in this process"),
     "clean": ("bert_tf.commands.clean", "Remove what make pretrain left"),
 }

@@ -9,6 +9,7 @@ token ids. Tasks that were trained on one encoder share its variables.
 from absl import flags
 
 from bert_tf.commands.names import TASKS_HELP
+from bert_tf.serving.engines.names import Precision
 from pipelines.common import flag_types
 from pipelines.common.flag_groups import Group, group
 from pipelines.common.flag_types import Limits
@@ -24,17 +25,41 @@ with group(Group.DATA):
     _PRECISION = flag_types.define_choice(
         "precision",
         "float32",
-        ("float32", "bfloat16"),
-        "What weights are stored in, and computed with; inputs and outputs are the same.",
+        tuple(Precision),
+        "What is computed in; inputs and outputs are the same. bfloat16: weights are stored in it, "
+        "too. int8: by engines that have it (onnxruntime, litert); the SavedModel is in float32.",
+    )
+    _DEV = flags.DEFINE_string(
+        "dev",
+        "",
+        "Labelled files on which less than float32 has to keep the scores, TASK=FILE each, "
+        "separated by commas or blanks.",
+    )
+    _MOST_LOSS = flag_types.define_number(
+        "most_loss",
+        0.005,
+        "What less than float32 may lose of a task's main metric, of which 1 is the best.",
+        float,
+        Limits(least=0),
     )
 
 
 def main() -> None:
     """Exports with the flags given."""
-    from bert_tf.export import saved_model, sources
+    from bert_tf.export import model_card, saved_model, sources
+    from pipelines.common import command_line, files
 
     found = sources.find(sources.entries_of(_TASKS.value))
-    path = saved_model.export(found, _OUTPUT.value, _VERSION.value, _PRECISION.value)
+    precision, check = Precision(_PRECISION.value), None
+    if precision is not Precision.FLOAT32:
+        from bert_tf.serving.reduced_precision import ScoreCheck
+
+        dev = command_line.pairs([word.text for word in files.quoted_words(_DEV.value)], "--dev")
+        check = ScoreCheck(found, precision, dev, _MOST_LOSS.value)
+    stored = "bfloat16" if precision is Precision.BFLOAT16 else "float32"
+    path = saved_model.export(found, _OUTPUT.value, _VERSION.value, stored, check)
     manifest = saved_model.read_manifest(path)
     print(f"{path}: {manifest['parameters']:,} parameters, {manifest['encoders']} encoder(s)")
+    for each in manifest.get("reduced", ()):
+        print(model_card.reduced(each).removeprefix("- "))
     print(f"signatures: {', '.join(manifest['signatures'])}")

@@ -47,16 +47,17 @@ ServerSettings.define_flags()
 def main() -> None:
     """Serves with the flags given, until it is stopped."""
     model = _MODEL.value.rstrip("/")
-    ports = (_GRPC_PORT.value, _REST_PORT.value)
     if _DOCKER.value:
         from bert_tf.serving import docker
 
-        docker.serve(model, _IMAGE.value, _NAME.value, _HOST.value, *ports)
+        docker.serve(
+            model, _IMAGE.value, _NAME.value, _HOST.value, _GRPC_PORT.value, _REST_PORT.value
+        )
     settings = ServerSettings.from_flags()
-    from pipelines.common import optional
+    from bert_tf.serving.server import packages
 
-    for module in ("uvicorn", "starlette", "prometheus_client", "tensorflow_serving"):
-        optional.load(module, "serving")
+    packages.check()
     from bert_tf.serving.server import run
 
-    run.serve(model, _NAME.value, run.Address(_HOST.value, *ports), settings)
+    address = run.Address(_HOST.value, _REST_PORT.value, _GRPC_PORT.value)
+    run.serve(model, _NAME.value, address, settings)

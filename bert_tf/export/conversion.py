@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipelines.common import optional
+from pipelines.common import files, optional
 
 _OPSET = 17
 # Names of the inputs' axes in ONNX, by their number.
@@ -60,3 +60,22 @@ def to_onnx(function: Any) -> bytes:
         for axis, name in zip(axes, _AXES[len(axes)], strict=True):
             axis.dim_param = name
     return model.SerializeToString()
+
+
+def onnx_in_int8(path: str) -> bytes:
+    """An ONNX model whose weights are int8 (dynamic quantization).
+
+    Args:
+      path: of the model in float32.
+
+    Raises:
+      InputError: ONNX Runtime is not installed.
+    """
+    quantization = optional.load("onnxruntime.quantization", "onnx")
+    with tempfile.TemporaryDirectory() as folder:
+        # Seven bits: sums of eight overflow on processors that have no instructions for them.
+        quantization.quantize_dynamic(
+            path, f"{folder}/model.onnx", per_channel=True, reduce_range=True
+        )
+        with files.gfile.GFile(f"{folder}/model.onnx", "rb") as file:
+            return file.read()

@@ -1,6 +1,7 @@
 """The README.md of an export."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.models import configs
@@ -55,6 +56,9 @@ def render(manifest: dict[str, Any]) -> str:
     ]
     for model in manifest["models"]:
         lines += ["", *_model(model)]
+    if manifest.get("reduced"):
+        lines += ["", "## Precision", "", "Scores on dev, checked when this was exported.", ""]
+        lines += [reduced(each) for each in manifest["reduced"]]
     lines += ["", "## Signatures", ""]
     lines += ["| name | takes | returns | interface |", "|---|---|---|---|"]
     for name, signature in manifest["signatures"].items():
@@ -93,6 +97,14 @@ def _model(model: dict[str, Any]) -> list[str]:
         shown = {name: round(value, 4) for name, value in median.items() if value is not None}
         lines.append(f"- Scores on dev: {json.dumps(shown)}.")
     return lines
+
+
+def reduced(found: Mapping[str, Any]) -> str:
+    """What a task scores with an engine that computes in less than float32."""
+    return (
+        f"- `{found['task']}` in {found['precision']} ({found['engine']}): "
+        f"{found['metric']} {found['score']:.4f}, in float32 {found['full']:.4f}."
+    )
 
 
 def _data(task: str, data: dict[str, Any]) -> str:

@@ -32,15 +32,19 @@ def sources(path: str) -> list[Source]:
     return [_source(model, encoder, manifest["signatures"], path) for model, encoder in pairs]
 
 
-def assembly(path: str) -> Assembly:
+def assembly(path: str, dtype: str | None = None) -> Assembly:
     """The models of an export, with their weights.
+
+    Args:
+      path: of a version.
+      dtype: "float32" or "bfloat16", to compute in; None: that of the export.
 
     Raises:
       InputError: see `sources`.
     """
     manifest: Any = saved_model.read_manifest(path)
     # Any weights do: they are those of the export at once.
-    found = Assembly(sources(path), manifest["precision"])
+    found = Assembly(sources(path), dtype or manifest["precision"])
     reader = tf.train.load_checkpoint(f"{path}/variables/variables")
     shapes = reader.get_variable_to_shape_map()
     for number, variable in enumerate(found.variables):
@@ -50,7 +54,7 @@ def assembly(path: str) -> Assembly:
                 f"{path}: its variables are not those of the models in its manifest; export it "
                 "again."
             )
-        variable.assign(reader.get_tensor(name))
+        variable.assign(tf.cast(reader.get_tensor(name), variable.dtype))
     return found
 
 

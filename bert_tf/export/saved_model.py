@@ -2,9 +2,9 @@
 
 import datetime
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import tensorflow as tf
 
@@ -33,6 +33,26 @@ class _Model(TypedDict):
     tasks: list[TaskEntry]
 
 
+class Reduced(TypedDict):
+    """How a task is scored in a precision that is less than float32.
+
+    Attributes:
+      engine: what computes.
+      precision: what it multiplies in.
+      task: its name.
+      metric: its main one.
+      score: on dev data.
+      full: the same in float32.
+    """
+
+    engine: str
+    precision: str
+    task: str
+    metric: str
+    score: float
+    full: float
+
+
 class Manifest(TypedDict):
     """What an export says of itself: what is asked of it here; more besides."""
 
@@ -40,10 +60,19 @@ class Manifest(TypedDict):
     parameters: int
     encoders: int
     signatures: dict[str, dict[str, Any]]
+    reduced: NotRequired[list[Reduced]]
+
+
+# Scores an export that is written, but not there yet; raises InputError where they are too low.
+Check = Callable[[str], list[Reduced]]
 
 
 def export(
-    sources: Sequence[Source], folder: str, version: int | None = None, dtype: str = "float32"
+    sources: Sequence[Source],
+    folder: str,
+    version: int | None = None,
+    dtype: str = "float32",
+    check: Check | None = None,
 ) -> str:
     """Writes a new version; it appears when it is whole.
 
@@ -52,28 +81,31 @@ def export(
       folder: of the versions.
       version: its number; None: the next one.
       dtype: "float32" or "bfloat16".
+      check: is asked before the version appears; what it finds is in manifest and model card.
 
     Returns:
       The version's folder.
 
     Raises:
       InputError: the version is there already, names collide, or the folder holds something else
-        than versions, or is another process's at the moment.
+        than versions, or is another process's at the moment; and those of `check`.
     """
     folder = folder.rstrip("/")
     ours = [f"{number}/{MANIFEST}" for number in versions(folder)]
     outputs.check_folder(folder, "exported versions", ours, _VERSIONS)
     with locks.held(folder):
-        return _export(sources, folder, version, dtype)
+        return _export(sources, folder, version, dtype, check)
 
 
-def _export(sources: Sequence[Source], folder: str, version: int | None, dtype: str) -> str:
+def _export(
+    sources: Sequence[Source], folder: str, version: int | None, dtype: str, check: Check | None
+) -> str:
     if version is None:
         version = 1 + max(versions(folder), default=0)
     path = f"{folder}/{version}"
     if files.gfile.exists(path):
         raise InputError(f"{path}: is there already; name another version, or remove it.")
-    write(sources, path, dtype)
+    write(sources, path, dtype, check=check)
     return path
 
 
@@ -90,7 +122,11 @@ def is_export(path: str) -> bool:
 
 
 def write(
-    sources: Sequence[Source], path: str, dtype: str = "float32", replace: bool = False
+    sources: Sequence[Source],
+    path: str,
+    dtype: str = "float32",
+    replace: bool = False,
+    check: Check | None = None,
 ) -> None:
     """Writes a SavedModel with manifest, model card, labels, vocabulary and warm-up requests.
 
@@ -99,6 +135,7 @@ def write(
       path: its folder, which appears when it is whole.
       dtype: see `export`.
       replace: whether a folder that is there makes room.
+      check: see `export`.
 
     Raises:
       InputError: names collide, the folder is there, or the disk is full.
@@ -111,7 +148,10 @@ def write(
             tf.saved_model.save(module, partial, functions)
             _set_methods(module, partial)
         warmup.write(module.signatures, f"{partial}/{EXTRA}")
-        _write_extras(sources, module, functions, partial, dtype)
+        manifest = _write_extras(sources, module, functions, partial, dtype)
+        _write_manifest(manifest, partial)
+        if check:
+            _write_manifest(manifest | {"reduced": check(partial)}, partial)
 
 
 def _set_methods(module: Exported, path: str) -> None:
@@ -129,7 +169,8 @@ def _write_extras(
     functions: Mapping[str, Any],
     path: str,
     dtype: str,
-) -> None:
+) -> dict[str, Any]:
+    """Writes what is beside the SavedModel; returns the manifest."""
     labels = {
         source.task.name: list(source.task.labels)
         for source in sources
@@ -147,6 +188,11 @@ def _write_extras(
     manifest = _manifest(sources, names, module, functions, dtype)
     for name, computes in halves.write(module.models, f"{path}/{halves.FOLDER}").items():
         manifest["signatures"][name] |= computes
+    return manifest
+
+
+def _write_manifest(manifest: dict[str, Any], path: str) -> None:
+    """Writes manifest, model card and checksums."""
     json_files.write(f"{path}/{MANIFEST}", manifest)
     files.write_text(f"{path}/README.md", model_card.render(manifest))
     checksums.write(path, ("saved_model.pb", "assets", "variables", halves.FOLDER, MANIFEST))
@@ -219,6 +265,15 @@ def read_manifest(path: str) -> Manifest:
         for task in model["tasks"]:
             own.check_task(task, f"{path}/{MANIFEST}")
     return found
+
+
+def kept_precisions(path: str) -> dict[str, str]:
+    """The precision, other than float32, in which an engine was checked, by the engine.
+
+    Args:
+      path: of a version.
+    """
+    return {each["engine"]: each["precision"] for each in read_manifest(path).get("reduced", ())}
 
 
 def newest(path: str) -> str:

@@ -199,6 +199,16 @@ def read(folder: str) -> Source:
     return of_bundle(bundle, folder, found.get("metrics"), _data_of(found))
 
 
+def of_folder(folder: str) -> list[Source]:
+    """The model of a folder once for each of its tasks, or as a pre-trained model.
+
+    Raises:
+      InputError: see `find`.
+    """
+    heads = [task["name"] for task in weights.read(folder).tasks]
+    return _read(JOINT.join(heads) if heads else "pretrained", folder)
+
+
 def _data_of(report: _Report) -> dict[str, dict[str, Any]]:
     """What a report says of the data, by task; older ones have the numbers of examples only."""
     data, sizes = report.get("data", {}), report.get("examples")

@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf.finetuning import batches
 from bert_tf.models import fused_ops
 from bert_tf.tasks.model import TaskObjective
+from pipelines.common.threads import mapped
 from pipelines.labelled.features import Features
 
 _BATCH = 64
@@ -21,6 +22,7 @@ def make_logits_function(
     strategy: tf.distribute.Strategy,
     fused: bool = False,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    at_once: int = 1,
 ) -> LogitsFunction:
     """Makes the function that gives the float32 logits of each row of features.
 
@@ -32,6 +34,7 @@ def make_logits_function(
       strategy: all its replicas share the work.
       fused: whether XLA compiles the element-wise passes.
       progress: wraps the batches, to show how far they are.
+      at_once: batches that are computed at once.
     """
     task = objective.task
     replicas = strategy.num_replicas_in_sync
@@ -53,8 +56,8 @@ def make_logits_function(
             )
         results: dict[int, np.ndarray] = {}
         lengths = task.row_lengths(features)
-        for rows, batch in zip(progress(order), dataset, strict=True):
-            found = strategy.gather(run(batch), axis=0).numpy()
+        gathered = mapped(lambda b: strategy.gather(run(b), axis=0).numpy(), dataset, at_once)
+        for rows, found in zip(progress(order), gathered, strict=True):
             for row, logits in zip(rows, found[: len(rows)], strict=True):
                 results[row] = logits[: lengths[row]] if objective.head.per_token else logits
         return [results[row] for row in range(len(features))]

@@ -13,12 +13,15 @@ from tqdm import tqdm
 from bert_tf import tasks, weights
 from bert_tf.export import saved_model
 from bert_tf.finetuning import inference, task_data
+from bert_tf.serving.engines import registry
+from bert_tf.serving.engines.names import EngineName
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import TaskObjective
 from bert_tf.weights import formats
 from pipelines.common import files, json_files, locks, outputs
 from pipelines.common.errors import InputError
+from pipelines.common.threads import cores
 from pipelines.labelled import glue
 from pipelines.labelled.columns import ColumnNames
 
@@ -63,7 +66,11 @@ class PredictionRequest:
 
 
 def predict_file(
-    model: str, request: PredictionRequest, output: str | None = None, task_name: str | None = None
+    model: str,
+    request: PredictionRequest,
+    output: str | None = None,
+    task_name: str | None = None,
+    engine: str = EngineName.TENSORFLOW,
 ) -> tuple[list[str], dict[str, float]]:
     """Writes the official prediction files for the examples of a file.
 
@@ -73,6 +80,7 @@ def predict_file(
       output: folder to write to; None: predictions/<task>, in the folder of a fine-tuned model
         or, for an export, in the current one.
       task_name: which of several tasks of the model.
+      engine: what computes an export, see `Predictor`.
 
     Returns:
       The paths written, and the metrics (none without labels).
@@ -83,15 +91,16 @@ def predict_file(
     """
     exported = saved_model.is_export(model)
     task, predict = (
-        _open_export(model, task_name) if exported else _open(model, task_name, request.kind)
+        _open_export(model, task_name, engine)
+        if exported
+        else _open(model, task_name, request.kind)
     )
     if not output:
         output = f"{'.' if exported else formats.folder_of(model)}/predictions/{task.name}"
     _check_output(output, request)
     reading = _reading(task, request.kind)
     split = request.split or _split_of(request.path, reading)
-    examples = _read(reading, request, split)
-    task.check(examples)
+    examples = read(task, request)
     predictions = predict(examples)
     texts = reading.files(examples, predictions, split)
     with locks.held(output):
@@ -119,36 +128,43 @@ def _write(output: str, texts: Mapping[str, str]) -> None:
         files.write_text(f"{output}/{name}", text)
 
 
-def _read(task: Task, request: PredictionRequest, split: str) -> Sequence[Any]:
-    """The examples of the file; what is wrong with some of them is logged.
+def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
+    """The examples of a file; what is wrong with some of them is logged.
+
+    Args:
+      task: of the model.
+      request: the file.
 
     Raises:
       InputError: it is bad, or of another layout than the task's files.
     """
+    reading = _reading(task, request.kind)
+    split = request.split or _split_of(request.path, reading)
     try:
-        columns = ColumnNames(request.columns, dict(task.columns), request.header)
-        examples = task_data.read(task, request.path, split, columns, {}, request.labelled)
+        columns = ColumnNames(request.columns, dict(reading.columns), request.header)
+        examples = task_data.read(reading, request.path, split, columns, {}, request.labelled)
     except InputError as error:
-        if task.source.named_columns or request.kind:
+        if reading.source.named_columns or request.kind:
             raise
         raise InputError(
-            f"{error} If the file is not laid out as those of {task.kind}, name what it is with "
-            f"KIND={task.shape} (--kind)."
+            f"{error} If the file is not laid out as those of {reading.kind}, name what it is with "
+            f"KIND={reading.shape} (--kind)."
         ) from error
-    task_data.count_problems(task, examples, split, {})
+    task_data.count_problems(reading, examples, split, {})
+    task.check(examples)
     return examples
 
 
-def _open_export(path: str, task_name: str | None) -> tuple[Task, _Predict]:
+def _open_export(path: str, task_name: str | None, engine: str) -> tuple[Task, _Predict]:
     """A task of an export, and what predicts with it."""
-    predictor = Predictor(path)
+    predictor = Predictor(path, engine)
     if not any(model["tasks"] for model in predictor.manifest["models"]):
         raise InputError(
             f"{path}: has no task to predict for. For vectors of texts, ask its signature embed "
             "(bert-tf ask), or embed a file with the model that it was made of (make embed)."
         )
     task = predictor.task(task_name)
-    return task, lambda examples: predictor.predict(task, examples, _progress)
+    return task, lambda examples: predictor.predict(task, examples, progress)
 
 
 def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _Predict]:
@@ -166,7 +182,8 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     predictor = inference.make_logits_function(
         TaskObjective(bundle.task_model([task]), task),
         tf.distribute.get_strategy(),
-        progress=_progress,
+        progress=progress,
+        at_once=max(1, cores() // registry.threads_of_tensorflow()),
     )
 
     def predict(examples: Sequence[Any]) -> list[Any]:
@@ -181,7 +198,8 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     return task, predict
 
 
-def _progress(items: Iterable[Any]) -> Any:
+def progress(items: Iterable[Any]) -> Any:
+    """Shows how many batches are done."""
     return tqdm(items, desc="predict", unit="batch")
 
 

@@ -10,12 +10,16 @@ from absl import logging
 from bert_tf import tasks
 from bert_tf.export import saved_model
 from bert_tf.serving import program, requests
-from bert_tf.serving.engines.names import EngineName
+from bert_tf.serving.engines import choosing, converted, registry
+from bert_tf.serving.engines.choosing import Wish
+from bert_tf.serving.engines.names import AUTO, EngineName, Precision
+from bert_tf.serving.engines.plans import Plan
 from bert_tf.serving.program import Program
 from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.tasks import Task
 from pipelines.common import checksums
 from pipelines.common.errors import InputError
+from pipelines.common.threads import cores, mapped
 
 _BATCH = 32
 _LONGEST_REASON = 200  # characters
@@ -36,12 +40,16 @@ class Predictor:
 
     Args:
       path: of a version, or of the folder of versions: then the newest.
-      engine: what computes; exports of earlier versions have TensorFlow only.
-      threads: of one computation; None: as many as TensorFlow has for one.
-      cache: folder for models that an engine wants converted; None: that of the user.
+      engine: what computes, or "auto": what is the fastest here, of what is installed, which is
+        measured once; exports of earlier versions have TensorFlow only.
+      threads: of one computation; None: as many as TensorFlow has for one, or as is the fastest.
+      precision: what is multiplied in; None: what the export was checked with.
+      cache: folder for what engines keep; None: that of the user.
+      plan: in place of engine, threads and precision.
 
     Raises:
-      InputError: there is no export, it is damaged, or the engine is not installed.
+      InputError: there is no export, it is damaged, it was not checked in this precision, or the
+        engine is not installed.
     """
 
     def __init__(
@@ -49,23 +57,29 @@ class Predictor:
         path: str,
         engine: EngineName | str = EngineName.TENSORFLOW,
         threads: int | None = None,
+        precision: Precision | str | None = None,
         cache: str | None = None,
+        plan: Plan | None = None,
     ):
         self.path = saved_model.newest(path)
         self.manifest = saved_model.read_manifest(self.path)
         checksums.check(self.path)
         self._signatures = self.manifest["signatures"]
-        self._model = self._load(EngineName(engine), threads, cache)
+        cache = cache or converted.user_folder()
+        if plan is None:
+            wish = _wish(engine, threads, Precision(precision) if precision else None)
+            plan = choosing.choose(self.path, wish, cache)
+        self.plan = plan
+        self._model = self._load(plan, cache)
 
-    def _load(
-        self, engine: EngineName, threads: int | None, cache: str | None
-    ) -> SavedModelSession | Program:
+    def _load(self, plan: Plan, cache: str) -> SavedModelSession | Program:
         if program.is_there(self.path):
-            return Program(self.path, engine, threads, cache)
-        if engine is not EngineName.TENSORFLOW:
+            return Program(self.path, plan, cache)
+        others = [lane.engine for lane in plan.lanes if lane.engine is not EngineName.TENSORFLOW]
+        if others:
             raise InputError(
                 f"{self.path}: was exported by an earlier version, for TensorFlow alone; export it "
-                f"again (make export) to use {engine}."
+                f"again (make export) to use {others[0]}."
             )
         return SavedModelSession(self.path)
 
@@ -158,13 +172,27 @@ class Predictor:
             logging.warning(
                 "%s was trained with document context; exports see each text alone.", task.name
             )
-        found: list[Any] = [None] * len(examples)
-        for rows in progress(list(_batches(serving.requests(examples)))):
+
+        def predict(rows: list[int]) -> list[Any]:
             chosen = [examples[row] for row in rows]
             outputs = self(serving.request_signature, **serving.requests(chosen))
-            for row, prediction in zip(rows, serving.predictions(chosen, outputs), strict=True):
+            return serving.predictions(chosen, outputs)
+
+        found: list[Any] = [None] * len(examples)
+        batches = list(_batches(serving.requests(examples)))
+        # One more than compute: it tokenizes and decodes meanwhile.
+        predictions = mapped(predict, batches, cores() + 1)
+        for rows in progress(batches):
+            for row, prediction in zip(rows, next(predictions), strict=True):
                 found[row] = prediction
         return found
+
+
+def _wish(engine: str, threads: int | None, precision: Precision | None) -> Wish:
+    here = registry.threads_of_tensorflow()
+    if engine == AUTO:
+        return Wish(engine, threads, precision, threads_of_tensorflow=here)
+    return Wish(engine, threads or here, precision, (), here)
 
 
 def _batches(requests: Mapping[str, Sequence[Any]]) -> Iterator[list[int]]:

@@ -4,20 +4,20 @@ What stands between them is computed by an engine (`bert_tf.serving.engines`), f
 for the sequences of several at once.
 """
 
-import hashlib
-import os
 from typing import Any
 
 import numpy as np
 
 from bert_tf.export import halves, reading, saved_model
 from bert_tf.serving.engines import registry
-from bert_tf.serving.engines.base import Sequences
+from bert_tf.serving.engines.base import Compute, ComputeEngine, Sequences
 from bert_tf.serving.engines.converted import Converted
-from bert_tf.serving.engines.names import EngineName
+from bert_tf.serving.engines.plans import Plan
 from bert_tf.serving.saved_model_session import Arrays, SavedModelSession
 from bert_tf.serving.scheduler import Scheduler, Step
-from pipelines.common import checksums, files
+from bert_tf.tasks.signatures import Computation
+from pipelines.common import files
+from pipelines.common.threads import cores
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 
@@ -33,28 +33,20 @@ class Program:
 
     Args:
       path: of a version that `is_there`.
-      engine: what computes.
-      threads: of one computation; None: as many as TensorFlow has for one.
-      cache: folder for models that an engine wants converted; None: that of the user.
+      plan: what computes.
+      cache: folder for models that an engine wants converted.
 
     Raises:
-      InputError: the export is damaged, or the engine is not installed.
+      InputError: the export is damaged, or an engine is not installed.
     """
 
-    def __init__(
-        self,
-        path: str,
-        engine: EngineName = EngineName.TENSORFLOW,
-        threads: int | None = None,
-        cache: str | None = None,
-    ):
+    def __init__(self, path: str, plan: Plan, cache: str):
         manifest: Any = saved_model.read_manifest(path)
         self._signatures = manifest["signatures"]
         self._session = SavedModelSession(f"{path}/{halves.FOLDER}", optimize=False)
-        threads = threads or registry.threads_of_tensorflow()
-        at_once = max(1, registry.cores() // threads)
-        models = Converted(cache or _user_cache(), _mark(path))
-        self._steps = _steps(path, registry.make(engine, models, threads, at_once))
+        at_once = max(1, cores() // plan.together.threads)
+        models = Converted.of(path, cache)
+        self._steps = _steps(path, plan, models, at_once)
         self._scheduler = Scheduler(at_once)
 
     def run(self, name: str, inputs: Arrays) -> dict[str, np.ndarray]:
@@ -88,25 +80,22 @@ class Program:
         self._scheduler.close()
 
 
-def _steps(path: str, engine: registry.ComputeEngine) -> dict[tuple[int, str], Step]:
+def _steps(path: str, plan: Plan, models: Converted, at_once: int) -> dict[tuple[int, str], Step]:
     """What each model of an export computes, by the number of the model and its name."""
+    together = _loaded(path, registry.make(models, plan.together, at_once))
+    alone = {}
+    if plan.alone != plan.together:
+        alone = _loaded(path, registry.make(models, plan.alone, 1))
+    return {
+        key: Step(computation.outputs, compute, alone[key][1] if alone else None)
+        for key, (computation, compute) in together.items()
+    }
+
+
+def _loaded(path: str, engine: ComputeEngine) -> dict[tuple[int, str], tuple[Computation, Compute]]:
     found = {}
-    for number, model in enumerate(reading.assembly(path).models):
+    for number, model in enumerate(reading.assembly(path, engine.dtype).models):
         tokenizer = model.source.bundle.tokenizer()
         for name, computation in model.computations(tokenizer).items():
-            compute = engine.load(f"{number}_{name}", computation)
-            found[number, name] = Step(computation.outputs, compute)
+            found[number, name] = computation, engine.load(f"{number}_{name}", computation)
     return found
-
-
-def _mark(path: str) -> str:
-    """Of an export, by its contents."""
-    sums = checksums.read(path)
-    return hashlib.sha256(
-        "".join(f"{sums[name]} {name}\n" for name in sorted(sums)).encode()
-    ).hexdigest()[:16]
-
-
-def _user_cache() -> str:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return f"{base}/bert-tf/engines"

@@ -29,11 +29,13 @@ class Step:
 
     Attributes:
       outputs: the specifications of the results, as those of `Computation`.
-      compute: computes them.
+      compute: computes them, as fast as it can where several computations run at once.
+      alone: computes one sequence, as fast as it can where nothing else runs; None: the same.
     """
 
     outputs: tuple[tf.TensorSpec, ...]
     compute: Compute
+    alone: Compute | None = None
 
     def nothing(self, count: int, length: int) -> Results:
         """Zeros of the form of the results.
@@ -132,8 +134,9 @@ class Scheduler:
                 if not self._waiting:
                     return
                 items = self._take()
+                alone = len(items) == 1 and not self._waiting and not self._busy
                 self._busy += 1
-            _compute(items)
+            _compute(items, alone)
             with self._changed:
                 self._busy -= 1
 
@@ -200,11 +203,12 @@ def _lengths(mask: np.ndarray) -> list[int]:
     return np.where(mask.any(1), last, 1).tolist()
 
 
-def _compute(items: Sequence[_Item]) -> None:
+def _compute(items: Sequence[_Item], alone: bool) -> None:
     """Computes sequences of one step, for their requests."""
     step = items[0].request.step
     try:
-        found = list(step.compute(_joined(items)))
+        compute = (step.alone if alone else None) or step.compute
+        found = list(compute(_joined(items)))
     except Exception as error:  # whoever asked is told
         for item in items:
             item.request.fail(error)

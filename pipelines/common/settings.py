@@ -71,7 +71,7 @@ class Settings:
             value, about = getattr(self, field.name), field.metadata[_ABOUT]
             values = value if isinstance(value, tuple) else (value,)
             numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-            if about.choices and value not in about.choices:
+            if about.choices and value is not None and value not in about.choices:
                 known = ", ".join(about.choices)
                 raise InputError(f"--{about.flag or field.name}={value}: it is one of {known}.")
             if not all(map(about.limits.admits, numbers)) or value == ():

@@ -33,7 +33,13 @@ Compute = Callable[[Sequences], Sequence[np.ndarray]]
 
 
 class ComputeEngine(abc.ABC):
-    """Computes for a program."""
+    """Computes for a program.
+
+    Attributes:
+      dtype: what the computations that it loads must be in; None: what the export is in.
+    """
+
+    dtype: str | None = "float32"
 
     @abc.abstractmethod
     def load(self, name: str, computation: Computation) -> Compute:
@@ -48,8 +54,14 @@ class ComputeEngine(abc.ABC):
         """
 
 
-def traced(computation: Computation, drop_padding: bool = False) -> Any:
-    """A computation as a concrete function of `MODEL_INPUTS`; it returns `RESULTS` by name."""
+def traced(computation: Computation, drop_padding: bool = False, compiled: bool = False) -> Any:
+    """A computation as a concrete function of `MODEL_INPUTS`; it returns `RESULTS` by name.
+
+    Args:
+      computation: see there.
+      drop_padding: whether tokens only are computed.
+      compiled: whether by XLA, which compiles for each shape.
+    """
 
     def function(**inputs: tf.Tensor) -> Tensors:
         with fused_ops.inference():
@@ -57,4 +69,5 @@ def traced(computation: Computation, drop_padding: bool = False) -> Any:
         return {RESULTS.format(number): value for number, value in enumerate(found)}
 
     specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in MODEL_INPUTS}
-    return tf.function(function, autograph=False).get_concrete_function(**specs)
+    function_of = tf.function(function, autograph=False, jit_compile=compiled or None)
+    return function_of.get_concrete_function(**specs)

@@ -1,10 +1,11 @@
 """Models of other runtimes, converted once and kept."""
 
+import hashlib
 import os
 from collections.abc import Callable
 
 from bert_tf.export import quiet_tensorflow
-from pipelines.common import files
+from pipelines.common import checksums, files
 
 
 class Converted:
@@ -17,6 +18,18 @@ class Converted:
 
     def __init__(self, folder: str, mark: str):
         self._folder, self._mark = folder, mark
+
+    @classmethod
+    def of(cls, path: str, folder: str) -> "Converted":
+        """The models of an export.
+
+        Args:
+          path: of the export.
+          folder: see above.
+        """
+        sums = checksums.read(path)
+        told = "".join(f"{sums[name]} {name}\n" for name in sorted(sums))
+        return cls(folder, hashlib.sha256(told.encode()).hexdigest()[:16])
 
     def path(self, name: str, convert: Callable[[], bytes]) -> str:
         """The file of a model, which is converted if it is not there.
@@ -33,3 +46,9 @@ class Converted:
             with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
                 file.write(content)
         return path
+
+
+def user_folder() -> str:
+    """Where a user's models are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return f"{base}/bert-tf/engines"

@@ -9,6 +9,8 @@ import numpy as np
 from bert_tf.export import conversion
 from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequences, traced
 from bert_tf.serving.engines.converted import Converted
+from bert_tf.serving.engines.names import Precision
+from bert_tf.serving.engines.plans import Lane
 from bert_tf.tasks.signatures import Computation
 from pipelines.common import optional
 from pipelines.tokenizers.packing import MODEL_INPUTS
@@ -19,27 +21,29 @@ class LiteRtEngine(ComputeEngine):
 
     Args:
       models: where converted models are kept.
-      threads: of one computation.
+      lane: its threads and precision.
 
     Raises:
       InputError: it is not installed.
     """
 
-    def __init__(self, models: Converted, threads: int):
-        self._models, self._threads = models, threads
+    def __init__(self, models: Converted, lane: Lane):
+        self._models, self._lane = models, lane
         self._runtime = optional.load("ai_edge_litert.interpreter", "litert")
 
     def load(self, name: str, computation: Computation) -> Compute:
         """See `ComputeEngine`."""
+        quantized = self._lane.precision is Precision.INT8
         path = self._models.path(
-            f"{name}.tflite", lambda: conversion.to_litert(traced(computation))
+            f"{name}{'.int8' * quantized}.tflite",
+            lambda: conversion.to_litert(traced(computation), quantized),
         )
         names = [RESULTS.format(number) for number in range(len(computation.outputs))]
         of_thread = threading.local()
 
         def runner() -> Any:
             if not hasattr(of_thread, "runner"):  # an interpreter does one thing at a time
-                interpreter = self._runtime.Interpreter(path, num_threads=self._threads)
+                interpreter = self._runtime.Interpreter(path, num_threads=self._lane.threads)
                 of_thread.runner = interpreter.get_signature_runner()
             return of_thread.runner
 

@@ -7,6 +7,8 @@ import numpy as np
 from bert_tf.export import conversion
 from bert_tf.serving.engines.base import Compute, ComputeEngine, Sequences, traced
 from bert_tf.serving.engines.converted import Converted
+from bert_tf.serving.engines.names import Precision
+from bert_tf.serving.engines.plans import Lane
 from bert_tf.tasks.signatures import Computation
 from pipelines.common import optional
 from pipelines.tokenizers.packing import MODEL_INPUTS
@@ -17,23 +19,26 @@ class OnnxRuntimeEngine(ComputeEngine):
 
     Args:
       models: where converted models are kept.
-      threads: of one computation.
+      lane: its threads and precision.
 
     Raises:
       InputError: it is not installed.
     """
 
-    def __init__(self, models: Converted, threads: int):
-        self._models = models
+    def __init__(self, models: Converted, lane: Lane):
+        self._models, self._precision = models, lane.precision
         self._runtime = optional.load("onnxruntime", "onnx")
         self._options = self._runtime.SessionOptions()
-        self._options.intra_op_num_threads = threads
+        self._options.intra_op_num_threads = lane.threads
         # Threads that wait by spinning take the processor from tokenizers and other requests.
         self._options.add_session_config_entry("session.intra_op.allow_spinning", "0")
 
     def load(self, name: str, computation: Computation) -> Compute:
         """See `ComputeEngine`."""
         path = self._models.path(f"{name}.onnx", lambda: conversion.to_onnx(traced(computation)))
+        if self._precision is Precision.INT8:
+            full = path
+            path = self._models.path(f"{name}.int8.onnx", lambda: conversion.onnx_in_int8(full))
         session = self._runtime.InferenceSession(path, self._options, ["CPUExecutionProvider"])
 
         def compute(sequences: Sequences) -> Sequence[np.ndarray]:

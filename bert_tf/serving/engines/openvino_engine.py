@@ -9,9 +9,13 @@ import numpy as np
 from bert_tf.export import conversion
 from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequences, traced
 from bert_tf.serving.engines.converted import Converted
+from bert_tf.serving.engines.names import Precision
+from bert_tf.serving.engines.plans import Lane
 from bert_tf.tasks.signatures import Computation
 from pipelines.common import optional
 from pipelines.tokenizers.packing import MODEL_INPUTS
+
+_HINTS = {Precision.FLOAT32: "f32", Precision.BFLOAT16: "bf16"}
 
 
 class OpenVinoEngine(ComputeEngine):
@@ -19,19 +23,19 @@ class OpenVinoEngine(ComputeEngine):
 
     Args:
       models: where converted models are kept.
-      threads: of one computation.
+      lane: its threads and precision.
       at_once: computations that run at once.
 
     Raises:
       InputError: it is not installed.
     """
 
-    def __init__(self, models: Converted, threads: int, at_once: int = 1):
+    def __init__(self, models: Converted, lane: Lane, at_once: int = 1):
         self._models = models
         self._core = optional.load("openvino", "openvino").Core()
         self._settings = {
-            "INFERENCE_PRECISION_HINT": "f32",
-            "INFERENCE_NUM_THREADS": threads * at_once,
+            "INFERENCE_PRECISION_HINT": _HINTS[lane.precision],
+            "INFERENCE_NUM_THREADS": lane.threads * at_once,
             "NUM_STREAMS": at_once,
         }
 

@@ -6,7 +6,6 @@ import dataclasses
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import tensorflow as tf
@@ -15,7 +14,10 @@ from absl import logging
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
 from bert_tf.export import saved_model, warmup
-from bert_tf.serving.engines import registry
+from bert_tf.serving.engines import choosing, converted
+from bert_tf.serving.engines.choosing import Wish
+from bert_tf.serving.engines.names import Precision
+from bert_tf.serving.engines.plans import Plan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import rpc
 from bert_tf.serving.server.answers import Answerer, Limits
@@ -25,6 +27,7 @@ from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.serving.server.versions import Versions
 from pipelines.common import files
 from pipelines.common.errors import InputError
+from pipelines.common.threads import cores, mapped
 
 _LARGEST = 1 << 30  # bytes of an answer of gRPC
 _GRACE = 30.0  # seconds for what was begun when the end comes
@@ -32,11 +35,17 @@ _GRACE = 30.0  # seconds for what was begun when the end comes
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """Where a server listens."""
+    """Where a server listens.
+
+    Attributes:
+      host: the address.
+      rest_port: for REST and the page.
+      grpc_port: for gRPC; None: nowhere.
+    """
 
     host: str
-    grpc_port: int
     rest_port: int
+    grpc_port: int | None
 
 
 def serve(folder: str, name: str, address: Address, settings: ServerSettings) -> None:
@@ -51,9 +60,11 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     Raises:
       InputError: there is no version, a file cannot be read, or a port is taken.
     """
-    saved_model.newest(folder)  # there is one
-    tf.config.threading.set_intra_op_parallelism_threads(settings.threads or 1)
-    versions = Versions(folder, settings.versions, lambda path: _load(path, settings))
+    plan = _plan(saved_model.newest(folder), settings)
+    # It has one number of threads in a process, from its first computation on.
+    tf.config.threading.set_intra_op_parallelism_threads(plan.threads_of_tensorflow())
+    print(f"computes with {plan}", flush=True)
+    versions = Versions(folder, settings.versions, lambda path: _load(path, plan, settings.cache))
     metrics = Metrics(lambda: sum(v.predictor.waiting for v in versions.known if v.predictor))
     limits = Limits(settings.most_rows, settings.most_requests, settings.timeout)
     answerer = Answerer(name, versions, limits, metrics)
@@ -68,12 +79,21 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
         answerer.close()
 
 
-def _load(path: str, settings: ServerSettings) -> Predictor:
+def _plan(path: str, settings: ServerSettings) -> Plan:
+    lengths = settings.lengths
+    if lengths is not None:
+        lengths = tuple(length for length in lengths if length)
+    precision = Precision(settings.precision) if settings.precision else None
+    wish = Wish(settings.engine, settings.threads, precision, lengths)
+    return choosing.choose(path, wish, settings.cache or converted.user_folder())
+
+
+def _load(path: str, plan: Plan, cache: str | None) -> Predictor:
     """A version that has answered each of its warm-up requests."""
-    predictor = Predictor(path, settings.engine, settings.threads or 1, settings.cache)
+    predictor = Predictor(path, plan=plan, cache=cache)
     requests = warmup.read(f"{path}/{saved_model.EXTRA}")
-    with ThreadPoolExecutor(registry.cores()) as pool:
-        list(pool.map(lambda request: predictor(request[0], **request[1]), requests))
+    for _ in mapped(lambda request: predictor(request[0], **request[1]), requests, cores()):
+        pass
     return predictor
 
 
@@ -88,7 +108,11 @@ def _watch(versions: Versions, seconds: float, ended: threading.Event) -> None:
 
 async def _listen(answerer: Answerer, address: Address, settings: ServerSettings) -> None:
     token = _token(settings.token_file)
-    remote = await _grpc_server(answerer, address, settings, token)
+    remote = None
+    if address.grpc_port is not None:
+        remote = await _grpc_server(
+            answerer, f"{address.host}:{address.grpc_port}", settings, token
+        )
     app = RestInterface(answerer, settings.most_bytes, token).app()
     config = uvicorn.Config(
         app,
@@ -101,17 +125,19 @@ async def _listen(answerer: Answerer, address: Address, settings: ServerSettings
         ssl_keyfile=settings.key,
         timeout_graceful_shutdown=round(_GRACE),
     )
+    scheme = "http" if settings.certificate is None else "https"
+    remotely = f"gRPC on {address.host}:{address.grpc_port}, " if remote else ""
     print(
-        f"gRPC on {address.host}:{address.grpc_port}, REST and a page on "
-        f"{'http' if settings.certificate is None else 'https'}://{address.host}:"
-        f"{address.rest_port}; Ctrl-C stops it.",
+        f"{remotely}REST and a page on {scheme}://{address.host}:{address.rest_port}; Ctrl-C stops "
+        "it.",
         flush=True,
     )
     server = _Server(config)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.end)
     await server.serve()
-    await remote.stop(_GRACE)
+    if remote:
+        await remote.stop(_GRACE)
 
 
 class _Server(uvicorn.Server):
@@ -128,7 +154,7 @@ class _Server(uvicorn.Server):
 
 
 async def _grpc_server(
-    answerer: Answerer, address: Address, settings: ServerSettings, token: str | None
+    answerer: Answerer, place: str, settings: ServerSettings, token: str | None
 ) -> grpc.aio.Server:
     options = [
         ("grpc.max_receive_message_length", settings.most_bytes),
@@ -140,7 +166,6 @@ async def _grpc_server(
         rpc.PredictionService(answerer), server
     )
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(rpc.ModelService(answerer), server)
-    place = f"{address.host}:{address.grpc_port}"
     try:
         if settings.certificate and settings.key:
             pair = [tuple(_bytes(path) for path in (settings.key, settings.certificate))]
@@ -149,7 +174,7 @@ async def _grpc_server(
             server.add_insecure_port(place)
     except RuntimeError as error:
         raise InputError(
-            f"--grpc_port={address.grpc_port}: cannot be listened on; another program may have it."
+            f"--grpc_port: {place} cannot be listened on; another program may have it."
         ) from error
     await server.start()
     return server

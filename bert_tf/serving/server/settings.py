@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf.serving.engines.names import EngineName
+from bert_tf.serving.engines.names import AUTO, EngineName, Precision
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
@@ -13,21 +13,36 @@ class ServerSettings(Settings):
     """All but the model and the addresses."""
 
     engine: str = setting(
-        EngineName.TENSORFLOW,
-        "What computes: TensorFlow, or another runtime, for which models are converted once.",
-        choices=tuple(EngineName),
+        AUTO,
+        "What computes: TensorFlow, or another runtime, for which models are converted once; auto: "
+        "of those installed, what is the fastest on this machine, which is measured once.",
+        choices=(AUTO, *EngineName),
         group=Group.MACHINE,
     )
     threads: int | None = setting(
         None,
         "Threads of one computation; as many computations run at once as there are cores for. Not "
-        "given: one.",
+        "given: what is the fastest.",
         group=Group.MACHINE,
         least=1,
     )
+    precision: str | None = setting(
+        None,
+        "What is computed in. Not given: what the export was checked with (--precision of export).",
+        choices=tuple(Precision),
+        group=Group.MACHINE,
+    )
+    lengths: tuple[int, ...] | None = setting(
+        None,
+        "Lengths in tokens, ascending, for which TensorFlow compiles single sequences (XLA), a "
+        "second or more each when it starts; 0: none. Not given: those where it is faster.",
+        group=Group.MACHINE,
+        least=0,
+    )
     cache: str | None = setting(
         None,
-        "Folder for converted models. Not given: bert-tf/engines in the user's cache.",
+        "Folder for converted models and what was measured. Not given: bert-tf/engines in the "
+        "user's cache.",
         group=Group.MACHINE,
     )
     versions: int = setting(

@@ -1,0 +1,223 @@
+"""Chooses what computes an export, by measuring it on this machine.
+
+No engine and no number of threads is the fastest everywhere: how dear it is to hand work to another
+thread, and what a processor multiplies, differ by more than engines do.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+from tqdm import tqdm
+
+from bert_tf.export import saved_model
+from bert_tf.serving.engines import registry, trials
+from bert_tf.serving.engines.names import AUTO, EngineName, Precision
+from bert_tf.serving.engines.plans import Lane, Plan
+from bert_tf.serving.engines.trials import Trial
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
+from pipelines.common.threads import cores
+
+# Not among those that are tried unless it is asked for: it was slower than another on every kind of
+# machine it was measured on.
+_SLOW = (EngineName.LITERT,)
+_TWICE = 1.1  # two ways hold the weights twice: they have to be faster by that
+_PACKAGES = ("tensorflow", "onnxruntime", "openvino", "ai-edge-litert")
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What is fixed, and not chosen.
+
+    Attributes:
+      engine: its name, or `AUTO`.
+      threads: of one computation.
+      precision: what is multiplied in; None: what the export was checked with.
+      lengths: that XLA compiles for.
+      threads_of_tensorflow: where TensorFlow runs in this process already.
+    """
+
+    engine: str = AUTO
+    threads: int | None = None
+    precision: Precision | None = None
+    lengths: tuple[int, ...] | None = None
+    threads_of_tensorflow: int | None = None
+
+    def lanes(self, path: str) -> list[Lane]:
+        """What may be chosen from.
+
+        Args:
+          path: of the export.
+
+        Raises:
+          InputError: there is no such engine, or it was not checked in this precision.
+        """
+        kept = saved_model.kept_precisions(path)
+        return [
+            Lane(
+                name,
+                threads,
+                self._precision(name, kept, path),
+                self.lengths or () if name is EngineName.TENSORFLOW else (),
+            )
+            for name in self._engines(kept)
+            for threads in self._threads(name)
+        ]
+
+    def _engines(self, kept: Mapping[str, str]) -> list[EngineName]:
+        if self.engine != AUTO:
+            try:
+                return [EngineName(self.engine)]
+            except ValueError as error:
+                raise InputError(
+                    f"engine {self.engine!r}: there are {', '.join((AUTO, *EngineName))}."
+                ) from error
+        known = [name for name in registry.installed() if name not in _SLOW]
+        if self.precision in (None, Precision.FLOAT32):
+            return known
+        return [name for name in known if kept.get(name) == self.precision] or known
+
+    def _threads(self, engine: EngineName) -> list[int]:
+        if engine is EngineName.TENSORFLOW and self.threads_of_tensorflow:
+            return [self.threads_of_tensorflow]
+        return [self.threads] if self.threads else sorted({1, cores()})
+
+    def _precision(self, engine: EngineName, kept: Mapping[str, str], path: str) -> Precision:
+        checked = Precision(kept.get(engine, Precision.FLOAT32))
+        if self.precision in (None, checked) or self.precision is Precision.FLOAT32:
+            return self.precision or checked
+        raise InputError(
+            f"{path}: was not checked in {self.precision} with {engine}; export it with "
+            f"PRECISION={self.precision} (--precision), which measures whether its scores are kept."
+        )
+
+    def plan(self, path: str) -> Plan | None:
+        """The plan, where nothing is left to choose.
+
+        Raises:
+          InputError: see `lanes`.
+        """
+        (only, *others) = self.lanes(path)
+        open_lengths = only.engine is EngineName.TENSORFLOW and self.lengths is None
+        return None if others or open_lengths else Plan.of(only)
+
+
+def choose(path: str, wish: Wish, folder: str) -> Plan:
+    """The fastest plan for an export on this machine, measured once.
+
+    Args:
+      path: of the export.
+      wish: what is fixed.
+      folder: where it is kept, and converted models are.
+
+    Raises:
+      InputError: there is no such engine, or none of those that are wished for can compute it.
+    """
+    fixed = wish.plan(path)
+    if fixed is not None:
+        return fixed
+    kept = f"{folder}/plans/{_mark(path, wish)}.json"
+    if files.gfile.exists(kept):
+        return Plan.from_dict(json_files.read(kept, dict[str, Any])["plan"])
+    found = _measure(path, wish.lanes(path), folder)
+    if not found:
+        raise InputError(f"{path}: cannot be computed by {wish.engine} here; the log says why.")
+    plan = best(found)
+    logging.info("the fastest here: %s", plan)
+    files.gfile.makedirs(f"{folder}/plans")
+    values = {"plan": plan.to_dict(), "trials": [dataclasses.asdict(trial) for trial in found]}
+    json_files.write(kept, values)
+    return plan
+
+
+def _measure(path: str, lanes: Sequence[Lane], folder: str) -> list[Trial]:
+    """The trials of those that can compute."""
+    print(
+        f"{path}: measuring what is the fastest on this machine, once; --engine and --threads say "
+        "it without.",
+        flush=True,
+    )
+    found: list[Trial] = []
+    for group in tqdm(_groups(lanes), desc="measure", unit="engine"):
+        try:
+            found += trials.run(path, group, folder)
+        except trials.FailedTrialError as error:
+            logging.warning("%s is left out: %s", group[0].engine, error)
+    for trial in found:
+        times = ", ".join(f"{1000 * s:.1f} at {n} tokens" for n, s in trial.alone.items())
+        logging.info("%s: %s ms; %.0f/s together", trial.lane, times, 1 / trial.together)
+    return found
+
+
+def _groups(lanes: Sequence[Lane]) -> list[list[Lane]]:
+    """Lanes that can be measured in one process: TensorFlow has one number of threads in it."""
+
+    def process(lane: Lane) -> tuple[str, int]:
+        return lane.engine, lane.threads if lane.engine is EngineName.TENSORFLOW else 0
+
+    return [list(group) for _, group in itertools.groupby(lanes, process)]
+
+
+def best(found: Sequence[Trial]) -> Plan:
+    """The plan that is nowhere much slower than what is the fastest there.
+
+    Args:
+      found: what was measured.
+    """
+    fastest = {n: min(trial.alone[n] for trial in found) for n in found[0].alone}
+    least = min(trial.together for trial in found)
+
+    def cost(pair: tuple[Trial, Trial]) -> tuple[float, float]:
+        alone, together = pair
+        ratios = [alone.alone[n] / seconds for n, seconds in fastest.items()]
+        ratios.append(together.together / least)
+        return max(ratios) * (1 if alone.lane == together.lane else _TWICE), sum(ratios)
+
+    alone, together = min(_pairs(found), key=cost)
+    return Plan(alone.lane, together.lane)
+
+
+def _pairs(found: Sequence[Trial]) -> Iterable[tuple[Trial, Trial]]:
+    """Trials whose lanes can be in one process."""
+    for alone, together in itertools.product(found, found):
+        both = {alone.lane.engine, together.lane.engine} == {EngineName.TENSORFLOW}
+        if not both or alone.lane.threads == together.lane.threads:
+            yield alone, together
+
+
+def _mark(path: str, wish: Wish) -> str:
+    """Of what the choice depends on: the sizes of the models, the machine, and the packages."""
+    manifest: Any = saved_model.read_manifest(path)
+    values = {
+        "models": [[model["config"], model["tasks"]] for model in manifest["models"]],
+        "precision": [manifest["precision"], saved_model.kept_precisions(path)],
+        "wish": dataclasses.asdict(wish),
+        "machine": [_processor(), cores()],
+        "packages": [_version(name) for name in _PACKAGES],
+    }
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """The processor's name and what it can."""
+    try:
+        with files.gfile.GFile("/proc/cpuinfo") as file:
+            lines = file.read().splitlines()
+    except tf.errors.OpError:
+        return platform.processor() or platform.machine()
+    return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags"))}))
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,80 @@
+"""With what, and with how many threads, an export computes."""
+
+import dataclasses
+from typing import Any
+
+from bert_tf.serving.engines.names import EngineName, Precision
+
+
+@dataclasses.dataclass(frozen=True)
+class Lane:
+    """One way to compute.
+
+    Attributes:
+      engine: what computes.
+      threads: of one computation. Those of TensorFlow are its process's: it has one number of them.
+      precision: what it multiplies in. That of TensorFlow is that of the export.
+      lengths: for single sequences of up to these lengths, ascending, TensorFlow compiles (XLA).
+    """
+
+    engine: EngineName = EngineName.TENSORFLOW
+    threads: int = 1
+    precision: Precision = Precision.FLOAT32
+    lengths: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        compiled = f", XLA up to {self.lengths[-1]} tokens" if self.lengths else ""
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
+        return f"{self.engine} ({self.precision}) with {threads}{compiled}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How a program computes.
+
+    Attributes:
+      alone: a sequence while nothing else is computed.
+      together: all else, as many computations at once as the cores are enough for.
+    """
+
+    alone: Lane
+    together: Lane
+
+    @classmethod
+    def of(cls, lane: Lane) -> "Plan":
+        """A plan that does everything in one way."""
+        return cls(lane, lane)
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """The different ways that it has."""
+        return list(dict.fromkeys((self.together, self.alone)))
+
+    def threads_of_tensorflow(self) -> int:
+        """The threads that TensorFlow needs in the process, whose tokenizers need one."""
+        known = (lane.threads for lane in self.lanes if lane.engine is EngineName.TENSORFLOW)
+        return next(known, 1)
+
+    def __str__(self) -> str:
+        if self.alone == self.together:
+            return str(self.together)
+        return f"{self.alone} for a sequence alone, {self.together} for several at once"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Values that JSON can hold."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Plan":
+        """The plan that `to_dict` told of."""
+        return cls(*(lane_of(values[name]) for name in ("alone", "together")))
+
+
+def lane_of(values: dict[str, Any]) -> Lane:
+    """The lane that `dataclasses.asdict` told of."""
+    return Lane(
+        EngineName(values["engine"]),
+        values["threads"],
+        Precision(values["precision"]),
+        tuple(values["lengths"]),
+    )

@@ -1,0 +1,197 @@
+"""Measures one engine on this machine, in a process of its own.
+
+TensorFlow has one number of threads in a process, and what an engine leaves in memory would
+disturb what is measured after it.
+"""
+
+import dataclasses
+import functools
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.export import reading
+from bert_tf.serving.engines import registry
+from bert_tf.serving.engines.base import Compute, Sequences
+from bert_tf.serving.engines.converted import Converted
+from bert_tf.serving.engines.names import EngineName
+from bert_tf.serving.engines.plans import Lane, lane_of
+from bert_tf.tasks.signatures import Computation
+from pipelines.common.threads import cores
+
+ALONE = (8, 32, 128)  # tokens of the single sequences that are measured
+_BATCH = (8, 64)  # sequences and tokens of what is computed together
+# What XLA may compile for. More would be faster in between, and take longer to start.
+_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
+_SECONDS, _FEWEST = 0.5, 3  # of one measurement
+_QUANTILE = 0.25  # of the times: others slow some calls, nothing speeds any
+_BETTER = 0.95  # of the time: what is compiled is to be faster by that
+_LIMIT = 600.0  # seconds of a process
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """What was measured.
+
+    Attributes:
+      lane: how.
+      alone: seconds for a single sequence, by its tokens.
+      together: seconds for a sequence of 64 tokens, while as many computations run as there are
+        cores for.
+    """
+
+    lane: Lane
+    alone: dict[int, float]
+    together: float
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Trial":
+        """The trial that `dataclasses.asdict` told of, in JSON."""
+        alone = {int(length): seconds for length, seconds in values["alone"].items()}
+        return cls(lane_of(values["lane"]), alone, values["together"])
+
+
+class FailedTrialError(Exception):
+    """An engine could not compute what it was to be measured by."""
+
+
+def run(path: str, lanes: Sequence[Lane], folder: str) -> list[Trial]:
+    """Measures ways to compute in a process of its own.
+
+    Args:
+      path: of an export.
+      lanes: of one engine; where that is TensorFlow, of one number of threads. Its lengths are
+        those that won against the plain computation where the lane has none.
+      folder: for converted models.
+
+    Raises:
+      FailedTrialError: the process failed, or took too long.
+    """
+    told = [dataclasses.asdict(lane) for lane in lanes]
+    asked = json.dumps({"path": path, "folder": folder, "lanes": told})
+    command = [sys.executable, "-m", __name__, asked]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, check=True)
+    except subprocess.SubprocessError as error:
+        reason = str(getattr(error, "stderr", None) or error).strip().splitlines()
+        raise FailedTrialError(reason[-1]) from error
+    return [Trial.from_dict(values) for values in json.loads(done.stdout.splitlines()[-1])]
+
+
+def measure(path: str, lanes: Sequence[Lane], models: Converted) -> list[Trial]:
+    """Measures ways to compute in this process, by the first model of an export.
+
+    Args:
+      path: of the export.
+      lanes: see `run`.
+      models: where converted models are kept.
+    """
+    tensorflow = lanes[0].engine is EngineName.TENSORFLOW
+    model = reading.assembly(path, None if tensorflow else "float32").models[0]
+    name, computation = next(iter(model.computations(model.source.bundle.tokenizer()).items()))
+    longest = model.source.bundle.config.longest_sequence
+    return [_trial(lane, f"0_{name}", computation, longest, models) for lane in lanes]
+
+
+def _trial(
+    lane: Lane, name: str, computation: Computation, longest: int, models: Converted
+) -> Trial:
+    at_once = max(1, cores() // lane.threads)
+    compute = registry.make(models, lane, at_once).load(name, computation)
+    calls = {n: functools.partial(compute, _sequences(1, n)) for n in _up_to(ALONE, longest)}
+    alone = dict(zip(calls, _seconds_in_turn(list(calls.values())), strict=True))
+    together = _seconds_together(compute, at_once, min(_BATCH[1], longest))
+    if lane.engine is not EngineName.TENSORFLOW or lane.lengths:
+        return Trial(lane, alone, together)
+    won = _lengths_that_win(compute, name, computation, _up_to(_LENGTHS, longest), models)
+    for length in alone:
+        padded = next((known for known in won if length <= known), None)
+        if padded and length >= min(won):
+            alone[length] = won[padded]
+    return Trial(dataclasses.replace(lane, lengths=tuple(won)), alone, together)
+
+
+def _lengths_that_win(
+    plain: Compute, name: str, computation: Computation, lengths: Sequence[int], models: Converted
+) -> dict[int, float]:
+    """Seconds by length, of those that XLA is to compile for: from the first that wins to the last.
+
+    A sequence that is shorter is padded: so what is compiled has to win against the plain
+    computation of what is half-way to the next shorter one.
+    """
+    try:
+        compiled = registry.make(models, Lane(lengths=tuple(lengths)), 1).load(name, computation)
+    except tf.errors.OpError:  # XLA cannot compile everything
+        return {}
+    seconds, won = {}, []
+    for length, shorter in zip(lengths, (1, *lengths), strict=False):
+        full, mean = _sequences(1, length), _sequences(1, (shorter + length) // 2)
+        calls = functools.partial(compiled, full), functools.partial(plain, mean)
+        seconds[length], before = _seconds_in_turn(calls)
+        if seconds[length] < _BETTER * before:
+            won.append(length)
+    return {n: s for n, s in seconds.items() if won and won[0] <= n <= won[-1]}
+
+
+def _up_to(lengths: Sequence[int], longest: int) -> list[int]:
+    """Those that a model takes, one at the least."""
+    return [length for length in lengths if length <= longest] or [longest]
+
+
+def _sequences(count: int, length: int) -> Sequences:
+    ids = np.tile(np.arange(length, dtype=np.int32) % 5, (count, 1))
+    return Sequences(ids, np.ones_like(ids), np.zeros_like(ids))
+
+
+def _seconds_in_turn(calls: Sequence[Callable[[], Any]]) -> list[float]:
+    """The time of each call; all of them see the same moments of a machine that others use, too."""
+    found: list[list[float]] = [[] for _ in calls]
+    for call in calls:
+        call()  # may prepare something
+    end = time.perf_counter() + _SECONDS * len(calls)
+    while len(found[-1]) < _FEWEST or time.perf_counter() < end:
+        for call, times in zip(calls, found, strict=True):
+            begin = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - begin)
+    return [float(np.quantile(times, _QUANTILE)) for times in found]
+
+
+def _seconds_together(compute: Compute, at_once: int, length: int) -> float:
+    """The time of a sequence in batches, of which several are computed at once."""
+    sequences = _sequences(_BATCH[0], length)
+    calls = [0] * at_once
+    compute(sequences)
+    begin = time.perf_counter()
+    end = begin + 2 * _SECONDS
+
+    def work(number: int) -> None:
+        while calls[number] < _FEWEST or time.perf_counter() < end:
+            compute(sequences)
+            calls[number] += 1
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(at_once)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return (time.perf_counter() - begin) / (sum(calls) * _BATCH[0])
+
+
+def _main(asked: dict[str, Any]) -> None:
+    lanes = [lane_of(values) for values in asked["lanes"]]
+    threads = max(lane.threads for lane in lanes)
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    found = measure(asked["path"], lanes, Converted.of(asked["path"], asked["folder"]))
+    print(json.dumps([dataclasses.asdict(trial) for trial in found]))
+
+
+if __name__ == "__main__":
+    _main(json.loads(sys.argv[1]))
