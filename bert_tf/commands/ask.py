@@ -31,7 +31,16 @@ with group(Group.SERVER):
     _SERVER = flags.DEFINE_string(
         "server",
         None,
-        "Its address: grpc://host:8500 or http://host:8501. Not given: --model is asked.",
+        "Its address: grpc://host:8500 or http://host:8501, with TLS grpcs://host:8500 or "
+        "https://host. Not given: --model is asked.",
+    )
+    _TOKEN_FILE = flags.DEFINE_string(
+        "token_file", None, "File with the token that the server wants. Not given: none is sent."
+    )
+    _AUTHORITY = flags.DEFINE_string(
+        "authority",
+        None,
+        "File of certificates (PEM) of who may vouch for the server. Not given: the system's.",
     )
     _NAME = flags.DEFINE_string("name", "bert", "The model's name on the server.")
     _TIMEOUT = flag_types.define_number(
@@ -49,7 +58,11 @@ def main() -> None:
     if not isinstance(inputs, dict):
         raise InputError('--inputs: must be an object, such as {"text": ["a text"]}.')
     if _SERVER.value is not None and _MODEL.value is None:
-        ask = client.connect(_SERVER.value, _NAME.value, timeout=_TIMEOUT.value).predict
+        access = client.Access.of_files(_TOKEN_FILE.value, _AUTHORITY.value)
+        connected = client.connect(
+            _SERVER.value, _NAME.value, timeout=_TIMEOUT.value, access=access
+        )
+        ask = connected.predict
     elif _MODEL.value is not None and _SERVER.value is None:
         ask = Predictor(_MODEL.value)
     else:

@@ -7,8 +7,10 @@ array([b'1'], dtype=object)
 
 import abc
 import base64
+import dataclasses
 import http.client
 import json
+import ssl
 import urllib.error
 import urllib.request
 from typing import Any
@@ -25,8 +27,39 @@ _MODEL = "bert"
 _TIMEOUT = 60.0
 _LARGEST = 1 << 30  # bytes of a message
 _UNREACHABLE = "no server can be reached; start one with make serve, or check the address"
-_PORTS = {"grpc": 8500, "http": 8501, "https": 443}
+_PORTS = {"grpc": 8500, "grpcs": 8500, "http": 8501, "https": 443}
 Outputs = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """How a client is let in, and whom it trusts.
+
+    Attributes:
+      token: is sent with each request, as `Authorization: Bearer TOKEN`.
+      authority: file of certificates (PEM) of who may vouch for a server; None: the system's.
+    """
+
+    token: str | None = None
+    authority: str | None = None
+
+    @classmethod
+    def of_files(cls, token: str | None, authority: str | None) -> "Access":
+        """What files hold.
+
+        Args:
+          token: the file of the token.
+          authority: see above.
+
+        Raises:
+          InputError: the file cannot be read.
+        """
+        return cls(token and _content(token).decode().strip(), authority)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is sent with each request."""
+        return {} if self.token is None else {"authorization": f"Bearer {self.token}"}
 
 
 class Client(abc.ABC):
@@ -50,18 +83,23 @@ class Client(abc.ABC):
 
 
 def connect(
-    address: str, model: str = _MODEL, version: int | None = None, timeout: float = _TIMEOUT
+    address: str,
+    model: str = _MODEL,
+    version: int | None = None,
+    timeout: float = _TIMEOUT,
+    access: Access = Access(),
 ) -> Client:
     """A client for an address.
 
     Args:
-      address: grpc://host:8500, http://host:8501 or https://host.
+      address: grpc://host:8500 or http://host:8501; with TLS grpcs://host:8500 or https://host.
       model: its name on the server.
       version: of the model; None: the newest.
       timeout: seconds for one request.
+      access: token and certificates.
 
     Raises:
-      InputError: the address is of another form.
+      InputError: the address is of another form, or the certificates cannot be read.
     """
     try:
         parts = urlsplit(address)
@@ -73,10 +111,24 @@ def connect(
             f"{address}: not an address of a server; use grpc://host:8500 or http://host:8501."
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    if parts.scheme == "grpc":
-        return GrpcClient(f"{host}:{port}", model, version, timeout)
+    if parts.scheme in ("grpc", "grpcs"):
+        secure = parts.scheme == "grpcs"
+        return GrpcClient(f"{host}:{port}", model, version, timeout, access, secure)
     base = f"{parts.scheme}://{host}:{port}{parts.path}"
-    return RestClient(base.rstrip("/"), model, version, timeout)
+    return RestClient(base.rstrip("/"), model, version, timeout, access)
+
+
+def _content(path: str) -> bytes:
+    """What is in a file.
+
+    Raises:
+      InputError: it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
 class GrpcClient(Client):
@@ -87,16 +139,34 @@ class GrpcClient(Client):
       model: its name on the server.
       version: of the model; None: the newest.
       timeout: seconds for one request.
+      access: see there.
+      secure: whether by TLS.
     """
 
-    def __init__(self, target: str, model: str, version: int | None, timeout: float):
+    def __init__(
+        self,
+        target: str,
+        model: str,
+        version: int | None,
+        timeout: float,
+        access: Access,
+        secure: bool,
+    ):
         self._target, self._model, self._version = target, model, version
         self._timeout = timeout
+        self._metadata = list(access.headers.items())
         self._grpc = optional.load("grpc", "serving")
         self._messages = optional.load("tensorflow_serving.apis.predict_pb2", "serving")
         service = optional.load("tensorflow_serving.apis.prediction_service_pb2_grpc", "serving")
         sizes = ("grpc.max_send_message_length", "grpc.max_receive_message_length")
-        channel = self._grpc.insecure_channel(target, [(name, _LARGEST) for name in sizes])
+        options = [(name, _LARGEST) for name in sizes]
+        if secure:
+            credentials = self._grpc.ssl_channel_credentials(
+                access.authority and _content(access.authority)
+            )
+            channel = self._grpc.secure_channel(target, credentials, options)
+        else:
+            channel = self._grpc.insecure_channel(target, options)
         self._stub = service.PredictionServiceStub(channel)
 
     def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
@@ -109,7 +179,7 @@ class GrpcClient(Client):
         for name, value in inputs.items():
             request.inputs[name].CopyFrom(tf.make_tensor_proto(requests.as_array(name, value)))
         try:
-            response = self._stub.Predict(request, self._timeout)
+            response = self._stub.Predict(request, self._timeout, self._metadata)
         except self._grpc.RpcError as error:
             raise InputError(f"grpc://{self._target}: {self._reason(error)}") from error
         return {name: tf.make_ndarray(value) for name, value in response.outputs.items()}
@@ -132,10 +202,16 @@ class RestClient(Client):
       model: its name on the server.
       version: of the model; None: the newest.
       timeout: seconds for one request.
+      access: see there.
     """
 
-    def __init__(self, base: str, model: str, version: int | None, timeout: float):
+    def __init__(self, base: str, model: str, version: int | None, timeout: float, access: Access):
         self._base, self._timeout = base, timeout
+        self._headers = {"Content-Type": "application/json", **access.headers}
+        self._trust: ssl.SSLContext | None = None
+        if base.startswith("https:"):
+            known = access.authority and _content(access.authority).decode()
+            self._trust = ssl.create_default_context(cadata=known)
         number = "" if version is None else f"/versions/{version}"
         self._url = f"{base}/v1/models/{quote(model)}{number}"
         self._outputs: dict[str, dict[str, str]] = {}
@@ -179,11 +255,11 @@ class RestClient(Client):
           InputError: there is no good answer.
         """
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"{self._url}{path}", data, {"Content-Type": "application/json"}
-        )
+        request = urllib.request.Request(f"{self._url}{path}", data, self._headers)
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as response:
+            with urllib.request.urlopen(
+                request, timeout=self._timeout, context=self._trust
+            ) as response:
                 text = response.read().decode("utf-8", "replace")
         except urllib.error.HTTPError as error:
             raise InputError(f"{self._base}: {_http_reason(error)}") from error

@@ -5,6 +5,7 @@ import pytest
 
 from bert_tf.export import saved_model, warmup
 from bert_tf.serving.engines.names import EngineName
+from bert_tf.serving.engines.plans import Lane, Plan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.saved_model_session import SavedModelSession
 from tests.bert_tf import exported
@@ -17,11 +18,19 @@ def whole(export):
     return SavedModelSession(export, optimize=False)
 
 
-@pytest.fixture(scope="module", params=list(EngineName))
-def predictor_of_engine(request, export, tmp_path_factory):
-    pytest.importorskip({"litert": "ai_edge_litert"}.get(request.param, request.param))
+_PLANS = [
+    *(Plan.of(Lane(name)) for name in EngineName),
+    Plan.of(Lane(lengths=(8, 16, 32))),
+    Plan(Lane(EngineName.ONNXRUNTIME, 2), Lane()),
+]
+
+
+@pytest.fixture(scope="module", params=_PLANS, ids=str)
+def predictor_of_plan(request, export, tmp_path_factory):
+    for lane in request.param.lanes:
+        pytest.importorskip({"litert": "ai_edge_litert"}.get(lane.engine, lane.engine))
     cache = str(tmp_path_factory.mktemp("cache"))
-    found = Predictor(export, request.param, cache=cache)
+    found = Predictor(export, plan=request.param, cache=cache)
     yield found
     found.close()
 
@@ -43,10 +52,10 @@ def _requests(export):
     return [*found, ("fill_mask", {"text": _strings(masked)})]
 
 
-def test_answers_are_those_of_the_saved_model(predictor_of_engine, whole, export):
+def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole, export):
     names = set()
     for name, inputs in _requests(export):
-        wanted, found = whole.run(name, inputs), predictor_of_engine(name, **inputs)
+        wanted, found = whole.run(name, inputs), predictor_of_plan(name, **inputs)
         assert found.keys() == wanted.keys(), name
         for key, value in wanted.items():
             assert found[key].dtype == value.dtype and found[key].shape == value.shape, (name, key)
@@ -55,4 +64,4 @@ def test_answers_are_those_of_the_saved_model(predictor_of_engine, whole, export
             else:
                 np.testing.assert_allclose(found[key], value, atol=2e-5, err_msg=f"{name} {key}")
         names.add(name)
-    assert names == set(predictor_of_engine.manifest["signatures"])
+    assert names == set(predictor_of_plan.manifest["signatures"])

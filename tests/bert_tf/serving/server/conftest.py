@@ -42,21 +42,22 @@ class Served:
         """The address for clients of REST."""
         return f"http://127.0.0.1:{self.rest_port}"
 
-    def get(self, path, data=None, **headers):
-        """The status and the text of an answer over HTTP."""
-        request = urllib.request.Request(f"{self.rest}{path}", data, headers)
+    def get(self, path, data=None, trust=None, **headers):
+        """The status and the text of an answer over HTTP, or by TLS with whom one trusts."""
+        base = self.rest.replace("http:", "https:") if trust else self.rest
+        request = urllib.request.Request(f"{base}{path}", data, headers)
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=60, context=trust) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    def wait(self):
+    def wait(self, trust=None):
         """Waits until it answers."""
         end = time.monotonic() + 400
         while time.monotonic() < end and self.process.poll() is None:
             with contextlib.suppress(OSError):
-                if self.get("/healthz")[0] == 200:
+                if self.get("/healthz", trust=trust)[0] == 200:
                     return self
             time.sleep(0.1)
         raise AssertionError(self.process.wait(1).stderr[-3000:])
@@ -83,8 +84,8 @@ def serve(tmp_path, export):
     folder = tmp_path / "bert"
     shutil.copytree(export, folder / "1")
 
-    def start(*flags):
-        started.append(Served(folder, *flags).wait())
+    def start(*flags, trust=None):
+        started.append(Served(folder, *flags).wait(trust))
         return started[-1]
 
     yield start

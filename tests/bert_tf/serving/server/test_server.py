@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import shutil
+import ssl
 import threading
 import time
 
@@ -11,6 +12,7 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+import trustme
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
@@ -201,6 +203,28 @@ def test_a_token_is_asked_for(serve, tmp_path):
     assert _post(server, ":predict", body, Authorization="Bearer secret")[0] == 200
     with pytest.raises(InputError, match="bearer token"):
         client.connect(server.grpc).predict("mood", text=["x"])
+    access = client.Access.of_files(f"{tmp_path}/token", None)
+    for address in (server.grpc, server.rest):
+        assert client.connect(address, access=access).predict("mood", text=["x"])
+
+
+def test_tls(serve, tmp_path):
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "certificate.pem")
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    trust = ssl.create_default_context(cafile=tmp_path / "authority.pem")
+    server = serve(
+        f"--certificate={tmp_path}/certificate.pem", f"--key={tmp_path}/key.pem", trust=trust
+    )
+    access = client.Access(authority=f"{tmp_path}/authority.pem")
+    for address in (server.grpc.replace("grpc:", "grpcs:"), server.rest.replace("http", "https")):
+        assert client.connect(address, access=access).predict("mood", text=["x"])
+        with pytest.raises(InputError, match="(?i)certificate|handshake"):
+            client.connect(address, timeout=10).predict("mood", text=["x"])
+    with pytest.raises(InputError):
+        client.connect(server.grpc, timeout=10).predict("mood", text=["x"])
 
 
 def _wait_for(server, wanted):

@@ -1,0 +1,99 @@
+"""What computes an export is chosen by measuring."""
+
+import json
+import logging
+import os
+
+import pytest
+
+from bert_tf.serving.engines import choosing, trials
+from bert_tf.serving.engines.choosing import Wish
+from bert_tf.serving.engines.names import AUTO, EngineName, Precision
+from bert_tf.serving.engines.plans import Lane, Plan
+from bert_tf.serving.engines.trials import Trial
+from pipelines.common.errors import InputError
+
+_ORT, _TF = EngineName.ONNXRUNTIME, EngineName.TENSORFLOW
+
+
+def _trial(engine, threads, short, long, together):
+    return Trial(Lane(engine, threads), {8: short, 128: long}, together)
+
+
+def test_what_is_the_fastest_everywhere_does_everything():
+    found = [_trial(_TF, 2, 3, 9, 3), _trial(_ORT, 2, 2, 8, 2), _trial(_ORT, 1, 2, 12, 3)]
+    assert choosing.best(found) == Plan.of(Lane(_ORT, 2))
+
+
+def test_two_ways_where_each_wins_by_more_than_a_tenth():
+    alone, together = _trial(_ORT, 2, 2, 8, 4), _trial(_TF, 1, 4, 16, 2)
+    assert choosing.best([alone, together]) == Plan(alone.lane, together.lane)
+    close = _trial(_TF, 1, 2.1, 8.4, 2)
+    assert choosing.best([alone, close]) == Plan.of(close.lane)
+
+
+def test_tensorflow_has_one_number_of_threads():
+    found = [_trial(_TF, 2, 2, 8, 4), _trial(_TF, 1, 4, 16, 2)]
+    plan = choosing.best(found)
+    assert plan.alone == plan.together
+
+
+def test_a_plan_is_kept(export, tmp_path, monkeypatch):
+    asked = []
+
+    def run(path, lanes, folder):
+        asked.append([str(lane) for lane in lanes])
+        if lanes[0].engine is not _TF:
+            raise trials.FailedTrialError("no such instruction")
+        return [Trial(lane, {8: 1.0 / lane.threads}, 1.0) for lane in lanes]
+
+    monkeypatch.setattr(trials, "run", run)
+    monkeypatch.setattr(choosing.registry, "installed", lambda: [_TF, _ORT])
+    monkeypatch.setattr(choosing, "cores", lambda: 2)
+    plan = choosing.choose(export, Wish(), str(tmp_path))
+    assert plan == Plan.of(Lane(_TF, 2)) and len(asked) == 3
+    assert choosing.choose(export, Wish(), str(tmp_path)) == plan and len(asked) == 3
+    (kept,) = os.listdir(tmp_path / "plans")
+    assert len(json.loads((tmp_path / "plans" / kept).read_text())["trials"]) == 2
+    choosing.choose(export, Wish(threads=1), str(tmp_path))
+    assert len(asked) == 5  # another wish
+
+
+def test_engines_that_cannot_compute_are_left_out(export, tmp_path, monkeypatch, caplog):
+    def run(path, lanes, folder):
+        raise trials.FailedTrialError("no such instruction")
+
+    monkeypatch.setattr(trials, "run", run)
+    with pytest.raises(InputError, match="cannot be computed by tensorflow here"):
+        choosing.choose(export, Wish("tensorflow"), str(tmp_path))
+    assert "no such instruction" in caplog.text
+
+
+def test_nothing_is_measured_where_all_is_said(export, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, "run", None)
+    found = choosing.choose(export, Wish("onnxruntime", 3), str(tmp_path))
+    assert found == Plan.of(Lane(_ORT, 3))
+    found = choosing.choose(export, Wish("tensorflow", 1, lengths=(8, 16)), str(tmp_path))
+    assert found == Plan.of(Lane(lengths=(8, 16)))
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        (Wish("cuda"), "there are auto, tensorflow"),
+        (Wish("onnxruntime", 1, Precision.INT8), "PRECISION=int8"),
+        (Wish(AUTO, 1, Precision.INT8), "PRECISION=int8"),
+    ],
+)
+def test_what_there_is_not(export, tmp_path, wish, words):
+    with pytest.raises(InputError, match=words):
+        choosing.choose(export, wish, str(tmp_path))
+
+
+def test_a_machine_is_measured(export, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    (trial,) = trials.run(export, [Lane(threads=1)], str(tmp_path))
+    assert list(trial.alone) == [8, 32] and trial.together > 0
+    assert all(0 < seconds < 60 for seconds in trial.alone.values())
+    with pytest.raises(trials.FailedTrialError):
+        trials.run(f"{export}/none", [Lane(threads=1)], str(tmp_path))
