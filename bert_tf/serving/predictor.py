@@ -13,7 +13,7 @@ from bert_tf.serving import program, requests
 from bert_tf.serving.engines import choosing, converted, registry
 from bert_tf.serving.engines.choosing import Wish
 from bert_tf.serving.engines.names import AUTO, EngineName, Precision
-from bert_tf.serving.engines.plans import Plan
+from bert_tf.serving.engines.plans import Lane, Plan
 from bert_tf.serving.program import Program
 from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.tasks import Task
@@ -124,6 +124,11 @@ class Predictor:
             raise InputError(f"{name}: {_reason(error)}") from error
         except UnicodeDecodeError as error:  # TensorFlow's message has the bytes in it
             raise InputError(f"{name}: {_NO_EXAMPLES}") from error
+
+    @property
+    def differences(self) -> Mapping[Lane, float]:
+        """By other engines, how far their results are from TensorFlow's; see `Program`."""
+        return self._model.differences
 
     @property
     def waiting(self) -> int:

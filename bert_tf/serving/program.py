@@ -9,16 +9,21 @@ from typing import Any
 import numpy as np
 
 from bert_tf.export import halves, reading, saved_model
-from bert_tf.serving.engines import registry
-from bert_tf.serving.engines.base import Compute, ComputeEngine, Sequences
+from bert_tf.export.module import Served
+from bert_tf.serving.engines import agreement, registry
+from bert_tf.serving.engines.base import Compute, Sequences
 from bert_tf.serving.engines.converted import Converted
-from bert_tf.serving.engines.plans import Plan
+from bert_tf.serving.engines.names import EngineName, Precision
+from bert_tf.serving.engines.plans import Lane, Plan
 from bert_tf.serving.saved_model_session import Arrays, SavedModelSession
 from bert_tf.serving.scheduler import Scheduler, Step
 from bert_tf.tasks.signatures import Computation
 from pipelines.common import files
+from pipelines.common.errors import InputError
 from pipelines.common.threads import cores
 from pipelines.tokenizers.packing import MODEL_INPUTS
+
+_MOST_DIFFERENCE = 1e-3  # by which engines may differ in float32
 
 
 def is_there(path: str) -> bool:
@@ -36,6 +41,10 @@ class Program:
       plan: what computes.
       cache: folder for models that an engine wants converted.
 
+    Attributes:
+      differences: of other engines' results from TensorFlow's, the largest; 1 is the scale of the
+        largest result.
+
     Raises:
       InputError: the export is damaged, or an engine is not installed.
     """
@@ -46,7 +55,18 @@ class Program:
         self._session = SavedModelSession(f"{path}/{halves.FOLDER}", optimize=False)
         at_once = max(1, cores() // plan.together.threads)
         models = Converted.of(path, cache)
-        self._steps = _steps(path, plan, models, at_once)
+        together = _LoadedLane(path, plan.together, models, at_once)
+        loaded = {plan.together: together}
+        if plan.alone != plan.together:
+            loaded[plan.alone] = _LoadedLane(path, plan.alone, models, 1)
+        self.differences = {
+            lane: found.difference for lane, found in loaded.items() if found.difference is not None
+        }
+        alone = loaded[plan.alone].computations
+        self._steps = {
+            key: Step(computation.outputs, compute, alone[key][1])
+            for key, (computation, compute) in together.computations.items()
+        }
         self._scheduler = Scheduler(at_once)
 
     def run(self, name: str, inputs: Arrays) -> dict[str, np.ndarray]:
@@ -80,22 +100,47 @@ class Program:
         self._scheduler.close()
 
 
-def _steps(path: str, plan: Plan, models: Converted, at_once: int) -> dict[tuple[int, str], Step]:
-    """What each model of an export computes, by the number of the model and its name."""
-    together = _loaded(path, registry.make(models, plan.together, at_once))
-    alone = {}
-    if plan.alone != plan.together:
-        alone = _loaded(path, registry.make(models, plan.alone, 1))
-    return {
-        key: Step(computation.outputs, compute, alone[key][1] if alone else None)
-        for key, (computation, compute) in together.items()
-    }
+_Key = tuple[int, str]  # the number of a model, and the name of what it computes
 
 
-def _loaded(path: str, engine: ComputeEngine) -> dict[tuple[int, str], tuple[Computation, Compute]]:
-    found = {}
-    for number, model in enumerate(reading.assembly(path, engine.dtype).models):
-        tokenizer = model.source.bundle.tokenizer()
-        for name, computation in model.computations(tokenizer).items():
-            found[number, name] = computation, engine.load(f"{number}_{name}", computation)
-    return found
+class _LoadedLane:
+    """What an export computes, in one way.
+
+    Args:
+      path: of the export.
+      lane: the way.
+      models: where converted models are kept.
+      at_once: computations that run at once.
+
+    Attributes:
+      computations: by the number of the model and their names, each with what computes it.
+      difference: from TensorFlow's results, the largest; None: it is TensorFlow.
+
+    Raises:
+      InputError: the engine is not installed, or its results are wrong.
+    """
+
+    def __init__(self, path: str, lane: Lane, models: Converted, at_once: int):
+        self._lane, self._models = lane, models
+        self.difference: float | None = None
+        self.computations: dict[_Key, tuple[Computation, Compute]] = {}
+        engine = registry.make(models, lane, at_once)
+        for number, model in enumerate(reading.assembly(path, engine.dtype).models):
+            tokenizer = model.source.bundle.tokenizer()
+            for name, computation in model.computations(tokenizer).items():
+                compute = engine.load(f"{number}_{name}", computation)
+                self.computations[number, name] = computation, compute
+                if lane.engine is not EngineName.TENSORFLOW:
+                    self._check(f"{number}_{name}", compute, computation, model)
+
+    def _check(self, name: str, compute: Compute, computation: Computation, model: Served) -> None:
+        difference = self._models.number(
+            f"{name}.{self._lane.engine}.{self._lane.precision}.json",
+            lambda: agreement.largest_difference(compute, computation, model),
+        )
+        self.difference = max(difference, self.difference or 0.0)
+        if self._lane.precision is Precision.FLOAT32 and difference > _MOST_DIFFERENCE:
+            raise InputError(
+                f"{self._lane.engine} differs from TensorFlow by {difference:.1e} here, which is "
+                "no rounding; use --engine=tensorflow."
+            )

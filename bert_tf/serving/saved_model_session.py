@@ -71,6 +71,11 @@ class SavedModelSession:
         return dict(zip(definition.outputs, found, strict=True))
 
     @property
+    def differences(self) -> dict[Any, float]:
+        """Of results from TensorFlow's: none, it is TensorFlow."""
+        return {}
+
+    @property
     def waiting(self) -> int:
         """How many sequences wait to be computed: none, each request is computed by itself."""
         return 0

@@ -30,12 +30,12 @@ class Step:
     Attributes:
       outputs: the specifications of the results, as those of `Computation`.
       compute: computes them, as fast as it can where several computations run at once.
-      alone: computes one sequence, as fast as it can where nothing else runs; None: the same.
+      alone: computes one sequence, as fast as it can where nothing else runs.
     """
 
     outputs: tuple[tf.TensorSpec, ...]
     compute: Compute
-    alone: Compute | None = None
+    alone: Compute
 
     def nothing(self, count: int, length: int) -> Results:
         """Zeros of the form of the results.
@@ -207,7 +207,7 @@ def _compute(items: Sequence[_Item], alone: bool) -> None:
     """Computes sequences of one step, for their requests."""
     step = items[0].request.step
     try:
-        compute = (step.alone if alone else None) or step.compute
+        compute = step.alone if alone else step.compute
         found = list(compute(_joined(items)))
     except Exception as error:  # whoever asked is told
         for item in items:

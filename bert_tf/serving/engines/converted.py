@@ -1,11 +1,12 @@
 """Models of other runtimes, converted once and kept."""
 
 import hashlib
+import json
 import os
 from collections.abc import Callable
 
 from bert_tf.export import quiet_tensorflow
-from pipelines.common import checksums, files
+from pipelines.common import checksums, files, json_files
 
 
 class Converted:
@@ -46,6 +47,16 @@ class Converted:
             with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
                 file.write(content)
         return path
+
+    def number(self, name: str, measure: Callable[[], float]) -> float:
+        """What was measured of a model, once.
+
+        Args:
+          name: of the file that keeps it.
+          measure: measures it.
+        """
+        path = self.path(name, lambda: json.dumps(measure()).encode())
+        return json_files.read(path, float)
 
 
 def user_folder() -> str:

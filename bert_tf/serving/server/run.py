@@ -94,6 +94,8 @@ def _load(path: str, plan: Plan, cache: str | None) -> Predictor:
     requests = warmup.read(f"{path}/{saved_model.EXTRA}")
     for _ in mapped(lambda request: predictor(request[0], **request[1]), requests, cores()):
         pass
+    for lane, difference in predictor.differences.items():
+        print(f"{lane}: within {difference:.1e} of TensorFlow", flush=True)
     return predictor
 
 

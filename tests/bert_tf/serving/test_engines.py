@@ -5,9 +5,11 @@ import pytest
 
 from bert_tf.export import saved_model, warmup
 from bert_tf.serving.engines.names import EngineName
+from bert_tf.serving.engines.onnxruntime_engine import OnnxRuntimeEngine
 from bert_tf.serving.engines.plans import Lane, Plan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.saved_model_session import SavedModelSession
+from pipelines.common.errors import InputError
 from tests.bert_tf import exported
 
 _TEXTS = [text or "x" for text in exported.TEXTS]
@@ -53,6 +55,7 @@ def _requests(export):
 
 
 def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole, export):
+    assert all(value < 2e-5 for value in predictor_of_plan.differences.values())
     names = set()
     for name, inputs in _requests(export):
         wanted, found = whole.run(name, inputs), predictor_of_plan(name, **inputs)
@@ -65,3 +68,16 @@ def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole, export):
                 np.testing.assert_allclose(found[key], value, atol=2e-5, err_msg=f"{name} {key}")
         names.add(name)
     assert names == set(predictor_of_plan.manifest["signatures"])
+
+
+def test_an_engine_that_computes_something_else_is_refused(export, tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    load = OnnxRuntimeEngine.load
+
+    def wrong(engine, name, computation):
+        compute = load(engine, name, computation)
+        return lambda sequences: [value + 1.0 for value in compute(sequences)]
+
+    monkeypatch.setattr(OnnxRuntimeEngine, "load", wrong)
+    with pytest.raises(InputError, match="onnxruntime differs from TensorFlow by .* here, which is no rounding"):
+        Predictor(export, "onnxruntime", cache=str(tmp_path))

@@ -84,7 +84,7 @@ def _check(future, sequences):
 
 
 def test_many_at_once_get_what_each_gets_alone(make, recorder):
-    scheduler, step = make(3), Step(_OUTPUTS, recorder)
+    scheduler, step = make(3), Step(_OUTPUTS, recorder, recorder)
     rng = np.random.default_rng(1)
 
     def ask(seed):
@@ -97,8 +97,8 @@ def test_many_at_once_get_what_each_gets_alone(make, recorder):
 
 
 def test_what_waits_is_computed_with_what_is_as_long(make, recorder):
-    scheduler, step = make(1), Step(_OUTPUTS, recorder)
-    other = Step(_OUTPUTS, recorder)
+    scheduler, step = make(1), Step(_OUTPUTS, recorder, recorder)
+    other = Step(_OUTPUTS, recorder, recorder)
     _held(scheduler, recorder, step)
     asked = [
         (each, sequences, scheduler.submit(each, sequences))
@@ -116,7 +116,7 @@ def test_what_waits_is_computed_with_what_is_as_long(make, recorder):
 
 
 def test_what_is_computed_together_is_bounded(make, recorder):
-    scheduler, step = make(1, most_tokens=64), Step(_OUTPUTS, recorder)
+    scheduler, step = make(1, most_tokens=64), Step(_OUTPUTS, recorder, recorder)
     _held(scheduler, recorder, step)
     sequences = _sequences(*[16] * 9)
     future = scheduler.submit(step, sequences)
@@ -128,7 +128,7 @@ def test_what_is_computed_together_is_bounded(make, recorder):
 
 
 def test_free_threads_share_what_waits(make, recorder):
-    scheduler, step = make(2), Step(_OUTPUTS, recorder)
+    scheduler, step = make(2), Step(_OUTPUTS, recorder, recorder)
     recorder.may_go_on.clear()
     sequences = _sequences(*[20] * 8)
     future = scheduler.submit(step, sequences)
@@ -141,7 +141,7 @@ def test_free_threads_share_what_waits(make, recorder):
 
 def test_no_sequence_needs_no_computation(make, recorder):
     sequences = _sequences()
-    results = make(1).submit(Step(_OUTPUTS, recorder), sequences).result(60)
+    results = make(1).submit(Step(_OUTPUTS, recorder, recorder), sequences).result(60)
     assert [x.shape for x in results] == [(0, 5, 2), (0, 3)] and not recorder.shapes
 
 
@@ -149,7 +149,7 @@ def test_a_sequence_of_padding_and_gaps_are_computed(make, recorder):
     sequences = _sequences(6, 4)
     sequences.mask[0] = 0
     sequences.mask[1] = [1, 0, 0, 1, 0, 0]
-    _check(make(1).submit(Step(_OUTPUTS, recorder), sequences), sequences)
+    _check(make(1).submit(Step(_OUTPUTS, recorder, recorder), sequences), sequences)
 
 
 def test_what_fails_is_told_to_who_asked(make, recorder):
@@ -157,15 +157,15 @@ def test_what_fails_is_told_to_who_asked(make, recorder):
         raise ValueError("no memory")
 
     scheduler = make(1)
-    future = scheduler.submit(Step(_OUTPUTS, fail), _sequences(3, 50))
+    future = scheduler.submit(Step(_OUTPUTS, fail, fail), _sequences(3, 50))
     with pytest.raises(ValueError, match="no memory"):
         future.result(60)
     sequences = _sequences(4)
-    _check(scheduler.submit(Step(_OUTPUTS, recorder), sequences), sequences)
+    _check(scheduler.submit(Step(_OUTPUTS, recorder, recorder), sequences), sequences)
 
 
 def test_no_more_may_wait_than_is_let_wait(make, recorder):
-    scheduler, step = make(1, most_waiting=3), Step(_OUTPUTS, recorder)
+    scheduler, step = make(1, most_waiting=3), Step(_OUTPUTS, recorder, recorder)
     _held(scheduler, recorder, step)
     many = _sequences(*range(1, 9))
     future = scheduler.submit(step, many)  # a request alone may be of any size
@@ -176,10 +176,24 @@ def test_no_more_may_wait_than_is_let_wait(make, recorder):
 
 
 def test_what_waits_is_computed_before_the_end(recorder):
-    scheduler, step = Scheduler(1), Step(_OUTPUTS, recorder)
+    scheduler, step = Scheduler(1), Step(_OUTPUTS, recorder, recorder)
     _held(scheduler, recorder, step)
     sequences = _sequences(5, 60, 12)
     future = scheduler.submit(step, sequences)
     threading.Timer(0.1, recorder.may_go_on.set).start()
     scheduler.close()
     _check(future, sequences)
+
+
+def test_a_sequence_that_nothing_else_runs_beside_is_computed_alone(make, recorder):
+    alone = _Recorder()
+    scheduler, step = make(2), Step(_OUTPUTS, recorder, alone)
+    _check(scheduler.submit(step, sequences := _sequences(9)), sequences)
+    assert (len(alone.shapes), len(recorder.shapes)) == (1, 0)
+    alone.may_go_on.clear()
+    first = scheduler.submit(step, one := _sequences(5))
+    assert all(alone.begun.acquire(timeout=60) for _ in range(2))
+    _check(scheduler.submit(step, other := _sequences(7)), other)  # beside another
+    assert (alone.shapes, recorder.shapes) == ([(1, 9), (1, 5)], [(1, 7)])
+    alone.may_go_on.set()
+    _check(first, one)
