@@ -1,39 +1,39 @@
-"""Answers a file of text pairs with an export, one by one and in batches, and prints the rates.
+"""Answers text pairs with an export; the last line is JSON, see `answering.measure`."""
 
-The last line is JSON: requests and pairs a second, and the accuracy.
-"""
-
-import csv
-import json
 import sys
 
 import numpy as np
+import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.peers import timing
+from benchmarks.peers import answering
+from bert_tf.serving.engines import choosing, converted
+from bert_tf.serving.engines.choosing import Wish
+from bert_tf.serving.engines.names import Precision
 from bert_tf.serving.predictor import Predictor
 
-_EXPORT = flags.DEFINE_string("export", None, "The export.", required=True)
+_EXPORT = flags.DEFINE_string("export", None, "The version of the export.", required=True)
 _SIGNATURE = flags.DEFINE_string("signature", "rte", "A signature of pairs.")
-_INPUT = flags.DEFINE_string("input", None, "RTE's dev.tsv.", required=True)
+_REQUESTS = flags.DEFINE_string("requests", None, "File of the requests, JSON.", required=True)
 _LOGITS = flags.DEFINE_string("logits", None, "File for the logits, .npy.", required=True)
+_ENGINE = flags.DEFINE_string("engine", "auto", "What computes.")
+_PRECISION = flags.DEFINE_string("precision", None, "What is computed in.")
 
 
 def main(_: list[str]) -> None:
     """Measures with the flags given."""
-    with open(_INPUT.value, encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    predictor = Predictor(_EXPORT.value)
+    precision = Precision(_PRECISION.value) if _PRECISION.value else None
+    wish = Wish(_ENGINE.value, precision=precision)
+    plan = choosing.choose(_EXPORT.value, wish, converted.user_folder())
+    print(plan, flush=True)
+    tf.config.threading.set_intra_op_parallelism_threads(plan.threads_of_tensorflow())
+    predictor = Predictor(_EXPORT.value, plan=plan)
 
-    def answer(pairs: list[tuple[str, str]]) -> np.ndarray:
+    def answer(pairs: answering.Pairs) -> np.ndarray:
         first, second = zip(*pairs, strict=True)
         return predictor(_SIGNATURE.value, text_a=first, text_b=second)["logits"]
 
-    pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
-    result = timing.measure_answers(answer, pairs, _LOGITS.value)
-    labels = [("entailment", "not_entailment").index(row["label"]) for row in rows]
-    result["accuracy"] = float((np.load(_LOGITS.value).argmax(-1) == labels).mean())
-    print(json.dumps(result))
+    answering.report(answer, _REQUESTS.value, _LOGITS.value)
 
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from absl import flags
 
-from benchmarks import memory
+from benchmarks import answers, memory
+from benchmarks.processes import json_of, row
 from pipelines.common.errors import InputError
 from pipelines.corpus import builtin
 
@@ -50,28 +50,6 @@ _KEEP_MEMORY = {
 }
 
 
-def _json_of(command: list[str], **environment: str) -> dict[str, Any]:
-    """Runs a script and reads the JSON of its last line."""
-    print("$", " ".join(command), flush=True)
-    process = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | environment,
-    )
-    if process.returncode:
-        raise RuntimeError(f"{command[1]} failed:\n{process.stderr[-2000:]}")
-    result = json.loads(process.stdout.strip().splitlines()[-1])
-    print("  ", result, flush=True)
-    return result
-
-
-def _row(ours: float, peer: float | None, unit: str, compared: str) -> dict[str, Any]:
-    ratio = None if peer is None else ours / peer
-    return {"ours": ours, "peer": peer, "ratio": ratio, "unit": unit, "compared": compared}
-
-
 def _peer_command(script: str) -> list[str]:
     """The command of a peer's script.
 
@@ -84,11 +62,11 @@ def _peer_command(script: str) -> list[str]:
 
 
 def _peer(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
-    return _json_of([*_peer_command(script), *arguments], **environment)
+    return json_of([*_peer_command(script), *arguments], **environment)
 
 
 def _original(*arguments: str) -> dict[str, Any]:
-    return _json_of(
+    return json_of(
         [
             sys.executable,
             str(_PEERS / "create_pretraining_data.py"),
@@ -122,11 +100,11 @@ def _write_command(corpus: Path, vocab: str, output: Path) -> list[str]:
 def tokenizer(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
     """Our tokenizer and the original's, on one core."""
     text = [f"--input={corpus}", f"--vocab={vocab}"]
-    ours = _json_of([sys.executable, "-m", "benchmarks.tokenizer", *text])
+    ours = json_of([sys.executable, "-m", "benchmarks.tokenizer", *text])
     output = f"--output={folder}/unused"
     peer = _original(*text, "--tokenize_only", output) if _CLONE.value else {}
     return {
-        "tokenizer": _row(
+        "tokenizer": row(
             ours["megabytes_per_second"],
             peer.get("megabytes_per_second"),
             "MB/s",
@@ -149,7 +127,7 @@ def writer(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
         output = f"--output={folder}/original.tfrecord"
         peer = _original(f"--input={text}", f"--vocab={vocab}", output, "--dupe_factor=5")
     return {
-        "writer": _row(
+        "writer": row(
             records / seconds,
             peer.get("instances_per_second"),
             "instances/s",
@@ -168,7 +146,7 @@ def writer_memory(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
         _repeat(corpus, text, size)
         usage = memory.measure(_write_command(text, vocab, output))
         print("  ", f"{usage.peak_bytes / 2**30:.2f} GiB,", usage.output.strip().splitlines()[-1])
-        rows[f"writer_memory_{size / 1e9:.1f}_GB"] = _row(
+        rows[f"writer_memory_{size / 1e9:.1f}_GB"] = row(
             usage.peak_bytes / 2**30,
             None,
             "GiB",
@@ -187,7 +165,7 @@ def step(*_: Any) -> dict[str, Any]:
     """Our pre-training step and those of the peers, each in its faster precision."""
     shape = "6 layers, 384 wide, 12 heads, batch 32, length 128, 20 predictions, training step"
     ours = {
-        precision: _json_of([sys.executable, "-m", "benchmarks.step", f"--precision={precision}"])
+        precision: json_of([sys.executable, "-m", "benchmarks.step", f"--precision={precision}"])
         for precision in ("float32", "mixed_bfloat16")
     }
     keras_hub = {
@@ -209,33 +187,33 @@ def step(*_: Any) -> dict[str, Any]:
     fastest = _fastest(ours.values())
     as_shipped = [hugging_face[p, "all", False] for p in ("float32", "bfloat16")]
     return {
-        "step_keras_hub": _row(
+        "step_keras_hub": row(
             fastest,
             _fastest(keras_hub.values()),
             "sequences/s",
             f"{shape}, each in its faster precision; peer: KerasHub BertMaskedLM (which has no "
             "next-sentence loss)",
         ),
-        "step_hugging_face": _row(
+        "step_hugging_face": row(
             fastest,
             _fastest(as_shipped),
             "sequences/s",
             f"{shape}, each in its faster precision; peer: Hugging Face BertForPreTraining on "
             "PyTorch, as it comes",
         ),
-        "step_hugging_face_malloc": _row(
+        "step_hugging_face_malloc": row(
             fastest,
             hugging_face["bfloat16", "all", True]["sequences_per_second"],
             "sequences/s",
             "the same peer in bfloat16, with malloc told to keep memory",
         ),
-        "step_hugging_face_predicted": _row(
+        "step_hugging_face_predicted": row(
             fastest,
             hugging_face["bfloat16", "predicted", True]["sequences_per_second"],
             "sequences/s",
             "the same again, rewritten to compute logits at the 20 predicted positions only",
         ),
-        "step_float32": _row(
+        "step_float32": row(
             ours["float32"]["sequences_per_second"],
             keras_hub["float32"]["sequences_per_second"],
             "sequences/s",
@@ -267,7 +245,7 @@ def finetune(_: Any, __: Any, folder: Path) -> dict[str, Any]:
         f"{peer['seconds_total']:.0f} s (accuracy {peer['best']['accuracy']:.3f})"
     )
     rate = 3600 / peer["seconds_total"]
-    return {"finetune_mrpc": _row(3600 / seconds, rate, "runs/hour", compared)}
+    return {"finetune_mrpc": row(3600 / seconds, rate, "runs/hour", compared)}
 
 
 def finetune_parts(_: Any, __: Any, folder: Path) -> dict[str, Any]:
@@ -287,7 +265,7 @@ def finetune_parts(_: Any, __: Any, folder: Path) -> dict[str, Any]:
             f"MRPC as above, {' '.join(flags_of_part) or 'all parts'}: {seconds:.0f} s, accuracy "
             f"{accuracy:.3f}; compared with our plain graph, padded to 128, float32"
         )
-        rows[f"finetune_{name}"] = _row(3600 / seconds, 3600 / first, "runs/hour", compared)
+        rows[f"finetune_{name}"] = row(3600 / seconds, 3600 / first, "runs/hour", compared)
     return rows
 
 
@@ -311,35 +289,7 @@ def inference(_: Any, __: Any, folder: Path) -> dict[str, Any]:
     """Text pairs to logits, tokenization included, with the same fine-tuned weights."""
     if not (_GLUE.value and _RTE_MODEL.value):
         return {}
-    data = f"--input={_GLUE.value}/RTE/dev.tsv"
-    convert = [f"--input={_RTE_MODEL.value}", f"--output={folder}/hf", "--format=huggingface"]
-    subprocess.run([*_COMMAND, "convert", *convert], check=True)
-    ours = {}
-    for precision in ("float32", "bfloat16"):
-        output = f"{folder}/{precision}"
-        task = [f"--tasks=rte={_RTE_MODEL.value}", f"--output={output}"]
-        subprocess.run([*_COMMAND, "export", *task, f"--precision={precision}"], check=True)
-        export = [f"--export={output}", data, f"--logits={folder}/{precision}.npy"]
-        ours[precision] = _json_of([sys.executable, "-m", "benchmarks.inference", *export])
-    full = np.load(folder / "float32.npy")
-    rows: dict[str, Any] = {}
-    for engine in ("torch", "onnxruntime", "keras_hub"):
-        logits = folder / f"{engine}.npy"
-        where = ["--model", f"{folder}/hf", data, f"--logits={logits}"]
-        peer = _peer("inference.py", "--engine", engine, *where)
-        apart = float(np.abs(np.load(logits) - full).max())
-        for precision, mine in ours.items():
-            for kind, what in (("single", "one pair a request"), ("batch", "batches of 32 pairs")):
-                key = f"{kind}_per_second"
-                rows[f"inference_{kind}_{precision}_{engine}"] = _row(
-                    mine[key],
-                    peer[key],
-                    "pairs/s",
-                    f"RTE dev, {what}, text to logits, ours in {precision} (accuracy "
-                    f"{mine['accuracy']:.4f}), peer {engine} in float32 (accuracy of both in "
-                    f"float32 {ours['float32']['accuracy']:.4f}, logits {apart:.1g} apart)",
-                )
-    return rows
+    return answers.compare(_RTE_MODEL.value, f"{_GLUE.value}/RTE/dev.tsv", folder, _peer)
 
 
 def main() -> None:
@@ -370,10 +320,12 @@ def main() -> None:
             machine = (
                 f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version.split()[0]}"
             )
-            for row in rows.values():
-                row |= {"date": datetime.date.today().isoformat(), "machine": machine}
+            for found in rows.values():
+                found |= {"date": datetime.date.today().isoformat(), "machine": machine}
             results |= rows
             results_file.write_text(json.dumps(results, indent=2) + "\n")
-    for name, row in results.items():
-        peer = f"peer {row['peer']:.4g}, ratio {row['ratio']:.2f}" if row["peer"] else "no peer"
-        print(f"{name:32s} ours {row['ours']:.4g} {row['unit']}, {peer}")
+    for name, found in results.items():
+        peer = (
+            f"peer {found['peer']:.4g}, ratio {found['ratio']:.2f}" if found["peer"] else "no peer"
+        )
+        print(f"{name:32s} ours {found['ours']:.4g} {found['unit']}, {peer}")

@@ -1,17 +1,18 @@
 """Answers text pairs with a fine-tuned BERT in Hugging Face's format, tokenization included.
 
---engine torch: transformers on PyTorch. onnxruntime: the same model exported by PyTorch, the same
-tokenizer. keras_hub: KerasHub's BertTextClassifier with these weights, which pads to 128.
+--engine torch: transformers on PyTorch. onnxruntime, openvino: the same model exported by PyTorch,
+the same tokenizer. keras_hub: KerasHub's backbone with these weights, which pads to 128.
+--precision: bfloat16 is for torch (autocast) and openvino, int8 for onnxruntime (dynamic
+quantization). --threads: of one computation.
 
-The last line of stdout is JSON.
+The last line of stdout is JSON, see answering.measure.
 """
 
 import argparse
-import csv
-import json
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-import timing
+import answering
 
 LENGTH = 128
 Pairs = list[tuple[str, str]]
@@ -46,24 +47,25 @@ def tokenizer(model: str) -> Callable[[Pairs, str], dict]:
     return tokenize
 
 
-def torch_engine(model: str) -> Callable[[Pairs], np.ndarray]:
-    """PyTorch, float32, its default attention."""
+def torch_engine(model: str, threads: int, precision: str) -> Callable[[Pairs], np.ndarray]:
+    """PyTorch with its default attention."""
     import torch
     import transformers
 
+    torch.set_num_threads(threads)
     loaded = transformers.AutoModelForSequenceClassification.from_pretrained(model).eval()
     tokenize = tokenizer(model)
+    less = precision == "bfloat16"
 
     def answer(pairs: Pairs) -> np.ndarray:
-        with torch.inference_mode():
-            return loaded(**tokenize(pairs, "pt")).logits.numpy()
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=less):
+            return loaded(**tokenize(pairs, "pt")).logits.float().numpy()
 
     return answer
 
 
-def onnx_engine(model: str) -> Callable[[Pairs], np.ndarray]:
-    """ONNX Runtime with all its optimizations, float32."""
-    import onnxruntime
+def write_onnx(model: str, path: str) -> list[str]:
+    """Exports a model by PyTorch; returns the names of its inputs."""
     import torch
     import transformers
 
@@ -80,19 +82,31 @@ def onnx_engine(model: str) -> Callable[[Pairs], np.ndarray]:
             return self.loaded(**dict(zip(names, inputs, strict=True))).logits
 
     sample = torch.ones(2, 8, dtype=torch.int64)
+    torch.onnx.export(
+        Logits(),
+        (sample, sample, sample * 0),
+        path,
+        input_names=names,
+        dynamic_axes={name: {0: "batch", 1: "length"} for name in names},
+        opset_version=17,
+        dynamo=False,
+    )
+    return names
+
+
+def onnx_engine(model: str, threads: int, precision: str) -> Callable[[Pairs], np.ndarray]:
+    """ONNX Runtime with all its optimizations."""
+    import onnxruntime
+    from onnxruntime import quantization
+
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.onnx"
-        torch.onnx.export(
-            Logits(),
-            (sample, sample, sample * 0),
-            path,
-            input_names=names,
-            dynamic_axes={name: {0: "batch", 1: "length"} for name in names},
-            opset_version=17,
-            dynamo=False,
-        )
+        write_onnx(model, path)
+        if precision == "int8":
+            full, path = path, f"{folder}/int8.onnx"
+            quantization.quantize_dynamic(full, path, per_channel=True, reduce_range=True)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = os.cpu_count()
+        options.intra_op_num_threads = threads
         session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
     tokenize = tokenizer(model)
 
@@ -102,13 +116,41 @@ def onnx_engine(model: str) -> Callable[[Pairs], np.ndarray]:
     return answer
 
 
-def keras_hub_engine(model: str) -> Callable[[Pairs], np.ndarray]:
-    """KerasHub on TensorFlow, one compiled function from text to logits."""
+def openvino_engine(model: str, threads: int, precision: str) -> Callable[[Pairs], np.ndarray]:
+    """OpenVINO with a stream for each computation that the cores are enough for."""
+    import openvino
+
+    streams = max(1, len(os.sched_getaffinity(0)) // threads)
+    settings = {
+        "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[precision],
+        "INFERENCE_NUM_THREADS": threads * streams,
+        "NUM_STREAMS": streams,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        names = write_onnx(model, f"{folder}/model.onnx")
+        loaded = openvino.Core().compile_model(f"{folder}/model.onnx", "CPU", settings)
+    tokenize = tokenizer(model)
+    of_thread = threading.local()
+
+    def answer(pairs: Pairs) -> np.ndarray:
+        if not hasattr(of_thread, "request"):
+            of_thread.request = loaded.create_infer_request()
+        inputs = tokenize(pairs, "np")
+        found = of_thread.request.infer({name: inputs[name] for name in names})
+        return found[loaded.outputs[0]].copy()
+
+    return answer
+
+
+def keras_hub_engine(model: str, threads: int, precision: str) -> Callable[[Pairs], np.ndarray]:
+    """KerasHub on TensorFlow, one function from text to logits; precision is float32."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     import keras_hub
     import safetensors.numpy
     import tensorflow as tf
 
+    assert precision == "float32"
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
     backbone = keras_hub.models.BertBackbone.from_preset(model)
     weights = safetensors.numpy.load_file(f"{model}/model.safetensors")
     kernel, bias = weights["classifier.weight"].T, weights["classifier.bias"]
@@ -134,7 +176,12 @@ def keras_hub_engine(model: str) -> Callable[[Pairs], np.ndarray]:
     return answer
 
 
-ENGINES = {"torch": torch_engine, "onnxruntime": onnx_engine, "keras_hub": keras_hub_engine}
+ENGINES = {
+    "torch": torch_engine,
+    "onnxruntime": onnx_engine,
+    "openvino": openvino_engine,
+    "keras_hub": keras_hub_engine,
+}
 
 
 def main() -> None:
@@ -142,14 +189,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=ENGINES, required=True)
     parser.add_argument("--model", required=True, help="Hugging Face folder of a classifier")
-    parser.add_argument("--input", required=True, help="RTE's dev.tsv")
+    parser.add_argument("--requests", required=True, help="file of the requests, JSON")
     parser.add_argument("--logits", required=True, help="file for the logits, .npy")
+    parser.add_argument("--threads", type=int, required=True, help="of one computation")
+    parser.add_argument("--precision", default="float32", help="float32, bfloat16 or int8")
     arguments = parser.parse_args()
-    with open(arguments.input, encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
-    answer = ENGINES[arguments.engine](arguments.model)
-    print(json.dumps(timing.measure_answers(answer, pairs, arguments.logits)))
+    make = ENGINES[arguments.engine]
+    answer = make(arguments.model, arguments.threads, arguments.precision)
+    answering.report(answer, arguments.requests, arguments.logits)
 
 
 if __name__ == "__main__":

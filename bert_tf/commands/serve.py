@@ -47,13 +47,12 @@ ServerSettings.define_flags()
 def main() -> None:
     """Serves with the flags given, until it is stopped."""
     model = _MODEL.value.rstrip("/")
+    settings = ServerSettings.from_flags()
     if _DOCKER.value:
         from bert_tf.serving import docker
 
-        docker.serve(
-            model, _IMAGE.value, _NAME.value, _HOST.value, _GRPC_PORT.value, _REST_PORT.value
-        )
-    settings = ServerSettings.from_flags()
+        ports = (_GRPC_PORT.value, _REST_PORT.value)
+        docker.serve(model, _IMAGE.value, _NAME.value, _HOST.value, *ports, settings.threads)
     from bert_tf.serving.server import packages
 
     packages.check()

@@ -1,6 +1,7 @@
 """The clients against endpoints that run an export."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -87,13 +88,21 @@ def test_the_command_asks_and_prints_json(addresses, export):
 
 def test_serving_mounts_the_versions_and_its_batching(export):
     folder = export.rsplit("/", 1)[0]
-    arguments = docker.command(folder, "tensorflow/serving:x", "bert", "127.0.0.1", 1, 2)
+    arguments = docker.command(folder, "tensorflow/serving:x", "bert", "127.0.0.1", 1, 2, 3)
     assert f'type=bind,"source={folder}","target=/models/bert",readonly' in arguments
     assert "--batching_parameters_file=/models/bert/batching.config" in arguments
     assert arguments[3:7] == ["-p", "127.0.0.1:1:8500", "-p", "127.0.0.1:2:8501"]
+    assert "--tensorflow_intra_op_parallelism=3" in arguments
+    config = docker.batching_config(3, measured=True)
+    values = dict(re.findall(r"^(\w+) \{ value: (\d+) \}$", config, re.M))
+    assert values["batch_timeout_micros"] == "0"
+    assert "--tensorflow_intra_op_parallelism=3" in config and "measured" in config
+    assert all(line.startswith("#") or " { value: " in line for line in config.split("\n") if line)
 
 
 def test_without_docker_it_says_what_to_install(export):
-    done = commands.run("serve", f"--model={export.rsplit('/', 1)[0]}", env={"PATH": ""})
+    done = commands.run(
+        "serve", f"--model={export.rsplit('/', 1)[0]}", "--docker", env={"PATH": ""}
+    )
     assert done.returncode == 2
     assert "tensorflow_model_server --model_name=bert" in done.stderr.replace("\n", " ")

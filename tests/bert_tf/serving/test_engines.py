@@ -79,5 +79,7 @@ def test_an_engine_that_computes_something_else_is_refused(export, tmp_path, mon
         return lambda sequences: [value + 1.0 for value in compute(sequences)]
 
     monkeypatch.setattr(OnnxRuntimeEngine, "load", wrong)
-    with pytest.raises(InputError, match="onnxruntime differs from TensorFlow by .* here, which is no rounding"):
+    with pytest.raises(
+        InputError, match="onnxruntime differs from TensorFlow by .* here, which is no rounding"
+    ):
         Predictor(export, "onnxruntime", cache=str(tmp_path))
