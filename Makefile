@@ -39,6 +39,8 @@ KIND ?=
 TASKS ?=
 ## What an export is stored in and computed with: float32 or bfloat16
 PRECISION ?= float32
+## Labelled files on which less than float32 keeps the scores: TASK=FILE each
+DEV ?=
 ## Address that the server listens on; 0.0.0.0: all that can reach this machine
 HOST := 127.0.0.1# not from the environment: some shells have a HOST of their own
 ## More flags of serve, such as --docker or --engine=onnxruntime
@@ -118,7 +120,7 @@ USES_features := MODEL INPUT OUT FEATURE_FLAGS
 USES_look := MODEL SENTENCE SECOND OUT LOOK_FLAGS
 USES_convert := INPUT OUT FORMAT TASK VOCAB CONVERT_FLAGS
 USES_experiments := $(USES_corpus) TASKS BUDGET ONLY SEEDS VOCAB OUT EXPERIMENT_FLAGS
-USES_export := TASKS OUT PRECISION
+USES_export := TASKS OUT PRECISION DEV
 USES_export-hub := MODEL OUT
 USES_export-portable := TASKS OUT
 USES_serve := MODEL HOST SERVE_FLAGS
@@ -262,8 +264,9 @@ experiments: corpus ## Re-run the paper's studies: [CORPUS='texts/*.txt' TASKS=r
 		$(call flag,--vocab,VOCAB) $(call flag,--output,OUT) \
 		$(call flag,--more_flags,EXPERIMENT_FLAGS)
 
-export: setup ## Export a SavedModel: TASKS="mrpc squad2=folder pretrained" [PRECISION=bfloat16]
-	@$(RUN) -m bert_tf export --tasks="$$TASKS" $(call flag,--output,OUT) --precision="$$PRECISION"
+export: setup ## Export a SavedModel: TASKS="mrpc squad2=folder pretrained" [PRECISION=int8 DEV=mrpc=dev.tsv]
+	@$(RUN) -m bert_tf export --tasks="$$TASKS" $(call flag,--output,OUT) \
+		--precision="$$PRECISION" $(call flag,--dev,DEV)
 
 export-hub: setup ## Export the TF Hub pair of encoder and preprocessor: MODEL=savedmodels/pretrained
 	@$(RUN) -m bert_tf export-hub $(call flag,--model,MODEL) $(call flag,--output,OUT)
