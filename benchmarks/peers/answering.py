@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 _BATCH, _CLIENTS = 32, 16
-_SECONDS = 3.0  # of each measurement
+_SECONDS = 2.0  # of each measurement
 _FEWEST = 40  # single requests
 _WARMUP = 5
 

@@ -17,6 +17,7 @@ from bert_tf.export.module import Served
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.task_head import TaskHead
 from bert_tf.tasks.signatures import Computation, Engine, Signature, Tensors
+from pipelines.common import files
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -171,6 +172,11 @@ def _followers(results: Sequence[tf.Tensor]) -> set[str]:
         if any(each.name in found for each in before):
             found.add(operation.name)
     return found
+
+
+def are_in(path: str) -> bool:
+    """Whether an export has its signatures in halves; those of earlier versions have not."""
+    return files.gfile.isdir(f"{path}/{FOLDER}")
 
 
 def write(models: Sequence[tuple[Served, Tokenizer]], folder: str) -> dict[str, Computes]:

@@ -8,8 +8,8 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf import tasks
-from bert_tf.export import saved_model
-from bert_tf.serving import program, requests
+from bert_tf.export import halves, saved_model
+from bert_tf.serving import requests
 from bert_tf.serving.engines import choosing, converted, registry
 from bert_tf.serving.engines.choosing import Wish
 from bert_tf.serving.engines.names import AUTO, EngineName, Precision
@@ -73,7 +73,7 @@ class Predictor:
         self._model = self._load(plan, cache)
 
     def _load(self, plan: Plan, cache: str) -> SavedModelSession | Program:
-        if program.is_there(self.path):
+        if halves.are_in(self.path):
             return Program(self.path, plan, cache)
         others = [lane.engine for lane in plan.lanes if lane.engine is not EngineName.TENSORFLOW]
         if others:

@@ -18,17 +18,11 @@ from bert_tf.serving.engines.plans import Lane, Plan
 from bert_tf.serving.saved_model_session import Arrays, SavedModelSession
 from bert_tf.serving.scheduler import Scheduler, Step
 from bert_tf.tasks.signatures import Computation
-from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 _MOST_DIFFERENCE = 1e-3  # by which engines may differ in float32
-
-
-def is_there(path: str) -> bool:
-    """Whether an export has its signatures in halves; those of earlier versions have not."""
-    return files.gfile.isdir(f"{path}/{halves.FOLDER}")
 
 
 class Program:
@@ -37,7 +31,7 @@ class Program:
     Several threads may ask at once: their sequences are computed together.
 
     Args:
-      path: of a version that `is_there`.
+      path: of a version that has its signatures in halves.
       plan: what computes.
       cache: folder for models that an engine wants converted.
 

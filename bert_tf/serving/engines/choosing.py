@@ -17,7 +17,7 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
-from bert_tf.export import saved_model
+from bert_tf.export import halves, saved_model
 from bert_tf.serving.engines import registry, trials
 from bert_tf.serving.engines.names import AUTO, EngineName, Precision
 from bert_tf.serving.engines.plans import Lane, Plan
@@ -68,11 +68,11 @@ class Wish:
                 self._precision(name, kept, path),
                 self.lengths or () if name is EngineName.TENSORFLOW else (),
             )
-            for name in self._engines(kept)
+            for name in self._engines(path, kept)
             for threads in self._threads(name)
         ]
 
-    def _engines(self, kept: Mapping[str, str]) -> list[EngineName]:
+    def _engines(self, path: str, kept: Mapping[str, str]) -> list[EngineName]:
         if self.engine != AUTO:
             try:
                 return [EngineName(self.engine)]
@@ -80,6 +80,8 @@ class Wish:
                 raise InputError(
                     f"engine {self.engine!r}: there are {', '.join((AUTO, *EngineName))}."
                 ) from error
+        if not halves.are_in(path):  # an earlier version's export: TensorFlow computes all of it
+            return [EngineName.TENSORFLOW]
         known = [name for name in registry.installed() if name not in _SLOW]
         if self.precision in (None, Precision.FLOAT32):
             return known
@@ -106,6 +108,8 @@ class Wish:
           InputError: see `lanes`.
         """
         (only, *others) = self.lanes(path)
+        if not halves.are_in(path):
+            return Plan.of(dataclasses.replace(only, threads=self.threads or cores(), lengths=()))
         open_lengths = only.engine is EngineName.TENSORFLOW and self.lengths is None
         return None if others or open_lengths else Plan.of(only)
 

@@ -6,6 +6,7 @@ disturb what is measured after it.
 
 import dataclasses
 import functools
+import itertools
 import json
 import subprocess
 import sys
@@ -27,7 +28,9 @@ from bert_tf.tasks.signatures import Computation
 from pipelines.common.threads import cores
 
 ALONE = (8, 32, 128)  # tokens of the single sequences that are measured
-_BATCH = (8, 64)  # sequences and tokens of what is computed together
+# Of what is computed together: forms of batches, as different as traffic makes them. Some engines
+# prepare something for each form that they have not seen.
+_FORMS, _MOST_ROWS, _LONGEST = 60, 8, 96
 # What XLA may compile for. More would be faster in between, and take longer to start.
 _LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 _SECONDS, _FEWEST = 0.5, 3  # of one measurement
@@ -43,8 +46,8 @@ class Trial:
     Attributes:
       lane: how.
       alone: seconds for a single sequence, by its tokens.
-      together: seconds for a sequence of 64 tokens, while as many computations run as there are
-        cores for.
+      together: seconds for a sequence in batches of many forms, while as many computations run as
+        there are cores for.
     """
 
     lane: Lane
@@ -107,7 +110,7 @@ def _trial(
     compute = registry.make(models, lane, at_once).load(name, computation)
     calls = {n: functools.partial(compute, _sequences(1, n)) for n in _up_to(ALONE, longest)}
     alone = dict(zip(calls, _seconds_in_turn(list(calls.values())), strict=True))
-    together = _seconds_together(compute, at_once, min(_BATCH[1], longest))
+    together = _seconds_together(compute, at_once, min(_LONGEST, longest))
     if lane.engine is not EngineName.TENSORFLOW or lane.lengths:
         return Trial(lane, alone, together)
     won = _lengths_that_win(compute, name, computation, _up_to(_LENGTHS, longest), models)
@@ -164,25 +167,26 @@ def _seconds_in_turn(calls: Sequence[Callable[[], Any]]) -> list[float]:
     return [float(np.quantile(times, _QUANTILE)) for times in found]
 
 
-def _seconds_together(compute: Compute, at_once: int, length: int) -> float:
+def _seconds_together(compute: Compute, at_once: int, longest: int) -> float:
     """The time of a sequence in batches, of which several are computed at once."""
-    sequences = _sequences(_BATCH[0], length)
-    calls = [0] * at_once
-    compute(sequences)
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, _MOST_ROWS + 1, _FORMS)
+    lengths = rng.integers(min(8, longest), longest + 1, _FORMS)
+    batches = [_sequences(*form) for form in zip(counts, lengths, strict=True)]
+    compute(batches[0])
+    left = itertools.count()
     begin = time.perf_counter()
-    end = begin + 2 * _SECONDS
 
-    def work(number: int) -> None:
-        while calls[number] < _FEWEST or time.perf_counter() < end:
-            compute(sequences)
-            calls[number] += 1
+    def work() -> None:
+        while (number := next(left)) < _FORMS:  # one call: threads do not get the same
+            compute(batches[number])
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(at_once)]
+    threads = [threading.Thread(target=work) for _ in range(at_once)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return (time.perf_counter() - begin) / (sum(calls) * _BATCH[0])
+    return (time.perf_counter() - begin) / int(counts.sum())
 
 
 def _main(asked: dict[str, Any]) -> None:

@@ -1,9 +1,12 @@
 """All engines answer as the SavedModel itself does, in TensorFlow Serving's way."""
 
+import functools
+
 import numpy as np
 import pytest
 
 from bert_tf.export import saved_model, warmup
+from bert_tf.serving import program
 from bert_tf.serving.engines.names import EngineName
 from bert_tf.serving.engines.onnxruntime_engine import OnnxRuntimeEngine
 from bert_tf.serving.engines.plans import Lane, Plan
@@ -27,8 +30,16 @@ _PLANS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def one_session():
+    """All programs tokenize and decode with one session: its graphs take long to be made ready."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(program, "SavedModelSession", functools.cache(program.SavedModelSession))
+        yield
+
+
 @pytest.fixture(scope="module", params=_PLANS, ids=str)
-def predictor_of_plan(request, export, tmp_path_factory):
+def predictor_of_plan(request, export, tmp_path_factory, one_session):
     for lane in request.param.lanes:
         pytest.importorskip({"litert": "ai_edge_litert"}.get(lane.engine, lane.engine))
     cache = str(tmp_path_factory.mktemp("cache"))

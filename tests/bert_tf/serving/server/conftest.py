@@ -10,6 +10,7 @@ import urllib.request
 
 import pytest
 
+from bert_tf.export import saved_model, sources
 from tests import commands
 
 
@@ -77,12 +78,20 @@ def served(export):
     server.stop()
 
 
+@pytest.fixture(scope="session")
+def two_tasks(folders, tmp_path_factory):
+    """An export of two tasks, which is loaded sooner than that of all."""
+    folder = tmp_path_factory.mktemp("two_tasks")
+    found = sources.find([f"{name}={folders[name]}" for name in ("mood", "tags")])
+    return saved_model.export(found, f"{folder}/bert")
+
+
 @pytest.fixture
-def serve(tmp_path, export):
-    """Starts servers of copies of the export, which end with the test."""
+def serve(tmp_path, two_tasks):
+    """Starts servers of copies of the export of two tasks, which end with the test."""
     started = []
     folder = tmp_path / "bert"
-    shutil.copytree(export, folder / "1")
+    shutil.copytree(two_tasks, folder / "1")
 
     def start(*flags, trust=None):
         started.append(Served(folder, *flags).wait(trust))
