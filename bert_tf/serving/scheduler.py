@@ -1,8 +1,8 @@
 """Sequences of many requests, put together by length and computed by several threads.
 
-A thread that is free takes the sequence that waits longest, and others about as long; nothing
-waits for company. So a lone request is computed at once, and what came in while all threads were
-busy is computed together.
+A sequence that comes while a thread is free is computed at once, by the thread that brings it. What
+comes while all are busy waits: a thread that gets free takes the sequence that waits longest, and
+others about as long. Nothing waits for company.
 """
 
 import collections
@@ -111,12 +111,21 @@ class Scheduler:
             return request.future
         items = [_Item(request, row, n) for row, n in enumerate(_lengths(sequences.mask))]
         with self._changed:
-            most = self._most_waiting
-            if most is not None and self._waiting and len(self._waiting) + len(items) > most:
-                raise QueueFullError
-            self._waiting.extend(items)
-            self._changed.notify(len(items))
+            at_once = len(items) == 1 and not self._waiting and self._busy < self._threads
+            if at_once:
+                alone = self._begin(items)
+            else:
+                self._line_up(items)
+        if at_once:  # handing it to another thread may take as long as it takes itself
+            self._compute(items, alone)
         return request.future
+
+    def _line_up(self, items: "Sequence[_Item]") -> None:
+        most = self._most_waiting
+        if most is not None and self._waiting and len(self._waiting) + len(items) > most:
+            raise QueueFullError
+        self._waiting.extend(items)
+        self._changed.notify(len(items))
 
     def close(self) -> None:
         """Computes what waits, and ends."""
@@ -129,16 +138,25 @@ class Scheduler:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting and not self._closed:
+                while not self._waiting or self._busy >= self._threads:
+                    if self._closed and not self._waiting:
+                        return
                     self._changed.wait()
-                if not self._waiting:
-                    return
                 items = self._take()
-                alone = len(items) == 1 and not self._waiting and not self._busy
-                self._busy += 1
-            _compute(items, alone)
-            with self._changed:
-                self._busy -= 1
+                alone = self._begin(items)
+            self._compute(items, alone)
+
+    def _begin(self, items: "Sequence[_Item]") -> bool:
+        """Notes that something is computed; returns whether it is a sequence and nothing else."""
+        alone = len(items) == 1 and not self._waiting and not self._busy
+        self._busy += 1
+        return alone
+
+    def _compute(self, items: "Sequence[_Item]", alone: bool) -> None:
+        _compute(items, alone)
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify()
 
     def _take(self) -> "list[_Item]":
         """The sequence that waits longest, and those that go with it.

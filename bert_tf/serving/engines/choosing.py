@@ -131,7 +131,7 @@ def choose(path: str, wish: Wish, folder: str) -> Plan:
     kept = f"{folder}/plans/{_mark(path, wish)}.json"
     if files.gfile.exists(kept):
         return Plan.from_dict(json_files.read(kept, dict[str, Any])["plan"])
-    found = _measure(path, wish.lanes(path), folder)
+    found = _measure(path, wish, folder)
     if not found:
         raise InputError(f"{path}: cannot be computed by {wish.engine} here; the log says why.")
     plan = best(found)
@@ -142,7 +142,7 @@ def choose(path: str, wish: Wish, folder: str) -> Plan:
     return plan
 
 
-def _measure(path: str, lanes: Sequence[Lane], folder: str) -> list[Trial]:
+def _measure(path: str, wish: Wish, folder: str) -> list[Trial]:
     """The trials of those that can compute."""
     print(
         f"{path}: measuring what is the fastest on this machine, once; --engine and --threads say "
@@ -150,9 +150,9 @@ def _measure(path: str, lanes: Sequence[Lane], folder: str) -> list[Trial]:
         flush=True,
     )
     found: list[Trial] = []
-    for group in tqdm(_groups(lanes), desc="measure", unit="engine"):
+    for group in tqdm(_groups(wish.lanes(path)), desc="measure", unit="engine"):
         try:
-            found += trials.run(path, group, folder)
+            found += trials.run(path, group, folder, lengths=wish.lengths is None)
         except trials.FailedTrialError as error:
             logging.warning("%s is left out: %s", group[0].engine, error)
     for trial in found:

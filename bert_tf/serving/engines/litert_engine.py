@@ -1,6 +1,5 @@
 """LiteRT computes."""
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequen
 from bert_tf.serving.engines.converted import Converted
 from bert_tf.serving.engines.names import Precision
 from bert_tf.serving.engines.plans import Lane
+from bert_tf.serving.engines.spares import Spares
 from bert_tf.tasks.signatures import Computation
 from pipelines.common import optional
 from pipelines.tokenizers.packing import MODEL_INPUTS
@@ -39,16 +39,16 @@ class LiteRtEngine(ComputeEngine):
             lambda: conversion.to_litert(traced(computation), quantized),
         )
         names = [RESULTS.format(number) for number in range(len(computation.outputs))]
-        of_thread = threading.local()
 
         def runner() -> Any:
-            if not hasattr(of_thread, "runner"):  # an interpreter does one thing at a time
-                interpreter = self._runtime.Interpreter(path, num_threads=self._lane.threads)
-                of_thread.runner = interpreter.get_signature_runner()
-            return of_thread.runner
+            interpreter = self._runtime.Interpreter(path, num_threads=self._lane.threads)
+            return interpreter.get_signature_runner()
+
+        runners = Spares(runner)
 
         def compute(sequences: Sequences) -> Sequence[np.ndarray]:
-            found = runner()(**dict(zip(MODEL_INPUTS, sequences, strict=True)))
-            return [found[key] for key in names]
+            with runners.lent() as run:
+                found = run(**dict(zip(MODEL_INPUTS, sequences, strict=True)))
+                return [found[key] for key in names]
 
         return compute

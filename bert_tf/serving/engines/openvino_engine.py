@@ -1,8 +1,6 @@
 """OpenVINO computes."""
 
-import threading
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +9,7 @@ from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequen
 from bert_tf.serving.engines.converted import Converted
 from bert_tf.serving.engines.names import Precision
 from bert_tf.serving.engines.plans import Lane
+from bert_tf.serving.engines.spares import Spares
 from bert_tf.tasks.signatures import Computation
 from pipelines.common import optional
 from pipelines.tokenizers.packing import MODEL_INPUTS
@@ -44,15 +43,11 @@ class OpenVinoEngine(ComputeEngine):
         path = self._models.path(f"{name}.onnx", lambda: conversion.to_onnx(traced(computation)))
         model = self._core.compile_model(path, "CPU", self._settings)
         names = [RESULTS.format(number) for number in range(len(computation.outputs))]
-        of_thread = threading.local()
-
-        def request() -> Any:
-            if not hasattr(of_thread, "request"):
-                of_thread.request = model.create_infer_request()
-            return of_thread.request
+        requests = Spares(model.create_infer_request)
 
         def compute(sequences: Sequences) -> Sequence[np.ndarray]:
-            found = request().infer(dict(zip(MODEL_INPUTS, sequences, strict=True)))
-            return [found[key].copy() for key in names]
+            with requests.lent() as request:
+                found = request.infer(dict(zip(MODEL_INPUTS, sequences, strict=True)))
+                return [found[key].copy() for key in names]
 
         return compute

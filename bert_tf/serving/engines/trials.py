@@ -65,20 +65,20 @@ class FailedTrialError(Exception):
     """An engine could not compute what it was to be measured by."""
 
 
-def run(path: str, lanes: Sequence[Lane], folder: str) -> list[Trial]:
+def run(path: str, lanes: Sequence[Lane], folder: str, lengths: bool = True) -> list[Trial]:
     """Measures ways to compute in a process of its own.
 
     Args:
       path: of an export.
-      lanes: of one engine; where that is TensorFlow, of one number of threads. Its lengths are
-        those that won against the plain computation where the lane has none.
+      lanes: of one engine; where that is TensorFlow, of one number of threads.
       folder: for converted models.
+      lengths: whether those are looked for at which XLA wins against the plain computation.
 
     Raises:
       FailedTrialError: the process failed, or took too long.
     """
     told = [dataclasses.asdict(lane) for lane in lanes]
-    asked = json.dumps({"path": path, "folder": folder, "lanes": told})
+    asked = json.dumps({"path": path, "folder": folder, "lanes": told, "lengths": lengths})
     command = [sys.executable, "-m", __name__, asked]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, check=True)
@@ -88,19 +88,25 @@ def run(path: str, lanes: Sequence[Lane], folder: str) -> list[Trial]:
     return [Trial.from_dict(values) for values in json.loads(done.stdout.splitlines()[-1])]
 
 
-def measure(path: str, lanes: Sequence[Lane], models: Converted) -> list[Trial]:
+def measure(
+    path: str, lanes: Sequence[Lane], models: Converted, lengths: bool = True
+) -> list[Trial]:
     """Measures ways to compute in this process, by the first model of an export.
 
     Args:
       path: of the export.
       lanes: see `run`.
       models: where converted models are kept.
+      lengths: see `run`.
     """
     tensorflow = lanes[0].engine is EngineName.TENSORFLOW
     model = reading.assembly(path, None if tensorflow else "float32").models[0]
     name, computation = next(iter(model.computations(model.source.bundle.tokenizer()).items()))
     longest = model.source.bundle.config.longest_sequence
-    return [_trial(lane, f"0_{name}", computation, longest, models) for lane in lanes]
+    found = [_trial(lane, f"0_{name}", computation, longest, models) for lane in lanes]
+    if not (tensorflow and lengths):
+        return found
+    return [_with_lengths(trial, f"0_{name}", computation, longest, models) for trial in found]
 
 
 def _trial(
@@ -111,14 +117,22 @@ def _trial(
     calls = {n: functools.partial(compute, _sequences(1, n)) for n in _up_to(ALONE, longest)}
     alone = dict(zip(calls, _seconds_in_turn(list(calls.values())), strict=True))
     together = _seconds_together(compute, at_once, min(_LONGEST, longest))
-    if lane.engine is not EngineName.TENSORFLOW or lane.lengths:
-        return Trial(lane, alone, together)
-    won = _lengths_that_win(compute, name, computation, _up_to(_LENGTHS, longest), models)
+    return Trial(lane, alone, together)
+
+
+def _with_lengths(
+    trial: Trial, name: str, computation: Computation, longest: int, models: Converted
+) -> Trial:
+    """A trial of TensorFlow, with XLA where that is faster."""
+    plain = registry.make(models, trial.lane, 1).load(name, computation)
+    won = _lengths_that_win(plain, name, computation, _up_to(_LENGTHS, longest), models)
+    alone = dict(trial.alone)
     for length in alone:
         padded = next((known for known in won if length <= known), None)
         if padded and length >= min(won):
             alone[length] = won[padded]
-    return Trial(dataclasses.replace(lane, lengths=tuple(won)), alone, together)
+    lane = dataclasses.replace(trial.lane, lengths=tuple(won))
+    return Trial(lane, alone, trial.together)
 
 
 def _lengths_that_win(
@@ -193,7 +207,8 @@ def _main(asked: dict[str, Any]) -> None:
     lanes = [lane_of(values) for values in asked["lanes"]]
     threads = max(lane.threads for lane in lanes)
     tf.config.threading.set_intra_op_parallelism_threads(threads)
-    found = measure(asked["path"], lanes, Converted.of(asked["path"], asked["folder"]))
+    models = Converted.of(asked["path"], asked["folder"])
+    found = measure(asked["path"], lanes, models, asked["lengths"])
     print(json.dumps([dataclasses.asdict(trial) for trial in found]))
 
 

@@ -41,7 +41,8 @@ def test_tensorflow_has_one_number_of_threads():
 def test_a_plan_is_kept(export, tmp_path, monkeypatch):
     asked = []
 
-    def run(path, lanes, folder):
+    def run(path, lanes, folder, lengths):
+        assert lengths
         asked.append([str(lane) for lane in lanes])
         if lanes[0].engine is not _TF:
             raise trials.FailedTrialError("no such instruction")
@@ -60,7 +61,7 @@ def test_a_plan_is_kept(export, tmp_path, monkeypatch):
 
 
 def test_engines_that_cannot_compute_are_left_out(export, tmp_path, monkeypatch, caplog):
-    def run(path, lanes, folder):
+    def run(path, lanes, folder, lengths):
         raise trials.FailedTrialError("no such instruction")
 
     monkeypatch.setattr(trials, "run", run)
@@ -95,5 +96,7 @@ def test_a_machine_is_measured(export, tmp_path, caplog):
     (trial,) = trials.run(export, [Lane(threads=1)], str(tmp_path))
     assert list(trial.alone) == [8, 32] and trial.together > 0
     assert all(0 < seconds < 60 for seconds in trial.alone.values())
+    (plain,) = trials.run(export, [Lane(threads=1)], str(tmp_path), lengths=False)
+    assert plain.lane == Lane(threads=1)
     with pytest.raises(trials.FailedTrialError):
         trials.run(f"{export}/none", [Lane(threads=1)], str(tmp_path))
