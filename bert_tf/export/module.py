@@ -24,7 +24,7 @@ from bert_tf.models.task_head import TaskHead
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import HeadShape
 from bert_tf.tasks.pretrained import PretrainedServing
-from bert_tf.tasks.signatures import Computation, Engine, Signature, Tensors
+from bert_tf.tasks.signatures import Computation, Direct, Engine, Signature, Tensors
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
@@ -73,6 +73,16 @@ class Served:
             return self._pretrained.computations(engine)
         found = engine.logits_computation()
         return {found.name: found}
+
+    def direct(self, tokenizer: Tokenizer) -> dict[str, Direct]:
+        """Those of the signatures that can do without their graphs, by name.
+
+        Args:
+          tokenizer: see `signatures`.
+        """
+        if self.task is None:
+            return self._pretrained.direct(Engine(tokenizer, self.encoder))
+        return self.task.serving().direct()
 
     @property
     def _pretrained(self) -> PretrainedServing:

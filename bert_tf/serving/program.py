@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.export import halves, reading, saved_model
 from bert_tf.export.module import Served
+from bert_tf.serving.direct import DirectSignature
 from bert_tf.serving.engines import agreement, registry
 from bert_tf.serving.engines.base import Compute, Sequences
 from bert_tf.serving.engines.converted import Converted
@@ -53,6 +54,7 @@ class Program:
         loaded = {plan.together: together}
         if plan.alone != plan.together:
             loaded[plan.alone] = _LoadedLane(path, plan.alone, models, 1)
+        self._direct = together.direct
         self.differences = {
             lane: found.difference for lane, found in loaded.items() if found.difference is not None
         }
@@ -74,11 +76,15 @@ class Program:
           tf.errors.OpError: they make no sense.
           QueueFullError: too much waits to be computed.
         """
+        direct = self._direct.get(name)
+        known = direct.prepare(inputs) if direct else None
+        if direct and known:
+            return direct.finish(self._scheduler.submit(self._step(name), known).result())
         state = self._session.run(f"{name}/{halves.PREPARE}", inputs)
         sequences = Sequences(*(state.pop(key) for key in MODEL_INPUTS))
         results = self._scheduler.submit(self._step(name), sequences).result()
-        known = {halves.RESULT.format(number): value for number, value in enumerate(results)}
-        return self._session.run(f"{name}/{halves.FINISH}", {**state, **known})
+        state |= {halves.RESULT.format(number): value for number, value in enumerate(results)}
+        return self._session.run(f"{name}/{halves.FINISH}", state)
 
     def _step(self, name: str) -> Step:
         signature = self._signatures[name]
@@ -108,6 +114,7 @@ class _LoadedLane:
 
     Attributes:
       computations: by the number of the model and their names, each with what computes it.
+      direct: signatures that can do without their graphs.
       difference: from TensorFlow's results, the largest; None: it is TensorFlow.
 
     Raises:
@@ -118,9 +125,12 @@ class _LoadedLane:
         self._lane, self._models = lane, models
         self.difference: float | None = None
         self.computations: dict[_Key, tuple[Computation, Compute]] = {}
+        self.direct: dict[str, DirectSignature] = {}
         engine = registry.make(models, lane, at_once)
         for number, model in enumerate(reading.assembly(path, engine.dtype).models):
             tokenizer = model.source.bundle.tokenizer()
+            for name, direct in model.direct(tokenizer).items():
+                self.direct[name] = DirectSignature(direct, tokenizer)
             for name, computation in model.computations(tokenizer).items():
                 compute = engine.load(f"{number}_{name}", computation)
                 self.computations[number, name] = computation, compute

@@ -7,6 +7,7 @@ others about as long. Nothing waits for company.
 
 import collections
 import dataclasses
+import functools
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -37,6 +38,12 @@ class Step:
     compute: Compute
     alone: Compute
 
+    @functools.cached_property
+    def _forms(self) -> list[tuple[list[int | None], type, bool]]:
+        """Of each result, its axes but the first, its dtype, and whether it is of tokens."""
+        specs = [(spec.shape.as_list()[1:], spec.dtype.as_numpy_dtype) for spec in self.outputs]
+        return [(axes, dtype, axes[:1] == [None]) for axes, dtype in specs]
+
     def nothing(self, count: int, length: int) -> Results:
         """Zeros of the form of the results.
 
@@ -44,10 +51,9 @@ class Step:
           count: of sequences.
           length: of the longest.
         """
-        shapes = [[count, *spec.shape.as_list()[1:]] for spec in self.outputs]
         return [
-            np.zeros([length if n is None else n for n in shape], spec.dtype.as_numpy_dtype)
-            for shape, spec in zip(shapes, self.outputs, strict=True)
+            np.zeros([count, *(length if axis is None else axis for axis in axes)], dtype)
+            for axes, dtype, _ in self._forms
         ]
 
     def place(self, results: Results, row: int, length: int, found: Results, source: int) -> None:
@@ -60,8 +66,8 @@ class Step:
           found: what was computed.
           source: the row of the sequence in that.
         """
-        for spec, kept, fresh in zip(self.outputs, results, found, strict=True):
-            if len(spec.shape) > 1 and spec.shape[1] is None:
+        for (_, _, of_tokens), kept, fresh in zip(self._forms, results, found, strict=True):
+            if of_tokens:
                 kept[row, :length] = fresh[source, :length]
             else:
                 kept[row] = fresh[source]

@@ -1,13 +1,15 @@
 """Pre-trained models: guesses for masked words, and embeddings."""
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import pooling
 from bert_tf.tasks import signatures
-from bert_tf.tasks.signatures import Computation, Engine, Signature, Tensors
+from bert_tf.tasks.signatures import Computation, Direct, Engine, Signature, Tensors
 from pipelines.tokenizers import packing
 
 _TOP_K = 5
@@ -41,6 +43,15 @@ class PretrainedServing:
         if self._token_logits:
             found.insert(0, self._fill_mask(engine, self._token_logits))
         return {computation.name: computation for computation in found}
+
+    def direct(self, engine: Engine) -> dict[str, Direct]:
+        """The signatures of raw text that can do without their graphs, by name."""
+        longest, mask = engine.config.longest_sequence, engine.tokenizer.mask_token
+        return {
+            name: Direct(("text",), longest, functools.partial(_named, computation), mask)
+            for name, computation in self.computations(engine).items()
+            if name != "fill_mask"
+        }
 
     def _of_text_and_ids(
         self,
@@ -148,6 +159,10 @@ def _results(engine: Engine, computation: Computation, inputs: Tensors) -> Tenso
     """What is computed, by its names."""
     names = [spec.name for spec in computation.outputs]
     return dict(zip(names, engine.compute(computation, inputs), strict=True))
+
+
+def _named(computation: Computation, results: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    return dict(zip((spec.name for spec in computation.outputs), results, strict=True))
 
 
 def _pack(engine: Engine, text: tf.Tensor) -> Tensors:

@@ -83,12 +83,33 @@ class Computation:
         ]
 
 
+@dataclasses.dataclass(frozen=True)
+class Direct:
+    """A signature of texts as one sequence each, without its graph, whose operations take long.
+
+    Attributes:
+      names: of the inputs: of a text, or of the two of a pair.
+      max_length: tokens of a sequence.
+      finish: the signature's outputs, of the results of its computation.
+      taboo: texts that have it need the graph; "": there is none.
+    """
+
+    names: tuple[str, ...]
+    max_length: int
+    finish: Callable[[Sequence[np.ndarray]], dict[str, np.ndarray]]
+    taboo: str = ""
+
+
 class Serving(abc.ABC, Generic[ExampleT, PredictionT]):
     """How the exported model does a task: signatures, and requests for labelled examples."""
 
     @abc.abstractmethod
     def signatures(self, engine: "Engine") -> list[Signature]:
         """The signatures; the first one takes raw text and has the task's name."""
+
+    def direct(self) -> dict[str, Direct]:
+        """Those of the signatures that can do without their graphs, by name."""
+        return {}
 
     @property
     @abc.abstractmethod

@@ -183,6 +183,14 @@ class Tokenizer(tf.Module, abc.ABC):
         """Special tokens of a packed sequence of one segment, and of two."""
         return 2, 2 + self.separators
 
+    def plain_ids(self, text: str) -> list[int] | None:
+        """The ids that `tokenize` gives, found without it, which is faster for a single text.
+
+        None where that is not known: of text that is not plain (ASCII without control characters),
+        and of tokenizers that have no other way.
+        """
+        return None
+
     # AutoGraph, which tf.data converts functions by, has nothing to convert and takes seconds.
     @tf.autograph.experimental.do_not_convert
     def __call__(

@@ -94,6 +94,28 @@ def pack(
     )
 
 
+def pack_ids(
+    tokenizer: PackingRules, first: Sequence[int], second: Sequence[int] | None, max_length: int
+) -> tuple[list[int], list[int]]:
+    """The ids and types of one sequence, as `pack` gives them, without TensorFlow.
+
+    Args:
+      tokenizer: for its special tokens.
+      first: ids of a segment.
+      second: the same, or None for a single segment.
+      max_length: tokens of the sequence, special ones included.
+    """
+    start, separator = tokenizer.start_id, tokenizer.separator_id
+    budget = max_length - tokenizer.overhead[second is not None]
+    if second is None:
+        ids = [start, *first[:budget], separator]
+        return ids, [0] * len(ids)
+    size = min(len(first), max((budget + 1) // 2, budget - len(second)))
+    begin = [start, *first[:size], *[separator] * tokenizer.separators]
+    end = [*second[: budget - size], separator]
+    return begin + end, [0] * len(begin) + [int(tokenizer.typed)] * len(end)
+
+
 def pack_texts(
     tokenizer: TextRules, first: Sequence[str], second: Sequence[str] | None, max_length: int
 ) -> tuple[Packed, tf.Tensor]:

@@ -25,6 +25,7 @@ import tensorflow_text as tf_text
 from pipelines.tokenizers import byte_ranges, normalizer
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.lines_vocabulary import LinesVocabulary
+from pipelines.tokenizers.plain_wordpiece import PlainWordPiece
 from pipelines.tokenizers.wordpiece_vocabulary import SUFFIX
 
 MAX_CHARACTERS_PER_WORD = 200
@@ -71,6 +72,11 @@ class WordPieceTokenizer(Tokenizer):
         self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(pieces))
         self._max_characters = max_characters_per_word
         self.begins_word = np.array([not token.startswith(self.suffix) for token in tokens])
+        table = {token: number for number, token in enumerate(pieces)}
+        plain = PlainWordPiece(
+            table, self.suffix, self.unknown_id, lower_case, max_characters_per_word
+        )
+        self._plain = lambda: plain  # hidden: tf.Module would look into it
         self._wordpiece = tf_text.FastBertTokenizer(
             pieces,
             suffix_indicator=self.suffix,
@@ -79,6 +85,10 @@ class WordPieceTokenizer(Tokenizer):
             max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
             lower_case_nfd_strip_accents=False,
         )
+
+    def plain_ids(self, text: str) -> list[int] | None:
+        """See `Tokenizer`."""
+        return self._plain().ids(text)
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Returns the ids of the pieces, int32 [batch, (pieces)], of string [batch] texts."""

@@ -1,14 +1,16 @@
 """Classification and regression of texts and pairs."""
 
+import abc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.special
 import tensorflow as tf
 
 from bert_tf.tasks import signatures
 from bert_tf.tasks.predictions import ClassPrediction
-from bert_tf.tasks.signatures import Engine, Method, Serving, Signature, Tensors
+from bert_tf.tasks.signatures import Direct, Engine, Method, Serving, Signature, Tensors
 from pipelines.labelled.schema import TextExample
 from pipelines.tokenizers import packing
 
@@ -51,6 +53,14 @@ class TextServing(Serving[TextExample, Any]):
         """The texts."""
         texts = [[example.text_a for example in examples], [example.text_b for example in examples]]
         return dict(zip(self.names, texts, strict=False))
+
+    def direct(self) -> dict[str, Direct]:
+        """The signature of raw text."""
+        return {self.name: Direct(self.names, self._max_length, self._finish)}
+
+    @abc.abstractmethod
+    def _finish(self, results: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of the signature of raw text, of logits."""
 
     def text_and_ids(self, engine: Engine, outputs: Any) -> list[Signature]:
         """The signatures of raw text and of token ids.
@@ -113,6 +123,12 @@ class ClassificationServing(TextServing):
         label = tf.gather(tf.constant(self._labels), tf.argmax(logits, -1))
         return {"label": label, "probabilities": tf.nn.softmax(logits), "logits": logits}
 
+    def _finish(self, results: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        (logits,) = results
+        label = np.array([name.encode() for name in self._labels], object)[logits.argmax(-1)]
+        shares = scipy.special.softmax(logits, -1)
+        return {"label": label, "probabilities": shares, "logits": logits}
+
     def predictions(
         self, examples: Sequence[TextExample], outputs: Mapping[str, np.ndarray]
     ) -> list[ClassPrediction]:
@@ -141,6 +157,9 @@ class RegressionServing(TextServing):
                 Method.REGRESS,
             ),
         ]
+
+    def _finish(self, results: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        return {"score": results[0][:, 0]}
 
     def predictions(
         self, examples: Sequence[TextExample], outputs: Mapping[str, np.ndarray]

@@ -65,20 +65,50 @@ def _requests(export):
     return [*found, ("fill_mask", {"text": _strings(masked)})]
 
 
+def _compare(predictor, whole, name, inputs):
+    wanted, found = whole.run(name, inputs), predictor(name, **inputs)
+    assert found.keys() == wanted.keys(), name
+    for key, value in wanted.items():
+        assert found[key].dtype == value.dtype and found[key].shape == value.shape, (name, key)
+        if value.dtype == object:
+            assert found[key].tolist() == value.tolist(), (name, key)
+        else:
+            np.testing.assert_allclose(found[key], value, atol=2e-5, err_msg=f"{name} {key}")
+
+
 def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole, export):
     assert all(value < 2e-5 for value in predictor_of_plan.differences.values())
     names = set()
     for name, inputs in _requests(export):
-        wanted, found = whole.run(name, inputs), predictor_of_plan(name, **inputs)
-        assert found.keys() == wanted.keys(), name
-        for key, value in wanted.items():
-            assert found[key].dtype == value.dtype and found[key].shape == value.shape, (name, key)
-            if value.dtype == object:
-                assert found[key].tolist() == value.tolist(), (name, key)
-            else:
-                np.testing.assert_allclose(found[key], value, atol=2e-5, err_msg=f"{name} {key}")
+        _compare(predictor_of_plan, whole, name, inputs)
         names.add(name)
     assert names == set(predictor_of_plan.manifest["signatures"])
+
+
+def test_plain_texts_need_no_graph(export, whole, tmp_path, monkeypatch):
+    found = Predictor(export, cache=str(tmp_path))
+    asked = []
+    monkeypatch.setattr(found._model, "_session", _Noted(found._model._session, asked))
+    plain = ["The small model reads every layer.", "", "x" * 300, "It's a [b] (c)!\tEnd " * 9]
+    for name in ("mood", "embed", "embed_layers"):
+        _compare(found, whole, name, {"text": _strings(plain)})
+    for name in ("same", "score"):
+        _compare(found, whole, name, {"text_a": _strings(plain), "text_b": _strings(plain[::-1])})
+    assert not asked
+    _compare(found, whole, "embed", {"text": _strings(["a [MASK] of it"])})
+    _compare(found, whole, "mood", {"text": _strings(["plain", "na\u00efve"])})
+    assert asked == ["embed/prepare", "embed/finish", "mood/prepare", "mood/finish"]
+
+
+class _Noted:
+    """A session that notes what is asked of it."""
+
+    def __init__(self, session, asked):
+        self._session, self._asked = session, asked
+
+    def run(self, name, inputs):
+        self._asked.append(name)
+        return self._session.run(name, inputs)
 
 
 def test_an_engine_that_computes_something_else_is_refused(export, tmp_path, monkeypatch):

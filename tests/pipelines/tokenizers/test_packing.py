@@ -44,12 +44,15 @@ def test_pairs_are_cut_as_in_the_reference(tokens):
             first, second = truncate(a, b, length - 3)
             assert words == [2, *first, 3, *second, 3]
             assert types == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+            assert packing.pack_ids(tokens, a, b, length) == (words, types)
 
 
 def test_single_segments_are_cut_at_the_end(tokens):
     packed = packing.pack(tokens, ragged([[5, 6, 7, 8], []]), None, 5)
     assert packed.word_ids.to_list() == [[2, 5, 6, 7, 3], [2, 3]]
     assert packed.type_ids.to_list() == [[0] * 5, [0] * 2]
+    assert packing.pack_ids(tokens, [5, 6, 7, 8], None, 5) == ([2, 5, 6, 7, 3], [0] * 5)
+    assert packing.pack_ids(tokens, [], None, 5) == ([2, 3], [0] * 2)
 
 
 def windows_by_loops(size, capacity, stride):

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import string
 import unicodedata
 
 import pytest
@@ -47,6 +48,11 @@ def _check(tokenizer: Tokenizer, texts: list[str], lower_case: bool) -> None:
         pairs = zip(texts, found.to_list(), expected, strict=True)
         wrong = [ascii(text) for text, ours, theirs in pairs if ours != theirs]
         pytest.fail(f"{len(wrong)} differ: {wrong[:10]}")
+    # Plain texts, the other way; of all others a few.
+    for number, (text, wanted) in enumerate(zip(texts, expected, strict=True)):
+        if text.isascii() or number < 100:
+            plain = all(c in "\t\n\r" or " " <= c <= "~" for c in text)
+            assert tokenizer.plain_ids(text) == (wanted if plain else None), ascii(text)
 
 
 def _check_places(places, characters: list[str], lower_case: bool) -> None:
@@ -222,3 +228,17 @@ def test_the_same_ids_in_a_graph_of_unknown_batch_size():
 def test_an_unusable_vocabulary_is_refused(tokens, message):
     with pytest.raises(InputError, match=message):
         tokenizers.wordpiece(tokens)
+
+
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_plain_text_of_any_signs_and_words(lower_case):
+    rng = random.Random(5)
+    letters = string.ascii_letters + string.digits
+    pieces = {*letters, "the", "The", "un", "model", *string.punctuation, "a" * 30}
+    pieces |= {f"##{piece}" for piece in ("e", "el", "able", "x" * 9, "9", *"abcdXYZ")}
+    tokenizer = tokenizers.wordpiece([*SPECIAL, *sorted(pieces)], lower_case=lower_case)
+    signs = string.printable.replace("\x0b", "").replace("\x0c", "")
+    texts = ["".join(rng.choices(signs, k=rng.randrange(60))) for _ in range(2000)]
+    texts += [" ".join(rng.choices(["unable", "The", "models", "[MASK]", "##e", "a" * 199, "a" * 201,
+                                    "models'able", "x.y"], k=6)) for _ in range(300)]  # fmt: skip
+    _check(tokenizer, texts, lower_case)
