@@ -13,7 +13,7 @@ from bert_tf.serving import requests
 from bert_tf.serving.engines import choosing, converted, registry
 from bert_tf.serving.engines.choosing import Wish
 from bert_tf.serving.engines.names import AUTO, EngineName, Precision
-from bert_tf.serving.engines.plans import Lane, Plan
+from bert_tf.serving.engines.plans import MOST_TOKENS, Lane, Plan
 from bert_tf.serving.program import Program
 from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.tasks import Task
@@ -46,6 +46,7 @@ class Predictor:
       precision: what is multiplied in; None: what the export was checked with.
       cache: folder for what engines keep; None: that of the user.
       plan: in place of engine, threads and precision.
+      most_tokens: of several requests that are computed together: fewer keep each wait shorter.
 
     Raises:
       InputError: there is no export, it is damaged, it was not checked in this precision, or the
@@ -60,6 +61,7 @@ class Predictor:
         precision: Precision | str | None = None,
         cache: str | None = None,
         plan: Plan | None = None,
+        most_tokens: int = MOST_TOKENS,
     ):
         self.path = saved_model.newest(path)
         self.manifest = saved_model.read_manifest(self.path)
@@ -70,11 +72,11 @@ class Predictor:
             wish = _wish(engine, threads, Precision(precision) if precision else None)
             plan = choosing.choose(self.path, wish, cache)
         self.plan = plan
-        self._model = self._load(plan, cache)
+        self._model = self._load(plan, cache, most_tokens)
 
-    def _load(self, plan: Plan, cache: str) -> SavedModelSession | Program:
+    def _load(self, plan: Plan, cache: str, most_tokens: int) -> SavedModelSession | Program:
         if halves.are_in(self.path):
-            return Program(self.path, plan, cache)
+            return Program(self.path, plan, cache, most_tokens)
         others = [lane.engine for lane in plan.lanes if lane.engine is not EngineName.TENSORFLOW]
         if others:
             raise InputError(

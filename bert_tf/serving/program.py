@@ -15,7 +15,7 @@ from bert_tf.serving.engines import agreement, registry
 from bert_tf.serving.engines.base import Compute, Sequences
 from bert_tf.serving.engines.converted import Converted
 from bert_tf.serving.engines.names import EngineName, Precision
-from bert_tf.serving.engines.plans import Lane, Plan
+from bert_tf.serving.engines.plans import MOST_TOKENS, Lane, Plan
 from bert_tf.serving.saved_model_session import Arrays, SavedModelSession
 from bert_tf.serving.scheduler import Scheduler, Step
 from bert_tf.tasks.signatures import Computation
@@ -35,6 +35,7 @@ class Program:
       path: of a version that has its signatures in halves.
       plan: what computes.
       cache: folder for models that an engine wants converted.
+      most_tokens: of sequences that are computed together, padding included.
 
     Attributes:
       differences: of other engines' results from TensorFlow's, the largest; 1 is the scale of the
@@ -44,7 +45,7 @@ class Program:
       InputError: the export is damaged, or an engine is not installed.
     """
 
-    def __init__(self, path: str, plan: Plan, cache: str):
+    def __init__(self, path: str, plan: Plan, cache: str, most_tokens: int = MOST_TOKENS):
         manifest: Any = saved_model.read_manifest(path)
         self._signatures = manifest["signatures"]
         self._session = SavedModelSession(f"{path}/{halves.FOLDER}", optimize=False)
@@ -63,7 +64,7 @@ class Program:
             key: Step(computation.outputs, compute, alone[key][1])
             for key, (computation, compute) in together.computations.items()
         }
-        self._scheduler = Scheduler(at_once)
+        self._scheduler = Scheduler(at_once, most_tokens)
 
     def run(self, name: str, inputs: Arrays) -> dict[str, np.ndarray]:
         """The outputs of a signature.

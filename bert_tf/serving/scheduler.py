@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving.engines.base import Compute, Sequences
+from bert_tf.serving.engines.plans import MOST_TOKENS
 
 # Sequences are computed together whose lengths differ by no more: what is longer costs padding.
 _ALIKE = 1.25
@@ -86,7 +87,9 @@ class Scheduler:
       most_waiting: sequences that may wait; None: any number.
     """
 
-    def __init__(self, threads: int, most_tokens: int = 1024, most_waiting: int | None = None):
+    def __init__(
+        self, threads: int, most_tokens: int = MOST_TOKENS, most_waiting: int | None = None
+    ):
         self._threads, self._most_tokens, self._most_waiting = threads, most_tokens, most_waiting
         self._changed = threading.Condition()
         self._waiting: collections.deque[_Item] = collections.deque()

@@ -5,6 +5,8 @@ from typing import Any
 
 from bert_tf.serving.engines.names import EngineName, Precision
 
+MOST_TOKENS = 1024  # of sequences that are computed together, unless told otherwise
+
 
 @dataclasses.dataclass(frozen=True)
 class Lane:

@@ -64,7 +64,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     # It has one number of threads in a process, from its first computation on.
     tf.config.threading.set_intra_op_parallelism_threads(plan.threads_of_tensorflow())
     print(f"computes with {plan}", flush=True)
-    versions = Versions(folder, settings.versions, lambda path: _load(path, plan, settings.cache))
+    versions = Versions(folder, settings.versions, lambda path: _load(path, plan, settings))
     metrics = Metrics(lambda: sum(v.predictor.waiting for v in versions.known if v.predictor))
     limits = Limits(settings.most_rows, settings.most_requests, settings.timeout)
     answerer = Answerer(name, versions, limits, metrics)
@@ -88,9 +88,9 @@ def _plan(path: str, settings: ServerSettings) -> Plan:
     return choosing.choose(path, wish, settings.cache or converted.user_folder())
 
 
-def _load(path: str, plan: Plan, cache: str | None) -> Predictor:
+def _load(path: str, plan: Plan, settings: ServerSettings) -> Predictor:
     """A version that has answered each of its warm-up requests."""
-    predictor = Predictor(path, plan=plan, cache=cache)
+    predictor = Predictor(path, plan=plan, cache=settings.cache, most_tokens=settings.most_tokens)
     requests = warmup.read(f"{path}/{saved_model.EXTRA}")
     for _ in mapped(lambda request: predictor(request[0], **request[1]), requests, cores()):
         pass

@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf.serving.engines.names import AUTO, EngineName, Precision
+from bert_tf.serving.engines.plans import MOST_TOKENS
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
@@ -61,6 +62,13 @@ class ServerSettings(Settings):
     most_requests: int = setting(
         128,
         "Requests that are answered or wait at once; more are refused.",
+        group=Group.SERVER,
+        least=1,
+    )
+    most_tokens: int = setting(
+        MOST_TOKENS,
+        "Tokens of different requests that are computed together: fewer keep each wait shorter, "
+        "more answer more requests a second.",
         group=Group.SERVER,
         least=1,
     )
