@@ -50,7 +50,7 @@ class Program:
         self._signatures = manifest["signatures"]
         self._session = SavedModelSession(f"{path}/{halves.FOLDER}", optimize=False)
         at_once = max(1, cores() // plan.together.threads)
-        models = Converted.of(path, cache)
+        models = Converted(path, cache)
         together = _LoadedLane(path, plan.together, models, at_once)
         loaded = {plan.together: together}
         if plan.alone != plan.together:

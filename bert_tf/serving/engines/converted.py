@@ -1,5 +1,6 @@
 """Models of other runtimes, converted once and kept."""
 
+import functools
 import hashlib
 import json
 import os
@@ -10,27 +11,22 @@ from pipelines.common import checksums, files, json_files
 
 
 class Converted:
-    """A folder of converted models.
+    """The converted models of an export.
 
     Args:
+      export: the path of it.
       folder: on a local disk.
-      mark: of the export that they are of: other exports have other marks.
     """
 
-    def __init__(self, folder: str, mark: str):
-        self._folder, self._mark = folder, mark
+    def __init__(self, export: str, folder: str):
+        self._export, self._folder = export, folder
 
-    @classmethod
-    def of(cls, path: str, folder: str) -> "Converted":
-        """The models of an export.
-
-        Args:
-          path: of the export.
-          folder: see above.
-        """
-        sums = checksums.read(path)
+    @functools.cached_property
+    def _mark(self) -> str:
+        """By the contents of the export: other exports have other marks."""
+        sums = checksums.read(self._export)
         told = "".join(f"{sums[name]} {name}\n" for name in sorted(sums))
-        return cls(folder, hashlib.sha256(told.encode()).hexdigest()[:16])
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def path(self, name: str, convert: Callable[[], bytes]) -> str:
         """The file of a model, which is converted if it is not there.

@@ -207,7 +207,7 @@ def _main(asked: dict[str, Any]) -> None:
     lanes = [lane_of(values) for values in asked["lanes"]]
     threads = max(lane.threads for lane in lanes)
     tf.config.threading.set_intra_op_parallelism_threads(threads)
-    models = Converted.of(asked["path"], asked["folder"])
+    models = Converted(asked["path"], asked["folder"])
     found = measure(asked["path"], lanes, models, asked["lengths"])
     print(json.dumps([dataclasses.asdict(trial) for trial in found]))
 

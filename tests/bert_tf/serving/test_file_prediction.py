@@ -208,7 +208,7 @@ def test_a_model_without_a_task_points_to_embedding(folders, tmp_path, monkeypat
     class OfPretrained:
         """An export of a model without a task."""
 
-        def __init__(self, path):
+        def __init__(self, path, engine):
             self.manifest = {"models": [{"tasks": []}]}
 
     monkeypatch.setattr(file_prediction, "Predictor", OfPretrained)
