@@ -23,7 +23,7 @@ from pipelines.tokenizers.base import Tokenizer
 
 _LENGTHS = (8, 32, 128)  # tokens of single requests
 _SINGLE = 40  # different single requests of each length
-_ROUNDS = 1
+_ROUNDS = 2
 _PEERS = ("onnxruntime", "openvino", "torch", "keras_hub")
 _REDUCED = (("onnxruntime", "int8"), ("openvino", "bfloat16"), ("torch", "bfloat16"))
 _MOST_LOSS = 0.005  # of the accuracy, in less than float32

@@ -1,8 +1,10 @@
 """Exports as the models that they were made of."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf import tasks
@@ -14,6 +16,7 @@ from bert_tf.weights.bundle import Bundle
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 
+_LONGEST_REASON = 200  # characters
 _VARIABLE = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -45,17 +48,32 @@ def assembly(path: str, dtype: str | None = None) -> Assembly:
     manifest: Any = saved_model.read_manifest(path)
     # Any weights do: they are those of the export at once.
     found = Assembly(sources(path), dtype or manifest["precision"])
-    reader = tf.train.load_checkpoint(f"{path}/variables/variables")
-    shapes = reader.get_variable_to_shape_map()
-    for number, variable in enumerate(found.variables):
-        name = _VARIABLE.format(number)
-        if shapes.get(name) != variable.shape.as_list():
-            raise InputError(
-                f"{path}: its variables are not those of the models in its manifest; export it "
-                "again."
-            )
-        variable.assign(tf.cast(reader.get_tensor(name), variable.dtype))
+    for variable, value in zip(found.variables, _values(path, found.variables), strict=True):
+        variable.assign(tf.cast(value, variable.dtype))
     return found
+
+
+def _values(path: str, variables: Sequence[tf.Variable]) -> list[np.ndarray]:
+    """The values of variables in an export.
+
+    Raises:
+      InputError: they are others, or damaged.
+    """
+    names = [_VARIABLE.format(number) for number in range(len(variables))]
+    try:
+        reader = tf.train.load_checkpoint(f"{path}/variables/variables")
+        shapes = reader.get_variable_to_shape_map()
+        if all(shapes.get(n) == v.shape for n, v in zip(names, variables, strict=True)):
+            return [reader.get_tensor(name) for name in names]
+    except Exception as error:  # of damaged files, TensorFlow may say anything
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"{path}/variables: cannot be loaded ({reason[:_LONGEST_REASON]}); it is damaged. Copy "
+            "it again."
+        ) from error
+    raise InputError(
+        f"{path}: its variables are not those of the models in its manifest; export it again."
+    )
 
 
 def _encoders(manifest: dict[str, Any], path: str) -> list[str]:

@@ -185,7 +185,8 @@ def small_export(folders, tmp_path_factory) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["saved_model.pb", "variables/variables.index", "manifest.json", "variables/*data*"]
+    "name",
+    ["halves/saved_model.pb", "variables/variables.index", "manifest.json", "variables/*data*"],
 )
 def test_a_damaged_export_is_one_line(small_export, tmp_path, name):
     """By its checksums; of exports without them, by what cannot be loaded."""
