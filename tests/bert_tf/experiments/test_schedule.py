@@ -1,6 +1,7 @@
 """Jobs: what decides them, their order, what is told of those that fail or diverge, and stops."""
 
 import dataclasses
+import multiprocessing
 import os
 import signal
 import threading
@@ -34,8 +35,7 @@ class Note(Job):
         return 1.0
 
     def work(self, place):
-        with open(f"{place.root}/notes", "a") as file:
-            file.write(f"{self.text}\n")
+        _note(place, self.text)
         if self.how == "badly":
             raise InputError("there is no such file")
         if self.how == "by a bug":
@@ -45,11 +45,15 @@ class Note(Job):
         if self.how == "slowly":
             for _ in range(600):
                 time.sleep(0.05)
-            with open(f"{place.root}/notes", "a") as file:
-                file.write(f"{self.text} to its end\n")
+            _note(place, f"{self.text} to its end")
         if self.how == "diverged":
             return {"seconds": 1.0, "scores": {}, "diverged": {"1": "no number"}}
         return {"seconds": 2.0, "scores": {"1": {"score": 0.5}}}
+
+
+def _note(place, line):
+    with open(f"{place.root}/notes", "a") as file:
+        file.write(f"{line}\n")
 
 
 def _run(tmp_path, jobs, processes=1, changed=lambda entry: None):
@@ -158,6 +162,7 @@ def test_a_stop_ends_the_job_that_runs(tmp_path):
         threading.Thread(target=interrupt, daemon=True).start()
 
     before = {number: signal.getsignal(number) for number in stopping.SIGNALS}
+    others = multiprocessing.active_children()
     stopping.raise_stopped()
     try:
         with pytest.raises(stopping.Stopped):
@@ -166,4 +171,5 @@ def test_a_stop_ends_the_job_that_runs(tmp_path):
         for number, handler in before.items():
             signal.signal(number, handler)
     assert (tmp_path / "notes").read_text() == "slow\n"
+    assert set(multiprocessing.active_children()) <= set(others)  # nor does it go on
     assert Place(str(tmp_path)).outcome(job) is None

@@ -14,12 +14,7 @@ from bert_tf.serving.extraction.formats import FeatureFormat
 from pipelines.common import files
 from pipelines.common.errors import InputError
 from tests import commands
-from tests.bert_tf.serving.extraction.extracted import (
-    NAMES,
-    each_format,
-    extract,
-    lines,
-)
+from tests.bert_tf.serving.extraction.extracted import NAMES, each_format, extract, lines
 from tests.conftest import make_documents
 
 
