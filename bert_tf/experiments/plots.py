@@ -1,7 +1,7 @@
 """Pictures of studies."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING
 
 from bert_tf.experiments.scores import Score
@@ -89,6 +89,16 @@ def _lines(
         )
     panel.set_xlabel(axes.label)
     if axes.logarithmic:
-        panel.set_xscale("log")
+        _scale_logarithmically(panel, {x for points in axes.points.values() for x, _ in points})
     if len(axes.points) > 1:
         panel.legend()
+
+
+def _scale_logarithmically(panel: "matplotlib.axes.Axes", values: Set[float]) -> None:
+    """Makes the x axis logarithmic, with a tick at each value; those in between would overlap."""
+    from matplotlib import ticker
+
+    panel.set_xscale("log")
+    panel.set_xticks(sorted(values))
+    panel.xaxis.set_major_formatter(ticker.EngFormatter(places=0, sep=""))
+    panel.xaxis.set_minor_locator(ticker.NullLocator())
