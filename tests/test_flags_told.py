@@ -25,7 +25,8 @@ FOREIGN = {
     "bert_tf/training/progress.py": {"logdir"},  # TensorBoard
     "bert_tf/serving/docker.py": {  # docker, and TensorFlow Serving
         "rm", "mount", "enable_batching", "batching_parameters_file", "model_name",
-        "model_base_path", "port", "rest_api_port",
+        "model_base_path", "port", "rest_api_port", "xla_cpu_compilation_enabled",
+        "tensorflow_intra_op_parallelism", "tensorflow_inter_op_parallelism",
     },
 }  # fmt: skip
 # Those of all commands, of the tools that make a form of flags plain, and of absl.

@@ -71,10 +71,11 @@ FLAGS = {
     "experiments": {"CORPUS": "--corpus", "TASKS": "--tasks", "BUDGET": "--budget",
                     "ONLY": "--only", "SEEDS": "--seeds", "VOCAB": "--vocab", "OUT": "--output",
                     "EXPERIMENT_FLAGS": "--more_flags"},
-    "export": {"TASKS": "--tasks", "OUT": "--output", "PRECISION": "--precision"},
+    "export": {"TASKS": "--tasks", "OUT": "--output", "PRECISION": "--precision",
+               "DEV": "--dev"},
     "export-hub": {"MODEL": "--model", "OUT": "--output"},
     "export-portable": {"TASKS": "--tasks", "OUT": "--output"},
-    "serve": {"MODEL": "--model", "HOST": "--host"},
+    "serve": {"MODEL": "--model", "HOST": "--host", "SERVE_FLAGS": "--more_flags"},
     "show": {"TFRECORDS": "--tfrecords"},
     "clean": {"TFRECORDS": "--tfrecords", "OUT": "--output"},
 }  # fmt: skip
@@ -148,7 +149,7 @@ def test_variables_that_become_flags_are_tried_above(uses):
         ("pretrain SEEDS=1", "; it is for make finetune experiments."),
         ("predict STEPS=5", "STEPS is not used by make predict, which takes INPUT KIND MODEL OUT "
                             "TASK TUNE_FLAGS; it is for make pretrain."),
-        ("export FORMAT=tf1", "FORMAT is not used by make export, which takes OUT PRECISION TASKS; "
+        ("export FORMAT=tf1", "FORMAT is not used by make export, which takes DEV OUT PRECISION TASKS; "
                               "it is for make convert."),
         ("finetune CORPUS=", "it is for make corpus vocab examples pretrain experiments."),
         ("pretrain STEP=5", "; what is for the environment stands before make."),

@@ -33,7 +33,7 @@ with group(Group.DATA):
         "dev",
         "",
         "Labelled files on which less than float32 has to keep the scores, TASK=FILE each, "
-        "separated by commas or blanks.",
+        "separated by commas or blanks. Not given: none, which float32 needs.",
     )
     _MOST_LOSS = flag_types.define_number(
         "most_loss",

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -47,6 +49,31 @@ class Address:
     rest_port: int
     grpc_port: int | None
 
+    def check(self) -> None:
+        """Raises InputError where nobody can listen, before anything that takes time."""
+        self._check_port("rest_port", self.rest_port)
+        if self.grpc_port is not None:
+            self._check_port("grpc_port", self.grpc_port)
+
+    def _check_port(self, flag: str, port: int) -> None:
+        try:
+            family, kind, _, _, place = socket.getaddrinfo(
+                self.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            with socket.socket(family, kind) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(place)
+        except OSError as error:
+            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+                raise InputError(
+                    f"--host={self.host}: is no address of this machine; use 127.0.0.1 for this "
+                    "machine alone, 0.0.0.0 for all that can reach it."
+                ) from error
+            raise InputError(
+                f"--{flag}={port}: cannot be listened on ({error.strerror}); another program may "
+                "have it."
+            ) from error
+
 
 def serve(folder: str, name: str, address: Address, settings: ServerSettings) -> None:
     """Serves a folder of versions until a signal comes, and answers what was asked before it ends.
@@ -60,6 +87,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     Raises:
       InputError: there is no version, a file cannot be read, or a port is taken.
     """
+    address.check()
     plan = _plan(saved_model.newest(folder), settings)
     # It has one number of threads in a process, from its first computation on.
     tf.config.threading.set_intra_op_parallelism_threads(plan.threads_of_tensorflow())

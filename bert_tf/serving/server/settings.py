@@ -75,13 +75,17 @@ class ServerSettings(Settings):
     timeout: float = setting(60.0, "Seconds that an answer may take.", group=Group.SERVER, above=0)
     certificate: str | None = setting(
         None,
-        "File of a TLS certificate (PEM); with --key, clients connect by TLS.",
+        "File of a TLS certificate (PEM); with --key, clients connect by TLS. Not given: they do "
+        "without.",
         group=Group.SERVER,
     )
-    key: str | None = setting(None, "File of its private key (PEM).", group=Group.SERVER)
+    key: str | None = setting(
+        None, "File of its private key (PEM). Not given: no TLS.", group=Group.SERVER
+    )
     token_file: str | None = setting(
         None,
-        "File with a token; clients must send it as `Authorization: Bearer TOKEN`.",
+        "File with a token; clients must send it as `Authorization: Bearer TOKEN`. Not given: they "
+        "need none.",
         group=Group.SERVER,
     )
 
