@@ -44,7 +44,12 @@ with group(Group.TEXT):
     )
 with group(Group.MACHINE):
     _PROCESSES = flag_types.define_number(
-        "processes", 1, "Jobs at a time, which share the machine.", int, Limits(least=1, most=64)
+        "processes",
+        None,
+        "Jobs at a time, which share the machine. Not given: one; one for each core where even the "
+        "smallest jobs are too many for the time.",
+        int,
+        Limits(least=1, most=64),
     )
     _DEVICES = flags.DEFINE_list(
         "devices", [], "GPUs by number, such as 0,1: a job at a time on each. Not given: the first."
@@ -71,7 +76,7 @@ def main() -> None:
         return
     if not _CORPUS.value:
         raise InputError("no text was named; use CORPUS= (--corpus), files or globs.")
-    if _DEVICES.value and _PROCESSES.value > 1:
+    if _DEVICES.value and _PROCESSES.value is not None:
         raise InputError("--devices and --processes: each device has one process; leave one out.")
     request = Request(
         settings,
@@ -80,6 +85,6 @@ def main() -> None:
         tuple(_TASKS.value),
         _LOWER_CASE.value,
     )
-    devices = _DEVICES.value or [""] * _PROCESSES.value
+    devices = _DEVICES.value or [""] * (_PROCESSES.value or 0)
     entries = run.run(request, output, only, devices)
     print(f"{run.summary(entries)}\n{output}: report.md, report.json, jobs.txt, pictures")

@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Sequence
 
+import tensorflow as tf
 from absl import logging
 
 from bert_tf.experiments import own_tasks, plan, report
@@ -13,6 +14,7 @@ from bert_tf.experiments.studies.registry import STUDIES
 from bert_tf.experiments.worker import Worker
 from pipelines.common import files, json_files, locks, manifest, outputs
 from pipelines.common.errors import InputError
+from pipelines.common.threads import cores
 
 _IDENTITY = "experiments.json"
 TABLE = "jobs.txt"
@@ -27,7 +29,7 @@ def run(request: Request, output: str, only: Sequence[str], devices: Sequence[st
       output: folder for all.
       only: names of studies.
       devices: GPUs by number, one for each process; or as many empty texts as there are to be
-        processes.
+        processes; none: one process, or more where it is short of time (`_processes`).
 
     Returns:
       The jobs.
@@ -42,6 +44,7 @@ def run(request: Request, output: str, only: Sequence[str], devices: Sequence[st
         place, studies = Place(output), [STUDIES[name] for name in only]
         made = _plan(request, place, only)
         schedule = _schedule(made, only, place)
+        devices = devices or [""] * _processes(schedule, request.settings.seconds)
         about = own_tasks.described(made.inputs.tasks) if not request.tasks else _described(request)
         _log_plan(made, schedule, len(devices), request.settings.seconds)
         reporter = _Reporter(schedule, len(devices))
@@ -99,6 +102,16 @@ def _schedule(made: Plan, only: Sequence[str], place: Place) -> Schedule:
     jobs = with_needs(made.jobs(only))
     costs = {job.key: job.cost(made.scale.speed) for job in jobs}
     return Schedule(jobs, place, costs)
+
+
+def _processes(schedule: Schedule, budget: float) -> int:
+    """How many jobs are done at a time where nobody says it.
+
+    One has the machine to itself. Jobs of which even the smallest are too many for the time do
+    little but start, which one core does: then there are as many as cores.
+    """
+    short = schedule.seconds > _BEYOND * budget
+    return cores() if short and not tf.config.list_physical_devices("GPU") else 1
 
 
 def _environment(device: str) -> dict[str, str]:

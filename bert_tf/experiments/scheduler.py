@@ -49,6 +49,11 @@ class Schedule:
         """Of the jobs that are done, by key."""
         return {key: e.outcome for key, e in self.entries.items() if e.outcome is not None}
 
+    @property
+    def seconds(self) -> float:
+        """What all jobs may take, one after the other, as it was thought before the first."""
+        return sum(self._costs.values())
+
     def seconds_left(self, processes: int) -> float:
         """What the jobs that are left may take, by what those that are done took."""
         done = [e for e in self.entries.values() if e.outcome]

@@ -8,16 +8,18 @@ import os
 import pytest
 
 from bert_tf.experiments import own_tasks, plan, run
-from bert_tf.experiments.jobs import State
+from bert_tf.experiments.jobs import Place, State
 from bert_tf.experiments.plan import Plan, Request
 from bert_tf.experiments.pretraining_jobs import Corpus, Vocabulary
 from bert_tf.experiments.scale import Inputs, Scale
+from bert_tf.experiments.scheduler import Schedule
 from bert_tf.experiments.settings import STUDIES as NAMES
 from bert_tf.experiments.settings import ExperimentSettings
 from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
+from pipelines.common.threads import cores
 from tests.bert_tf.experiments.test_own_tasks import write_corpus
 
 
@@ -73,3 +75,9 @@ def test_all_studies(tmp_path):
     assert sorted(os.path.basename(p) for p in glob.glob(f"{output}/*.png")) == sorted(
         f"{name}.png" for name in NAMES if found[name]["scores"]
     )
+
+
+@pytest.mark.parametrize(("budget", "processes"), [(100.0, 1), (10.0, cores())])
+def test_jobs_that_are_too_many_for_the_time_share_the_machine(tmp_path, budget, processes):
+    schedule = Schedule([], Place(str(tmp_path)), {"a": 30.0, "b": 20.0})
+    assert run._processes(schedule, budget) == processes
