@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.export import onnx_patterns
 from pipelines.common import files, optional
 
 _OPSET = 17
@@ -59,6 +60,7 @@ def to_onnx(function: Any) -> bytes:
         axes = info.type.tensor_type.shape.dim
         for axis, name in zip(axes, _AXES[len(axes)], strict=True):
             axis.dim_param = name
+    onnx_patterns.rewrite(model)
     return model.SerializeToString()
 
 
