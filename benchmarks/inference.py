@@ -7,8 +7,9 @@ import tensorflow as tf
 from absl import app, flags
 
 from benchmarks.peers import answering
-from bert_tf.serving.engines import choosing, converted
-from bert_tf.serving.engines.choosing import Wish
+from bert_tf.serving import choosing
+from bert_tf.serving.choosing import Wish
+from bert_tf.serving.engines import converted
 from bert_tf.serving.engines.names import Precision
 from bert_tf.serving.predictor import Predictor
 

@@ -8,8 +8,9 @@ import subprocess
 from typing import NoReturn
 
 from bert_tf.export import saved_model
-from bert_tf.serving.engines import choosing, converted
-from bert_tf.serving.engines.choosing import Wish
+from bert_tf.serving import choosing
+from bert_tf.serving.choosing import Wish
+from bert_tf.serving.engines import converted
 from bert_tf.serving.engines.names import EngineName
 from pipelines.common import checksums, files
 from pipelines.common.errors import InputError

@@ -9,9 +9,9 @@ from absl import logging
 
 from bert_tf import tasks
 from bert_tf.export import halves, saved_model
-from bert_tf.serving import requests
-from bert_tf.serving.engines import choosing, converted, registry
-from bert_tf.serving.engines.choosing import Wish
+from bert_tf.serving import choosing, requests
+from bert_tf.serving.choosing import Wish
+from bert_tf.serving.engines import converted, registry
 from bert_tf.serving.engines.names import AUTO, EngineName, Precision
 from bert_tf.serving.engines.plans import MOST_TOKENS, Lane, Plan
 from bert_tf.serving.program import Program

@@ -16,8 +16,9 @@ from absl import logging
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
 from bert_tf.export import saved_model, warmup
-from bert_tf.serving.engines import choosing, converted
-from bert_tf.serving.engines.choosing import Wish
+from bert_tf.serving import choosing
+from bert_tf.serving.choosing import Wish
+from bert_tf.serving.engines import converted
 from bert_tf.serving.engines.names import Precision
 from bert_tf.serving.engines.plans import Plan
 from bert_tf.serving.predictor import Predictor

@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from bert_tf.serving.engines import choosing, trials
-from bert_tf.serving.engines.choosing import Wish
+from bert_tf.serving import choosing, trials
+from bert_tf.serving.choosing import Wish
 from bert_tf.serving.engines.names import AUTO, EngineName, Precision
 from bert_tf.serving.engines.plans import Lane, Plan
-from bert_tf.serving.engines.trials import Trial
+from bert_tf.serving.trials import Trial
 from pipelines.common.errors import InputError
 
 _ORT, _TF = EngineName.ONNXRUNTIME, EngineName.TENSORFLOW

@@ -18,10 +18,11 @@ from absl import logging
 from tqdm import tqdm
 
 from bert_tf.export import halves, saved_model
-from bert_tf.serving.engines import registry, trials
+from bert_tf.serving import trials
+from bert_tf.serving.engines import registry
 from bert_tf.serving.engines.names import AUTO, EngineName, Precision
 from bert_tf.serving.engines.plans import Lane, Plan
-from bert_tf.serving.engines.trials import Trial
+from bert_tf.serving.trials import Trial
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores
