@@ -31,6 +31,8 @@ from pipelines.common.threads import cores
 # machine it was measured on.
 _SLOW = (EngineName.LITERT,)
 _TWICE = 1.1  # two ways hold the weights twice: they have to be faster by that
+_CLOSE = 1.25  # times the fastest: what is no slower is measured once more
+_FORMAT = 2  # of the plans that are kept, and of what is measured
 _PACKAGES = ("tensorflow", "onnxruntime", "openvino", "ai-edge-litert")
 
 
@@ -150,16 +152,44 @@ def _measure(path: str, wish: Wish, folder: str) -> list[Trial]:
         "it without.",
         flush=True,
     )
+    found = _run(path, wish.lanes(path), folder, lengths=wish.lengths is None)
+    again = {each.lane: each for each in _run(path, _close(found), folder, lengths=False)}
+    found = [each.or_faster(again.get(each.lane, each)) for each in found]
+    for trial in found:
+        times = ", ".join(f"{name} {1000 * s:.1f} ms" for name, s in trial.single.items())
+        rates = f"{1 / trial.together:.0f}/s together, {1 / trial.singly:.0f}/s singly"
+        logging.info("%s: %s; %s", trial.lane, times, rates)
+    return found
+
+
+def _run(path: str, lanes: Sequence[Lane], folder: str, lengths: bool) -> list[Trial]:
+    """The trials of those that can compute; see `trials.run`."""
     found: list[Trial] = []
-    for group in tqdm(_groups(wish.lanes(path)), desc="measure", unit="engine"):
+    for group in tqdm(_groups(lanes), desc="measure", unit="engine"):
         try:
-            found += trials.run(path, group, folder, lengths=wish.lengths is None)
+            found += trials.run(path, group, folder, lengths)
         except trials.FailedTrialError as error:
             logging.warning("%s is left out: %s", group[0].engine, error)
-    for trial in found:
-        times = ", ".join(f"{1000 * s:.1f} at {n} tokens" for n, s in trial.alone.items())
-        logging.info("%s: %s ms; %.0f/s together", trial.lane, times, 1 / trial.together)
     return found
+
+
+def _close(found: Sequence[Trial]) -> list[Lane]:
+    """Those that may be the fastest at something; none where there is no choice."""
+    least = _least(found)
+    close = [each.lane for each in found if min(_ratios(each, each, least)) <= _CLOSE]
+    return close if len(close) > 1 else []
+
+
+def _least(found: Sequence[Trial]) -> dict[str, float]:
+    """The figures of the fastest, each of its own."""
+    figures = [each.single | {"crowd": each.crowd} for each in found]
+    return {name: min(each[name] for each in figures) for name in (figures or [{}])[0]}
+
+
+def _ratios(alone: Trial, together: Trial, least: Mapping[str, float]) -> list[float]:
+    """How many times the least time two ways take, at each figure."""
+    figures = alone.single | {"crowd": together.crowd}
+    return [seconds / least[name] for name, seconds in figures.items()]
 
 
 def _groups(lanes: Sequence[Lane]) -> list[list[Lane]]:
@@ -177,17 +207,15 @@ def best(found: Sequence[Trial]) -> Plan:
     Args:
       found: what was measured.
     """
-    fastest = {n: min(trial.alone[n] for trial in found) for n in found[0].alone}
-    least = min(trial.together for trial in found)
+    least = _least(found)
 
     def cost(pair: tuple[Trial, Trial]) -> tuple[float, float]:
         alone, together = pair
-        ratios = [alone.alone[n] / seconds for n, seconds in fastest.items()]
-        ratios.append(together.together / least)
+        ratios = _ratios(alone, together, least)
         return max(ratios) * (1 if alone.lane == together.lane else _TWICE), sum(ratios)
 
     alone, together = min(_pairs(found), key=cost)
-    return Plan(alone.lane, together.lane)
+    return Plan(alone.lane, together.lane, grouped=together.together <= together.singly)
 
 
 def _pairs(found: Sequence[Trial]) -> Iterable[tuple[Trial, Trial]]:
@@ -201,7 +229,8 @@ def _pairs(found: Sequence[Trial]) -> Iterable[tuple[Trial, Trial]]:
 def _mark(path: str, wish: Wish) -> str:
     """Of what the choice depends on: the sizes of the models, the machine, and the packages."""
     manifest: Any = saved_model.read_manifest(path)
-    values = {
+    values: dict[str, Any] = {
+        "format": _FORMAT,
         "models": [[model["config"], model["tasks"]] for model in manifest["models"]],
         "precision": [manifest["precision"], saved_model.kept_precisions(path)],
         "wish": dataclasses.asdict(wish),

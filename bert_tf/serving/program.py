@@ -64,7 +64,7 @@ class Program:
             key: Step(computation.outputs, compute, alone[key][1])
             for key, (computation, compute) in together.computations.items()
         }
-        self._scheduler = Scheduler(at_once, most_tokens)
+        self._scheduler = Scheduler(at_once, most_tokens, grouped=plan.grouped)
 
     def run(self, name: str, inputs: Arrays) -> dict[str, np.ndarray]:
         """The outputs of a signature.

@@ -85,12 +85,18 @@ class Scheduler:
       threads: that compute at once.
       most_tokens: of sequences that are computed together, padding included.
       most_waiting: sequences that may wait; None: any number.
+      grouped: whether sequences are computed together at all.
     """
 
     def __init__(
-        self, threads: int, most_tokens: int = MOST_TOKENS, most_waiting: int | None = None
+        self,
+        threads: int,
+        most_tokens: int = MOST_TOKENS,
+        most_waiting: int | None = None,
+        grouped: bool = True,
     ):
         self._threads, self._most_tokens, self._most_waiting = threads, most_tokens, most_waiting
+        self._grouped = grouped
         self._changed = threading.Condition()
         self._waiting: collections.deque[_Item] = collections.deque()
         self._busy = 0
@@ -172,6 +178,8 @@ class Scheduler:
 
         Free threads share what waits, so that none computes all of it while others do nothing.
         """
+        if not self._grouped:
+            return [self._waiting.popleft()]
         first = self._waiting[0]
         free = max(1, self._threads - self._busy)
         share = -(-len(self._waiting) // free)

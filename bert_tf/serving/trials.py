@@ -1,4 +1,4 @@
-"""Measures one engine on this machine, in a process of its own.
+"""Measures one engine on this machine, in a process of its own: as one asks, and as many do.
 
 TensorFlow has one number of threads in a process, and what an engine leaves in memory would
 disturb what is measured after it.
@@ -6,13 +6,12 @@ disturb what is measured after it.
 
 import dataclasses
 import functools
-import itertools
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,16 @@ from bert_tf.serving.engines.base import Compute, Sequences
 from bert_tf.serving.engines.converted import Converted
 from bert_tf.serving.engines.names import EngineName
 from bert_tf.serving.engines.plans import Lane, lane_of
+from bert_tf.serving.scheduler import Scheduler, Step
 from bert_tf.tasks.signatures import Computation
 from pipelines.common.threads import cores
 
 ALONE = (8, 32, 128)  # tokens of the single sequences that are measured
-# Of what is computed together: forms of batches, as different as traffic makes them. Some engines
-# prepare something for each form that they have not seen.
-_FORMS, _MOST_ROWS, _LONGEST = 60, 8, 96
+# Lengths that change from call to call, as traffic has them: some engines prepare something for
+# each form that they have not seen.
+_CHANGING, _LONGEST = 16, 96
+_CLIENTS, _EACH = 16, 8  # of a crowd, each of which asks for one sequence after the other
+_ROUNDS = 2  # in which a crowd is measured both ways
 # What XLA may compile for. More would be faster in between, and take longer to start.
 _LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 _SECONDS, _FEWEST = 0.5, 3  # of one measurement
@@ -45,20 +47,43 @@ class Trial:
 
     Attributes:
       lane: how.
-      alone: seconds for a single sequence, by its tokens.
-      together: seconds for a sequence in batches of many forms, while as many computations run as
-        there are cores for.
+      alone: seconds for a single sequence, by its tokens, of which one is as long as the last.
+      changing: seconds for a single sequence, of which one is longer or shorter than the last.
+      together: seconds for a sequence of a crowd, where those that wait are computed together.
+      singly: the same, each by itself.
     """
 
     lane: Lane
     alone: dict[int, float]
+    changing: float
     together: float
+    singly: float
+
+    @property
+    def single(self) -> dict[str, float]:
+        """Seconds for sequences that come alone, by what they are."""
+        return {f"{n} tokens": s for n, s in self.alone.items()} | {"changing": self.changing}
+
+    @property
+    def crowd(self) -> float:
+        """Seconds for a sequence of a crowd, the better way."""
+        return min(self.together, self.singly)
+
+    def or_faster(self, other: "Trial") -> "Trial":
+        """The better figures of two trials of one lane: what slows some calls, speeds none."""
+        return Trial(
+            self.lane,
+            {n: min(seconds, other.alone[n]) for n, seconds in self.alone.items()},
+            min(self.changing, other.changing),
+            min(self.together, other.together),
+            min(self.singly, other.singly),
+        )
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Trial":
         """The trial that `dataclasses.asdict` told of, in JSON."""
         alone = {int(length): seconds for length, seconds in values["alone"].items()}
-        return cls(lane_of(values["lane"]), alone, values["together"])
+        return cls(**values | {"lane": lane_of(values["lane"]), "alone": alone})
 
 
 class FailedTrialError(Exception):
@@ -116,8 +141,10 @@ def _trial(
     compute = registry.make(models, lane, at_once).load(name, computation)
     calls = {n: functools.partial(compute, _sequences(1, n)) for n in _up_to(ALONE, longest)}
     alone = dict(zip(calls, _seconds_in_turn(list(calls.values())), strict=True))
-    together = _seconds_together(compute, at_once, min(_LONGEST, longest))
-    return Trial(lane, alone, together)
+    changing = _seconds_by_length(compute, longest)
+    step = Step(computation.outputs, compute, compute)
+    together, singly = _seconds_of_crowd(step, at_once, min(_LONGEST, longest))
+    return Trial(lane, alone, float(np.mean(list(changing.values()))), together, singly)
 
 
 def _with_lengths(
@@ -126,13 +153,20 @@ def _with_lengths(
     """A trial of TensorFlow, with XLA where that is faster."""
     plain = registry.make(models, trial.lane, 1).load(name, computation)
     won = _lengths_that_win(plain, name, computation, _up_to(_LENGTHS, longest), models)
-    alone = dict(trial.alone)
-    for length in alone:
-        padded = next((known for known in won if length <= known), None)
-        if padded and length >= min(won):
-            alone[length] = won[padded]
-    lane = dataclasses.replace(trial.lane, lengths=tuple(won))
-    return Trial(lane, alone, trial.together)
+    if not won:
+        return trial
+
+    def faster(seconds: dict[int, float]) -> dict[int, float]:
+        padded = {n: next((known for known in won if n <= known), None) for n in seconds}
+        return {n: won[m] if m and n >= min(won) else seconds[n] for n, m in padded.items()}
+
+    changing = faster(_seconds_by_length(plain, longest))
+    return dataclasses.replace(
+        trial,
+        lane=dataclasses.replace(trial.lane, lengths=tuple(won)),
+        alone=faster(trial.alone),
+        changing=float(np.mean(list(changing.values()))),
+    )
 
 
 def _lengths_that_win(
@@ -167,12 +201,19 @@ def _sequences(count: int, length: int) -> Sequences:
     return Sequences(ids, np.ones_like(ids), np.zeros_like(ids))
 
 
-def _seconds_in_turn(calls: Sequence[Callable[[], Any]]) -> list[float]:
-    """The time of each call; all of them see the same moments of a machine that others use, too."""
+def _seconds_in_turn(
+    calls: Sequence[Callable[[], Any]], seconds: float | None = None
+) -> list[float]:
+    """The time of each call; all of them see the same moments of a machine that others use, too.
+
+    Args:
+      calls: what to measure.
+      seconds: for all of them; None: as many times `_SECONDS`.
+    """
     found: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()  # may prepare something
-    end = time.perf_counter() + _SECONDS * len(calls)
+    end = time.perf_counter() + (seconds or _SECONDS * len(calls))
     while len(found[-1]) < _FEWEST or time.perf_counter() < end:
         for call, times in zip(calls, found, strict=True):
             begin = time.perf_counter()
@@ -181,26 +222,38 @@ def _seconds_in_turn(calls: Sequence[Callable[[], Any]]) -> list[float]:
     return [float(np.quantile(times, _QUANTILE)) for times in found]
 
 
-def _seconds_together(compute: Compute, at_once: int, longest: int) -> float:
-    """The time of a sequence in batches, of which several are computed at once."""
+def _seconds_by_length(compute: Compute, longest: int) -> dict[int, float]:
+    """The time of single sequences by their lengths, of which none comes twice in turn."""
+    lengths = np.linspace(min(8, longest), min(_LONGEST, longest), _CHANGING).astype(int)
+    mixed = np.random.default_rng(0).permutation(np.unique(lengths)).tolist()
+    calls = [functools.partial(compute, _sequences(1, length)) for length in mixed]
+    return dict(zip(mixed, _seconds_in_turn(calls, _SECONDS), strict=True))
+
+
+def _seconds_of_crowd(step: Step, at_once: int, longest: int) -> tuple[float, float]:
+    """The time of a sequence of many clients: where they are computed together, and singly."""
     rng = np.random.default_rng(0)
-    counts = rng.integers(1, _MOST_ROWS + 1, _FORMS)
-    lengths = rng.integers(min(8, longest), longest + 1, _FORMS)
-    batches = [_sequences(*form) for form in zip(counts, lengths, strict=True)]
-    compute(batches[0])
-    left = itertools.count()
-    begin = time.perf_counter()
+    lengths = rng.integers(min(8, longest), longest + 1, (_CLIENTS, _EACH)).tolist()
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(_ROUNDS):
+        for grouped, found in seconds.items():
+            scheduler = Scheduler(at_once, grouped=grouped)
+            begin = time.perf_counter()
+            _ask(scheduler, step, lengths)
+            found.append((time.perf_counter() - begin) / (_CLIENTS * _EACH))
+            scheduler.close()
+    return min(seconds[True]), min(seconds[False])
 
-    def work() -> None:
-        while (number := next(left)) < _FORMS:  # one call: threads do not get the same
-            compute(batches[number])
 
-    threads = [threading.Thread(target=work) for _ in range(at_once)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return (time.perf_counter() - begin) / int(counts.sum())
+def _ask(scheduler: Scheduler, step: Step, lengths: Sequence[Sequence[int]]) -> None:
+    """Has clients ask at once, each for sequences of these lengths, one after the other."""
+
+    def client(wanted: Sequence[int]) -> None:
+        for length in wanted:
+            scheduler.submit(step, _sequences(1, length)).result()
+
+    with ThreadPoolExecutor(len(lengths)) as pool:
+        list(pool.map(client, lengths))
 
 
 def _main(asked: dict[str, Any]) -> None:

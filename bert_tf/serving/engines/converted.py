@@ -9,6 +9,9 @@ from collections.abc import Callable
 from bert_tf.export import quiet_tensorflow
 from pipelines.common import checksums, files, json_files
 
+# Of what conversions write: models of another form are converted again.
+_FORMAT = 2
+
 
 class Converted:
     """The converted models of an export.
@@ -23,10 +26,10 @@ class Converted:
 
     @functools.cached_property
     def _mark(self) -> str:
-        """By the contents of the export: other exports have other marks."""
+        """By the contents of the export and the form of conversions: others have other marks."""
         sums = checksums.read(self._export)
         told = "".join(f"{sums[name]} {name}\n" for name in sorted(sums))
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{_FORMAT}\n{told}".encode()).hexdigest()[:16]
 
     def path(self, name: str, convert: Callable[[], bytes]) -> str:
         """The file of a model, which is converted if it is not there.

@@ -20,18 +20,21 @@ class OnnxRuntimeEngine(ComputeEngine):
     Args:
       models: where converted models are kept.
       lane: its threads and precision.
+      at_once: computations that run at once.
 
     Raises:
       InputError: it is not installed.
     """
 
-    def __init__(self, models: Converted, lane: Lane):
+    def __init__(self, models: Converted, lane: Lane, at_once: int = 1):
         self._models, self._precision = models, lane.precision
         self._runtime = optional.load("onnxruntime", "onnx")
         self._options = self._runtime.SessionOptions()
         self._options.intra_op_num_threads = lane.threads
-        # Threads that wait by spinning take the processor from tokenizers and other requests.
-        self._options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # Threads that spin while they wait are told of work sooner, and take the processor from all
+        # else: only where nothing else is computed.
+        spinning = str(int(at_once == 1))
+        self._options.add_session_config_entry("session.intra_op.allow_spinning", spinning)
 
     def load(self, name: str, computation: Computation) -> Compute:
         """See `ComputeEngine`."""

@@ -37,10 +37,12 @@ class Plan:
     Attributes:
       alone: a sequence while nothing else is computed.
       together: all else, as many computations at once as the cores are enough for.
+      grouped: whether sequences of like lengths are computed in one batch where several wait.
     """
 
     alone: Lane
     together: Lane
+    grouped: bool = True
 
     @classmethod
     def of(cls, lane: Lane) -> "Plan":
@@ -58,9 +60,10 @@ class Plan:
         return next(known, 1)
 
     def __str__(self) -> str:
+        single = "" if self.grouped else ", each sequence by itself"
         if self.alone == self.together:
-            return str(self.together)
-        return f"{self.alone} for a sequence alone, {self.together} for several at once"
+            return f"{self.together}{single}"
+        return f"{self.alone} for a sequence alone, {self.together} for several at once{single}"
 
     def to_dict(self) -> dict[str, Any]:
         """Values that JSON can hold."""
@@ -69,7 +72,8 @@ class Plan:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Plan":
         """The plan that `to_dict` told of."""
-        return cls(*(lane_of(values[name]) for name in ("alone", "together")))
+        lanes = (lane_of(values[name]) for name in ("alone", "together"))
+        return cls(*lanes, grouped=values["grouped"])
 
 
 def lane_of(values: dict[str, Any]) -> Lane:

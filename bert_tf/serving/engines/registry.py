@@ -18,7 +18,7 @@ from pipelines.common.threads import cores
 _Maker = Callable[[Converted, Lane, int], ComputeEngine]
 _MAKERS: dict[EngineName, _Maker] = {
     EngineName.TENSORFLOW: lambda models, lane, at_once: TensorFlowEngine(lane.lengths),
-    EngineName.ONNXRUNTIME: lambda models, lane, at_once: OnnxRuntimeEngine(models, lane),
+    EngineName.ONNXRUNTIME: OnnxRuntimeEngine,
     EngineName.OPENVINO: OpenVinoEngine,
     EngineName.LITERT: lambda models, lane, at_once: LiteRtEngine(models, lane),
 }

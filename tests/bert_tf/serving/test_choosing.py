@@ -16,8 +16,9 @@ from pipelines.common.errors import InputError
 _ORT, _TF = EngineName.ONNXRUNTIME, EngineName.TENSORFLOW
 
 
-def _trial(engine, threads, short, long, together):
-    return Trial(Lane(engine, threads), {8: short, 128: long}, together)
+def _trial(engine, threads, short, long, together, singly=99):
+    changing = (short + long) / 2
+    return Trial(Lane(engine, threads), {8: short, 128: long}, changing, together, singly)
 
 
 def test_what_is_the_fastest_everywhere_does_everything():
@@ -32,6 +33,19 @@ def test_two_ways_where_each_wins_by_more_than_a_tenth():
     assert choosing.best([alone, close]) == Plan.of(close.lane)
 
 
+def test_sequences_are_grouped_where_that_is_faster():
+    grouped, singly = _trial(_ORT, 1, 2, 8, 3, 4), _trial(_TF, 1, 2, 8, 4, 3)
+    assert choosing.best([grouped]) == Plan(grouped.lane, grouped.lane, grouped=True)
+    assert choosing.best([singly]) == Plan(singly.lane, singly.lane, grouped=False)
+    faster = _trial(_ORT, 2, 2, 8, 4, 2)
+    assert choosing.best([grouped, singly, faster]) == Plan(faster.lane, faster.lane, grouped=False)
+
+
+def test_lengths_that_change_count(monkeypatch):
+    prepares = Trial(Lane(_ORT, 1), {8: 1, 128: 7}, 20, 3, 3)
+    assert choosing.best([prepares, _trial(_TF, 1, 1.2, 8, 3)]).alone == Lane(_TF, 1)
+
+
 def test_tensorflow_has_one_number_of_threads():
     found = [_trial(_TF, 2, 2, 8, 4), _trial(_TF, 1, 4, 16, 2)]
     plan = choosing.best(found)
@@ -42,22 +56,46 @@ def test_a_plan_is_kept(export, tmp_path, monkeypatch):
     asked = []
 
     def run(path, lanes, folder, lengths):
-        assert lengths
-        asked.append([str(lane) for lane in lanes])
+        assert lengths == (lanes[0] not in asked)
+        asked.extend(lanes)
         if lanes[0].engine is not _TF:
             raise trials.FailedTrialError("no such instruction")
-        return [Trial(lane, {8: 1.0 / lane.threads}, 1.0) for lane in lanes]
+        slow = 1 if lengths else 0.9
+        return [Trial(lane, {8: slow / lane.threads}, 1, slow, 2) for lane in lanes]
 
     monkeypatch.setattr(trials, "run", run)
     monkeypatch.setattr(choosing.registry, "installed", lambda: [_TF, _ORT])
     monkeypatch.setattr(choosing, "cores", lambda: 2)
     plan = choosing.choose(export, Wish(), str(tmp_path))
-    assert plan == Plan.of(Lane(_TF, 2)) and len(asked) == 3
-    assert choosing.choose(export, Wish(), str(tmp_path)) == plan and len(asked) == 3
+    once = [Lane(_TF, 1), Lane(_TF, 2), Lane(_ORT, 1), Lane(_ORT, 2)]
+    assert plan == Plan.of(Lane(_TF, 2)) and asked == [*once, *once[:2]]
+    assert choosing.choose(export, Wish(), str(tmp_path)) == plan and len(asked) == 6
     (kept,) = os.listdir(tmp_path / "plans")
-    assert len(json.loads((tmp_path / "plans" / kept).read_text())["trials"]) == 2
+    found = json.loads((tmp_path / "plans" / kept).read_text())["trials"]
+    assert [trial["alone"]["8"] for trial in found] == [0.9, 0.45]  # the better of two
+    asked.clear()
     choosing.choose(export, Wish(threads=1), str(tmp_path))
-    assert len(asked) == 5  # another wish
+    assert asked == [Lane(_TF, 1), Lane(_ORT, 1)]  # another wish
+
+
+def test_what_is_far_slower_is_measured_once(export, tmp_path, monkeypatch):
+    asked = []
+
+    def run(path, lanes, folder, lengths):
+        asked.append(lanes)
+        return [Trial(lane, {8: lane.threads}, lane.threads, lane.threads, 9) for lane in lanes]
+
+    monkeypatch.setattr(trials, "run", run)
+    monkeypatch.setattr(choosing.registry, "installed", lambda: [_ORT])
+    monkeypatch.setattr(choosing, "cores", lambda: 2)
+    assert choosing.choose(export, Wish(), str(tmp_path)).alone == Lane(_ORT, 1)
+    assert asked == [[Lane(_ORT, 1), Lane(_ORT, 2)]]
+
+
+def test_a_plan_in_json():
+    plan = Plan(Lane(_ORT, 2), Lane(lengths=(8, 16)), grouped=False)
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert str(plan).endswith("for several at once, each sequence by itself")
 
 
 def test_engines_that_cannot_compute_are_left_out(export, tmp_path, monkeypatch, caplog):
@@ -94,8 +132,9 @@ def test_what_there_is_not(export, tmp_path, wish, words):
 def test_a_machine_is_measured(export, tmp_path, caplog):
     caplog.set_level(logging.INFO)
     (trial,) = trials.run(export, [Lane(threads=1)], str(tmp_path))
-    assert list(trial.alone) == [8, 32] and trial.together > 0
-    assert all(0 < seconds < 60 for seconds in trial.alone.values())
+    assert list(trial.alone) == [8, 32] and trial.lane.engine is _TF
+    figures = [*trial.single.values(), trial.together, trial.singly]
+    assert len(figures) == 5 and all(0 < seconds < 60 for seconds in figures)
     (plain,) = trials.run(export, [Lane(threads=1)], str(tmp_path), lengths=False)
     assert plain.lane == Lane(threads=1)
     with pytest.raises(trials.FailedTrialError):

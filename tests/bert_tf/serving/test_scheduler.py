@@ -126,6 +126,16 @@ def test_what_is_computed_together_is_bounded(make, recorder):
     assert recorder.shapes == [(4, 16), (4, 16), (1, 16), (1, 200)]
 
 
+def test_each_sequence_by_itself(make, recorder):
+    scheduler, step = make(1, grouped=False), Step(_OUTPUTS, recorder, recorder)
+    _held(scheduler, recorder, step)
+    sequences = _sequences(20, 19, 20)
+    future = scheduler.submit(step, sequences)
+    recorder.may_go_on.set()
+    _check(future, sequences)
+    assert recorder.shapes == [(1, 20), (1, 19), (1, 20)]
+
+
 def test_free_threads_share_what_waits(make, recorder):
     scheduler, step = make(2), Step(_OUTPUTS, recorder, recorder)
     recorder.may_go_on.clear()
