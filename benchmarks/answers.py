@@ -1,7 +1,7 @@
 """Requests of raw text pairs to logits: ours beside other engines, in one run.
 
-Each is measured with one thread and with all of them for a computation, and each of its figures is
-the better one; so is each of two rounds.
+A peer is measured with one thread and with all of them for a computation, ours as often as it
+chooses by itself; each figure is the best of these, and of two rounds.
 """
 
 import csv
@@ -46,18 +46,24 @@ def compare(model: str, dev: str, folder: Path, peer: Callable[..., Any]) -> dic
     measured = _Measured(folder, labels)
     versions = _export(model, dev, folder)
     for _ in range(_ROUNDS):
-        for engine in ("auto", "tensorflow"):
-            measured.note("ours", engine, "float32", _ours(versions["float32"], engine))
-        for precision in ("int8", "bfloat16"):
-            if precision in versions:
-                more = _ours(versions[precision], "auto", precision)
-                measured.note("ours", "auto", precision, more)
+        for _ in _threads():
+            for engine in ("auto", "tensorflow"):
+                measured.note("ours", engine, "float32", _ours(versions["float32"], engine))
+            for precision in ("int8", "bfloat16"):
+                if precision in versions:
+                    more = _ours(versions[precision], "auto", precision)
+                    measured.note("ours", "auto", precision, more)
         for engine, precision in (*((name, "float32") for name in _PEERS), *_REDUCED):
-            for threads in sorted({1, cores()}):
+            for threads in _threads():
                 given = (f"--engine={engine}", f"--precision={precision}", f"--threads={threads}")
                 run = functools.partial(peer, "inference.py", f"--model={folder}/hf", *given)
                 measured.note("peer", engine, precision, run)
     return measured.rows()
+
+
+def _threads() -> list[int]:
+    """Of one computation, as peers are measured."""
+    return sorted({1, cores()})
 
 
 def _export(model: str, dev: str, folder: Path) -> dict[str, str]:
@@ -178,11 +184,23 @@ class _Measured:
         mine, theirs, unit = self._best[ours][name], self._best[peer][name], "pairs/s"
         if name.startswith(_BETTER_LOW):
             mine, theirs, unit = 1000 / mine, 1000 / theirs, "1/s"
-        what = {"batch": "batches of 32 of mixed lengths", "clients": "16 clients at once"}
-        told = what.get(name, f"single requests, {name.replace('_', ' of ')} tokens")
+        told = _told(name)
         sides = (
             f"{key[1]} in {key[2]} (accuracy {self._accuracies[key]:.4f}, logits within "
             f"{self._apart[key]:.1g})"
             for key in (ours, peer)
         )
         return row(mine, theirs, unit, f"RTE, text to logits, {told}: ours {', peer '.join(sides)}")
+
+
+def _told(name: str) -> str:
+    """What a figure is of."""
+    if name.startswith(_BETTER_LOW):
+        quantile, length = name.split("_")
+        lengths = "mixed lengths" if length == "mixed" else f"{length} tokens"
+        return f"single requests, {quantile} of {lengths}"
+    return {
+        "batch": "batches of 32 of mixed lengths",
+        "clients": "16 clients at once",
+        "file": "a file, in any order",
+    }[name]

@@ -12,6 +12,7 @@ from bert_tf.serving.choosing import Wish
 from bert_tf.serving.engines import converted
 from bert_tf.serving.engines.names import Precision
 from bert_tf.serving.predictor import Predictor
+from pipelines.labelled.schema import TextExample
 
 _EXPORT = flags.DEFINE_string("export", None, "The version of the export.", required=True)
 _SIGNATURE = flags.DEFINE_string("signature", "rte", "A signature of pairs.")
@@ -34,7 +35,12 @@ def main(_: list[str]) -> None:
         first, second = zip(*pairs, strict=True)
         return predictor(_SIGNATURE.value, text_a=first, text_b=second)["logits"]
 
-    answering.report(answer, _REQUESTS.value, _LOGITS.value)
+    task = predictor.task(_SIGNATURE.value)
+
+    def predict(pairs: answering.Pairs) -> None:
+        predictor.predict(task, [TextExample("", "", *pair) for pair in pairs])
+
+    answering.report(answer, _REQUESTS.value, _LOGITS.value, predict)
 
 
 if __name__ == "__main__":

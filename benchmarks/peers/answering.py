@@ -4,41 +4,49 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 _BATCH, _CLIENTS = 32, 16
+_THREADS = 2  # that compute batches of a file at once, for engines that do not do so themselves
 _SECONDS = 2.0  # of each measurement
 _FEWEST = 40  # single requests
 _WARMUP = 5
 
 Pairs = list[tuple[str, str]]
 Answer = Callable[[Pairs], np.ndarray]
+Predict = Callable[[Pairs], Any]
 
 
-def measure(answer: Answer, requests: dict[str, Any], logits_path: str) -> dict[str, float]:
-    """Times single requests, batches of mixed lengths, and clients at once.
+def measure(
+    answer: Answer, requests: dict[str, Any], logits_path: str, predict: Predict | None = None
+) -> dict[str, float]:
+    """Times single requests, batches of mixed lengths, clients at once, and a file.
 
     Args:
       answer: float32 [pairs, labels] logits of text pairs.
       requests: `single`, pairs by the number of their tokens, and `pairs`, of mixed lengths.
       logits_path: file for the logits of the latter, .npy.
+      predict: predicts for all pairs of a file; None: by `answer`, in batches of like lengths.
 
     Returns:
-      `p50_N` and `p99_N`, milliseconds of a single request of N tokens; `batch`, pairs a second in
-      batches of 32 in the order given; `clients`, pairs a second of 16 clients, each of which asks
-      for one pair after the other.
+      `p50_N` and `p99_N`, milliseconds of a single request of N tokens, or of `mixed` lengths;
+      `batch`, pairs a second in batches of 32 in the order given; `clients`, pairs a second of 16
+      clients, each of which asks for one pair after the other; `file`, pairs a second of all of
+      them, in any order.
     """
     pairs = [tuple(pair) for pair in requests["pairs"]]
     batches = [pairs[first : first + _BATCH] for first in range(0, len(pairs), _BATCH)]
     np.save(logits_path, np.concatenate([answer(batch) for batch in batches]))
     found: dict[str, float] = {}
-    for tokens, single in requests["single"].items():
+    for tokens, single in (requests["single"] | {"mixed": pairs}).items():
         times = _latencies(answer, [tuple(pair) for pair in single])
         found[f"p50_{tokens}"], found[f"p99_{tokens}"] = np.percentile(times, (50, 99)).tolist()
     found["batch"] = _batches_per_second(answer, batches)
     found["clients"] = _clients_per_second(answer, pairs)
+    found["file"] = _of_file_per_second(predict or _in_batches(answer), pairs)
     return found
 
 
@@ -82,13 +90,36 @@ def _clients_per_second(answer: Answer, pairs: Pairs) -> float:
     return sum(counts) / (time.perf_counter() - begin)
 
 
-def report(answer: Answer, requests_path: str, logits_path: str) -> None:
+def _of_file_per_second(predict: Predict, pairs: Pairs) -> float:
+    count, begin = 0, time.perf_counter()
+    while time.perf_counter() < begin + 2 * _SECONDS:
+        predict(pairs)
+        count += len(pairs)
+    return count / (time.perf_counter() - begin)
+
+
+def _in_batches(answer: Answer) -> Predict:
+    """Answers pairs in batches of like lengths, several at once."""
+
+    def predict(pairs: Pairs) -> None:
+        ordered = sorted(pairs, key=lambda pair: -len(pair[0]) - len(pair[1]))
+        batches = [ordered[first : first + _BATCH] for first in range(0, len(ordered), _BATCH)]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(answer, batches))
+
+    return predict
+
+
+def report(
+    answer: Answer, requests_path: str, logits_path: str, predict: Predict | None = None
+) -> None:
     """Measures, and prints one JSON object as the last line.
 
     Args:
       answer: see `measure`.
       requests_path: file of the requests, JSON.
       logits_path: see `measure`.
+      predict: see `measure`.
     """
     with open(requests_path, encoding="utf-8") as file:
-        print(json.dumps(measure(answer, json.load(file), logits_path)))
+        print(json.dumps(measure(answer, json.load(file), logits_path, predict)))
