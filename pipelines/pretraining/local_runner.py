@@ -156,7 +156,7 @@ def _write_shards(
     summaries = {}
     with tqdm(total=len(plan.shards), desc="write", unit="shard") as bar:
         records = 0
-        function = functools.partial(_write_shard, request, chunks, plan.held_out_keys)
+        function = functools.partial(_write_shard, request, chunks, plan.held_out_end)
         for shard, summary in run(function, plan.shards):
             summaries[shard.index] = summary
             records += summary["records"]
@@ -169,7 +169,7 @@ def _write_shards(
 def _write_shard(
     request: ExampleRequest,
     chunks: list[int],
-    held_out_keys: tuple[int, ...],
+    held_out_end: int,
     shard: Shard,
 ) -> ShardSummary:
     finished = finished_summary(request.output, shard)
@@ -178,4 +178,4 @@ def _write_shard(
     tokens = _load_tokenizer(request.vocab, request.tokenizer)
     store = _store(request, chunks, len(tokens.vocabulary))
     maker = makers.make(request.settings, tokens)
-    return write_shard(request.output, shard, held_out_keys, store, maker)
+    return write_shard(request.output, shard, held_out_end, store, maker)

@@ -35,7 +35,7 @@ class ShardSummary(TypedDict):
 def write_shard(
     output: str,
     shard: Shard,
-    held_out_keys: tuple[int, ...],
+    held_out_end: int,
     store: token_store.TokenStore,
     maker: ExampleMaker,
 ) -> ShardSummary:
@@ -44,8 +44,7 @@ def write_shard(
     A pure function of the shard's documents and the seed. Held-out documents
     are used once, whatever the dupe factor.
     """
-    keys = np.array(held_out_keys, np.uint64)
-    documents = _flatten(store.read(shard.low, shard.high, keys, shard.held_out))
+    documents = _flatten(store.read(shard.low, shard.high, held_out_end, shard.held_out))
     seeds = np.random.SeedSequence([maker.settings.seed, shard.index, shard.held_out])
     rng = np.random.Generator(np.random.Philox(seeds))
     times = 1 if shard.held_out else maker.settings.dupe_factor
