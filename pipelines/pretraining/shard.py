@@ -41,8 +41,8 @@ def write_shard(
 ) -> ShardSummary:
     """Writes one TFRecord file and returns its statistics.
 
-    A pure function of the shard's documents and the seed. Held-out documents
-    are used once, whatever the dupe factor.
+    A pure function of the shard's documents and the seed; several processes may write the same
+    shard at the same time. Held-out documents are used once, whatever the dupe factor.
     """
     documents = _flatten(store.read(shard.low, shard.high, held_out_end, shard.held_out))
     seeds = np.random.SeedSequence([maker.settings.seed, shard.index, shard.held_out])
@@ -52,7 +52,7 @@ def write_shard(
     plan = plan[rng.permutation(len(plan))]
     counts: collections.Counter[str] = collections.Counter()
     path = f"{output}/{shard.file}"
-    with files.write_aside(path) as partial, tf.io.TFRecordWriter(partial) as writer:
+    with files.write_aside(path, shared=True) as partial, tf.io.TFRecordWriter(partial) as writer:
         for start in range(0, len(plan), BLOCK):
             features, found = maker.features(documents, plan[start : start + BLOCK], rng)
             counts.update(found)
@@ -71,7 +71,7 @@ def write_shard(
         "random_token": counts["random_token"],
         "kept": counts["kept"],
     }
-    json_files.write(summary_path(output, shard), summary)
+    json_files.write(summary_path(output, shard), summary, shared=True)
     return summary
 
 

@@ -71,7 +71,8 @@ def tokenize_range(
     """Tokenizes one range into the store and returns its summary.
 
     A pure function of the range's text and the seed; a finished range is not
-    done again, unless it was damaged.
+    done again, unless it was damaged. Several processes may do the same range at
+    the same time.
 
     Raises:
       InputError: from reading the corpus.
@@ -121,7 +122,7 @@ def tokenize_range(
     if sections:
         flush()
     summary["checksums"] = checksums
-    json_files.write(path, summary)
+    json_files.write(path, summary, shared=True)
     return summary
 
 
@@ -183,7 +184,7 @@ def _write_chunk(
     ):
         digest = hashlib.sha256()
         with (
-            files.write_aside(f"{folder}/{name}.{suffix}") as partial,
+            files.write_aside(f"{folder}/{name}.{suffix}", shared=True) as partial,
             files.gfile.GFile(partial, "wb") as file,
         ):
             for array in arrays:
