@@ -27,6 +27,7 @@ from bert_tf.pretraining import run
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
 from bert_tf.weights import tf_checkpoint
 from bert_tf.weights.formats import Format
+from pipelines.common.runners import LocalRunner
 from pipelines.corpus import reader as corpora
 from pipelines.corpus.reader import ReadOptions
 from pipelines.pretraining import local_runner
@@ -136,7 +137,7 @@ def _examples(paths: tuple[str, str], vocab: str, folder: pathlib.Path) -> Value
             request = local_runner.ExampleRequest(
                 " ".join(paths), vocab, output, changed, tokenizer=(("strip_accents", False),)
             )
-            manifest = dict(local_runner.write(request, worker_count=1))
+            manifest = dict(local_runner.write(request, LocalRunner(1)))
             del manifest["versions"]
             for entry in manifest["inputs"]:
                 entry["path"] = pathlib.Path(entry["path"]).name
