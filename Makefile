@@ -74,9 +74,9 @@ TUNE_FLAGS ?=
 EMBED_FLAGS ?=
 ## More flags of features
 FEATURE_FLAGS ?=
-## Who makes vocabulary and examples: local (this machine) or beam (Apache Beam, on a cluster)
+## Who makes vocabulary and examples: local (this machine) or beam (Apache Beam)
 RUNNER ?= local
-## Options of Apache Beam's pipeline, such as '--runner=FlinkRunner --flink_master=host:8081'
+## Options of Beam's pipeline, such as '--runner=FlinkRunner --flink_master=host:8081'
 PIPELINE ?=
 ## A text that a model is to read; not given: its run of pre-training is looked at
 SENTENCE ?=

@@ -13,19 +13,25 @@ import collections
 import contextlib
 import logging
 import os
+import queue
 import shlex
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from absl import logging as absl_logging
 
 from pipelines.common import files, optional, stopping
 from pipelines.common.errors import InputError
 from pipelines.common.runners import ResultT, Runner, ThingT, Workers
 
 _PARTS = 64  # files of results, at the most
-_DONE = "DONE"
+_ATTEMPTS = 4
+_DONE = "DONE"  # Beam's word
+_LOST = "LOST"
+_KEEPER = "run_worker"  # the thread that Beam starts for each worker process of this machine
 
 
 class BeamRunner(Runner):
@@ -122,22 +128,62 @@ class _Pipelines(Workers):
 
 
 def _run(pipeline: Any) -> None:
-    """Runs a pipeline to its end; one that this process is stopped in is cancelled.
+    """Runs a pipeline to its end, anew where a worker process of this machine was lost.
 
     Raises:
       InputError: it failed.
     """
-    try:
-        result = pipeline.run()
+    for _ in range(_ATTEMPTS):
+        state = _run_once(pipeline)
+        if state == _DONE:
+            return
+        if state != _LOST:
+            raise _failure(f"it is {state}")
+        absl_logging.warning("a worker of Beam was killed; what it did not finish is done anew.")
+    raise _failure(f"{_ATTEMPTS} times a worker was killed, most likely for want of memory")
+
+
+def _run_once(pipeline: Any) -> str:
+    """Runs a pipeline in a thread, which is left to itself if a worker of it was lost.
+
+    Runners on clusters begin lost work anew. Beam's own, on this machine, waits for ever for a
+    worker process that is gone; but the thread that looks after the process ends with an error.
+
+    Returns:
+      The state that the pipeline ended in, or `_LOST`.
+
+    Raises:
+      InputError: it failed.
+    """
+    ends: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
+    results: list[Any] = []
+
+    def run() -> None:
         try:
-            state = result.wait_until_finish()
-        except (stopping.Stopped, KeyboardInterrupt):
+            results.append(pipeline.run())
+            ends.put(results[0].wait_until_finish())
+        except Exception as error:
+            ends.put(error)
+
+    def noted(hook: Any) -> None:
+        if hook.thread is not None and hook.thread.name == _KEEPER:
+            ends.put(_LOST)
+        else:
+            before(hook)
+
+    before, threading.excepthook = threading.excepthook, noted
+    try:
+        threading.Thread(target=run, daemon=True).start()
+        end = ends.get()
+    except (stopping.Stopped, KeyboardInterrupt):
+        for result in results:
             result.cancel()
-            raise
-    except Exception as error:
-        raise _failure(str(error)) from error
-    if state != _DONE:
-        raise _failure(f"it is {state}")
+        raise
+    finally:
+        threading.excepthook = before
+    if isinstance(end, Exception):
+        raise _failure(str(end)) from end
+    return end
 
 
 def _failure(reason: str) -> InputError:

@@ -1,16 +1,19 @@
 """The example writer as a whole: bytes, resumption, manifest, bad input."""
 
+import contextlib
 import dataclasses
 import glob
 import hashlib
 import os
+import pickle
 
+import msgspec
 import pytest
 import tensorflow as tf
 
 from pipelines.common import files, locks
 from pipelines.common.errors import InputError
-from pipelines.common.runners import LocalRunner
+from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, example_reader, local_runner, plan
 from pipelines.pretraining.settings import ExampleSettings, Objective
@@ -59,6 +62,38 @@ def test_the_same_bytes_with_one_worker_and_with_three(corpus_path, vocab_path, 
         output = tmp_path / str(workers)
         commands.done(*command(corpus_path, vocab_path, output, f"--workers={workers}"))
     assert digests(tmp_path / "1") == digests(tmp_path / "3")
+
+
+class Careless(Runner, Workers):
+    """A cluster as it may be: nothing is shared, all is done twice, the last thing first."""
+
+    @contextlib.contextmanager
+    def started(self, place, module):
+        yield self
+
+    def map(self, function, things, reads_only=False):
+        for thing in reversed(things):
+            sent = pickle.dumps((function, thing))
+            for _ in range(2):
+                run, again = pickle.loads(sent)
+                result = msgspec.msgpack.encode(run(again))
+            yield thing, msgspec.msgpack.decode(result)
+
+    def count(self, function, things, done):
+        raise NotImplementedError
+
+
+def test_the_same_bytes_with_any_runner(corpus_path, vocab_path, tmp_path, small_shards):
+    for name, runner in (("here", HERE), ("there", Careless())):
+        local_runner.write(request(corpus_path, vocab_path, tmp_path / name), runner)
+    assert digests(tmp_path / "here") == digests(tmp_path / "there")
+
+
+def test_what_lost_workers_left_is_removed(corpus_path, vocab_path, tmp_path):
+    (tmp_path / "o" / UNFINISHED).mkdir(parents=True)
+    (tmp_path / "o" / "train-00000-of-00009.tfrecord.partial-01234567").touch()
+    local_runner.write(request(corpus_path, vocab_path, tmp_path / "o"), HERE)
+    assert not glob.glob(f"{tmp_path}/o/*.partial*") and not (tmp_path / "o" / UNFINISHED).exists()
 
 
 def test_shards_and_splits_do_not_lose_documents(corpus_path, vocab_path, tmp_path, small_shards):
