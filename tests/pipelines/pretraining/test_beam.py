@@ -39,10 +39,10 @@ def python():
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Three files, which are a range each, and two training shards."""
+    """Three files of a range or two each, which become several shards."""
     folder = tmp_path_factory.mktemp("corpus")
     for number in range(3):
-        write_documents(folder / f"{number}.txt", make_documents(3000, seed=number))
+        write_documents(folder / f"{number}.txt", make_documents(2000, seed=number))
     return f"{folder}/*.txt"
 
 
@@ -51,7 +51,7 @@ def whole(corpus, vocab_path, tmp_path_factory):
     """The examples as processes of this machine write them."""
     output = tmp_path_factory.mktemp("whole") / "o"
     commands.done(*_writing(corpus, vocab_path, output))
-    assert len(glob.glob(f"{output}/train-*")) == 2 and glob.glob(f"{output}/held_out-*")
+    assert len(glob.glob(f"{output}/train-*")) > 1 and glob.glob(f"{output}/held_out-*")
     return output
 
 
