@@ -48,6 +48,7 @@ class RunnerFlags:
         """
         from pipelines.common import runners
 
+        options = self._pipeline.value or ()
         if self._runner.value == _BEAM:
             if self._workers.value is not None:
                 raise InputError(
@@ -56,10 +57,10 @@ class RunnerFlags:
                 )
             from pipelines.common import beam_runner
 
-            return beam_runner.BeamRunner(self._pipeline.value)
-        if self._pipeline.value:
+            return beam_runner.BeamRunner(options)
+        if options:
             raise InputError(
-                f"options of a pipeline were given ({self._pipeline.value[0]} ...), which "
+                f"options of a pipeline were given ({options[0]} ...), which "
                 "--runner=beam takes; give it, or leave them out."
             )
         return runners.LocalRunner(self._workers.value)

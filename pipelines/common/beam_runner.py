@@ -119,9 +119,11 @@ class _Pipelines(Workers):
         from apache_beam.options.pipeline_options import PipelineOptions
 
         try:
-            pipeline = beam.Pipeline(options=PipelineOptions(list(self._options)))
+            options = PipelineOptions(list(self._options))
+            options.get_all_options()  # else what is wrong would be found later
         except SystemExit as error:  # Beam has said what is wrong
             raise InputError(f"Beam does not take {shlex.join(self._options)}.") from error
+        pipeline = beam.Pipeline(options=options)
         numbered = pipeline | beam.Create(list(enumerate(things))) | beam.Reshuffle()
         yield numbered | beam.Map(_attempt, function)
         _run(pipeline)
@@ -155,14 +157,14 @@ def _run_once(pipeline: Any) -> str:
     Raises:
       InputError: it failed.
     """
-    ends: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
+    ends: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
     results: list[Any] = []
 
     def run() -> None:
         try:
             results.append(pipeline.run())
             ends.put(results[0].wait_until_finish())
-        except Exception as error:
+        except BaseException as error:
             ends.put(error)
 
     def noted(hook: Any) -> None:
@@ -181,7 +183,7 @@ def _run_once(pipeline: Any) -> str:
         raise
     finally:
         threading.excepthook = before
-    if isinstance(end, Exception):
+    if isinstance(end, BaseException):
         raise _failure(str(end)) from end
     return end
 

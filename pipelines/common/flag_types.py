@@ -256,9 +256,9 @@ def define_texts(name: str, text: str) -> flags.FlagHolder:
 def define_words(name: str, text: str) -> flags.FlagHolder:
     """Defines the flag that takes words for another program; a command has one at the most.
 
-    Its value is a tuple. They are one text, quoted as for a shell, or all that follows --.
+    Its value is a tuple, or None. They are one text, quoted as for a shell, or all that follows --.
     """
-    return flags.DEFINE(WordsParser(), name, (), text)
+    return flags.DEFINE(WordsParser(), name, None, text)
 
 
 def define_path(

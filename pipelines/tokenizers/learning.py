@@ -49,7 +49,7 @@ def learn(
     runner = runner or LocalRunner()
     with (
         locks.held_file(files.partial_of(path), path),
-        runner.started(path, word_counts.__name__) as workers,
+        runner.started(f"{path}.steps", __name__) as workers,
     ):
         identity = {
             "settings": {**settings.describe(), **tokenizer, **dataclasses.asdict(options)},

@@ -51,7 +51,7 @@ def test_values_are_those_that_are_written(known):
 
 
 def test_what_follows_two_dashes_is_for_another_program(known):
-    flags.DEFINE(flag_types.WordsParser(), "pipeline", (), "", flag_values=known)
+    flags.DEFINE(flag_types.WordsParser(), "pipeline", None, "", flag_values=known)
     words = ("--steps=many", "--a b", "x", "--", "")
     assert _parsed(known, "--steps=5", "--", *words).pipeline == words
     assert known.steps == 5
