@@ -85,7 +85,7 @@ class _Pipelines(Workers):
         folder = self._next_folder()
         with self._running(function, things) as outcomes:
             _gather(outcomes, f"{folder}/outcomes")
-        for index, result in _results(folder):
+        for index, result in _results(folder, len(things)):
             yield things[index], result
 
     def count(
@@ -102,7 +102,7 @@ class _Pipelines(Workers):
             sums = outcomes | beam.FlatMap(_counts_of) | beam.CombinePerKey(sum)
             _gather(sums, f"{folder}/sums")
             _gather(outcomes | beam.Map(_without_counts), f"{folder}/outcomes")
-        for _ in _results(folder):
+        for _ in _results(folder, len(things)):
             done()
         return collections.Counter(dict(_read(f"{folder}/sums")))
 
@@ -249,13 +249,18 @@ def _read(folder: str) -> Iterator[tuple[Any, Any]]:
             yield from msgspec.msgpack.decode(file.read(), type=list[tuple[Any, Any]])
 
 
-def _results(folder: str) -> list[tuple[int, Any]]:
-    """The results of things by their numbers.
+def _results(folder: str, count: int) -> list[tuple[int, Any]]:
+    """The results of so many things by their numbers.
 
     Raises:
-      InputError: of the first thing that was refused.
+      InputError: of the first thing that was refused; or what workers wrote is not here.
     """
     outcomes = sorted(_read(f"{folder}/outcomes"), key=lambda pair: pair[0])
+    if len(outcomes) != count:
+        raise InputError(
+            f"{folder}: {len(outcomes)} of {count} results are here. Name paths on storage that "
+            "the workers of Beam share with this command."
+        )
     for _, (_, refused) in outcomes:
         if refused:
             raise InputError(refused)
