@@ -33,10 +33,10 @@ ExampleSettings.define_flags()
 
 def main() -> None:
     """Runs the writer with the flags given."""
-    from pipelines.pretraining import local_runner
+    from pipelines.pretraining import example_writer
 
     runner = _RUNNER.runner()
-    request = local_runner.ExampleRequest(
+    request = example_writer.ExampleRequest(
         input=_CORPUS.input.value,
         vocab=_VOCAB.value,
         output=_OUTPUT.value,
@@ -46,7 +46,7 @@ def main() -> None:
         tokenizer=tuple(_TEXT.chosen().items()),
     )
     start = time.perf_counter()
-    manifest = local_runner.write(request, runner)
+    manifest = example_writer.write(request, runner)
     seconds = time.perf_counter() - start
     records = manifest["train"]["records"]
     print(
