@@ -74,6 +74,10 @@ TUNE_FLAGS ?=
 EMBED_FLAGS ?=
 ## More flags of features
 FEATURE_FLAGS ?=
+## Who makes vocabulary and examples: local (this machine) or beam (Apache Beam)
+RUNNER ?= local
+## Options of Beam's pipeline, such as '--runner=FlinkRunner --flink_master=host:8081'
+PIPELINE ?=
 ## A text that a model is to read; not given: its run of pre-training is looked at
 SENTENCE ?=
 ## The second text of a pair, or the context of a question
@@ -94,6 +98,8 @@ BERT_CLONE ?=
 BENCH_FLAGS ?=
 ## The environment of the peers
 PEERS ?= .venv-peers
+## The environment of Apache Beam
+BEAM ?= .venv-beam
 ## Test files that run at once; each may take 2 GiB
 JOBS ?= 2
 ## Python 3.11, which makes the environment
@@ -101,16 +107,18 @@ PYTHON ?= python3
 ## The environment
 VENV ?= .venv
 
-TARGETS := help setup peers corpus vocab examples pretrain show finetune predict embed features \
-	look convert experiments export export-hub export-portable serve test test-all bench docs smoke \
-	lint format clean
+TARGETS := help setup peers beam corpus vocab examples tfrecords pretrain show finetune predict embed \
+	features look convert experiments export export-hub export-portable serve test test-all bench docs \
+	smoke lint format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
 ALWAYS := PYTHON VENV
 USES_peers := PEERS
+USES_beam := BEAM
 USES_corpus := CORPUS TFRECORDS
-USES_vocab := $(USES_corpus) VOCAB INIT SEED VOCAB_FLAGS
+USES_vocab := $(USES_corpus) VOCAB INIT SEED RUNNER PIPELINE BEAM VOCAB_FLAGS
 USES_examples := $(USES_vocab) HELD_OUT EXAMPLE_FLAGS
+USES_tfrecords := $(USES_examples)
 USES_pretrain := $(USES_examples) MODEL STEPS MINUTES RECIPE OUT TRAIN_FLAGS
 USES_show := TFRECORDS
 USES_finetune := TASK DATA INIT OUT SEEDS EPOCHS BATCH LR TUNE_FLAGS
@@ -125,7 +133,7 @@ USES_export-hub := MODEL OUT
 USES_export-portable := TASKS OUT
 USES_serve := MODEL HOST SERVE_FLAGS
 USES_test := JOBS
-USES_test-all := JOBS PEERS
+USES_test-all := JOBS PEERS BEAM
 USES_bench := PEERS BERT_CLONE BENCH_FLAGS
 USES_clean := TFRECORDS OUT
 VARIABLES := $(sort $(ALWAYS) $(foreach target,$(TARGETS),$(USES_$(target))))
@@ -152,6 +160,9 @@ export $(VARIABLES)
 
 # `set -x` shows what is run; `exec`, so that a signal that make passes on arrives.
 RUN := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 "$$VENV/bin/python"
+# The same in the environment of who writes the examples.
+RUN_THERE := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 \
+	"$$(if [ "$$RUNNER" = beam ]; then echo "$$BEAM"; else echo "$$VENV"; fi)/bin/python"
 PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder
 # A flag for each variable that is set; $(call flag,--output,OUT).
 flag = $${$2:+"$1=$$$2"}
@@ -205,22 +216,38 @@ peers:
 		"$$PEERS/bin/python" -m pip install --quiet --disable-pip-version-check \
 			-r benchmarks/requirements.txt && touch "$$PEERS/.ready"; fi
 
+beam:
+	@if [ ! -e "$$BEAM/.ready" ] || [ requirements-beam.txt -nt "$$BEAM/.ready" ]; then \
+		"$$PYTHON" -m venv "$$BEAM" && \
+		"$$BEAM/bin/python" -m pip install --quiet --disable-pip-version-check \
+			-r requirements-beam.txt && \
+		"$$BEAM/bin/python" -m pip install --quiet --disable-pip-version-check \
+			--no-deps --editable . && touch "$$BEAM/.ready"; fi
+
 corpus: setup ## Write the built-in corpus (unless CORPUS names one)
 	@if [ -z "$$CORPUS" ]; then \
 		$(RUN) -m bert_tf make-corpus --output="$(TEXT)"; fi
+
+ifeq ($(value RUNNER),beam)
+vocab: beam
+endif
 
 vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one, or INIT a model)
 	@if [ -n "$$INIT" ]; then \
 		$(RUN) -m bert_tf convert --input="$$INIT" --output="$(OWN_VOCAB)" --tokenizer_only; fi
 	@if [ -z "$$VOCAB$$INIT" ]; then \
-		$(RUN) -m bert_tf learn-vocabulary --input="$(TEXT)" --output="$(VOCAB_FILE)" \
+		$(RUN_THERE) -m bert_tf learn-vocabulary --input="$(TEXT)" --output="$(VOCAB_FILE)" \
+			--runner="$$RUNNER" $(call flag,--pipeline,PIPELINE) \
 			--seed="$$SEED" $$([ -n "$$CORPUS" ] || echo --flagfile=recipes/vocabulary.flags) \
 			$(call flag,--more_flags,VOCAB_FLAGS); fi
 
 examples: vocab ## Write masked sentence pairs as TFRecords
-	@$(RUN) -m bert_tf write-examples --input="$(TEXT)" --vocab="$(VOCAB_FILE)" \
+	@$(RUN_THERE) -m bert_tf write-examples --input="$(TEXT)" --vocab="$(VOCAB_FILE)" \
+		--runner="$$RUNNER" $(call flag,--pipeline,PIPELINE) \
 		--output="$$TFRECORDS" --flagfile=$(EXAMPLE_RECIPE) \
 		--held_out_fraction="$$HELD_OUT" --seed="$$SEED" $(call flag,--more_flags,EXAMPLE_FLAGS)
+
+tfrecords: examples ## The same, here or on a cluster: RUNNER=local|beam CORPUS= VOCAB= [PIPELINE='--...']
 
 pretrain: examples ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report [INIT=model]
 	@$(RUN) -m bert_tf pretrain --flagfile="$$RECIPE" --tfrecords="$$TFRECORDS" \
@@ -284,8 +311,9 @@ show: setup ## Print a few examples: tokens, masks and originals, segments, labe
 test: setup ## Run the tests
 	$(PYTEST) -m "not slow"
 
-test-all: setup peers ## Run the tests, slow ones too (with the peers as reference)
-	PEER_PYTHON="$$(cd "$$PEERS/bin" && pwd)/python" $(PYTEST)
+test-all: setup peers beam ## Run the tests, slow ones too (with the peers as reference, and Beam)
+	PEER_PYTHON="$$(cd "$$PEERS/bin" && pwd)/python" BEAM_PYTHON="$$(cd "$$BEAM/bin" && pwd)/python" \
+		$(PYTEST)
 
 bench: setup peers ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=)
 	@$(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" --bert_clone="$$BERT_CLONE" \

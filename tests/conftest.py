@@ -8,8 +8,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest
 
+from pipelines.common.runners import LocalRunner
 from pipelines.corpus import reader
-from pipelines.pretraining import local_runner
+from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings
 from pipelines.tokenizers import word_counts, word_splitter, wordpiece_vocabulary
 
@@ -112,6 +113,6 @@ def tfrecords(tmp_path_factory, corpus_path, vocab_path) -> str:
     settings = ExampleSettings(
         max_seq_length=32, max_predictions_per_seq=5, dupe_factor=3, held_out_fraction=0.1
     )
-    request = local_runner.ExampleRequest(corpus_path, vocab_path, output, settings)
-    local_runner.write(request, worker_count=1)
+    request = example_writer.ExampleRequest(corpus_path, vocab_path, output, settings)
+    example_writer.write(request, LocalRunner(1))
     return output

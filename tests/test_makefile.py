@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,11 +47,14 @@ def make(tmp_path):
 
 
 # By target: its variables, and the flag that each becomes in the last command.
+_EXAMPLES = {"CORPUS": "--input", "VOCAB": "--vocab", "TFRECORDS": "--output",
+             "HELD_OUT": "--held_out_fraction", "SEED": "--seed", "RUNNER": "--runner",
+             "PIPELINE": "--pipeline", "EXAMPLE_FLAGS": "--more_flags"}  # fmt: skip
 FLAGS = {
-    "examples": {"CORPUS": "--input", "VOCAB": "--vocab", "TFRECORDS": "--output",
-                 "HELD_OUT": "--held_out_fraction", "SEED": "--seed",
-                 "EXAMPLE_FLAGS": "--more_flags"},
-    "vocab": {"CORPUS": "--input", "SEED": "--seed", "VOCAB_FLAGS": "--more_flags"},
+    "examples": _EXAMPLES,
+    "tfrecords": _EXAMPLES,
+    "vocab": {"CORPUS": "--input", "SEED": "--seed", "RUNNER": "--runner",
+              "PIPELINE": "--pipeline", "VOCAB_FLAGS": "--more_flags"},
     "pretrain": {"TFRECORDS": "--tfrecords", "OUT": "--output", "MODEL": "--model",
                  "STEPS": "--steps", "MINUTES": "--minutes", "SEED": "--seed",
                  "RECIPE": "--flagfile", "INIT": "--init_checkpoint",
@@ -136,7 +140,7 @@ def test_the_variables_of_a_target_are_those_that_it_reads(uses):
 
 def test_variables_that_become_flags_are_tried_above(uses):
     """A variable that is added to the Makefile is added to FLAGS, too."""
-    tools = {"BERT_CLONE", "BENCH_FLAGS", "PEERS", "JOBS"}
+    tools = {"BERT_CLONE", "BENCH_FLAGS", "PEERS", "BEAM", "JOBS"}
     named = {name for names in uses.values() for name in names}
     assert named - tools == {name for names in FLAGS.values() for name in names}
     assert all(set(FLAGS[target]) <= set(uses[target]) for target in FLAGS)
@@ -145,13 +149,13 @@ def test_variables_that_become_flags_are_tried_above(uses):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("pretrain SEEDS=1", "SEEDS is not used by make pretrain, which takes CORPUS "),
+        ("pretrain SEEDS=1", "SEEDS is not used by make pretrain, which takes BEAM CORPUS "),
         ("pretrain SEEDS=1", "; it is for make finetune experiments."),
         ("predict STEPS=5", "STEPS is not used by make predict, which takes INPUT KIND MODEL OUT "
                             "TASK TUNE_FLAGS; it is for make pretrain."),
         ("export FORMAT=tf1", "FORMAT is not used by make export, which takes DEV OUT PRECISION TASKS; "
                               "it is for make convert."),
-        ("finetune CORPUS=", "it is for make corpus vocab examples pretrain experiments."),
+        ("finetune CORPUS=", "it is for make corpus vocab examples tfrecords pretrain experiments."),
         ("pretrain STEP=5", "; what is for the environment stands before make."),
         ("STEPS=5", "STEPS is not used by make help, which takes no variables"),
         ("lint show STEPS=5", "STEPS is not used by make lint show, which takes TFRECORDS"),
@@ -175,7 +179,7 @@ def test_help_lists_targets_with_their_variables_and_what_these_are_for(uses):
     targets, _, variables = _make("help").stdout.partition("\nVariables, as NAME=value:\n\n")
     shown = re.findall(r"^  make ([a-z-]+) +\S.*\n((?: {20,}.*\n)*)", targets, re.MULTILINE)
     assert {target: names.split() for target, names in shown} == {
-        target: names for target, names in uses.items() if target != "peers"
+        target: names for target, names in uses.items() if target not in ("peers", "beam")
     }
     texts = dict(re.findall(r"^  ([A-Z_]+) +(\S.*)$", variables, re.MULTILINE))
     assert texts.keys() == {"PYTHON", "VENV", *(name for names in uses.values() for name in names)}
@@ -204,6 +208,19 @@ def test_the_built_in_run_takes_minutes_unless_steps_are_said(make):
     for variables in ({"STEPS": "9"}, {"RECIPE": "my.flags"}, {"INIT": "a model"}):
         assert not [w for w in make("pretrain", **variables)[-1] if w.startswith("--minutes")]
     assert "--minutes=30" in make("pretrain", INIT="a model", MINUTES="30")[-1]
+
+
+def test_beam_runs_in_an_environment_of_its_own(make, tmp_path):
+    beam = tmp_path / "beam"
+    shutil.copytree(tmp_path / "an env", beam)
+    python = beam / "bin" / "python"
+    python.write_text(python.read_text().replace("sys.argv[1:]", '["beam", *sys.argv[1:]]'))
+    corpus, vocab, examples = make("tfrecords", RUNNER="beam", BEAM=beam, PIPELINE="--region=x")
+    assert corpus[1:3] == ["bert_tf", "make-corpus"]
+    for command in (vocab, examples):
+        assert command[0] == "beam"
+        assert "--runner=beam" in command and "--pipeline=--region=x" in command
+    assert "--runner=local" in make("tfrecords")[-1]
 
 
 def test_pretraining_goes_on_from_a_model_in_one_command(make):

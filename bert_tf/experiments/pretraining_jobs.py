@@ -18,7 +18,7 @@ from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.weights import Bundle
 from pipelines.common import files
 from pipelines.corpus import reader
-from pipelines.pretraining import local_runner
+from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers import learning, registry
 from pipelines.tokenizers.settings import LearningSettings, VocabularyKind
@@ -116,7 +116,7 @@ class Examples(Job):
             random_share=self.random_share,
         )
         lower = self.vocabulary.lower_case
-        request = local_runner.ExampleRequest(
+        request = example_writer.ExampleRequest(
             input=self.corpus.files,
             vocab=self.vocabulary.path(place),
             output=self.folder(place),
@@ -124,7 +124,7 @@ class Examples(Job):
             file_format=self.corpus.format,
             tokenizer=() if lower is None else (("lower_case", lower),),
         )
-        local_runner.write(request)
+        example_writer.write(request)
         return {"seconds": time.perf_counter() - begin, "scores": {}}
 
 

@@ -8,6 +8,7 @@ A vocabulary that is there, and was learned from the same files in the same way,
 """
 
 from pipelines.commands.corpus_flags import CorpusFlags
+from pipelines.commands.runner_flags import RunnerFlags
 from pipelines.commands.text_flags import TextFlags
 from pipelines.common import flag_types
 from pipelines.common.flag_groups import Group, group
@@ -19,6 +20,7 @@ with group(Group.DATA):
         "output", None, "What to write: a vocab.txt; of byte_bpe and word a folder.", required=True
     )
 _TEXT = TextFlags()
+_RUNNER = RunnerFlags()
 LearningSettings.define_flags()
 
 
@@ -27,8 +29,9 @@ def main() -> None:
     path, settings = _OUTPUT.value, LearningSettings.from_flags()
     from pipelines.tokenizers import learning
 
+    runner = _RUNNER.runner()
     corpus, options = _CORPUS.corpus(), _CORPUS.options()
-    found = learning.learn(corpus, options, settings, _TEXT.chosen(), path)
+    found = learning.learn(corpus, options, settings, _TEXT.chosen(), path, runner)
     if found is None:
         print(f"{path}: is there; nothing to do.")
         return

@@ -1,6 +1,8 @@
-"""Writes pre-training examples: text and a vocabulary in, TFRecords out.
+r"""Writes pre-training examples: text and a vocabulary in, TFRecords out.
 
   bert-tf write-examples --input='corpus/*.txt' --vocab=vocab.txt --output=tfrecords/pretraining
+  bert-tf write-examples --runner=beam --input=gs://... --vocab=gs://... --output=gs://... \
+      -- --runner=DataflowRunner --region=...
 
 A folder that is whole is left as it is; one that was begun is gone on with.
 """
@@ -10,10 +12,10 @@ import time
 from absl import flags
 
 from pipelines.commands.corpus_flags import CorpusFlags
+from pipelines.commands.runner_flags import RunnerFlags
 from pipelines.commands.text_flags import TextFlags
 from pipelines.common import flag_types
 from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
 from pipelines.pretraining.settings import ExampleSettings
 
 _CORPUS = CorpusFlags()
@@ -25,22 +27,16 @@ with group(Group.DATA):
         "output", None, "Folder to write to: new, empty, or of this command.", required=True
     )
 _TEXT = TextFlags()
-with group(Group.MACHINE):
-    _WORKERS = flag_types.define_number(
-        "workers",
-        None,
-        "Processes that write; the examples are the same. Not given: one for each core.",
-        int,
-        Limits(least=1),
-    )
+_RUNNER = RunnerFlags()
 ExampleSettings.define_flags()
 
 
 def main() -> None:
     """Runs the writer with the flags given."""
-    from pipelines.pretraining import local_runner
+    from pipelines.pretraining import example_writer
 
-    request = local_runner.ExampleRequest(
+    runner = _RUNNER.runner()
+    request = example_writer.ExampleRequest(
         input=_CORPUS.input.value,
         vocab=_VOCAB.value,
         output=_OUTPUT.value,
@@ -50,7 +46,7 @@ def main() -> None:
         tokenizer=tuple(_TEXT.chosen().items()),
     )
     start = time.perf_counter()
-    manifest = local_runner.write(request, _WORKERS.value)
+    manifest = example_writer.write(request, runner)
     seconds = time.perf_counter() - start
     records = manifest["train"]["records"]
     print(

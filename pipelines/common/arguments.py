@@ -16,6 +16,8 @@ _FILE = "flagfile"
 # Flags as one text, quoted as for a shell: how `make` passes those that it does not know. They
 # are meant to override those before them.
 _MORE = "more_flags"
+# What follows is for another program.
+_OTHERS = "--"
 _COMMENTS = ("#", "//")
 
 
@@ -48,16 +50,18 @@ class UnknownFlagError(InputError):
 
 
 def parse(words: Sequence[str], known: flags.FlagValues) -> None:
-    """Gives flags the values that the user wrote.
+    """Gives flags the values that the user wrote; what follows -- is for another program.
 
     Args:
       words: of the command line.
       known: the flags that there are.
 
     Raises:
-      InputError: there is no such flag, it has no value or a bad one, or a required one is missing.
+      InputError: there is no such flag, it has no value or a bad one, a required one is missing, or
+        there is nobody for what follows --.
     """
-    found = read(words, known)
+    ours, others = _cut(words)
+    found = [*read(ours, known), *_for_others(others, known)]
     for given in found:
         _check_value(given, known[given.name])
     there = {given.name for given in found}
@@ -65,6 +69,28 @@ def parse(words: Sequence[str], known: flags.FlagValues) -> None:
     if missing:
         raise InputError(f"give {', '.join(f'--{name}' for name in missing)} too")
     known(["", *(f"--{given.name}={given.value}" for given in found)])
+
+
+def _cut(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
+    """The words before -- and those after it; None: there is no --."""
+    if _OTHERS not in words:
+        return words, None
+    place = list(words).index(_OTHERS)
+    return words[:place], words[place + 1 :]
+
+
+def _for_others(words: Sequence[str] | None, known: flags.FlagValues) -> list[Given]:
+    """What follows --, as the flag that takes words for another program.
+
+    Raises:
+      InputError: the command has no such flag.
+    """
+    if words is None:
+        return []
+    taker = next((name for name in known if flag_types.takes_words(known[name])), None)
+    if taker is None:
+        raise InputError(f"unexpected argument: {_OTHERS}; nothing follows it in this command")
+    return [Given(taker, shlex.join(words), "")]
 
 
 def read(words: Sequence[str], known: flags.FlagValues) -> list[Given]:

@@ -175,6 +175,18 @@ def _check_absent(path: str) -> None:
 
 
 @contextlib.contextmanager
+def working_folder(path: str) -> Iterator[str]:
+    """Yields a new folder for the time of the block, beside `path`, which is about to be written.
+
+    Raises:
+      InputError: another process has one there.
+    """
+    with _own_partial(path, folder=True) as partial:
+        yield partial
+        remove_tree(partial)
+
+
+@contextlib.contextmanager
 def _one_partial(path: str) -> Iterator[str]:
     partial = partial_of(path)
     with _removed_after_error(partial, path):
@@ -224,10 +236,10 @@ def _remove_left_behind(path: str) -> bool:
     if "://" in path:
         return False
     living = False
-    ours = re.compile(re.escape(os.path.basename(path) + _PARTIAL) + "-[0-9a-f]{8}")
-    for partial in matching(os.path.dirname(path) or ".", "*"):
-        if not ours.fullmatch(os.path.basename(partial)):
-            continue
+    folder, name = os.path.split(path)
+    ours = re.compile(re.escape(name + _PARTIAL) + "-[0-9a-f]{8}")
+    there = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    for partial in (os.path.join(folder, other) for other in there if ours.fullmatch(other)):
         with contextlib.suppress(FileNotFoundError):  # another process removes it, too
             lock = locks.take(partial)
             if lock is None:

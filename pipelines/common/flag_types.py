@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import enum
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -184,6 +185,22 @@ class PathParser(flags.ArgumentParser):
         return argument.rstrip("/") or "/"
 
 
+class WordsParser(flags.ArgumentParser):
+    """Parses words for another program into a tuple; what follows -- on a command line is them."""
+
+    placeholder = "'WORD ...'"
+    range = ""
+
+    def parse(self, argument: Any) -> tuple[str, ...]:
+        """The words; a ValueError where a quote has no end."""
+        if not isinstance(argument, str):
+            return tuple(argument)
+        try:
+            return tuple(shlex.split(argument))
+        except ValueError as error:
+            raise ValueError("a quote has no end") from error
+
+
 def define_number(
     name: str,
     default: float | None,
@@ -236,6 +253,14 @@ def define_texts(name: str, text: str) -> flags.FlagHolder:
     return holder
 
 
+def define_words(name: str, text: str) -> flags.FlagHolder:
+    """Defines the flag that takes words for another program; a command has one at the most.
+
+    Its value is a tuple, or None. They are one text, quoted as for a shell, or all that follows --.
+    """
+    return flags.DEFINE(WordsParser(), name, None, text)
+
+
 def define_path(
     name: str, default: str | None, text: str, required: bool = False
 ) -> flags.FlagHolder:
@@ -256,6 +281,11 @@ def placeholder(flag: flags.Flag) -> str:
         return ""
     several = isinstance(flag.parser, flags.ListParser)
     return getattr(flag.parser, "placeholder", "A,B,..." if several else "TEXT")
+
+
+def takes_words(flag: flags.Flag) -> bool:
+    """Whether a flag takes what follows --."""
+    return isinstance(flag.parser, WordsParser)
 
 
 def is_required(flag: flags.Flag) -> bool:

@@ -16,8 +16,11 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
+from tqdm import tqdm
+
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.common.runners import Workers
 from pipelines.corpus import sentences
 from pipelines.corpus.formats import FORMATS
 
@@ -90,8 +93,17 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     return found
 
 
-def identity(file: CorpusFile) -> dict[str, str | int]:
-    """What tells a file from another: path, format, size and SHA-256 checksum."""
+def identities(corpus: list[CorpusFile], workers: Workers) -> list[dict[str, str | int]]:
+    """What tells each file from others: path, format, size and SHA-256 checksum."""
+    found = {}
+    with tqdm(total=len(corpus), desc="checksums", unit="file", leave=False) as bar:
+        for file, entry in workers.map(_identity, corpus, reads_only=True):
+            found[file] = entry
+            bar.update()
+    return [found[file] for file in corpus]
+
+
+def _identity(file: CorpusFile) -> dict[str, str | int]:
     return {**dataclasses.asdict(file), "sha256": files.sha256(file.path)}
 
 

@@ -151,7 +151,7 @@ def make_manifest(
 ) -> dict[str, Any]:
     """The manifest of what was written: its identity, and statistics of text and examples."""
     text: dict[str, float] = {key: sum(summary[key] for summary in ranges) for key in _SUMMED}
-    text["held_out_documents"] = len(plan.held_out_keys)
+    text["held_out_documents"] = plan.held_out_documents
     text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
     return {
         **identity,

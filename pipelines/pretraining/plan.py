@@ -30,10 +30,17 @@ class Shard:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """All output files, and the documents held out."""
+    """All output files, and the documents held out: those whose keys are the smallest.
+
+    Attributes:
+      shards: the files.
+      held_out_end: documents with keys below it are held out.
+      held_out_documents: how many these are.
+    """
 
     shards: tuple[Shard, ...]
-    held_out_keys: tuple[int, ...]
+    held_out_end: int
+    held_out_documents: int
 
 
 def plan_corpus(files_of_corpus: list[reader.CorpusFile]) -> list[reader.FileRange]:
@@ -55,11 +62,11 @@ def plan_shards(index: np.ndarray, settings: ExampleSettings) -> Plan:
     maker.check(index, keys[:0])
     held_out = _held_out_keys(keys, settings)
     maker.check(index, held_out)
-    is_held_out = np.isin(index["key"], held_out)
+    held_out_end = int(held_out[-1]) + 1 if len(held_out) else 0
+    is_held_out = index["key"] < held_out_end
     train = _shards(index[~is_held_out], "train", 0)
-    return Plan(
-        (*train, *_shards(index[is_held_out], "held_out", len(train))), tuple(map(int, held_out))
-    )
+    shards = (*train, *_shards(index[is_held_out], "held_out", len(train)))
+    return Plan(shards, held_out_end, len(held_out))
 
 
 def _shards(index: np.ndarray, name: str, first: int) -> list[Shard]:

@@ -35,17 +35,16 @@ class ShardSummary(TypedDict):
 def write_shard(
     output: str,
     shard: Shard,
-    held_out_keys: tuple[int, ...],
+    held_out_end: int,
     store: token_store.TokenStore,
     maker: ExampleMaker,
 ) -> ShardSummary:
     """Writes one TFRecord file and returns its statistics.
 
-    A pure function of the shard's documents and the seed. Held-out documents
-    are used once, whatever the dupe factor.
+    A pure function of the shard's documents and the seed; several processes may write the same
+    shard at the same time. Held-out documents are used once, whatever the dupe factor.
     """
-    keys = np.array(held_out_keys, np.uint64)
-    documents = _flatten(store.read(shard.low, shard.high, keys, shard.held_out))
+    documents = _flatten(store.read(shard.low, shard.high, held_out_end, shard.held_out))
     seeds = np.random.SeedSequence([maker.settings.seed, shard.index, shard.held_out])
     rng = np.random.Generator(np.random.Philox(seeds))
     times = 1 if shard.held_out else maker.settings.dupe_factor
@@ -53,7 +52,7 @@ def write_shard(
     plan = plan[rng.permutation(len(plan))]
     counts: collections.Counter[str] = collections.Counter()
     path = f"{output}/{shard.file}"
-    with files.write_aside(path) as partial, tf.io.TFRecordWriter(partial) as writer:
+    with files.write_aside(path, shared=True) as partial, tf.io.TFRecordWriter(partial) as writer:
         for start in range(0, len(plan), BLOCK):
             features, found = maker.features(documents, plan[start : start + BLOCK], rng)
             counts.update(found)
@@ -72,7 +71,7 @@ def write_shard(
         "random_token": counts["random_token"],
         "kept": counts["kept"],
     }
-    json_files.write(summary_path(output, shard), summary)
+    json_files.write(summary_path(output, shard), summary, shared=True)
     return summary
 
 

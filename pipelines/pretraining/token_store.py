@@ -71,7 +71,8 @@ def tokenize_range(
     """Tokenizes one range into the store and returns its summary.
 
     A pure function of the range's text and the seed; a finished range is not
-    done again, unless it was damaged.
+    done again, unless it was damaged. Several processes may do the same range at
+    the same time.
 
     Raises:
       InputError: from reading the corpus.
@@ -121,7 +122,7 @@ def tokenize_range(
     if sections:
         flush()
     summary["checksums"] = checksums
-    json_files.write(path, summary)
+    json_files.write(path, summary, shared=True)
     return summary
 
 
@@ -183,7 +184,7 @@ def _write_chunk(
     ):
         digest = hashlib.sha256()
         with (
-            files.write_aside(f"{folder}/{name}.{suffix}") as partial,
+            files.write_aside(f"{folder}/{name}.{suffix}", shared=True) as partial,
             files.gfile.GFile(partial, "wb") as file,
         ):
             for array in arrays:
@@ -215,14 +216,14 @@ class TokenStore:
         """The rows (hash, key, sentences, tokens) of all sections, in no set order."""
         return np.concatenate([np.zeros(0, _ROW), *map(_read_index, self._bases)])
 
-    def read(self, low: int, high: int, keys: np.ndarray, inside: bool) -> list[TokenizedSection]:
+    def read(self, low: int, high: int, key_end: int, below: bool) -> list[TokenizedSection]:
         """Reads the sections with hashes in [low, high), in the order of their hashes.
 
         Args:
           low: first hash.
           high: end of the hashes, exclusive, `hashing.HASH_RANGE` at the most.
-          keys: uint64, document keys.
-          inside: take only the documents of `keys`, or only the others.
+          key_end: a key of documents, `hashing.HASH_RANGE` at the most.
+          below: take only the documents with keys below `key_end`, or only the others.
         """
         sections: list[TokenizedSection] = []
         for base in self._bases:
@@ -231,7 +232,7 @@ class TokenStore:
             end = len(index)
             if high < hashing.HASH_RANGE:
                 end = int(np.searchsorted(index["hash"], np.uint64(high)))
-            wanted = np.isin(index["key"][first:end], keys) == inside
+            wanted = (index["key"][first:end] < key_end) == below
             if wanted.any():
                 sections.extend(self._read_rows(base, index, first, end, wanted))
         return sorted(sections, key=lambda section: section.hash)

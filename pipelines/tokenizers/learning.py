@@ -5,6 +5,7 @@ from typing import Any, NotRequired, TypedDict
 
 from pipelines.common import files, json_files, locks, manifest
 from pipelines.common.errors import InputError
+from pipelines.common.runners import LocalRunner, Runner
 from pipelines.corpus import reader
 from pipelines.tokenizers import registry, word_counts
 from pipelines.tokenizers.base import Vocabulary
@@ -25,6 +26,7 @@ def learn(
     settings: LearningSettings,
     chosen: dict[str, bool],
     path: str,
+    runner: Runner | None = None,
 ) -> tuple[Vocabulary, int] | None:
     """Learns a vocabulary unless it is there.
 
@@ -34,6 +36,7 @@ def learn(
       settings: of the vocabulary.
       chosen: settings of the tokenizer, by name.
       path: where it goes: a file, or a folder where it is more than one.
+      runner: who reads the corpus; None: processes of this machine, one for each core.
 
     Returns:
       The vocabulary, and the number of words that it was learned from; None if it was there.
@@ -43,11 +46,15 @@ def learn(
     """
     kind = registry.KINDS[settings.kind]
     tokenizer = kind.settings_of_learning(chosen)
-    identity = {
-        "settings": {**settings.describe(), **tokenizer, **dataclasses.asdict(options)},
-        "inputs": list(map(reader.identity, corpus)),
-    }
-    with locks.held_file(files.partial_of(path), path):
+    runner = runner or LocalRunner()
+    with (
+        locks.held_file(files.partial_of(path), path),
+        runner.started(f"{path}.steps", __name__) as workers,
+    ):
+        identity = {
+            "settings": {**settings.describe(), **tokenizer, **dataclasses.asdict(options)},
+            "inputs": reader.identities(corpus, workers),
+        }
         if _is_finished(path, identity):
             return None
         words = word_counts.count_words(
@@ -56,6 +63,7 @@ def learn(
             kind.splitter(tokenizer),
             sample_bytes=settings.sample_megabytes * 1_000_000,
             seed=settings.seed,
+            workers=workers,
         )
         vocabulary = kind.learn(words, settings.vocab_size, settings.character_coverage)
         # The manifest first: a kill between the two leaves no vocabulary of unknown origin.

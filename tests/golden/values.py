@@ -27,9 +27,10 @@ from bert_tf.pretraining import run
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
 from bert_tf.weights import tf_checkpoint
 from bert_tf.weights.formats import Format
+from pipelines.common.runners import LocalRunner
 from pipelines.corpus import reader as corpora
 from pipelines.corpus.reader import ReadOptions
-from pipelines.pretraining import local_runner
+from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers import registry, word_counts, word_splitter, wordpiece_vocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
@@ -133,10 +134,10 @@ def _examples(paths: tuple[str, str], vocab: str, folder: pathlib.Path) -> Value
         for whole_word in (False, True):
             output = str(folder / f"examples-{objective}-{whole_word}")
             changed = dataclasses.replace(settings, objective=objective, whole_word_mask=whole_word)
-            request = local_runner.ExampleRequest(
+            request = example_writer.ExampleRequest(
                 " ".join(paths), vocab, output, changed, tokenizer=(("strip_accents", False),)
             )
-            manifest = dict(local_runner.write(request, worker_count=1))
+            manifest = dict(example_writer.write(request, LocalRunner(1)))
             del manifest["versions"]
             for entry in manifest["inputs"]:
                 entry["path"] = pathlib.Path(entry["path"]).name

@@ -50,6 +50,17 @@ def test_values_are_those_that_are_written(known):
     assert (found.max_path, found.data, found.header) == ("a b", ["x", "y"], False)
 
 
+def test_what_follows_two_dashes_is_for_another_program(known):
+    flags.DEFINE(flag_types.WordsParser(), "pipeline", None, "", flag_values=known)
+    words = ("--steps=many", "--a b", "x", "--", "")
+    assert _parsed(known, "--steps=5", "--", *words).pipeline == words
+    assert known.steps == 5
+    assert _parsed(known, "--pipeline=--a='b c' --d").pipeline == ("--a=b c", "--d")
+    assert _parsed(known, "--").pipeline == ()
+    with pytest.raises(InputError, match="--pipeline='a: a quote has no end"):
+        _parsed(known, "--pipeline='a")
+
+
 def test_what_is_not_given_is_the_default(known):
     found = _parsed(known)
     assert (found.steps, found.share, found.seeds, found.fruit) == (10, None, (1,), Fruit.APPLE)
@@ -72,7 +83,7 @@ def test_booleans_are_said_in_several_ways(known, word):
         (["--steps", "=", "5"], "--steps has no value; write --steps=VALUE"),
         (["steps=5"], "unexpected argument: steps=5; did you mean --steps=5?"),
         (["--steps 5"], "--steps 5: a flag and its value are written --flag=value"),
-        (["--"], "unexpected argument: --;"),
+        (["--"], "unexpected argument: --; nothing follows it"),
         (["--steps="], "--steps=: it must be a whole number, at least 1"),
         (["--steps=1.5"], "--steps=1.5: it must be a whole number, at least 1"),
         (["--steps=0"], "--steps=0: it must be a whole number, at least 1"),

@@ -58,6 +58,22 @@ def test_files_that_several_write_are_left_to_the_living(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a.json", "b.a.json.partial-00000000"]
 
 
+def test_a_working_folder_is_there_for_a_time(tmp_path):
+    left = tmp_path / "a.txt.partial-00000000"
+    left.mkdir()
+    with files.working_folder(f"{tmp_path}/a.txt") as folder:
+        assert os.listdir(tmp_path) == [os.path.basename(folder)] and not left.exists()
+        open(f"{folder}/b", "w").close()
+        with (
+            pytest.raises(InputError, match=r"a\.txt: another process is writing there"),
+            files.working_folder(f"{tmp_path}/a.txt"),
+        ):
+            pass
+    with pytest.raises(KeyError), files.working_folder(f"{tmp_path}/a.txt"):
+        raise KeyError
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_file_has_one_writer(tmp_path):
     path = f"{tmp_path}/vocab.txt"
     with locks.held_file(files.partial_of(path), path):

@@ -58,6 +58,20 @@ def test_learning_twice_gives_the_same(tmp_path):
     assert wordpiece_vocabulary.learn(words, 90) == wordpiece_vocabulary.learn(shuffled, 90)
 
 
+def test_several_processes_learn_what_one_does(tmp_path):
+    for name in "abc":
+        texts = (f"{name}{i % 7} text{i * 7919 % 101}" for i in range(300))
+        (tmp_path / f"{name}.txt").write_text("\n\n".join(texts))
+    for workers in (1, 2):
+        commands.done(
+            "learn-vocabulary", f"--input={tmp_path}/*.txt", f"--output={tmp_path}/{workers}/v.txt",
+            "--vocab_size=90", f"--workers={workers}",
+        )  # fmt: skip
+    for name in ("v.txt", "v.txt.json"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+    assert sorted(path.name for path in (tmp_path / "2").iterdir()) == ["v.txt", "v.txt.json"]
+
+
 def test_the_size_asked_for_is_reached(tmp_path):
     texts = [f"token{i % 1000:04d} number{i % 50}" for i in range(3000)]
     assert len(wordpiece_vocabulary.learn(counts(texts, tmp_path), 300)) == 300

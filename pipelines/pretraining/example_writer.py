@@ -1,14 +1,14 @@
-"""Runs the example writer on this machine: tokenize, plan, write, resume."""
+"""The example writer: tokenize, plan, write, resume; a runner says where."""
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from absl import logging
 from tqdm import tqdm
 
-from pipelines.common import files, json_files, locks, outputs, process_pool
+from pipelines.common import files, json_files, locks, outputs
+from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
 from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
@@ -18,9 +18,6 @@ from pipelines.pretraining.shard import UNFINISHED, ShardSummary, finished_summa
 from pipelines.pretraining.token_store import RangeSummary
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Tokenizer
-
-# Runs a function of one thing on many, in any order.
-Run = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[tuple[Any, Any]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +50,7 @@ def _load_tokenizer(vocab: str, settings: tuple[tuple[str, bool], ...]) -> Token
     return registry.load_tokenizer(vocab, dict(settings))
 
 
-def write(request: ExampleRequest, worker_count: int | None = None) -> dict[str, Any]:
+def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, Any]:
     """Writes TFRecords, the vocabulary and, when all is whole, `manifest.json`.
 
     The bytes depend on the request and the input files only. A finished
@@ -61,7 +58,7 @@ def write(request: ExampleRequest, worker_count: int | None = None) -> dict[str,
 
     Args:
       request: what to write.
-      worker_count: processes; None: one for each core.
+      runner: who does the work; None: processes of this machine, one for each core.
 
     Returns:
       The manifest.
@@ -71,25 +68,27 @@ def write(request: ExampleRequest, worker_count: int | None = None) -> dict[str,
         else, or is being written.
     """
     request.settings.check()
-    worker_count = process_pool.check_count(worker_count)
+    runner = runner or LocalRunner()
     tokens = _load_tokenizer(request.vocab, request.tokenizer)
     corpus_files = reader.open_corpus(request.input, request.file_format)
-    identity = _identity(request, corpus_files, tokens)
     paths = [request.vocab, *(file.path for file in corpus_files)]
     inputs = [*paths, *(f"{path}.json" for path in paths)]  # with what says how they were made
     known = [f"{name}*" for name in NEIGHBOURS]
     outputs.check_folder(request.output, "examples", (MANIFEST, BEGUN), known, inputs)
-    with locks.held(request.output):
-        return _write(request, corpus_files, tokens, identity, worker_count)
+    with (
+        locks.held(request.output),
+        runner.started(f"{request.output}/{UNFINISHED}/steps", __name__) as workers,
+    ):
+        return _write(request, corpus_files, tokens, workers)
 
 
 def _write(
     request: ExampleRequest,
     corpus_files: list[reader.CorpusFile],
     tokens: Tokenizer,
-    identity: dict[str, Any],
-    worker_count: int,
+    workers: Workers,
 ) -> dict[str, Any]:
+    identity = _identity(request, corpus_files, tokens, workers)
     finished = example_folder.finished_manifest(request.output, identity)
     if finished is not None:
         files.remove_tree(f"{request.output}/{UNFINISHED}")  # a kill may have left it
@@ -97,40 +96,49 @@ def _write(
         return finished
     files.gfile.makedirs(f"{request.output}/{UNFINISHED}")
     tokens.vocabulary.save(request.output)
-    with process_pool.pool(worker_count, __name__) as run:
-        summaries = _tokenize(run, request, corpus_files)
-        chunks = [summary["chunks"] for summary in summaries]
-        store = _store(request, chunks, len(tokens.vocabulary))
-        plan = plan_shards(store.index(), request.settings)
-        shards = _write_shards(run, request, chunks, plan)
+    summaries = _tokenize(workers, request, corpus_files)
+    chunks = [summary["chunks"] for summary in summaries]
+    store = _store(request, chunks, len(tokens.vocabulary))
+    plan = plan_shards(store.index(), request.settings)
+    shards = _write_shards(workers, request, chunks, plan)
+    _remove_left_behind(request.output)
     result = example_folder.make_manifest(identity, summaries, plan, shards)
     json_files.write(f"{request.output}/{MANIFEST}", result)
     files.remove_tree(f"{request.output}/{UNFINISHED}")
     return result
 
 
+def _remove_left_behind(output: str) -> None:
+    """Removes what lost workers began to write where nobody can tell so when it is done again."""
+    for pattern in files.LEFT_BEHIND:
+        for path in files.matching(output, f"*.tfrecord{pattern.removeprefix('*')}"):
+            files.gfile.remove(path)
+
+
 def _identity(
-    request: ExampleRequest, corpus_files: list[reader.CorpusFile], tokens: Tokenizer
+    request: ExampleRequest,
+    corpus_files: list[reader.CorpusFile],
+    tokens: Tokenizer,
+    workers: Workers,
 ) -> dict[str, Any]:
     """All that decides the bytes written, as JSON values."""
-    bar = tqdm(corpus_files, desc="checksums", unit="file", leave=False)
     return {
         "settings": {**request.settings.describe(), **dataclasses.asdict(request.read)},
         "tokenizer": tokens.settings,
         "vocabulary_sha256": tokens.vocabulary.sha256,
-        "inputs": list(map(reader.identity, bar)),
+        "inputs": reader.identities(corpus_files, workers),
     }
 
 
 def _tokenize(
-    run: Run, request: ExampleRequest, corpus_files: list[reader.CorpusFile]
+    workers: Workers, request: ExampleRequest, corpus_files: list[reader.CorpusFile]
 ) -> list[RangeSummary]:
     ranges = plan_corpus(corpus_files)
     summaries: dict[int, RangeSummary] = {}
     function = functools.partial(_tokenize_range, request)
     total = sum(summary.size for summary in corpus_files)
     with tqdm(total=total, desc="tokenize", unit="B", unit_scale=True) as bar:
-        for (index, file_range), summary in run(function, list(enumerate(ranges))):
+        for (index, file_range), summary in workers.map(function, list(enumerate(ranges))):
             summaries[index] = summary
             whole = corpus_files[file_range.file_index].size
             bar.update((file_range.end if file_range.end >= 0 else whole) - file_range.start)
@@ -151,13 +159,13 @@ def _store(request: ExampleRequest, chunks: list[int], vocab_size: int) -> token
 
 
 def _write_shards(
-    run: Run, request: ExampleRequest, chunks: list[int], plan: Plan
+    workers: Workers, request: ExampleRequest, chunks: list[int], plan: Plan
 ) -> list[ShardSummary]:
     summaries = {}
     with tqdm(total=len(plan.shards), desc="write", unit="shard") as bar:
         records = 0
-        function = functools.partial(_write_shard, request, chunks, plan.held_out_keys)
-        for shard, summary in run(function, plan.shards):
+        function = functools.partial(_write_shard, request, chunks, plan.held_out_end)
+        for shard, summary in workers.map(function, plan.shards):
             summaries[shard.index] = summary
             records += summary["records"]
             rate = records / max(bar.format_dict["elapsed"], 1e-3)
@@ -169,7 +177,7 @@ def _write_shards(
 def _write_shard(
     request: ExampleRequest,
     chunks: list[int],
-    held_out_keys: tuple[int, ...],
+    held_out_end: int,
     shard: Shard,
 ) -> ShardSummary:
     finished = finished_summary(request.output, shard)
@@ -178,4 +186,4 @@ def _write_shard(
     tokens = _load_tokenizer(request.vocab, request.tokenizer)
     store = _store(request, chunks, len(tokens.vocabulary))
     maker = makers.make(request.settings, tokens)
-    return write_shard(request.output, shard, held_out_keys, store, maker)
+    return write_shard(request.output, shard, held_out_end, store, maker)

@@ -1,22 +1,27 @@
 """The example writer as a whole: bytes, resumption, manifest, bad input."""
 
+import contextlib
 import dataclasses
 import glob
 import hashlib
 import os
+import pickle
 
+import msgspec
 import pytest
 import tensorflow as tf
 
 from pipelines.common import files, locks
 from pipelines.common.errors import InputError
+from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
-from pipelines.pretraining import example_folder, example_reader, local_runner, plan
+from pipelines.pretraining import example_folder, example_reader, example_writer, plan
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.pretraining.shard import UNFINISHED
 from tests import commands
 from tests.conftest import make_documents, write_documents
 
+HERE = LocalRunner(1)
 SETTINGS = ExampleSettings(
     max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
 )
@@ -28,13 +33,13 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(plan, "_SHARD_TOKENS", 4000)
     monkeypatch.setattr(plan, "_MIN_SECTIONS_PER_SHARD", 20)
     monkeypatch.setattr(
-        local_runner, "plan_corpus", lambda found: reader.plan_ranges(found, range_bytes=20_000)
+        example_writer, "plan_corpus", lambda found: reader.plan_ranges(found, range_bytes=20_000)
     )
 
 
 def request(corpus_path, vocab_path, output, **changes):
     settings = dataclasses.replace(SETTINGS, **changes)
-    return local_runner.ExampleRequest(corpus_path, vocab_path, str(output), settings)
+    return example_writer.ExampleRequest(corpus_path, vocab_path, str(output), settings)
 
 
 def digests(folder):
@@ -59,8 +64,40 @@ def test_the_same_bytes_with_one_worker_and_with_three(corpus_path, vocab_path, 
     assert digests(tmp_path / "1") == digests(tmp_path / "3")
 
 
+class Careless(Runner, Workers):
+    """A cluster as it may be: nothing is shared, all is done twice, the last thing first."""
+
+    @contextlib.contextmanager
+    def started(self, place, module):
+        yield self
+
+    def map(self, function, things, reads_only=False):
+        for thing in reversed(things):
+            sent = pickle.dumps((function, thing))
+            for _ in range(2):
+                run, again = pickle.loads(sent)
+                result = msgspec.msgpack.encode(run(again))
+            yield thing, msgspec.msgpack.decode(result)
+
+    def count(self, function, things, done):
+        raise NotImplementedError
+
+
+def test_the_same_bytes_with_any_runner(corpus_path, vocab_path, tmp_path, small_shards):
+    for name, runner in (("here", HERE), ("there", Careless())):
+        example_writer.write(request(corpus_path, vocab_path, tmp_path / name), runner)
+    assert digests(tmp_path / "here") == digests(tmp_path / "there")
+
+
+def test_what_lost_workers_left_is_removed(corpus_path, vocab_path, tmp_path):
+    (tmp_path / "o" / UNFINISHED).mkdir(parents=True)
+    (tmp_path / "o" / "train-00000-of-00009.tfrecord.partial-01234567").touch()
+    example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), HERE)
+    assert not glob.glob(f"{tmp_path}/o/*.partial*") and not (tmp_path / "o" / UNFINISHED).exists()
+
+
 def test_shards_and_splits_do_not_lose_documents(corpus_path, vocab_path, tmp_path, small_shards):
-    manifest = local_runner.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    manifest = example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), HERE)
     assert len(manifest["train"]["shards"]) > 3
     assert manifest["text"]["documents"] == 300
     assert manifest["text"]["held_out_documents"] == 30
@@ -94,7 +131,7 @@ def test_held_out_documents_are_in_no_training_example(corpus_path, vocab_path, 
         "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60))])
     )
     wanted = request(path, str(vocab), tmp_path / "o")
-    local_runner.write(dataclasses.replace(wanted, file_format="sentences"), 1)
+    example_writer.write(dataclasses.replace(wanted, file_format="sentences"), HERE)
     tokens = {}
     for held_out in (True, False):
         found = example_reader.open_examples(str(tmp_path / "o"), held_out)
@@ -120,7 +157,7 @@ def test_duplicates_have_other_masks(tfrecords):
 @pytest.mark.parametrize("objective", list(Objective))
 def test_objectives_have_the_features_they_need(corpus_path, vocab_path, tmp_path, objective):
     output = tmp_path / "o"
-    local_runner.write(request(corpus_path, vocab_path, output, objective=objective), 1)
+    example_writer.write(request(corpus_path, vocab_path, output, objective=objective), HERE)
     names = example_reader.open_examples(str(output)).names
     masked = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
     assert (names & masked == masked) == (objective in (Objective.MLM, Objective.MLM_NSP))
@@ -145,19 +182,19 @@ def test_a_killed_writer_goes_on_without_redoing_shards(corpus_path, vocab_path,
 
 def test_a_finished_output_is_left_alone(corpus_path, vocab_path, tmp_path):
     wanted = request(corpus_path, vocab_path, tmp_path / "o")
-    first = local_runner.write(wanted, 1)
+    first = example_writer.write(wanted, HERE)
     before = {path: os.stat(path).st_mtime_ns for path in glob.glob(f"{tmp_path}/o/*")}
-    assert local_runner.write(wanted, 1) == first
+    assert example_writer.write(wanted, HERE) == first
     assert before == {path: os.stat(path).st_mtime_ns for path in before}
 
 
 def test_other_settings_for_the_same_output_are_refused(corpus_path, vocab_path, tmp_path):
-    local_runner.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), HERE)
     with pytest.raises(InputError, match=r"made with other settings: seed \(12345 there, 7 asked"):
-        local_runner.write(request(corpus_path, vocab_path, tmp_path / "o", seed=7), 1)
+        example_writer.write(request(corpus_path, vocab_path, tmp_path / "o", seed=7), HERE)
     other = write_documents(tmp_path / "other.txt", make_documents(40))
     with pytest.raises(InputError, match="made with other inputs: "):
-        local_runner.write(request(other, vocab_path, tmp_path / "o"), 1)
+        example_writer.write(request(other, vocab_path, tmp_path / "o"), HERE)
 
 
 @pytest.mark.parametrize(
@@ -171,31 +208,33 @@ def test_other_settings_for_the_same_output_are_refused(corpus_path, vocab_path,
 def test_corpora_without_next_sentences_are_named(tmp_path, vocab_path, documents, message):
     path = write_documents(tmp_path / "c.txt", documents)
     with pytest.raises(InputError, match=message):
-        local_runner.write(request(path, vocab_path, tmp_path / "o"), 1)
+        example_writer.write(request(path, vocab_path, tmp_path / "o"), HERE)
     assert not glob.glob(f"{tmp_path}/o/*.tfrecord")
 
 
 def test_one_document_trains_without_next_sentences(tmp_path, vocab_path):
     path = write_documents(tmp_path / "c.txt", make_documents(1))
     wanted = request(path, vocab_path, tmp_path / "o", objective="mlm", held_out_fraction=0.0)
-    assert local_runner.write(wanted, 1)["train"]["records"] > 0
+    assert example_writer.write(wanted, HERE)["train"]["records"] > 0
 
 
 def test_a_document_of_one_sentence_among_others_is_used_and_counted(tmp_path, vocab_path):
     path = write_documents(tmp_path / "c.txt", [*make_documents(30), ["The token reads."]])
-    manifest = local_runner.write(request(path, vocab_path, tmp_path / "o"), 1)
+    manifest = example_writer.write(request(path, vocab_path, tmp_path / "o"), HERE)
     assert manifest["text"]["one_sentence_documents"] == 1
 
 
 def test_text_without_a_token_is_an_error(tmp_path, vocab_path):
     (tmp_path / "c.txt").write_text(" \n\u200b\n \n")
     with pytest.raises(InputError, match="no text"):
-        local_runner.write(request(str(tmp_path / "c.txt"), vocab_path, tmp_path / "o"), 1)
+        example_writer.write(request(str(tmp_path / "c.txt"), vocab_path, tmp_path / "o"), HERE)
 
 
 def test_bad_input_in_a_worker_reaches_the_user_as_one_line(tmp_path, vocab_path):
     (tmp_path / "c.txt").write_bytes(b"Good.\nBad \xff.\n")
-    last = commands.error(*command(tmp_path / "c.txt", vocab_path, tmp_path / "o", "--workers=2"))
+    (tmp_path / "d.txt").write_bytes(b"Good.\nGood, too.\n")
+    corpus = f"{tmp_path}/[cd].txt"  # one file would not be worth two processes
+    last = commands.error(*command(corpus, vocab_path, tmp_path / "o", "--workers=2"))
     assert last.startswith("error: ") and "line 2, byte 10: byte 0xff" in last
     assert not glob.glob(f"{tmp_path}/o/*.tfrecord")
 
@@ -210,14 +249,14 @@ def test_a_full_disk_is_named_and_leaves_no_half_file(
     with pytest.raises(
         InputError, match=r"train-.*no space left on the device.*run the same command"
     ):
-        local_runner.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+        example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), HERE)
     assert not glob.glob(f"{tmp_path}/o/train*")
 
 
 def test_padding_has_the_id_that_the_vocabulary_gives_it(corpus_path, tmp_path):
     vocab = tmp_path / "v.txt"
     vocab.write_text("[UNK]\n[PAD]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
-    local_runner.write(request(corpus_path, str(vocab), tmp_path / "o"), 1)
+    example_writer.write(request(corpus_path, str(vocab), tmp_path / "o"), HERE)
     examples = example_reader.open_examples(f"{tmp_path}/o")
     batch = next(iter(example_reader.evaluation_batches(examples, 64)))
     padding = batch["input_word_ids"].numpy()[batch["input_mask"].numpy() == 0]
@@ -229,17 +268,17 @@ def test_padding_has_the_id_that_the_vocabulary_gives_it(corpus_path, tmp_path):
 )
 def test_settings_out_of_range_are_named(corpus_path, vocab_path, tmp_path, changes):
     with pytest.raises(InputError, match=f"--{next(iter(changes))}=.* is out of range"):
-        local_runner.write(request(corpus_path, vocab_path, tmp_path / "o", **changes), 1)
+        example_writer.write(request(corpus_path, vocab_path, tmp_path / "o", **changes), HERE)
 
 
 def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
     """TensorFlow's in-memory file system stands for gs://: only tf.io.gfile reaches it."""
-    local = local_runner.write(request(corpus_path, vocab_path, tmp_path / "o"), 1)
+    local = example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), HERE)
     for path, name in ((corpus_path, "corpus.txt"), (vocab_path, "vocab.txt")):
         tf.io.gfile.makedirs("ram://in")
         tf.io.gfile.copy(path, f"ram://in/{name}", overwrite=True)
     wanted = request("ram://in/corpus.txt", "ram://in/vocab.txt", "ram://out")
-    manifest = local_runner.write(wanted, 1)
+    manifest = example_writer.write(wanted, HERE)
     for shard in manifest["train"]["shards"]:
         with tf.io.gfile.GFile(f"ram://out/{shard['file']}", "rb") as file:
             assert file.read() == (tmp_path / "o" / shard["file"]).read_bytes()
@@ -249,7 +288,9 @@ def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
 def test_holding_out_all_but_one_document_is_refused(tmp_path, vocab_path):
     path = write_documents(tmp_path / "c.txt", make_documents(20))
     with pytest.raises(InputError, match="leaves 1 documents to train on"):
-        local_runner.write(request(path, vocab_path, tmp_path / "o", held_out_fraction=0.97), 1)
+        example_writer.write(
+            request(path, vocab_path, tmp_path / "o", held_out_fraction=0.97), HERE
+        )
 
 
 def test_a_folder_with_files_of_others_is_refused(corpus_path, vocab_path, tmp_path):
@@ -257,13 +298,13 @@ def test_a_folder_with_files_of_others_is_refused(corpus_path, vocab_path, tmp_p
     output.mkdir()
     (output / "vocab.txt").write_text("mine")
     with pytest.raises(InputError, match="not empty and is not of examples: it has vocab.txt"):
-        local_runner.write(request(corpus_path, vocab_path, output), 1)
+        example_writer.write(request(corpus_path, vocab_path, output), HERE)
     assert os.listdir(output) == ["vocab.txt"]
     # Its own inputs may lie there, and what `make` puts there.
     (output / "vocab.txt").write_text(open(vocab_path).read())
     (output / "builtin_corpus.txt").write_text(open(corpus_path).read())
     here = request(f"{output}/builtin_corpus.txt", f"{output}/vocab.txt", output)
-    assert local_runner.write(here, 1)["train"]["records"]
+    assert example_writer.write(here, HERE)["train"]["records"]
 
 
 def test_one_writer_at_a_time(corpus_path, vocab_path, tmp_path):
@@ -272,8 +313,8 @@ def test_one_writer_at_a_time(corpus_path, vocab_path, tmp_path):
         locks.held(str(tmp_path / "o")),
         pytest.raises(InputError, match="o: another process is writing there"),
     ):
-        local_runner.write(wanted, 1)
-    assert local_runner.write(wanted, 1)
+        example_writer.write(wanted, HERE)
+    assert example_writer.write(wanted, HERE)
 
 
 def test_damage_to_what_was_finished_is_mended(
@@ -281,7 +322,7 @@ def test_damage_to_what_was_finished_is_mended(
 ):
     """Between two starts: tokenized text, summaries, shards."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    local_runner.write(request(corpus_path, vocab_path, whole), 1)
+    example_writer.write(request(corpus_path, vocab_path, whole), HERE)
 
     def stop(*_):
         raise KeyError("stopped")
@@ -294,14 +335,14 @@ def test_damage_to_what_was_finished_is_mended(
     ):
         with monkeypatch.context() as patch, pytest.raises(KeyError, match="stopped"):
             patch.setattr(example_folder, "make_manifest", stop)
-            local_runner.write(request(corpus_path, vocab_path, broken), 1)
+            example_writer.write(request(corpus_path, vocab_path, broken), HERE)
         paths = glob.glob(f"{broken}/{pattern}")
         assert paths, pattern
         for path in paths:
             data = open(path, "rb").read()
             assert spoil(data) != data
             open(path, "wb").write(spoil(data))
-    local_runner.write(request(corpus_path, vocab_path, broken), 1)
+    example_writer.write(request(corpus_path, vocab_path, broken), HERE)
     assert digests(whole) == digests(broken)
 
 
@@ -328,5 +369,5 @@ def test_a_vocabulary_with_other_line_ends_is_the_same(corpus_path, vocab_path, 
     vocab = tmp_path / "v.txt"
     tokens = open(vocab_path).read().split()
     vocab.write_bytes((end or "\n").join(tokens).encode())
-    manifest = local_runner.write(request(corpus_path, str(vocab), tmp_path / "o"), 1)
+    manifest = example_writer.write(request(corpus_path, str(vocab), tmp_path / "o"), HERE)
     assert manifest["vocabulary_sha256"] == files.sha256(f"{tmp_path}/o/vocab.txt")

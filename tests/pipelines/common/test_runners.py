@@ -1,0 +1,58 @@
+"""Runners: the same results from one process, from several, and clear words where there is none."""
+
+import collections
+
+import pytest
+
+from pipelines.common import optional
+from pipelines.common.beam_runner import BeamRunner
+from pipelines.common.errors import InputError
+from pipelines.common.runners import LocalRunner
+from tests import commands
+
+THINGS = [f"{number} {number % 3}" for number in range(7)]
+
+
+def _words(thing):
+    if thing == "bad":
+        raise InputError("bad: is no number")
+    return collections.Counter(thing.encode().split())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_results_and_counts(count):
+    runner = LocalRunner(count)
+    with runner.started("nowhere", __name__) as workers:
+        assert dict(workers.map(_words, THINGS)) == {thing: _words(thing) for thing in THINGS}
+        done = []
+        total = workers.count(_words, THINGS, lambda: done.append(1))
+        assert total == sum(map(_words, THINGS), collections.Counter())
+        assert len(done) == len(THINGS)
+        assert list(workers.map(_words, ["5"], reads_only=True)) == [("5", _words("5"))]
+    with pytest.raises(InputError, match="no number"), runner.started("", __name__) as workers:
+        list(workers.map(_words, ["1", "bad"]))
+
+
+def test_what_to_install_is_said_where_beam_is_missing(monkeypatch):
+    monkeypatch.setattr(optional, "is_there", lambda module: module != "apache_beam")
+    with pytest.raises(InputError, match=r"apache_beam is not .*pip install -r requirements-beam"):
+        BeamRunner(["--runner=DirectRunner"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["--", "--region=x"],
+            "options of a pipeline were given (--region=x ...), which --runner=",
+        ),
+        (["--pipeline=--region=x"], "options of a pipeline were given (--region=x ...)"),
+        (["--runner=beam", "--workers=3"], "--workers is of --runner=local; how many workers Beam"),
+        (["--runner=spark"], "it must be one of local, beam"),
+    ],
+)
+def test_flags_of_the_other_runner_are_told(flags, message, tmp_path):
+    for command in ("learn-vocabulary", "write-examples"):
+        more = [f"--vocab={tmp_path}/v.txt"] if command == "write-examples" else []
+        words = [f"--input={tmp_path}/c.txt", *more, f"--output={tmp_path}/o", *flags]
+        assert message in commands.error(command, *words)
