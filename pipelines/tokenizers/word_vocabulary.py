@@ -8,7 +8,12 @@ from typing import ClassVar
 from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Settings
-from pipelines.tokenizers.lines_vocabulary import LinesVocabulary, check_lines, read_lines
+from pipelines.tokenizers.lines_vocabulary import (
+    MOST_BYTES,
+    LinesVocabulary,
+    check_lines,
+    read_lines,
+)
 
 FILE = "words.txt"
 ROLES = {
@@ -29,7 +34,8 @@ class WordVocabulary(LinesVocabulary):
     """The words of a words.txt, one a line: the special tokens, then the most frequent first.
 
     Raises:
-      InputError: a word is empty or stands twice, or the special tokens are not the first.
+      InputError: a word is empty, too long or stands twice, the special tokens are not the first,
+        or there are no others.
     """
 
     tokens: tuple[str, ...]
@@ -47,7 +53,7 @@ class WordVocabulary(LinesVocabulary):
                 f"{name}: a vocabulary of words begins with {', '.join(SPECIAL_TOKENS)}, a line "
                 "each; put them before the words."
             )
-        check_lines(self.tokens, name)
+        check_lines(self.tokens, name, SPECIAL_TOKENS)
 
     @classmethod
     def load(cls, path: str) -> "WordVocabulary":
@@ -91,5 +97,11 @@ def learn(words: collections.Counter[bytes], size: int, coverage: float = 1.0) -
         )
     ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
     texts = (word.decode() for word, _ in ranked)
-    known = [text for text in texts if len(text) <= LONGEST_WORD]
+    known = [text for text in texts if _is_short(text)]
+    if not known:
+        raise InputError(f"the corpus has no words of at most {LONGEST_WORD} characters.")
     return WordVocabulary((*SPECIAL_TOKENS, *known[:room]))
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= LONGEST_WORD and len(text.encode()) <= MOST_BYTES

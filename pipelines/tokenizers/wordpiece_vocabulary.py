@@ -9,7 +9,12 @@ import tokenizers
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.lines_vocabulary import LinesVocabulary, check_lines, read_lines
+from pipelines.tokenizers.lines_vocabulary import (
+    MOST_BYTES,
+    LinesVocabulary,
+    check_lines,
+    read_lines,
+)
 
 FILE = "vocab.txt"
 ROLES = {
@@ -28,7 +33,8 @@ class WordPieceVocabulary(LinesVocabulary):
     """The tokens of a vocab.txt, one a line, the line number the id.
 
     Raises:
-      InputError: a token is empty or stands twice, or a special token is missing.
+      InputError: a token is empty, too long or stands twice, a special token is missing, or there
+        are no others.
     """
 
     tokens: tuple[str, ...]
@@ -68,7 +74,7 @@ def check(tokens: Sequence[str], name: str) -> None:
     """Checks that a vocabulary can be used.
 
     Raises:
-      InputError: an empty line, a token that stands twice, or a special token missing.
+      InputError: a special token is missing, or as `check_lines`.
     """
     missing = [token for token in SPECIAL_TOKENS if token not in tokens]
     if missing:
@@ -76,7 +82,7 @@ def check(tokens: Sequence[str], name: str) -> None:
             f"{name}: lacks {', '.join(missing)}; a BERT vocabulary has "
             f"{', '.join(SPECIAL_TOKENS)}."
         )
-    check_lines(tokens, name)
+    check_lines(tokens, name, SPECIAL_TOKENS, SUFFIX)
 
 
 def learn(
@@ -146,8 +152,13 @@ def _train(words: collections.Counter[str], size: int, alphabet: list[str]) -> l
     )
     model.train_from_iterator(_repeat_words(kept), trainer)
     ids = model.get_vocab()
-    found = sorted((piece for piece in ids if piece not in fixed), key=ids.__getitem__)
+    pieces = (piece for piece in ids if piece not in fixed and _is_short(piece))
+    found = sorted(pieces, key=ids.__getitem__)
     return found[: size - len(fixed)]
+
+
+def _is_short(piece: str) -> bool:
+    return len(piece.removeprefix(SUFFIX).encode()) <= MOST_BYTES
 
 
 def _repeat_words(counts: Iterable[tuple[str, int]]) -> Iterator[str]:
