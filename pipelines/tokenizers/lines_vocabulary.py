@@ -1,9 +1,11 @@
 """What vocabularies share that are a file of tokens, one a line, of text that may be uncased."""
 
+import collections
 from collections.abc import Mapping, Sequence
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import normalizer
 from pipelines.tokenizers.base import Settings, Vocabulary
 
 # The longest token that tensorflow_text's tokenizer takes.
@@ -95,3 +97,12 @@ def check_lines(tokens: Sequence[str], name: str, special: Sequence[str], suffix
             f"{name}: has the special tokens only; a token of a text stands on a line of its own "
             "behind them."
         )
+
+
+def assigned(words: collections.Counter[bytes]) -> collections.Counter[str]:
+    """The texts of words that can be learned: those of characters that Unicode has assigned.
+
+    The others cannot be told apart (see `normalizer`): a token for one would stand for all.
+    """
+    texts = ((word.decode(), count) for word, count in words.items())
+    return collections.Counter({t: count for t, count in texts if normalizer.UNASSIGNED not in t})

@@ -11,6 +11,7 @@ from pipelines.tokenizers.base import Settings
 from pipelines.tokenizers.lines_vocabulary import (
     MOST_BYTES,
     LinesVocabulary,
+    assigned,
     check_lines,
     read_lines,
 )
@@ -85,7 +86,8 @@ def learn(words: collections.Counter[bytes], size: int, coverage: float = 1.0) -
     Raises:
       InputError: there are no words, or `size` has no room for one.
     """
-    if not words:
+    counts = assigned(words)
+    if not counts:
         raise InputError("the corpus has no words to learn a vocabulary from.")
     if coverage < 1:
         raise InputError("--character_coverage: words are taken by their counts; leave it out.")
@@ -95,9 +97,9 @@ def learn(words: collections.Counter[bytes], size: int, coverage: float = 1.0) -
             f"a vocabulary of {size} has no room for words beside the special tokens: raise the "
             f"size to {len(SPECIAL_TOKENS) + 1} or more."
         )
-    ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    texts = (word.decode() for word, _ in ranked)
-    known = [text for text in texts if _is_short(text)]
+    # In the order of UTF-8, which is that of code points.
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    known = [text for text, _ in ranked if _is_short(text)]
     if not known:
         raise InputError(f"the corpus has no words of at most {LONGEST_WORD} characters.")
     return WordVocabulary((*SPECIAL_TOKENS, *known[:room]))

@@ -12,6 +12,7 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers.lines_vocabulary import (
     MOST_BYTES,
     LinesVocabulary,
+    assigned,
     check_lines,
     read_lines,
 )
@@ -103,9 +104,9 @@ def learn(
     Raises:
       InputError: there are no words, or the characters alone overfill `size`.
     """
-    if not words:
+    texts = assigned(words)
+    if not texts:
         raise InputError("the corpus has no words to learn a vocabulary from.")
-    texts = collections.Counter({word.decode(): count for word, count in words.items()})
     alphabet = _alphabet(texts, coverage)
     if len(SPECIAL_TOKENS) + len(alphabet) > size:
         raise InputError(

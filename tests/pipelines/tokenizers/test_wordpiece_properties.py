@@ -10,11 +10,12 @@ from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceV
 from tests import strategies
 from tests.pipelines.tokenizers import reference_tokenizer
 
+_TEXTS = strategies.texts()
 _MOST_BYTES = 256  # of a token
 
 
 @st.composite
-def _cases(draw, of=strategies.texts()):
+def _cases(draw, of=_TEXTS):
     """Texts, a vocabulary of pieces of their words and others, and whether it is uncased."""
     texts = draw(strategies.batches(of))
     lower_case = draw(st.booleans())
@@ -124,6 +125,6 @@ def test_texts_do_not_touch_each_other(texts, lower_case):
         ),
         strict=True,
     )
-    assert together == [sum(parts, []) for parts in apart]
+    assert together == [[row for part in parts for row in part] for parts in apart]
     readable = [text.decode(errors="replace") for text in texts]
     assert together[0] == _expected(readable, tokenizer.vocabulary.tokens, lower_case)

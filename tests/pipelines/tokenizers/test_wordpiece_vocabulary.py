@@ -175,3 +175,13 @@ def test_a_piece_that_continues_a_word_may_have_256_bytes_besides():
     tokens = (*SPECIAL_TOKENS, "a", "##" + "b" * 256)
     tokenizer = registry.make(WordPieceVocabulary(tokens))
     assert tokenizer.tokenize(["a"]).to_list() == [[5]]
+
+
+@pytest.mark.parametrize("module", [wordpiece_vocabulary, word_vocabulary])
+def test_code_points_that_are_not_assigned_are_not_learned(module, tmp_path):
+    """They cannot be told apart: a token for one of them would stand for all."""
+    words = counts(["a\u0378b ab", "\U0003fffe", "ab \uffff"], tmp_path)
+    assert words["\U0010ffff".encode()] == 2
+    assert sorted(module.learn(words, 20).tokens[5:]) in (["##b", "a", "ab"], ["ab"])
+    with pytest.raises(InputError, match="no words"):
+        module.learn(collections.Counter({"\U0010ffff".encode(): 3}), 20)
