@@ -20,7 +20,11 @@ def _cases(draw, of=_TEXTS):
     texts = draw(strategies.batches(of))
     lower_case = draw(st.booleans())
     words = [w for text in texts for w in reference_tokenizer.basic_words(text, lower_case)]
-    pieces = dict.fromkeys(["a", "##a"])
+    # Some may come from no text: with spaces, signs or ideographs in them, upper case, controls.
+    strange = st.text(
+        st.sampled_from("abA #.中é\u0301\u200d\u2028\u0378[]"), min_size=1, max_size=5
+    )
+    pieces = dict.fromkeys(["a", "##a", *draw(st.lists(strange, max_size=4))])
     for word in draw(st.lists(st.sampled_from(words), max_size=12)) if words else ():
         start = draw(st.integers(0, len(word) - 1))
         end = draw(st.integers(start + 1, len(word)))
