@@ -11,6 +11,8 @@ import tensorflow as tf
 from bert_tf.serving.predictor import Outputs
 from bert_tf.serving.server.faults import Fault, RefusalError
 
+_MOST_AXES = 32  # of an input
+
 
 def is_by_rows(body: Mapping[str, Any]) -> bool:
     """Whether a request has `instances`, a value for each row, and no `inputs`.
@@ -53,14 +55,16 @@ def _named(value: Any, names: Sequence[str]) -> dict[str, Any]:
     return {names[0]: _plain(value)}
 
 
-def _plain(value: Any) -> Any:
-    """A value with bytes in place of what is in base64.
+def _plain(value: Any, axes: int = 0) -> Any:
+    """A value, in lists of so many axes, with bytes in place of what is in base64.
 
     Raises:
-      RefusalError: that is damaged, or there is another object.
+      RefusalError: that is damaged, there is another object, or lists are nested too deeply.
     """
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        if axes == _MOST_AXES:
+            raise _invalid(f"Lists may be nested {_MOST_AXES} deep at the most.")
+        return [_plain(part, axes + 1) for part in value]
     if isinstance(value, dict):
         try:
             (encoded,) = (value[key] for key in ("b64",) if len(value) == 1)
