@@ -93,18 +93,32 @@ def _example(values: Mapping[str, Any]) -> bytes:
     example = tf.train.Example()
     for name, value in values.items():
         parts = _plain(value)
-        parts = parts if isinstance(parts, list) else [parts]
-        feature = example.features.feature[name]
-        if all(isinstance(part, str | bytes) for part in parts):
-            encoded = (part.encode() if isinstance(part, str) else part for part in parts)
-            feature.bytes_list.value.extend(encoded)
-        elif all(isinstance(part, int) and not isinstance(part, bool) for part in parts):
-            feature.int64_list.value.extend(parts)
-        elif all(isinstance(part, int | float) for part in parts):
-            feature.float_list.value.extend(parts)
-        else:
-            raise _invalid(f"{name}: a feature must be of strings, or of numbers.")
+        try:
+            _fill(example.features.feature[name], parts if isinstance(parts, list) else [parts])
+        except TypeError as error:
+            message = f"{name}: a feature must be of strings, or of numbers."
+            raise _invalid(message) from error
+        except (ValueError, OverflowError) as error:
+            raise _invalid(f"{name}: has a number beyond 64 bits.") from error
     return example.SerializeToString()
+
+
+def _fill(feature: tf.train.Feature, parts: list[Any]) -> None:
+    """Puts values into a feature.
+
+    Raises:
+      TypeError: they are neither strings nor numbers.
+      ValueError, OverflowError: a number is beyond 64 bits.
+    """
+    if all(isinstance(part, str | bytes) for part in parts):
+        encoded = (part.encode() if isinstance(part, str) else part for part in parts)
+        feature.bytes_list.value.extend(encoded)
+    elif all(isinstance(part, int) and not isinstance(part, bool) for part in parts):
+        feature.int64_list.value.extend(parts)
+    elif all(isinstance(part, int | float) for part in parts):
+        feature.float_list.value.extend(parts)
+    else:
+        raise TypeError
 
 
 def predictions_of(outputs: Outputs, by_rows: bool) -> dict[str, Any]:

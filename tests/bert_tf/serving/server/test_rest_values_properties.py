@@ -74,7 +74,11 @@ def test_examples_hold_what_was_given(kinds, data):
             assert list(stored) == [v.encode() if isinstance(v, str) else v for v in wanted]
 
 
-@given(st.dictionaries(_KEYS, _JSON, max_size=3))
+_ALIKE = st.one_of(*(st.lists(kind, max_size=3) for kind in (st.integers(), st.floats(), _JSON)))
+_EXAMPLES = st.dictionaries(_KEYS, _ALIKE, max_size=3).map(lambda row: {"examples": [row]})
+
+
+@given(st.dictionaries(_KEYS, _JSON, max_size=3) | _EXAMPLES)
 def test_any_request_is_understood_or_refused(body):
     for names in (("text",), _NAMES):
         try:
@@ -86,7 +90,14 @@ def test_any_request_is_understood_or_refused(body):
     try:
         rest_values.examples_of(body)
     except RefusalError as error:
-        assert error.fault is Fault.INVALID
+        assert error.fault is Fault.INVALID and "\n" not in error.message
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])
+def test_numbers_of_more_than_64_bits_are_refused(number):
+    for values in ([number], number, [1.5, 10**400]):
+        with pytest.raises(RefusalError, match="a: has a number beyond 64 bits"):
+            rest_values.examples_of({"examples": [{"a": values}]})
 
 
 @pytest.mark.parametrize("depth", [33, 400, 5000])
