@@ -6,6 +6,7 @@ import random
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import hypothesis
 import pytest
 
 from pipelines.common.runners import LocalRunner
@@ -13,6 +14,20 @@ from pipelines.corpus import reader
 from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings
 from pipelines.tokenizers import word_counts, word_splitter, wordpiece_vocabulary
+
+# Profiles of the property tests: the same few examples each time; or many, others each time, of
+# which a failing one is printed and kept in .hypothesis for the next run.
+hypothesis.settings.register_profile(
+    "tests", max_examples=20, deadline=None, derandomize=True, database=None
+)
+hypothesis.settings.register_profile(
+    "soak",
+    max_examples=1000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 
 NOUNS = [
     "model",

@@ -27,6 +27,7 @@ DISK_FULL = (
 # What a killed command leaves behind, by name.
 LEFT_BEHIND = ("*.partial", f"*.partial-{'[0-9a-f]' * 8}")
 _WORD = re.compile(r"""(?:[^\s,"'=]*=)?(?:"[^"]*"|'[^']*')(?=[\s,]|$)|[^\s,]+""")
+_QUOTES = re.compile(r"""(^|=)(["'])(.*)\2\Z""", re.DOTALL)  # a path may have a newline
 
 
 def expand_globs(patterns: str) -> list[str]:
@@ -72,10 +73,7 @@ def quoted_words(text: str) -> list[Word]:
 
     Quotes count where they are round a whole word, or round all of it that follows "=".
     """
-    return [
-        Word(re.sub(r"""(^|=)(["'])(.*)\2$""", r"\1\3", match[0]), *match.span())
-        for match in _WORD.finditer(text)
-    ]
+    return [Word(_QUOTES.sub(r"\1\3", match[0]), *match.span()) for match in _WORD.finditer(text)]
 
 
 def named_folders(names: Sequence[str]) -> list[str]:

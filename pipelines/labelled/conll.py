@@ -27,8 +27,8 @@ def read(
     A file of CoNLL-U is known by its name (.conllu): words are FORM, tags UPOS;
     of others the word is the first column and the tag the last; tabs separate
     the columns of a line that has any, else spaces do. Comments before a
-    sentence (lines that begin with #, and are laid out otherwise than its
-    words) are left out.
+    sentence (lines that begin with #, and have other columns than words have)
+    are left out.
 
     Args:
       path: the file.
@@ -130,36 +130,41 @@ def _lines(path: str) -> Iterator[tuple[int, list[str] | None]]:
 def _plain_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str] | None]]:
     following: collections.deque[str] = collections.deque()  # lines that were looked at before
     inside = False  # a sentence
+    before = coming = 0  # columns of the last word and of the next; 0: not known
     for number in itertools.count(1):
         line = following.popleft() if following else next(lines, None)
         if line is None:
             return
         cells = _plain_cells(line)
-        if not inside and _is_comment(cells, lines, following):
-            continue
+        if _is_certain(cells):
+            before, coming = len(cells), 0
+        elif not inside and cells and cells[0].startswith("#"):
+            # A comment, unless it is laid out as words are.
+            coming = coming or _columns_to_come(lines, following) or before or len(cells)
+            if " " in cells[0] or len(cells) != coming:  # no word has a space
+                continue
         inside = bool(cells) and cells[0] != _DOCUMENT
         yield number, cells or None
 
 
-def _is_comment(cells: list[str], lines: Iterator[str], following: collections.deque[str]) -> bool:
-    """Whether a line before a sentence is laid out otherwise than the words that follow.
+def _is_certain(cells: Sequence[str]) -> bool:
+    """Whether the cells of a line are those of a word, which does not look like a comment."""
+    return bool(cells) and cells[0] != _DOCUMENT and not cells[0].startswith("#")
+
+
+def _columns_to_come(lines: Iterator[str], following: collections.deque[str]) -> int:
+    """The columns of the next word that does not look like a comment; 0 if there is none.
 
     Lines that are read to tell it are kept in `following`.
     """
-    if not cells or not cells[0].startswith("#"):
-        return False
-    if " " in cells[0]:  # no word has one
-        return True
-    for index in itertools.count():
-        if index == len(following):
-            line = next(lines, None)
-            if line is None:
-                return True
+    known = len(following)
+    for index, line in enumerate(itertools.chain(tuple(following), lines)):
+        if index >= known:
             following.append(line)
-        word = _plain_cells(following[index])
-        if not word or word[0][0] != "#":
-            return len(word) != len(cells)
-    raise AssertionError("lines end")
+        cells = _plain_cells(line)
+        if _is_certain(cells):
+            return len(cells)
+    return 0
 
 
 def _plain_cells(line: str) -> list[str]:

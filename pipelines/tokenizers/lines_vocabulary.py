@@ -1,11 +1,15 @@
 """What vocabularies share that are a file of tokens, one a line, of text that may be uncased."""
 
+import collections
 from collections.abc import Mapping, Sequence
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import normalizer
 from pipelines.tokenizers.base import Settings, Vocabulary
 
+# The longest token that tensorflow_text's tokenizer takes.
+MOST_BYTES = 256
 _BRACKETS = (("[", "]"), ("<", ">"))
 
 
@@ -59,11 +63,18 @@ def read_lines(path: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def check_lines(tokens: Sequence[str], name: str) -> None:
+def check_lines(tokens: Sequence[str], name: str, special: Sequence[str], suffix: str = "") -> None:
     """Checks the tokens of a file.
 
+    Args:
+      tokens: a line each.
+      name: of the file, for errors.
+      special: those that no text gives.
+      suffix: what a piece begins with that continues a word, which does not count.
+
     Raises:
-      InputError: an empty line, or a token that stands twice.
+      InputError: an empty line, a token that stands twice or is longer than MOST_BYTES, or none
+        but special ones.
     """
     first: dict[str, int] = {}
     for line, token in enumerate(tokens, 1):
@@ -74,4 +85,24 @@ def check_lines(tokens: Sequence[str], name: str) -> None:
                 f"{name}: {token!r} stands on lines {first[token]} and {line}; "
                 "every token must stand once."
             )
+        size = len(token.removeprefix(suffix).encode())
+        if size > MOST_BYTES:
+            raise InputError(
+                f"{name}: line {line}: {token[:20]!r}... has {size} bytes, and a token may have "
+                f"{MOST_BYTES}; put one that no text has in its place, such as [unused{line}]."
+            )
         first[token] = line
+    if first.keys() <= set(special):
+        raise InputError(
+            f"{name}: has the special tokens only; a token of a text stands on a line of its own "
+            "behind them."
+        )
+
+
+def assigned(words: collections.Counter[bytes]) -> collections.Counter[str]:
+    """The texts of words that can be learned: those of characters that Unicode has assigned.
+
+    The others cannot be told apart (see `normalizer`): a token for one would stand for all.
+    """
+    texts = ((word.decode(), count) for word, count in words.items())
+    return collections.Counter({t: count for t, count in texts if normalizer.UNASSIGNED not in t})

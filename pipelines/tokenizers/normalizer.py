@@ -13,8 +13,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-# Stands for every code point that Unicode has not assigned: no vocabulary holds it.
-_UNASSIGNED = "\U0010ffff"
+# Stands for every code point that Unicode has not assigned: no vocabulary that is learned holds it.
+UNASSIGNED = "\U0010ffff"
 # Text that only lower-casing can change, and where bytes are characters.
 _PLAIN = r"[\t\n\r -~]*"
 # Valid UTF-8. "." would let pass halves of surrogate pairs, and characters written too long.
@@ -66,7 +66,7 @@ class Normalizer(tf.Module):
             lambda: tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8"),
         )
         texts = tf.strings.regex_replace(texts, self._dropped, "")
-        texts = tf.strings.regex_replace(texts, self._unassigned, _UNASSIGNED)
+        texts = tf.strings.regex_replace(texts, self._unassigned, UNASSIGNED)
         if self.lower_case:
             texts = _lower(texts)
         if self.strip_accents:

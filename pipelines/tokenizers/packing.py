@@ -230,9 +230,9 @@ def slide(
     offset = tf.gather(question.row_lengths(), row) + 1 + tokenizer.separators
     left = position.flat_values - tf.gather(start, window)
     size = tf.gather(length, window)
-    score = tf.cast(tf.minimum(left, size - 1 - left), tf.float32) + 0.01 * tf.cast(
-        size, tf.float32
-    )
+    # In float64, as the reference: where scores are equal but for rounding, that decides.
+    score = tf.cast(tf.minimum(left, size - 1 - left), tf.float64)
+    score += 0.01 * tf.cast(size, tf.float64)
     best = _first_maximum(score, window, token, context.flat_values)
     return Windows(packed, row, start, offset, length, position.with_flat_values(best))
 

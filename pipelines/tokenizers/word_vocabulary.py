@@ -8,7 +8,13 @@ from typing import ClassVar
 from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Settings
-from pipelines.tokenizers.lines_vocabulary import LinesVocabulary, check_lines, read_lines
+from pipelines.tokenizers.lines_vocabulary import (
+    MOST_BYTES,
+    LinesVocabulary,
+    assigned,
+    check_lines,
+    read_lines,
+)
 
 FILE = "words.txt"
 ROLES = {
@@ -29,7 +35,8 @@ class WordVocabulary(LinesVocabulary):
     """The words of a words.txt, one a line: the special tokens, then the most frequent first.
 
     Raises:
-      InputError: a word is empty or stands twice, or the special tokens are not the first.
+      InputError: a word is empty, too long or stands twice, the special tokens are not the first,
+        or there are no others.
     """
 
     tokens: tuple[str, ...]
@@ -47,7 +54,7 @@ class WordVocabulary(LinesVocabulary):
                 f"{name}: a vocabulary of words begins with {', '.join(SPECIAL_TOKENS)}, a line "
                 "each; put them before the words."
             )
-        check_lines(self.tokens, name)
+        check_lines(self.tokens, name, SPECIAL_TOKENS)
 
     @classmethod
     def load(cls, path: str) -> "WordVocabulary":
@@ -79,7 +86,8 @@ def learn(words: collections.Counter[bytes], size: int, coverage: float = 1.0) -
     Raises:
       InputError: there are no words, or `size` has no room for one.
     """
-    if not words:
+    counts = assigned(words)
+    if not counts:
         raise InputError("the corpus has no words to learn a vocabulary from.")
     if coverage < 1:
         raise InputError("--character_coverage: words are taken by their counts; leave it out.")
@@ -89,7 +97,13 @@ def learn(words: collections.Counter[bytes], size: int, coverage: float = 1.0) -
             f"a vocabulary of {size} has no room for words beside the special tokens: raise the "
             f"size to {len(SPECIAL_TOKENS) + 1} or more."
         )
-    ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    texts = (word.decode() for word, _ in ranked)
-    known = [text for text in texts if len(text) <= LONGEST_WORD]
+    # In the order of UTF-8, which is that of code points.
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    known = [text for text, _ in ranked if _is_short(text)]
+    if not known:
+        raise InputError(f"the corpus has no words of at most {LONGEST_WORD} characters.")
     return WordVocabulary((*SPECIAL_TOKENS, *known[:room]))
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= LONGEST_WORD and len(text.encode()) <= MOST_BYTES

@@ -67,8 +67,12 @@ class WordPieceTokenizer(Tokenizer):
         chosen = {"lower_case": lower_case, "strip_accents": strip_accents}
         super().__init__(vocabulary, vocabulary.resolve(chosen))
         tokens = vocabulary.tokens
-        # White space is no piece of a text, even where it is a token; control characters never are.
-        pieces = [token if token.strip() else f"\x01{index}" for index, token in enumerate(tokens)]
+        # No piece of a text has white space, even where a token has, which would confuse the op;
+        # control characters stand in its place, which no piece has either.
+        pieces = [
+            token if token.split() == [token] else f"\x01{index}"
+            for index, token in enumerate(tokens)
+        ]
         self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(pieces))
         self._max_characters = max_characters_per_word
         self.begins_word = np.array([not token.startswith(self.suffix) for token in tokens])

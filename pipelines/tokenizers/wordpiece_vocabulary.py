@@ -9,7 +9,13 @@ import tokenizers
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.lines_vocabulary import LinesVocabulary, check_lines, read_lines
+from pipelines.tokenizers.lines_vocabulary import (
+    MOST_BYTES,
+    LinesVocabulary,
+    assigned,
+    check_lines,
+    read_lines,
+)
 
 FILE = "vocab.txt"
 ROLES = {
@@ -28,7 +34,8 @@ class WordPieceVocabulary(LinesVocabulary):
     """The tokens of a vocab.txt, one a line, the line number the id.
 
     Raises:
-      InputError: a token is empty or stands twice, or a special token is missing.
+      InputError: a token is empty, too long or stands twice, a special token is missing, or there
+        are no others.
     """
 
     tokens: tuple[str, ...]
@@ -68,7 +75,7 @@ def check(tokens: Sequence[str], name: str) -> None:
     """Checks that a vocabulary can be used.
 
     Raises:
-      InputError: an empty line, a token that stands twice, or a special token missing.
+      InputError: a special token is missing, or as `check_lines`.
     """
     missing = [token for token in SPECIAL_TOKENS if token not in tokens]
     if missing:
@@ -76,7 +83,7 @@ def check(tokens: Sequence[str], name: str) -> None:
             f"{name}: lacks {', '.join(missing)}; a BERT vocabulary has "
             f"{', '.join(SPECIAL_TOKENS)}."
         )
-    check_lines(tokens, name)
+    check_lines(tokens, name, SPECIAL_TOKENS, SUFFIX)
 
 
 def learn(
@@ -97,9 +104,9 @@ def learn(
     Raises:
       InputError: there are no words, or the characters alone overfill `size`.
     """
-    if not words:
+    texts = assigned(words)
+    if not texts:
         raise InputError("the corpus has no words to learn a vocabulary from.")
-    texts = collections.Counter({word.decode(): count for word, count in words.items()})
     alphabet = _alphabet(texts, coverage)
     if len(SPECIAL_TOKENS) + len(alphabet) > size:
         raise InputError(
@@ -146,8 +153,13 @@ def _train(words: collections.Counter[str], size: int, alphabet: list[str]) -> l
     )
     model.train_from_iterator(_repeat_words(kept), trainer)
     ids = model.get_vocab()
-    found = sorted((piece for piece in ids if piece not in fixed), key=ids.__getitem__)
+    pieces = (piece for piece in ids if piece not in fixed and _is_short(piece))
+    found = sorted(pieces, key=ids.__getitem__)
     return found[: size - len(fixed)]
+
+
+def _is_short(piece: str) -> bool:
+    return len(piece.removeprefix(SUFFIX).encode()) <= MOST_BYTES
 
 
 def _repeat_words(counts: Iterable[tuple[str, int]]) -> Iterator[str]:

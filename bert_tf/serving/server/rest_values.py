@@ -11,6 +11,8 @@ import tensorflow as tf
 from bert_tf.serving.predictor import Outputs
 from bert_tf.serving.server.faults import Fault, RefusalError
 
+_MOST_AXES = 32  # of an input
+
 
 def is_by_rows(body: Mapping[str, Any]) -> bool:
     """Whether a request has `instances`, a value for each row, and no `inputs`.
@@ -53,14 +55,16 @@ def _named(value: Any, names: Sequence[str]) -> dict[str, Any]:
     return {names[0]: _plain(value)}
 
 
-def _plain(value: Any) -> Any:
-    """A value with bytes in place of what is in base64.
+def _plain(value: Any, axes: int = 0) -> Any:
+    """A value, in lists of so many axes, with bytes in place of what is in base64.
 
     Raises:
-      RefusalError: that is damaged, or there is another object.
+      RefusalError: that is damaged, there is another object, or lists are nested too deeply.
     """
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        if axes == _MOST_AXES:
+            raise _invalid(f"Lists may be nested {_MOST_AXES} deep at the most.")
+        return [_plain(part, axes + 1) for part in value]
     if isinstance(value, dict):
         try:
             (encoded,) = (value[key] for key in ("b64",) if len(value) == 1)
@@ -89,18 +93,32 @@ def _example(values: Mapping[str, Any]) -> bytes:
     example = tf.train.Example()
     for name, value in values.items():
         parts = _plain(value)
-        parts = parts if isinstance(parts, list) else [parts]
-        feature = example.features.feature[name]
-        if all(isinstance(part, str | bytes) for part in parts):
-            encoded = (part.encode() if isinstance(part, str) else part for part in parts)
-            feature.bytes_list.value.extend(encoded)
-        elif all(isinstance(part, int) and not isinstance(part, bool) for part in parts):
-            feature.int64_list.value.extend(parts)
-        elif all(isinstance(part, int | float) for part in parts):
-            feature.float_list.value.extend(parts)
-        else:
-            raise _invalid(f"{name}: a feature must be of strings, or of numbers.")
+        try:
+            _fill(example.features.feature[name], parts if isinstance(parts, list) else [parts])
+        except TypeError as error:
+            message = f"{name}: a feature must be of strings, or of numbers."
+            raise _invalid(message) from error
+        except (ValueError, OverflowError) as error:
+            raise _invalid(f"{name}: has a number beyond 64 bits.") from error
     return example.SerializeToString()
+
+
+def _fill(feature: tf.train.Feature, parts: list[Any]) -> None:
+    """Puts values into a feature.
+
+    Raises:
+      TypeError: they are neither strings nor numbers.
+      ValueError, OverflowError: a number is beyond 64 bits.
+    """
+    if all(isinstance(part, str | bytes) for part in parts):
+        encoded = (part.encode() if isinstance(part, str) else part for part in parts)
+        feature.bytes_list.value.extend(encoded)
+    elif all(isinstance(part, int) and not isinstance(part, bool) for part in parts):
+        feature.int64_list.value.extend(parts)
+    elif all(isinstance(part, int | float) for part in parts):
+        feature.float_list.value.extend(parts)
+    else:
+        raise TypeError
 
 
 def predictions_of(outputs: Outputs, by_rows: bool) -> dict[str, Any]:

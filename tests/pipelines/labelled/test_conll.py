@@ -66,6 +66,18 @@ def test_comments_are_no_words(tmp_path):
     ]  # fmt: skip
 
 
+def test_sentences_of_words_that_look_like_comments(tmp_path):
+    """They have the columns that words have; such as those of posts, which are tags only."""
+    posts = "# a file of posts\n\n#nlp\tB\n#tf\tO\n\n## id 7\nGo\tO\n#1\tO\n\n#end\tO\n"
+    assert [e.words for e in conll.read(write(tmp_path / "a.txt", posts))] == [
+        ("#nlp", "#tf"), ("Go", "#1"), ("#end",),
+    ]  # fmt: skip
+    alone = conll.read(write(tmp_path / "b.txt", "#a O\n#b B\n\n# c d e\n#f O\n"))
+    assert [e.words for e in alone] == [("#a", "#b"), ("#f",)]
+    (example,) = conll.read(write(tmp_path / "c.txt", "# a comment\n\tO\nGo O\n"), labelled=False)
+    assert example.words == ("", "Go")
+
+
 def test_columns_by_number(tmp_path):
     path = write(tmp_path / "train.txt", "1 EU NNP B-ORG\n2 rejects VBZ O\n")
     (example,) = conll.read(path, columns={"words": "2", "tags": "3"})

@@ -17,7 +17,7 @@ def _features(rows=200):
     }
 
 
-def _library(features, row):
+def library_bytes(features, row):
     def feature(values):
         if values.dtype == np.float32:
             return tf.train.Feature(float_list=tf.train.FloatList(value=values))
@@ -31,12 +31,12 @@ def _library(features, row):
     return example.SerializeToString(deterministic=True)
 
 
-def test_bytes_are_those_of_the_library():
+def test_bytes_are_those_of_thelibrary_bytes():
     features = _features()
     records = tf_example.encode(features)
     assert len(records) == 200
     for row, record in enumerate(records):
-        assert record == _library(features, row)
+        assert record == library_bytes(features, row)
 
 
 def test_no_rows_are_no_records():

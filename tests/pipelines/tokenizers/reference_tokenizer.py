@@ -43,6 +43,12 @@ def strip_marks(word: str) -> str:
     return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
 
 
+def is_assigned(character: str) -> bool:
+    """Whether Unicode has assigned a code point; ideographs count by their ranges, as for words."""
+    cjk = any(low <= ord(character) <= high for low, high in _CJK)
+    return cjk or unicodedata.category(character) != "Cn"
+
+
 def is_punctuation(character: str) -> bool:
     """ASCII that is no letter, digit, space or control character, and all of P*."""
     if "!" <= character <= "~" and not character.isalnum():

@@ -230,6 +230,11 @@ def test_an_unusable_vocabulary_is_refused(tokens, message):
         tokenizers.wordpiece(tokens)
 
 
+def test_tokens_with_white_space_come_from_no_text():
+    tokenizer = tokenizers.wordpiece([*SPECIAL, "a", "a  b", "b c", "##a c"])
+    _check(tokenizer, ["a a", "a  b", "a b", "b c", "aa c", "a\tb"], lower_case=True)
+
+
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_plain_text_of_any_signs_and_words(lower_case):
     rng = random.Random(5)

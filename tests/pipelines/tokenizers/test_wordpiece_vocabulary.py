@@ -6,7 +6,13 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
-from pipelines.tokenizers import registry, word_counts, word_splitter, wordpiece_vocabulary
+from pipelines.tokenizers import (
+    registry,
+    word_counts,
+    word_splitter,
+    word_vocabulary,
+    wordpiece_vocabulary,
+)
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests import commands, tokenizers
 
@@ -155,3 +161,41 @@ def test_white_space_may_be_a_token_that_no_text_gives(tmp_path):
     path.write_text("\n".join([*SPECIAL_TOKENS, " ", "a"]) + "\n")
     with pytest.raises(InputError, match="line 6 is empty"):
         WordPieceVocabulary.load(str(path))
+
+
+@pytest.mark.parametrize("module", [wordpiece_vocabulary, word_vocabulary])
+def test_tokens_have_256_bytes_at_the_most(module):
+    """The op of tensorflow_text takes no longer ones."""
+    words = collections.Counter({("\U00010400" * 65).encode(): 9, b"a" * 90: 9, b"ab": 9})
+    learned = module.learn(words, 300)
+    assert max(len(token.encode()) for token in learned.tokens) <= 256
+    registry.make(learned)
+
+
+@pytest.mark.parametrize("ending", ["vocab.txt", "words.txt"])
+def test_a_token_of_more_bytes_is_told_with_its_line(ending, tmp_path):
+    vocabulary = registry.KINDS["word" if ending == "words.txt" else "wordpiece"].vocabulary
+    path = tmp_path / ending
+    tokens = [*vocabulary.roles.values(), "a", "x" * 257]
+    path.write_text("\n".join(tokens), "utf-8")
+    with pytest.raises(InputError, match=f"{ending}: line 7: 'xxx.* has 257 bytes.*may have 256"):
+        registry.load(str(path))
+    path.write_text("\n".join(tokens[:5]), "utf-8")
+    with pytest.raises(InputError, match=f"{ending}: has the special tokens only"):
+        registry.load(str(path))
+
+
+def test_a_piece_that_continues_a_word_may_have_256_bytes_besides():
+    tokens = (*SPECIAL_TOKENS, "a", "##" + "b" * 256)
+    tokenizer = registry.make(WordPieceVocabulary(tokens))
+    assert tokenizer.tokenize(["a"]).to_list() == [[5]]
+
+
+@pytest.mark.parametrize("module", [wordpiece_vocabulary, word_vocabulary])
+def test_code_points_that_are_not_assigned_are_not_learned(module, tmp_path):
+    """They cannot be told apart: a token for one of them would stand for all."""
+    words = counts(["a\u0378b ab", "\U0003fffe", "ab \uffff"], tmp_path)
+    assert words["\U0010ffff".encode()] == 2
+    assert sorted(module.learn(words, 20).tokens[5:]) in (["##b", "a", "ab"], ["ab"])
+    with pytest.raises(InputError, match="no words"):
+        module.learn(collections.Counter({"\U0010ffff".encode(): 3}), 20)
