@@ -1,5 +1,6 @@
 """Plans of shards: each document in one, whatever the corpus; and bytes that follow from them."""
 
+import contextlib
 import functools
 import glob
 import hashlib
@@ -14,8 +15,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipelines.common.errors import InputError
+from pipelines.common.runners import Runner, ThisProcess
 from pipelines.corpus import reader
-from pipelines.pretraining import local_runner, plan, token_store
+from pipelines.pretraining import example_writer, plan, token_store
 from pipelines.pretraining.settings import ExampleSettings
 from tests import strategies
 from tests.conftest import write_documents
@@ -58,8 +60,9 @@ def test_each_section_is_in_one_shard(small_shards, index, held_out):
         return
     again = plan.plan_shards(index[::-1].copy(), wanted)
     assert again == found
-    apart = np.isin(index["key"], np.array(found.held_out_keys, np.uint64))
+    apart = index["key"] < found.held_out_end
     assert apart.any() == bool(held_out)
+    assert len(np.unique(index["key"][apart])) == found.held_out_documents
     assert [shard.index for shard in found.shards] == list(range(len(found.shards)))
     assert len({shard.file for shard in found.shards}) == len(found.shards)
     for is_held_out in (False, True):
@@ -102,13 +105,12 @@ def test_bytes_depend_on_nothing_but_the_request(
     wanted = ExampleSettings(max_seq_length=12, max_predictions_per_seq=3, dupe_factor=2, seed=seed)
     ranges = functools.partial(reader.plan_ranges, range_bytes=range_bytes)
     digests = []
-    with mock.patch.object(local_runner, "plan_corpus", ranges):
-        for name, pool in (("forward", _forward), ("backward", _backward)):
-            request = local_runner.ExampleRequest(
+    with mock.patch.object(example_writer, "plan_corpus", ranges):
+        for name, runner in (("forward", _Forward()), ("backward", _Backward())):
+            request = example_writer.ExampleRequest(
                 corpus, str(vocabulary), str(folder / name), wanted, "sentences"
             )
-            with mock.patch.object(local_runner.process_pool, "pool", pool):
-                manifest = local_runner.write(request, 1)
+            manifest = example_writer.write(request, runner)
             digests.append(_digests(folder / name))
             shards = manifest["train"]["shards"]
             assert manifest["text"]["documents"] == len(documents)
@@ -118,27 +120,24 @@ def test_bytes_depend_on_nothing_but_the_request(
     assert digests[0] == digests[1]
 
 
-class _forward:  # noqa: N801, as a function is called
+class _Forward(ThisProcess, Runner):
     """Runs all in this process, in order."""
 
-    def __init__(self, *_):
-        pass
+    def started(self, place, module):
+        return contextlib.nullcontext(self)
 
-    def __enter__(self):
-        return lambda function, items: ((item, function(item)) for item in self.order(items))
+    def map(self, function, things, reads_only=False):
+        return super().map(function, self.order(things), reads_only)
 
-    def __exit__(self, *_):
-        return None
-
-    def order(self, items):
-        return list(items)
+    def order(self, things):
+        return things
 
 
-class _backward(_forward):  # noqa: N801
+class _Backward(_Forward):
     """The last one first, and each twice, as after a stop."""
 
-    def order(self, items):
-        return [item for item in reversed(list(items)) for _ in range(2)]
+    def order(self, things):
+        return [thing for thing in reversed(things) for _ in range(2)]
 
 
 def _digests(folder: pathlib.Path):
