@@ -314,6 +314,7 @@ class _Run:
             **self._baselines(),
             "steps": self.settings.total_steps,
             "sequences_per_second": course.history.rate,
+            "input_wait_share": course.history.input_wait_share,
             "seconds": course.seconds(start_time),
             "held_out_examples": self.data.held_out.total if self.data.held_out else 0,
             "parameters": self.model.count_params(),
