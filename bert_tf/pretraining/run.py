@@ -36,7 +36,7 @@ from bert_tf.training.loop import (
     TrainingDivergedError,
     fingerprint,
 )
-from bert_tf.training.schedules import WarmupLinearDecay
+from bert_tf.training.schedules import PhaseCycles, Schedule, WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.step import Source
 from bert_tf.weights import own
@@ -126,7 +126,7 @@ class _Run:
         self.session = Session(
             strategy,
             settings,
-            WarmupLinearDecay(settings.learning_rate, self._warmup_steps(), settings.total_steps),
+            self._schedule(),
             lambda: objective.for_examples(config, traits, dtype=settings.precision),
             beta_2=settings.beta_2,
         )
@@ -137,6 +137,14 @@ class _Run:
         self.checkpoints = self.session.checkpoints(f"{output}/checkpoints", kept=self._kept_steps)
         self.evaluate = evaluation.make_evaluation(self.model, strategy)
         self._ends = list(itertools.accumulate(phase.steps for phase in settings.phases))
+
+    def _schedule(self) -> Schedule:
+        """One cycle of the learning rate, or one for each phase."""
+        settings = self.settings
+        if settings.phase_learning_rates and settings.phase_warmup_steps:
+            steps = [phase.steps for phase in settings.phases]
+            return PhaseCycles(settings.phase_learning_rates, settings.phase_warmup_steps, steps)
+        return WarmupLinearDecay(settings.learning_rate, self._warmup_steps(), settings.total_steps)
 
     def _warmup_steps(self) -> int:
         """The warm-up asked for, or a tenth of a run that is no longer than that."""
