@@ -160,6 +160,16 @@ class RunOptions(Settings):
         True, "Write summaries for TensorBoard to the run's folder.", group=Group.SAVING
     )
 
+    data_service: str | None = setting(
+        None,
+        "Dispatcher of a tf.data service, grpc://host:port, whose workers read the examples and "
+        "parse them; the result is the same. Not given: each machine reads its own.",
+        group=Group.MACHINE,
+    )
+    data_service_workers: int = setting(
+        1, "Workers of --data_service that read at the same time.", group=Group.MACHINE, least=1
+    )
+
     def kept_steps(self, total_steps: int) -> frozenset[int]:
         """The steps of a run whose checkpoints are kept for good."""
         return frozenset(max(1, round(share * total_steps)) for share in self.keep_at or ())
