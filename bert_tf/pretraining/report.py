@@ -14,6 +14,7 @@ _OF_THE_RUN = frozenset(
     (
         "steps",
         "sequences_per_second",
+        "input_wait_share",
         "seconds",
         "held_out_examples",
         "parameters",
@@ -65,6 +66,8 @@ def summary(report: dict[str, Any]) -> str:
         lines.append(f"  {name.replace('_', ' '):{width}}  {text}")
     rate = report["sequences_per_second"]
     speed = "" if rate is None else f"{rate:.0f} sequences/s, "
+    waited = report.get("input_wait_share")  # reports of older versions lack it
+    speed += "" if waited is None else f"{waited:.1%} of the time waiting for input, "
     lines.append(f"{report['steps']:,} steps, {speed}{report['seconds']:.0f} s")
     for sentence in report.get("masked_sentences", ()):
         guesses = ", ".join(f"{token} {p:.0%}" for token, p in sentence["guesses"].items())

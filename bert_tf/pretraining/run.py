@@ -23,6 +23,7 @@ from bert_tf.pretraining import (
     inputs,
     masked_sentences,
     report,
+    schedule,
     time_budget,
 )
 from bert_tf.pretraining.milestones import Milestones
@@ -36,12 +37,12 @@ from bert_tf.training.loop import (
     TrainingDivergedError,
     fingerprint,
 )
-from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.step import Source
 from bert_tf.weights import own
 from pipelines.common import json_files
 from pipelines.pretraining import example_reader
+from pipelines.pretraining.data_service import DataService
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
 _BASELINE_BATCH = 512
@@ -68,6 +69,9 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     start_time = time.perf_counter()
     settings.check()
     options.check()
+    service = _data_service(options)
+    if service is not None:
+        service.check()
     strategy = distribution.make_strategy(settings.strategy)
     for phase in settings.phases:
         distribution.check_batch(phase.batch_size, settings.accumulation, strategy)
@@ -126,7 +130,7 @@ class _Run:
         self.session = Session(
             strategy,
             settings,
-            WarmupLinearDecay(settings.learning_rate, self._warmup_steps(), settings.total_steps),
+            schedule.of_run(settings),
             lambda: objective.for_examples(config, traits, dtype=settings.precision),
             beta_2=settings.beta_2,
         )
@@ -137,19 +141,6 @@ class _Run:
         self.checkpoints = self.session.checkpoints(f"{output}/checkpoints", kept=self._kept_steps)
         self.evaluate = evaluation.make_evaluation(self.model, strategy)
         self._ends = list(itertools.accumulate(phase.steps for phase in settings.phases))
-
-    def _warmup_steps(self) -> int:
-        """The warm-up asked for, or a tenth of a run that is no longer than that."""
-        settings = self.settings
-        if settings.warmup_steps < settings.total_steps:
-            return settings.warmup_steps
-        shorter = settings.total_steps // 10
-        logging.warning(
-            "a warm-up of %d steps is as long as the run; it is shortened to %d.",
-            settings.warmup_steps,
-            shorter,
-        )
-        return shorter
 
     def train(self) -> Course:
         """Trains from the newest whole checkpoint, or from the beginning, to the last step."""
@@ -253,7 +244,7 @@ class _Run:
         for index, phase in enumerate(self.settings.phases):
             within = max(start - (self._ends[index] - phase.steps), 0)
             if within < phase.steps:
-                batches = iter(self._batches(index, within))
+                batches = iter(self._batches(index, within, _data_service(self.options)))
                 yield from itertools.repeat(Source(step, batches), phase.steps - within)
 
     def step_seconds(self) -> list[float]:
@@ -271,18 +262,22 @@ class _Run:
             found.append(time_budget.seconds_per_call(call) / count)
         return [distribution.mean_of_workers(self.session.strategy, seconds) for seconds in found]
 
-    def _batches(self, index: int, start: int) -> tf.distribute.DistributedDataset:
-        """Endless distributed batches of a phase, from any one on."""
+    def _batches(
+        self, index: int, start: int, service: DataService | None = None
+    ) -> tf.distribute.DistributedDataset:
+        """Distributed batches of a phase, from any one on: endless where no service makes them."""
 
         def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            count = context.num_input_pipelines
+            count, phase = context.num_input_pipelines, self.settings.phases[index]
             return example_reader.training_batches(
                 self.data.training[index],
-                self.settings.phases[index].batch_size,
+                phase.batch_size,
                 self.settings.seed + index,
                 start,
                 shard=(context.input_pipeline_id, count),
                 replicas=context.num_replicas_in_sync // count,
+                batches=phase.steps - start,
+                service=service,
             )
 
         return self.session.strategy.distribute_datasets_from_function(dataset)
@@ -314,6 +309,7 @@ class _Run:
             **self._baselines(),
             "steps": self.settings.total_steps,
             "sequences_per_second": course.history.rate,
+            "input_wait_share": course.history.input_wait_share,
             "seconds": course.seconds(start_time),
             "held_out_examples": self.data.held_out.total if self.data.held_out else 0,
             "parameters": self.model.count_params(),
@@ -383,6 +379,13 @@ class _Run:
             "left_neighbour_accuracy": guesses.left_accuracy,
             "right_neighbour_accuracy": guesses.right_accuracy,
         }
+
+
+def _data_service(options: RunOptions) -> DataService | None:
+    """The tf.data service that examples are read by, if there is one."""
+    if options.data_service is None:
+        return None
+    return DataService(options.data_service, options.data_service_workers)
 
 
 def _with_remedy(error: DivergenceError) -> TrainingDivergedError:

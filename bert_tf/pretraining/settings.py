@@ -44,10 +44,29 @@ class PretrainingSettings(TrainingSettings):
         least=0,
         below=_MOST_STEPS,
     )
+    phase_learning_rates: tuple[float, ...] | None = setting(
+        None,
+        "Peak learning rates of the phases, such as 6e-3,4e-3, each of which is a cycle of its own "
+        "then: it rises from 0 over its --phase_warmup_steps, and falls to 0 at its last step. Not "
+        "given: one cycle over all phases, that of --learning_rate and --warmup_steps.",
+        group=Group.TRAINING,
+        newer=True,
+        above=0,
+    )
+    phase_warmup_steps: tuple[int, ...] | None = setting(
+        None,
+        "Steps of the warm-up of each phase. Not given: those of --phase_learning_rates need it, "
+        "else it is of no use.",
+        group=Group.TRAINING,
+        newer=True,
+        least=0,
+        below=_MOST_STEPS,
+    )
     minutes: float | None = setting(
         None,
-        "Minutes of training: --steps and --warmup_steps are scaled to take as long, at the speed "
-        "that is measured first; evaluations and the export come on top. Not given: --steps count.",
+        "Minutes of training: --steps, --warmup_steps and --phase_warmup_steps are scaled to take "
+        "as long, at the speed that is measured first; evaluations and the export come on top. "
+        "Not given: --steps count.",
         group=Group.TRAINING,
         newer=True,
         above=0,
@@ -78,6 +97,25 @@ class PretrainingSettings(TrainingSettings):
         super().check()
         if self.total_steps >= _MOST_STEPS:
             raise InputError(f"--steps={self.total_steps}: it must be below {_MOST_STEPS:,}.")
+        self._check_cycles()
+
+    def _check_cycles(self) -> None:
+        """Raises InputError unless each phase has its rate and its warm-up, or none has."""
+        rates, warmups = self.phase_learning_rates, self.phase_warmup_steps
+        if rates is None and warmups is None:
+            return
+        found = [0 if values is None else len(values) for values in (rates, warmups)]
+        if found != [len(self.phases)] * 2:
+            raise InputError(
+                f"--phase_learning_rates names {found[0]} rates and --phase_warmup_steps "
+                f"{found[1]}, of {len(self.phases)} phases; give each as many."
+            )
+        for phase, warmup in zip(self.phases, warmups or (), strict=True):
+            if warmup >= phase.steps:
+                raise InputError(
+                    f"--phase_warmup_steps: {warmup} is out of range for a phase of {phase.steps} "
+                    "steps; it must be below."
+                )
 
     @property
     def total_steps(self) -> int:
@@ -120,6 +158,16 @@ class RunOptions(Settings):
     )
     tensorboard: bool = setting(
         True, "Write summaries for TensorBoard to the run's folder.", group=Group.SAVING
+    )
+
+    data_service: str | None = setting(
+        None,
+        "Dispatcher of a tf.data service, grpc://host:port, whose workers read the examples and "
+        "parse them; the result is the same. Not given: each machine reads its own.",
+        group=Group.MACHINE,
+    )
+    data_service_workers: int = setting(
+        1, "Workers of --data_service that read at the same time.", group=Group.MACHINE, least=1
     )
 
     def kept_steps(self, total_steps: int) -> frozenset[int]:

@@ -47,7 +47,7 @@ def fitted(settings: PretrainingSettings, seconds: Sequence[float]) -> Pretraini
     """The settings with as many steps as fit into their minutes.
 
     Args:
-      settings: with `minutes`; the steps of its phases and of the warm-up keep their proportions.
+      settings: with `minutes`; the steps of its phases and warm-ups keep their proportions.
       seconds: of a step of each phase.
 
     Raises:
@@ -65,8 +65,12 @@ def fitted(settings: PretrainingSettings, seconds: Sequence[float]) -> Pretraini
     phases = tuple(
         dataclasses.replace(phase, steps=round(factor * phase.steps)) for phase in settings.phases
     )
+    warmups = settings.phase_warmup_steps
     found = dataclasses.replace(
-        settings, phases=phases, warmup_steps=round(factor * settings.warmup_steps)
+        settings,
+        phases=phases,
+        warmup_steps=round(factor * settings.warmup_steps),
+        phase_warmup_steps=warmups and tuple(round(factor * steps) for steps in warmups),
     )
     logging.info(
         "%g minutes at %s s a step: %s steps.",
@@ -90,8 +94,10 @@ def recorded(settings: PretrainingSettings, identity: dict[str, Any]) -> Pretrai
     if len(steps) != len(settings.phases):
         return settings
     pairs = zip(settings.phases, steps, strict=True)
+    warmups = identity["settings"].get("phase_warmup_steps")
     return dataclasses.replace(
         settings,
         phases=tuple(dataclasses.replace(phase, steps=count) for phase, count in pairs),
         warmup_steps=identity["settings"]["warmup_steps"],
+        phase_warmup_steps=warmups and tuple(warmups),
     )

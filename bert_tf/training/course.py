@@ -10,7 +10,7 @@ from bert_tf.objectives.base import Trainable
 from bert_tf.training import distribution, loop, progress
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.session import Session
-from bert_tf.training.step import Source
+from bert_tf.training.step import INPUT_WAIT, Source
 
 
 class Course:
@@ -111,8 +111,11 @@ class Course:
           peak_share: of what the devices could compute in a second, the part that a
             sequence takes; None: not known.
         """
-        rate = len(counts) * batch_size / (time.perf_counter() - self._lap)
-        metrics = self._objective.metrics_of(loop.sum_counts(counts))
+        seconds = time.perf_counter() - self._lap
+        rate = len(counts) * batch_size / seconds
+        total = loop.sum_counts(counts)
+        waited = total.pop(INPUT_WAIT)
+        metrics = self._objective.metrics_of(total)
         point = progress.Point(
             done,
             {name: metrics.get(name, math.nan) for name in self._objective.curves},
@@ -121,6 +124,7 @@ class Course:
             self.seconds(),
             phase,
             None if peak_share is None else rate * peak_share,
+            waited / seconds,
         )
         self.history.add(point)
         self.display.show(point)

@@ -5,7 +5,7 @@ from typing import Any
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.lamb import LAMB
 from bert_tf.training.moments import MomentOptimizer
-from bert_tf.training.schedules import WarmupLinearDecay
+from bert_tf.training.schedules import Schedule
 from bert_tf.training.settings import OptimizerName
 
 _CLASSES: dict[OptimizerName, type[MomentOptimizer]] = {
@@ -14,9 +14,7 @@ _CLASSES: dict[OptimizerName, type[MomentOptimizer]] = {
 }
 
 
-def make_optimizer(
-    name: OptimizerName, schedule: WarmupLinearDecay, **options: Any
-) -> MomentOptimizer:
+def make_optimizer(name: OptimizerName, schedule: Schedule, **options: Any) -> MomentOptimizer:
     """Makes the optimizer of a name.
 
     Args:

@@ -25,6 +25,7 @@ class Point(NamedTuple):
     seconds: float  # since the start, in all processes of the run
     phase: int | None = None  # of a run that has several
     peak_share: float | None = None  # of the machine's floating-point operations a second
+    input_wait_share: float | None = None  # of the time, spent on waiting for batches
 
     def text(self) -> str:
         """For the progress bar."""
@@ -33,6 +34,8 @@ class Point(NamedTuple):
         parts.append(f"{self.sequences_per_second:,.0f} seq/s")
         if self.peak_share is not None:
             parts.append(f"{self.peak_share:.0%} of peak FLOP/s")
+        if self.input_wait_share is not None:
+            parts.append(f"{self.input_wait_share:.0%} waiting for input")
         return ", ".join(parts)
 
     def curves(self) -> dict[str, float]:
@@ -40,6 +43,8 @@ class Point(NamedTuple):
         speed = {"sequences_per_second": self.sequences_per_second}
         if self.peak_share is not None:
             speed["peak_share"] = self.peak_share
+        if self.input_wait_share is not None:
+            speed["input_wait_share"] = self.input_wait_share
         rate = {"learning_rate": self.learning_rate}
         return self.metrics | rate | speed | {"seconds": self.seconds}
 
@@ -65,6 +70,7 @@ class Point(NamedTuple):
             seconds=values.pop("seconds"),
             phase=None if phase is None else int(phase),
             peak_share=values.pop("peak_share", None),
+            input_wait_share=values.pop("input_wait_share", None),
             metrics=values,
         )
 
@@ -103,6 +109,17 @@ class History:
         """The median of the sequences a second; NaN without points."""
         rates = [point.sequences_per_second for point in self.points]
         return statistics.median(rates) if rates else math.nan
+
+    @property
+    def input_wait_share(self) -> float:
+        """Of the time of training, what was spent on waiting for batches; NaN where not known.
+
+        Each point counts by the time that a sequence took.
+        """
+        known = [point for point in self.points if point.input_wait_share is not None]
+        seconds = [1 / point.sequences_per_second for point in known]
+        waited = [p.input_wait_share * s for p, s in zip(known, seconds, strict=True)]
+        return sum(waited) / sum(seconds) if known else math.nan
 
     def add(self, point: Point) -> None:
         """Appends a point."""

@@ -1,5 +1,7 @@
 """The learning rate over the steps of a run."""
 
+from collections.abc import Sequence
+
 import keras
 import tensorflow as tf
 
@@ -34,3 +36,40 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "warmup_steps": self.warmup_steps,
             "total_steps": self.total_steps,
         }
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class PhaseCycles(keras.optimizers.schedules.LearningRateSchedule):
+    """In each phase a rise and a fall of its own (You et al. 2019, arXiv 1904.00962, section 4.1).
+
+    Args:
+      peaks: the learning rate of each phase at the end of its warm-up.
+      warmup_steps: the length of each warm-up.
+      steps: of each phase.
+    """
+
+    def __init__(self, peaks: Sequence[float], warmup_steps: Sequence[int], steps: Sequence[int]):
+        super().__init__()
+        self._cycles = list(map(WarmupLinearDecay, peaks, warmup_steps, steps))
+        self.total_steps = sum(steps)
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        """The learning rate of the update after `step` updates, float32."""
+        step = tf.cast(step, tf.float32)
+        rate, begin = tf.zeros_like(step), 0
+        for cycle in self._cycles:
+            end = begin + cycle.total_steps
+            rate = tf.where((step >= begin) & (step < end), cycle(step - begin), rate)
+            begin = end
+        return rate
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return {
+            "peaks": [cycle.peak for cycle in self._cycles],
+            "warmup_steps": [cycle.warmup_steps for cycle in self._cycles],
+            "steps": [cycle.total_steps for cycle in self._cycles],
+        }
+
+
+Schedule = WarmupLinearDecay | PhaseCycles

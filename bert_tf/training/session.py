@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.objectives.base import Trainable
 from bert_tf.training import distribution, loop, optimizers
 from bert_tf.training.checkpoints import Checkpoints
-from bert_tf.training.schedules import WarmupLinearDecay
+from bert_tf.training.schedules import Schedule
 from bert_tf.training.settings import TrainingSettings
 from bert_tf.training.step import TrainingStep
 
@@ -30,7 +30,7 @@ class Session:
         self,
         strategy: tf.distribute.Strategy,
         settings: TrainingSettings,
-        schedule: WarmupLinearDecay,
+        schedule: Schedule,
         make_model: Callable[[], keras.Model],
         rate_factors: Callable[[keras.Model], dict[str, float]] = lambda model: {},
         **options: Any,

@@ -4,6 +4,7 @@ Everything that happens at a step follows from the seed of the run and the
 number of the step.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from bert_tf.models import fused_ops
 from bert_tf.objectives.base import Batch, Scalars, Trainable
 from bert_tf.training.distribution import Compilation, run_and_sum
 
+# Among the counts of a step: seconds that it waited for its batch, in this process.
+INPUT_WAIT = "input_wait"
 # Any number that tells the seeds of `prepare` from those of dropout.
 _PREPARING = 0x2545F491
 
@@ -70,11 +73,15 @@ class TrainingStep:
           seed: of the run, int32 scalar.
 
         Returns:
-          The counts of each step, float32 [count]; of a single one, scalars.
+          The counts of each step, INPUT_WAIT among them, float32 [count]; of a
+          single one, scalars.
         """
         number = tf.constant(first, tf.int32)
         if count == 1:
-            return self.on_batch(next(batches), number, seed)
+            begin = time.perf_counter()
+            batch = next(batches)
+            wait = tf.constant(time.perf_counter() - begin, tf.float32)
+            return self.on_batch(batch, number, seed) | {INPUT_WAIT: wait}
         return self._on_batches(batches, number, tf.constant(count, tf.int32), seed)
 
     def _on_several(
@@ -83,7 +90,10 @@ class TrainingStep:
         names: list[str] = []
 
         def body(index: tf.Tensor, found: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
-            counts = self.on_batch(next(batches), first + index, seed)
+            # `found` is there when the step before is over, so nothing but the input is timed.
+            batch, wait = _timed_next(batches, after=found.flow)
+            with tf.control_dependencies([wait]):
+                counts = self.on_batch(batch, first + index, seed) | {INPUT_WAIT: wait}
             names[:] = counts
             return index + 1, found.write(index, tf.stack(list(counts.values())))
 
@@ -139,6 +149,22 @@ class Source(NamedTuple):
 
     step: TrainingStep
     batches: Iterator[Batch]
+
+
+def _timed_next(batches: Iterator[Batch], after: tf.Tensor) -> tuple[Batch, tf.Tensor]:
+    """In a graph: the next batch, and the seconds that it took, a float32 scalar.
+
+    Args:
+      batches: an iterator of a dataset, which may be distributed.
+      after: what has to be there before the clock starts.
+    """
+    with tf.control_dependencies([after]), tf.device("CPU:0"):
+        begin = tf.timestamp()
+    with tf.control_dependencies([begin]):
+        batch = next(batches)
+    whole = tf.nest.flatten(batch, expand_composites=True)
+    with tf.control_dependencies(whole), tf.device("CPU:0"):
+        return batch, tf.cast(tf.timestamp() - begin, tf.float32)
 
 
 def _seed(run_seed: tf.Tensor, number: tf.Tensor) -> tf.Tensor:

@@ -149,14 +149,25 @@ def make_manifest(
     plan: Plan,
     shards: Sequence[ShardSummary],
 ) -> dict[str, Any]:
-    """The manifest of what was written: its identity, and statistics of text and examples."""
+    """The manifest of what was written: its identity, and statistics of text and examples.
+
+    Raises:
+      InputError: there is not one example to train on.
+    """
     text: dict[str, float] = {key: sum(summary[key] for summary in ranges) for key in _SUMMED}
     text["held_out_documents"] = plan.held_out_documents
     text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
+    train = _summary([shard for shard in shards if not shard["held_out"]])
+    if not train["records"]:
+        raise InputError(
+            f"the corpus has {text['tokens']:,} tokens, which do not fill one sequence of "
+            f"--max_seq_length={identity['settings']['max_seq_length']}; take a smaller one, or "
+            "more text."
+        )
     return {
         **identity,
         "text": text,
-        "train": _summary([shard for shard in shards if not shard["held_out"]]),
+        "train": train,
         "held_out": _summary([shard for shard in shards if shard["held_out"]]),
         "versions": {
             "python": platform.python_version(),

@@ -1,24 +1,23 @@
 """TFRecords of examples as tf.data batches, each a function of the step alone.
 
-The order of an epoch: shards are shuffled (by seed and epoch), then read in
-groups, one record of each in turn; every shard begins at a random record and
-wraps round. The shards were shuffled when they were written, so no buffer is
-needed, and a run resumes at the exact batch by skipping within one group.
+`reading_order` says in which order, so a run resumes at the exact batch by skipping within one
+group of files.
 """
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-import numpy as np
 import tensorflow as tf
 from google.protobuf import message
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_folder
+from pipelines.pretraining import example_folder, reading_order
+from pipelines.pretraining.data_service import DataService
 
-_GROUP = 16
+# Of a group: files, the record at which each begins, records to skip.
+_GROUP_SPEC = tuple(tf.TensorSpec(shape, tf.int64) for shape in ([None], [None], []))
 _MOST_SEGMENTS = 1 << 16
 _FRAME_BYTES = 16  # of a TFRecord: a length and two checksums
 # Reference names (google-research/bert) and newer ones (Model Garden), to ours.
@@ -238,6 +237,8 @@ def training_batches(
     start_batch: int = 0,
     shard: tuple[int, int] = (0, 1),
     replicas: int = 1,
+    batches: int | None = None,
+    service: DataService | None = None,
 ) -> tf.data.Dataset:
     """Endless training batches, from any batch on.
 
@@ -248,6 +249,9 @@ def training_batches(
       start_batch: the first batch to give; batch n is the same whatever the start.
       shard: (index, count): this worker's part of every global batch.
       replicas: devices of this worker; its part comes in as many pieces, in turn.
+      batches: global ones that are asked for at the most; None: any number.
+      service: whose workers read and parse, in the same order; it takes `batches`, and
+        gives no more than a few beyond them.
 
     Returns:
       A dataset of dicts of int32 and float32 tensors
@@ -262,29 +266,36 @@ def training_batches(
             f"a batch of {batch_size} cannot be shared by {count * replicas} devices evenly; "
             "choose a multiple."
         )
-    groups = tf.data.Dataset.from_generator(
-        lambda: _groups(examples, seed, start_batch * batch_size),
-        output_signature=(
-            tf.TensorSpec([None], tf.string),
-            tf.TensorSpec([None], tf.int64),
-            tf.TensorSpec([], tf.int64),
-        ),
-    )
-    records = groups.flat_map(_read_group).shard(count, index)
-    return _batches(records, examples, batch_size // (count * replicas))
+    first, size = start_batch * batch_size, batch_size // (count * replicas)
+
+    def batched(groups: tf.data.Dataset) -> tf.data.Dataset:
+        records = groups.map(lambda *group: _named(examples, *group)).flat_map(_read_group)
+        return records.shard(count, index).batch(size, drop_remainder=True)
+
+    if service is None:
+        groups = tf.data.Dataset.from_generator(
+            lambda: reading_order.groups(examples.records, seed, first),
+            output_signature=_GROUP_SPEC,
+        )
+        return _parsed(batched(groups), examples)
+    assert batches is not None
+    table = reading_order.table(examples.records, seed, first, batches * batch_size)
+
+    def part(number: tf.Tensor, parts: int) -> tf.data.Dataset:
+        groups = tf.data.Dataset.from_tensor_slices(table)
+        return _parsed(batched(groups).shard(parts, number), examples)
+
+    return service.distribute(part).prefetch(4).with_options(make_options())
 
 
 def evaluation_batches(examples: ExampleFiles, batch_size: int) -> tf.data.Dataset:
     """All examples once, in the order of the files; the last batch may be smaller."""
-    return _batches(tf.data.TFRecordDataset(examples.paths), examples, batch_size, keep_rest=True)
+    return _parsed(tf.data.TFRecordDataset(examples.paths).batch(batch_size), examples)
 
 
-def _batches(
-    records: tf.data.Dataset, examples: ExampleFiles, batch_size: int, keep_rest: bool = False
-) -> tf.data.Dataset:
+def _parsed(batches: tf.data.Dataset, examples: ExampleFiles) -> tf.data.Dataset:
     return (
-        records.batch(batch_size, drop_remainder=not keep_rest)
-        .map(lambda batch: parse(batch, examples), num_parallel_calls=2)
+        batches.map(lambda batch: parse(batch, examples), num_parallel_calls=2)
         .prefetch(4)
         .with_options(make_options())
     )
@@ -303,27 +314,13 @@ def make_options() -> tf.data.Options:
     return options
 
 
-def _groups(
-    examples: ExampleFiles, seed: int, position: int
-) -> Iterator[tuple[list[str], list[int], int]]:
-    """Yields, from a record of the endless order on, what to read together.
-
-    That is: the files of a group, the record at which each begins, and how
-    many records of the group to skip. Groups before `position` are left out unread.
-    """
-    epoch, position = divmod(position, examples.total)
-    while True:
-        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
-        order = rng.permutation(len(examples.paths))
-        starts = rng.integers(0, np.array(examples.records)[order])
-        for first in range(0, len(order), _GROUP):
-            members = order[first : first + _GROUP]
-            size = sum(examples.records[member] for member in members)
-            if position < size:
-                paths = [examples.paths[member] for member in members]
-                yield paths, starts[first : first + _GROUP].tolist(), position
-            position = max(0, position - size)
-        epoch += 1
+def _named(
+    examples: ExampleFiles, members: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """A group with the paths of its files, string [files]."""
+    there = members >= 0
+    paths = tf.gather(tf.constant(examples.paths), tf.boolean_mask(members, there))
+    return paths, tf.boolean_mask(starts, there), skip
 
 
 def _read_group(paths: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor) -> tf.data.Dataset:
@@ -332,4 +329,4 @@ def _read_group(paths: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor) -> tf.data
         return records.skip(start).concatenate(records.take(start))
 
     members = tf.data.Dataset.from_tensor_slices((paths, starts))
-    return members.interleave(rotated, cycle_length=_GROUP).skip(skip)
+    return members.interleave(rotated, cycle_length=reading_order.GROUP).skip(skip)

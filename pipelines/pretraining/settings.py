@@ -37,6 +37,7 @@ class SequenceKind(enum.StrEnum):
     PAIRS = "pairs"  # two segments, the second one random in half of the examples
     SPANS = "spans"  # whole sentences of one document
     FULL_SENTENCES = "full_sentences"  # whole sentences, across documents (RoBERTa, section 4.2)
+    PACKED = "packed"  # running text, across documents, up to the last place: no padding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +72,8 @@ class ExampleSettings(Settings):
     )
     short_seq_prob: float = setting(
         0.1,
-        "Probability of aiming at a shorter sequence, of a random length; not of full_sentences.",
+        "Probability of aiming at a shorter sequence, of a random length; not of full_sentences "
+        "and packed.",
         group=Group.EXAMPLES,
         least=0,
         most=1,
@@ -94,8 +96,9 @@ class ExampleSettings(Settings):
     sequences: SequenceKind = setting(
         SequenceKind.AUTO,
         "What a sequence is made of: pairs of segments, for mlm_nsp; spans, whole sentences of one "
-        "document; full_sentences, whole sentences across documents (RoBERTa). auto: pairs for "
-        "mlm_nsp, else spans.",
+        "document; full_sentences, whole sentences across documents (RoBERTa); packed, running "
+        "text across documents up to the last place, so that no step computes padding. auto: "
+        "pairs for mlm_nsp, else spans.",
         group=Group.EXAMPLES,
         newer=True,
     )

@@ -2,6 +2,7 @@
 
 from pipelines.pretraining.makers.base import ExampleMaker
 from pipelines.pretraining.makers.full_sentences import FullSentences
+from pipelines.pretraining.makers.packed import Packed
 from pipelines.pretraining.makers.pairs import Pairs
 from pipelines.pretraining.makers.spans import Spans
 from pipelines.pretraining.settings import ExampleSettings, SequenceKind
@@ -11,6 +12,7 @@ MAKERS: dict[SequenceKind, type[ExampleMaker]] = {
     SequenceKind.PAIRS: Pairs,
     SequenceKind.SPANS: Spans,
     SequenceKind.FULL_SENTENCES: FullSentences,
+    SequenceKind.PACKED: Packed,
 }
 
 

@@ -7,7 +7,7 @@ from pipelines.pretraining.layout import Sequences
 from pipelines.pretraining.makers.base import ExampleMaker, TokenizedDocuments
 
 # Columns of a plan: where a sequence lies in the flat ids.
-_START, _LENGTH = range(2)
+START, LENGTH = range(2)
 
 
 class FullSentences(ExampleMaker):
@@ -52,16 +52,16 @@ def _plan(sentence_starts, document_starts, budget):
         for sentence in range(document_starts[document], document_starts[document + 1]):
             end = sentence_starts[sentence + 1]
             if end - start + inner > budget and stop > start:
-                plan[count, _START], plan[count, _LENGTH] = start, stop - start
+                plan[count, START], plan[count, LENGTH] = start, stop - start
                 count += 1
                 start, inner = stop, 0
             while end - start > budget:
-                plan[count, _START], plan[count, _LENGTH] = start, budget
+                plan[count, START], plan[count, LENGTH] = start, budget
                 count += 1
                 start += budget
             stop = end
     if stop > start:
-        plan[count, _START], plan[count, _LENGTH] = start, stop - start
+        plan[count, START], plan[count, LENGTH] = start, stop - start
         count += 1
     return plan[:count].copy()
 
@@ -72,7 +72,7 @@ def _fill(ids, document_tokens, plan, max_seq_length, start_id, separator_id, pa
     word_ids = np.full((count, max_seq_length), pad_id, np.int32)
     lengths = np.empty(count, np.int32)
     for row in range(count):
-        first, length = plan[row, _START], plan[row, _LENGTH]
+        first, length = plan[row, START], plan[row, LENGTH]
         sequence = word_ids[row]
         sequence[0] = start_id
         at = 1

@@ -193,12 +193,21 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
         "--max_predictions_per_seq=10", "--held_out_fraction=0.1",
     )  # fmt: skip
     both = f"{tfrecords},{tmp_path}/long"
-    process = run(both, model_path, tmp_path / "o", "--steps=12,8", "--batch_size=32,16")
+    process = run(
+        both, model_path, tmp_path / "o", "--steps=12,8", "--batch_size=32,16",
+        "--phase_learning_rates=2e-3,1e-3", "--phase_warmup_steps=3,2",
+    )  # fmt: skip
     assert process.returncode == 0, process.stderr[-3000:]
     points = [
         json.loads(line) for line in (tmp_path / "o" / "history.jsonl").read_text().splitlines()
     ]
     assert [point["phase"] for point in points] == [0, 0, 1, 1]
+    # Each phase has a cycle of its own.
+    rates = [2e-3 * 7 / 9, 2e-3 * 2 / 9, 1e-3 * 5 / 6, 0]
+    assert [point["learning_rate"] for point in points] == pytest.approx(rates, rel=1e-5)
+    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    assert 0 < report["input_wait_share"] < 1
+    assert "of the time waiting for input" in process.stdout
 
 
 @pytest.mark.parametrize(
@@ -214,6 +223,7 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
         ),
         ("--dropout=1.0", "--dropout=1.0: it must be a number, at least 0, below 1"),
         ("--steps=1,2", "--tfrecords names 1 phases, --steps 2"),
+        ("--phase_learning_rates=1e-3", "names 1 rates and --phase_warmup_steps 0, of 1 phases"),
         ("--model=huge", "model 'huge' is unknown"),
     ],
 )

@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 import pytest
+import tensorflow as tf
 
 from bert_tf import weights
 from tests import commands
@@ -83,3 +84,19 @@ def test_sizes_are_those_of_the_model_that_the_run_begins_with(finished, tfrecor
     assert done.returncode == 0, done.stderr[-3000:]
     config = json.loads((tmp_path / "o" / "bert_config.json").read_text())
     assert config["hidden_size"] == MODEL.hidden_size
+
+
+def test_a_run_on_a_data_service_is_as_any(tfrecords, model_path, tmp_path):
+    service = tf.data.experimental.service
+    dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
+    where = dispatcher.target.removeprefix("grpc://")
+    workers = [service.WorkerServer(service.WorkerConfig(where)) for _ in range(2)]
+    remote = [f"--data_service={dispatcher.target}", "--data_service_workers=2"]
+    for name, flags in (("here", []), ("there", [*remote, "--steps_per_execution=4"])):
+        done = run(tfrecords, model_path, tmp_path / name, "--steps=12", *flags)
+        assert done.returncode == 0, done.stderr[-3000:]
+    reports = [json.loads((tmp_path / n / "report.json").read_text()) for n in ("here", "there")]
+    assert reports[0]["weights_sha256"] == reports[1]["weights_sha256"]
+    del workers
+    wrong = run(tfrecords, model_path, tmp_path / "o", "--data_service=localhost:5000")
+    assert "--data_service=localhost:5000: it must be grpc://host:port" in _error(wrong)

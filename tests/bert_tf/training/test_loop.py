@@ -15,7 +15,7 @@ from bert_tf.training.adamw import AdamW
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.distribution import Compilation
 from bert_tf.training.schedules import WarmupLinearDecay
-from bert_tf.training.step import Source, TrainingStep
+from bert_tf.training.step import INPUT_WAIT, Source, TrainingStep
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
@@ -97,6 +97,8 @@ def test_several_steps_in_a_call_are_those_of_one_by_one(
     whole = one.go()
     assert several.go() == whole
     assert done == [4, 8]
+    for counts in (*several.counts, *one.counts):
+        assert counts.pop(INPUT_WAIT) >= 0  # the one thing that the clock decides
     assert several.counts == one.counts
     # Begun by twos, stopped after a single step more, and gone on with by fours.
     stopped = run("stopped", 2, log_every=3)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.lamb import LAMB
 from bert_tf.training.optimizers import OptimizerName, make_optimizer
-from bert_tf.training.schedules import WarmupLinearDecay
+from bert_tf.training.schedules import PhaseCycles, WarmupLinearDecay
 
 
 def _variables():
@@ -149,3 +149,14 @@ def test_the_rate_rises_then_falls_to_zero():
     assert rates[9] == rates[10] == pytest.approx(1.0)
     assert rates[60] == pytest.approx(0.5)
     assert rates[110] == 0
+
+
+def test_each_phase_has_a_cycle_of_its_own():
+    schedule = PhaseCycles([1.0, 0.5], [10, 4], [110, 24])
+    alone = [WarmupLinearDecay(1.0, 10, 110), WarmupLinearDecay(0.5, 4, 24)]
+    expected = [float(alone[0](step)) for step in range(110)]
+    expected += [float(alone[1](step)) for step in range(24)] + [0.0]
+    assert [float(schedule(tf.constant(step))) for step in range(135)] == expected
+    assert schedule.total_steps == 134
+    again = PhaseCycles.from_config(schedule.get_config())
+    assert again.get_config() == schedule.get_config()

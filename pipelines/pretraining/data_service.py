@@ -1,0 +1,66 @@
+"""Batches from the workers of a tf.data service, in the order that they have without it.
+
+A service shares a dataset among its workers first come, first served, which gives another order
+each time. So a stream of batches is cut into parts, one for each worker: part p of n has the
+batches p, p + n, p + 2n and so on. A part is a dataset of one element until the graph turns this
+into the batches, so that the service gives the whole of it to one worker; and the parts are put
+together again in turn.
+"""
+
+import dataclasses
+import socket
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from pipelines.common.errors import InputError
+
+_PROTOCOL = "grpc://"
+_SECONDS = 10.0  # to connect
+
+
+@dataclasses.dataclass(frozen=True)
+class DataService:
+    """A tf.data service.
+
+    Attributes:
+      address: of its dispatcher, grpc://host:port.
+      workers: that read at the same time.
+    """
+
+    address: str
+    workers: int = 1
+
+    def check(self) -> None:
+        """Raises InputError unless a dispatcher may be at the address; TensorFlow would wait."""
+        host, _, port = self.address.removeprefix(_PROTOCOL).rpartition(":")
+        if not (self.address.startswith(_PROTOCOL) and host and port.isdecimal()):
+            raise InputError(f"--data_service={self.address}: it must be grpc://host:port.")
+        try:
+            socket.create_connection((host, int(port)), _SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise InputError(
+                f"--data_service={self.address}: nothing answers there ({error}); start the "
+                "dispatcher first."
+            ) from error
+
+    def distribute(self, part: Callable[[tf.Tensor, int], tf.data.Dataset]) -> tf.data.Dataset:
+        """The elements of all parts of a stream, in turn.
+
+        Args:
+          part: makes a part in TensorFlow ops only, of its number (int64 scalar) and
+            the count of parts. A worker runs it.
+        """
+        service = tf.data.experimental.service
+        parts = [
+            tf.data.Dataset.from_tensors(tf.constant(number, tf.int64))
+            .flat_map(lambda index: part(index, self.workers))
+            .apply(
+                service.distribute(
+                    processing_mode=service.ShardingPolicy.DYNAMIC, service=self.address
+                )
+            )
+            for number in range(self.workers)
+        ]
+        turns = tf.data.Dataset.range(self.workers).repeat()
+        return tf.data.Dataset.choose_from_datasets(parts, turns, stop_on_empty_dataset=True)

@@ -1,0 +1,145 @@
+"""Packed sequences: full to the last place, and nothing lost but the end of a shard."""
+
+import glob
+import hashlib
+
+import numpy as np
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.pretraining import example_folder, example_reader, local_runner, plan, shard
+from pipelines.pretraining.makers.base import TokenizedDocuments
+from pipelines.pretraining.makers.packed import Packed
+from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
+from tests import tokenizers
+
+LENGTH = 16
+TOKENIZER = tokenizers.wordpiece(
+    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{i}" for i in range(2000))]
+)
+SETTINGS = ExampleSettings(
+    objective=Objective.MLM,
+    max_seq_length=LENGTH,
+    max_predictions_per_seq=2,
+    dupe_factor=2,
+    sequences=SequenceKind.PACKED,
+)
+
+
+def documents(*lengths):
+    """Documents of a sentence of so many tokens each, which are numbered through."""
+    return TokenizedDocuments(
+        np.arange(5, 5 + sum(lengths), dtype=np.int32),
+        np.cumsum([0, *lengths]),
+        np.arange(len(lengths) + 1),
+        np.arange(len(lengths), dtype=np.uint64),
+    )
+
+
+def sequences(data):
+    maker = Packed(SETTINGS, TOKENIZER)
+    filled = maker.fill(data, maker.plan(data, np.random.default_rng(0)))
+    assert (filled.lengths == LENGTH).all() and (filled.a_lengths == LENGTH).all()
+    return filled.word_ids.tolist()
+
+
+def test_documents_follow_each_other_behind_a_separator():
+    assert sequences(documents(4, 20, 8)) == [
+        [2, *range(5, 9), 3, *range(9, 18), 3],
+        [2, *range(18, 29), 3, 29, 30, 3],
+    ]
+
+
+def test_a_separator_in_the_last_place_is_followed_by_that_of_the_sequence():
+    assert sequences(documents(13, 14, 14, 3)) == [
+        [2, *range(5, 18), 3, 3],
+        [2, *range(18, 32), 3],
+        [2, *range(32, 46), 3],
+    ]
+
+
+def test_text_that_fills_no_sequence_gives_none():
+    assert sequences(documents(13)) == sequences(documents(6, 5)) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_token_is_there_once_in_order(seed):
+    rng = np.random.default_rng(seed)
+    data = documents(*rng.integers(1, 40, 60).tolist())
+    found = sequences(data)
+    tokens = [token for row in found for token in row if token > 4]
+    assert tokens == data.ids[: len(tokens)].tolist()
+    assert len(data.ids) - len(tokens) < LENGTH - 2
+    firsts = set(data.ids[data.sentence_starts[1:-1]].tolist())
+    for row in found:
+        assert row[0] == 2 and row[-1] == 3 and 0 not in row and row[1] > 4
+        inner = [row[i + 1] for i, token in enumerate(row[:-2]) if token == 3 and row[i + 1] != 3]
+        assert set(inner) == firsts & set(row[2:])
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    monkeypatch.setattr(plan, "_SHARD_TOKENS", 4000)
+    monkeypatch.setattr(plan, "_MIN_SECTIONS_PER_SHARD", 20)
+
+
+def _digests(folder):
+    paths = sorted(glob.glob(f"{folder}/*.tfrecord"))
+    return [hashlib.sha256(open(path, "rb").read()).hexdigest() for path in paths]
+
+
+def test_examples_are_full_and_the_same_after_a_kill(
+    corpus_path, vocab_path, tmp_path, small_shards, monkeypatch
+):
+    def write(name):
+        request = local_runner.ExampleRequest(
+            corpus_path, vocab_path, str(tmp_path / name), SETTINGS
+        )
+        return local_runner.write(request, 1)
+
+    whole = write("whole")
+    examples = example_reader.open_examples(str(tmp_path / "whole"))
+    for batch in example_reader.evaluation_batches(examples, 64):
+        assert batch["input_mask"].numpy().all()
+        assert not batch["input_type_ids"].numpy().any()
+        assert "next_sentence_labels" not in batch
+    train = whole["train"]
+    assert train["full_length"] == train["records"] and train["tokens"] == LENGTH * train["records"]
+    # Used twice, all but the end of each shard; separators between documents take places too.
+    places, text = train["records"] * (LENGTH - 2), whole["text"]
+    assert places <= 2 * (text["tokens"] + text["documents"])
+    assert places > 2 * (text["tokens"] - len(train["shards"]) * LENGTH)
+    assert example_folder.segments(example_folder.read_manifest(str(tmp_path / "whole"))) == 1
+
+    written = []
+
+    def dying(output, part, *others):
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(part)
+        return shard.write_shard(output, part, *others)
+
+    monkeypatch.setattr(local_runner, "write_shard", dying)
+    with pytest.raises(KeyboardInterrupt):
+        write("again")
+    monkeypatch.undo()
+    monkeypatch.setattr(plan, "_SHARD_TOKENS", 4000)
+    monkeypatch.setattr(plan, "_MIN_SECTIONS_PER_SHARD", 20)
+    assert write("again") == whole
+    assert _digests(tmp_path / "again") == _digests(tmp_path / "whole")
+
+
+def test_less_text_than_a_sequence_is_named(vocab_path, tmp_path):
+    path = tmp_path / "short.txt"
+    path.write_text("A few words.\n")
+    request = local_runner.ExampleRequest(str(path), vocab_path, str(tmp_path / "o"), SETTINGS)
+    with pytest.raises(InputError, match="do not fill one sequence of --max_seq_length=16"):
+        local_runner.write(request, 1)
+
+
+def test_next_sentence_prediction_takes_no_packed_sequences():
+    with pytest.raises(InputError, match="--sequences=packed: does not go with"):
+        ExampleSettings(sequences=SequenceKind.PACKED).check()
+    ExampleSettings(
+        objective=Objective.MLM, sequences=SequenceKind.PACKED, masking=Masking.DYNAMIC
+    ).check()

@@ -1,0 +1,67 @@
+"""Recipes of pre-training make settings that are whole, with the published sums."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NAMES = ("adaptation", "base", "builtin", "day", "lamb", "large")
+# Reads recipes as the command does, and prints what they ask for.
+_SETTINGS = """
+import json, sys
+from absl import flags
+from absl.testing import flagsaver
+from bert_tf.commands import pretrain
+from pipelines.common import arguments
+found = {}
+for name in sys.argv[1:]:
+    with flagsaver.flagsaver():
+        words = [f"--flagfile=recipes/{name}.flags"]
+        if "--tfrecords" not in open(f"recipes/{name}.flags").read():
+            words.append("--tfrecords=tfrecords/pretraining")
+        arguments.parse(words, flags.FLAGS)
+        settings = pretrain.PretrainingSettings.from_flags(phases=pretrain._phases())
+        found[name] = settings.describe()
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def settings():
+    """What the recipes of pre-training ask for, by name; they have passed `check`."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SETTINGS, *NAMES],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_recipes_of_pretraining_are_whole(settings):
+    texts = {name: (ROOT / "recipes" / f"{name}.flags").read_text() for name in NAMES}
+    of_pretraining = {p.stem for p in (ROOT / "recipes").glob("*") if "\n--steps" in p.read_text()}
+    assert of_pretraining == set(NAMES)
+    for name, found in settings.items():
+        assert found["phases"], name
+        assert found.get("optimizer", "adamw") == ("lamb" if name == "lamb" else "adamw")
+        assert ("phase_learning_rates" in found) == ("--phase_learning_rates" in texts[name])
+
+
+def test_mixed_batches_see_as_many_sequences_as_the_paper(settings):
+    found = settings["lamb"]
+    steps = [phase["steps"] for phase in found["phases"]]
+    sequences = [phase["steps"] * phase["batch_size"] for phase in found["phases"]]
+    assert sum(steps) == 8599
+    assert sum(sequences) == pytest.approx(15_625 * 32_768, rel=1e-3)
+    assert sequences[0] / sum(sequences) == pytest.approx(0.9, abs=1e-3)
+
+
+def test_the_warm_up_of_the_day_is_six_hundredths(settings):
+    found = settings["day"]
+    (phase,) = found["phases"]
+    assert found["minutes"] == 24 * 60
+    assert found["warmup_steps"] == pytest.approx(0.06 * phase["steps"])
+    assert phase["batch_size"] % (8 * found["accumulation"]) == 0
