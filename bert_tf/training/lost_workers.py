@@ -26,7 +26,8 @@ _REMEDY = "Run the same command again, on all workers: they go on from the last 
 _LEAST_SECONDS = 600.0  # that a step may take: the chief saves a checkpoint within
 _UNMEASURED_SECONDS = 1800.0
 _TIMES_THE_LONGEST = 10
-_LOOKS = 20  # of the watch, within the time that it allows
+_LOOKS = 20  # within the time that is allowed
+_LONGEST_LOOK = 10.0  # seconds
 
 # What collectives and the coordination service fail with, where a peer is dead, is silent, has
 # started anew, or has given up itself.
@@ -80,7 +81,8 @@ class Watch:
     """Looks whether steps end, from a thread of its own.
 
     Args:
-      limit: seconds that may pass without one; None: by how long they take.
+      limit: seconds that may pass without one, once the first has ended; None: by how long they
+        take.
       end: is called with the seconds that have passed, when it was too long.
       clock: gives seconds.
     """
@@ -92,7 +94,7 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
     ):
         self._limit, self._end, self._clock = limit, end, clock
-        self._longest: float | None = None  # of the steps, in seconds; the first one left out
+        self._longest = 0.0  # seconds of a step; the first one, which is compiled, left out
         self._last = clock()
         self._measured = False
         self._closed = threading.Event()
@@ -101,17 +103,15 @@ class Watch:
     @property
     def allowed(self) -> float:
         """Seconds that may pass without a step at the moment."""
-        if self._limit is not None:
-            return self._limit
-        if not self._measured or self._longest is None:
-            return _UNMEASURED_SECONDS
-        return max(_LEAST_SECONDS, _TIMES_THE_LONGEST * self._longest)
+        if not self._measured:
+            return max(_UNMEASURED_SECONDS, self._limit or 0.0)
+        return self._limit or max(_LEAST_SECONDS, _TIMES_THE_LONGEST * self._longest)
 
     def alive(self) -> None:
         """A step has ended."""
         now = self._clock()
         if self._measured:
-            self._longest = max(self._longest or 0.0, now - self._last)
+            self._longest = max(self._longest, now - self._last)
         self._last, self._measured = now, True
 
     @contextlib.contextmanager
@@ -133,7 +133,8 @@ class Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._closed.wait(self.allowed / _LOOKS):
+        period = min(_LONGEST_LOOK, (self._limit or _LEAST_SECONDS) / _LOOKS)
+        while not self._closed.wait(period):
             silent = self._clock() - self._last
             if silent > self.allowed:
                 self._end(silent)

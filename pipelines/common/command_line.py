@@ -92,9 +92,9 @@ def _end(message: str, status: int = BAD_INPUT) -> None:
 def leave(message: str) -> NoReturn:
     """Ends the process at once, with a line and the status RETRY.
 
-    Nothing is waited for: threads of TensorFlow may wait for ever for a worker that was lost.
+    Nothing is waited for: threads of TensorFlow may wait for ever for a worker that was lost. Any
+    thread may call it.
     """
-    stopping.end_at_once()
     print(message, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
