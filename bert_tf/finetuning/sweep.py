@@ -76,7 +76,7 @@ def finetune(
     sequences = settings.batch_size // parts
     longest = max(item.longest for item in data)
     if not done:
-        footprint.check_training(config, sequences, longest, strategy)
+        footprint.check_training(config, sequences, longest, strategy, settings.rematerialize)
     setup = Setup(settings, config, bundle, data, strategy, output, tensorboard)
     chief = distribution.is_chief(strategy) and not done
     with run_folder.open_run(output, _identity(setup, tokenizer), write=chief) as finished:

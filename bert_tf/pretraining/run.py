@@ -29,7 +29,6 @@ from bert_tf.pretraining.milestones import Milestones
 from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
 from bert_tf.training import (
     distribution,
-    footprint,
     lost_workers,
     progress,
     run_folder,
@@ -87,12 +86,8 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     settings = dataclasses.replace(
         settings, precision=run_folder.settled_precision(settings.precision, output)
     )
-    for phase, examples in zip(settings.phases, data.training, strict=True):
-        if done:
-            break
-        parts = settings.accumulation * distribution.worker_count(strategy)
-        sequences = phase.batch_size // parts
-        footprint.check_training(config, sequences, examples.max_seq_length, strategy)
+    if not done:
+        inputs.check_memory(settings, data, config, strategy)
     if settings.minutes is not None:
         begun = run_folder.begun(output)
         if begun is None:
