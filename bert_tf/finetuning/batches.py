@@ -132,7 +132,7 @@ def _distribute(
                     yield {k: v[piece * size : (piece + 1) * size] for k, v in batch.items()}
 
         signature = {
-            name: tf.TensorSpec([size, *[None] * (value.ndim - 1)], value.dtype)
+            name: tf.TensorSpec([size, *_known(task, value.shape[1:])], value.dtype)
             for name, value in assemble(np.arange(1)).items()
         }
         return (
@@ -142,3 +142,8 @@ def _distribute(
         )
 
     return strategy.distribute_datasets_from_function(dataset)
+
+
+def _known(task: Task, sizes: tuple[int, ...]) -> tuple[int | None, ...]:
+    """The sizes of a feature beside its rows, as far as all batches have the same."""
+    return sizes if task.fixed_length else (None,) * len(sizes)

@@ -15,9 +15,17 @@ from bert_tf.finetuning.single_run import Result, Run, Setup
 from bert_tf.finetuning.task_data import TaskData, load
 from bert_tf.finetuning.task_report import Account
 from bert_tf.models.base_config import EncoderConfig
-from bert_tf.training import checkpoints, distribution, footprint, progress, run_folder
+from bert_tf.training import (
+    checkpoints,
+    distribution,
+    footprint,
+    lost_workers,
+    progress,
+    run_folder,
+)
 from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.training.progress import HISTORY
+from bert_tf.training.settings import StrategyName
 from bert_tf.weights import Bundle, own
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
@@ -27,6 +35,7 @@ from pipelines.tokenizers.base import Tokenizer
 _GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
 
 
+@lost_workers.told()
 def finetune(
     settings: FineTuningSettings, output: str, cache: str, tensorboard: bool = True
 ) -> dict[str, Any]:
@@ -46,10 +55,12 @@ def finetune(
       InputError: the model, the data and the settings do not fit, or the
         output folder is of another run.
       stopping.Stopped: a signal came.
+      RetryError: another worker was lost.
     """
     start_time = time.perf_counter()
     settings.check()
-    strategy = distribution.make_strategy(settings.strategy)
+    done = run_folder.is_finished(output)
+    strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
     distribution.check_batch(settings.batch_size, settings.accumulation, strategy)
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
@@ -64,13 +75,16 @@ def finetune(
     parts = settings.accumulation * distribution.worker_count(strategy)
     sequences = settings.batch_size // parts
     longest = max(item.longest for item in data)
-    footprint.check_training(config, sequences, longest, strategy)
+    if not done:
+        footprint.check_training(config, sequences, longest, strategy, settings.rematerialize)
     setup = Setup(settings, config, bundle, data, strategy, output, tensorboard)
-    chief = distribution.is_chief(strategy)
+    chief = distribution.is_chief(strategy) and not done
     with run_folder.open_run(output, _identity(setup, tokenizer), write=chief) as finished:
         if finished is not None:
             return finished
-        return _train(setup, start_time)
+        report = _train(setup, start_time)
+        distribution.meet(strategy)
+        return report
 
 
 def _train(setup: Setup, start_time: float) -> dict[str, Any]:

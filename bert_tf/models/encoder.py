@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from bert_tf.models import rematerialization
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
@@ -159,7 +160,7 @@ class BertEncoder(Encoder):
         for index, block in enumerate(self._stack):
             first = 1 + index * _SEEDS_PER_BLOCK
             seed = None if seeds is None else seeds[first : first + _SEEDS_PER_BLOCK]
-            x, attended = block(x, bias, seed=seed, rows=rows)
+            x, attended = rematerialization.apply(block, x, bias, seed, rows=rows)
             outputs.append(padded(x))
             probabilities.append(attended)
         pooler_seed = seeds[-1] if seeds is not None and self.config.pooler_dropout else None

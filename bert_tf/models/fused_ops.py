@@ -144,13 +144,13 @@ def masked_softmax(
 
 def _softmax_forward(scale, rate, scores, bias, seed):
     probabilities = tf.nn.softmax(scale * tf.cast(scores, tf.float32) + bias)
-    kept = probabilities * _keep(tf.shape(scores), rate, seed)
+    kept = probabilities * _keep_of(scores, rate, seed)
     return tf.cast(probabilities, scores.dtype), tf.cast(kept, scores.dtype)
 
 
 def _softmax_backward(scale, rate, probabilities, seed, upstream):
     p = tf.cast(probabilities, tf.float32)
-    inner = tf.cast(upstream, tf.float32) * _keep(tf.shape(probabilities), rate, seed)
+    inner = tf.cast(upstream, tf.float32) * _keep_of(upstream, rate, seed)
     inner = scale * p * (inner - tf.reduce_sum(inner * p, -1, keepdims=True))
     return tf.cast(inner, probabilities.dtype)
 
@@ -194,13 +194,14 @@ def residual_norm(
 
 
 def _residual_forward(epsilon, rate, x, bias, residual, gamma, beta, seed):
-    total, _ = _residual_sum(rate, x, bias, residual, seed)
+    total = _residual_sum(x, bias, residual, _keep_of(x, rate, seed))
     standard, _ = _standardize(total, epsilon)
     return tf.cast(standard * gamma + beta, x.dtype)
 
 
 def _residual_backward(epsilon, rate, x, bias, residual, gamma, seed, upstream):
-    total, keep = _residual_sum(rate, x, bias, residual, seed)
+    keep = _keep_of(upstream, rate, seed)
+    total = _residual_sum(x, bias, residual, keep)
     standard, inverse = _standardize(total, epsilon)
     upstream = tf.cast(upstream, tf.float32)
     inner = _standardize_gradient(standard, inverse, upstream * gamma)
@@ -214,9 +215,8 @@ def _residual_backward(epsilon, rate, x, bias, residual, gamma, seed, upstream):
     )
 
 
-def _residual_sum(rate, x, bias, residual, seed):
-    keep = _keep(tf.shape(x), rate, seed)
-    return (tf.cast(x, tf.float32) + bias) * keep + tf.cast(residual, tf.float32), keep
+def _residual_sum(x, bias, residual, keep):
+    return (tf.cast(x, tf.float32) + bias) * keep + tf.cast(residual, tf.float32)
 
 
 def norm_dropout(
@@ -239,12 +239,12 @@ def norm_dropout(
 
 def _norm_forward(epsilon, rate, x, gamma, beta, seed):
     standard, _ = _standardize(tf.cast(x, tf.float32), epsilon)
-    return tf.cast((standard * gamma + beta) * _keep(tf.shape(x), rate, seed), x.dtype)
+    return tf.cast((standard * gamma + beta) * _keep_of(x, rate, seed), x.dtype)
 
 
 def _norm_backward(epsilon, rate, x, gamma, seed, upstream):
     standard, inverse = _standardize(tf.cast(x, tf.float32), epsilon)
-    upstream = tf.cast(upstream, tf.float32) * _keep(tf.shape(x), rate, seed)
+    upstream = tf.cast(upstream, tf.float32) * _keep_of(upstream, rate, seed)
     inner = _standardize_gradient(standard, inverse, upstream * gamma)
     into_gamma = tf.reduce_sum(upstream * standard, 0)
     return tf.cast(inner, x.dtype), into_gamma, tf.reduce_sum(upstream, 0)
@@ -289,7 +289,7 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     """Drops a share of the elements of x, by a seed (int32 scalar); None: drops none."""
     if seed is None:
         return x
-    return tf.cast(tf.cast(x, tf.float32) * _keep(tf.shape(x), rate, seed), x.dtype)
+    return tf.cast(tf.cast(x, tf.float32) * _keep_of(x, rate, seed), x.dtype)
 
 
 def _standardize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
@@ -306,15 +306,26 @@ def _standardize_gradient(
     return inverse * (upstream - mean - standard * along)
 
 
-def _keep(shape: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
+def _keep_of(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
+    """The dropout factors of the elements of x, drawn when x is there and not before.
+
+    They follow from the shape and the seed alone: nothing else would keep a graph from drawing
+    those of all layers first, and from keeping them for the backward pass.
+    """
+    if rate == 0:
+        return 1.0
+    with tf.control_dependencies([tf.identity(x)]):
+        seed = tf.identity(seed)
+    return _keep(tf.shape(x), rate, seed)
+
+
+def _keep(shape: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
     """The dropout factors: 0 with probability `rate` (to 2^-16), else 1 / (1 - rate).
 
     Sixteen bits an element of a hash of its index and the seed: the finalizer
     of MurmurHash3, which passes through XLA as a few integer operations, where
     a counter-based generator costs more than the rest of the layer.
     """
-    if rate == 0:
-        return 1.0
     half = tf.concat([shape[:-1], [(shape[-1] + 1) // 2]], 0)
     index = tf.reshape(tf.range(tf.reduce_prod(half)), half)
     bits = _mix(tf.bitcast(index, tf.uint32) + _mix(tf.bitcast(seed, tf.uint32)))

@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+import tensorflow as tf
+
 from bert_tf import weights
 from bert_tf.models import configs
 from bert_tf.models.base_config import EncoderConfig
@@ -10,6 +12,7 @@ from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining.settings import PretrainingSettings
+from bert_tf.training import distribution, footprint
 from bert_tf.training.checkpoints import is_checkpoint
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
@@ -179,3 +182,20 @@ def run_identity(
             for phase, found in zip(settings.phases, data.manifests, strict=True)
         ],
     }
+
+
+def check_memory(
+    settings: PretrainingSettings,
+    data: PretrainingData,
+    config: EncoderConfig,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Checks that this machine has room for training, as far as that can be known.
+
+    Raises:
+      InputError: a phase takes more memory than there is.
+    """
+    parts = settings.accumulation * distribution.worker_count(strategy)
+    for phase, examples in zip(settings.phases, data.training, strict=True):
+        sequences, length = phase.batch_size // parts, examples.max_seq_length
+        footprint.check_training(config, sequences, length, strategy, settings.rematerialize)

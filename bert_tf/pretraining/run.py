@@ -28,7 +28,13 @@ from bert_tf.pretraining import (
 )
 from bert_tf.pretraining.milestones import Milestones
 from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
-from bert_tf.training import distribution, footprint, progress, run_folder, throughput
+from bert_tf.training import (
+    distribution,
+    lost_workers,
+    progress,
+    run_folder,
+    throughput,
+)
 from bert_tf.training.course import Course
 from bert_tf.training.loop import (
     Counts,
@@ -38,6 +44,7 @@ from bert_tf.training.loop import (
     fingerprint,
 )
 from bert_tf.training.session import Session
+from bert_tf.training.settings import StrategyName
 from bert_tf.training.step import Source
 from bert_tf.weights import own
 from pipelines.common import json_files
@@ -49,6 +56,7 @@ _BASELINE_BATCH = 512
 _EVALUATION_BATCH = 64
 
 
+@lost_workers.told()
 def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) -> dict[str, Any]:
     """Pre-trains a model, or goes on with a run that was stopped.
 
@@ -65,6 +73,7 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
       InputError: the examples, the vocabulary and the model do not fit, the
         output folder is of another run, or the loss is no number any more.
       stopping.Stopped: a signal came.
+      RetryError: another worker was lost.
     """
     start_time = time.perf_counter()
     settings.check()
@@ -72,7 +81,8 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     service = _data_service(options)
     if service is not None:
         service.check()
-    strategy = distribution.make_strategy(settings.strategy)
+    done = run_folder.is_finished(output)
+    strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
     for phase in settings.phases:
         distribution.check_batch(phase.batch_size, settings.accumulation, strategy)
     data = inputs.open_data(settings)
@@ -80,10 +90,8 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     settings = dataclasses.replace(
         settings, precision=run_folder.settled_precision(settings.precision, output)
     )
-    for phase, examples in zip(settings.phases, data.training, strict=True):
-        parts = settings.accumulation * distribution.worker_count(strategy)
-        sequences = phase.batch_size // parts
-        footprint.check_training(config, sequences, examples.max_seq_length, strategy)
+    if not done:
+        inputs.check_memory(settings, data, config, strategy)
     if settings.minutes is not None:
         begun = run_folder.begun(output)
         if begun is None:
@@ -94,13 +102,15 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
         else:
             settings = time_budget.recorded(settings, begun)
     identity = inputs.run_identity(settings, data, config)
-    chief = distribution.is_chief(strategy)
+    chief = distribution.is_chief(strategy) and not done
     try:
         with run_folder.open_run(output, identity, write=chief) as finished:
             if finished is not None:
                 return finished
             run = _Run(settings, output, options, data, config, strategy)
-            return run.finish(run.train(), start_time)
+            result = run.finish(run.train(), start_time)
+            distribution.meet(strategy)
+            return result
     except tf.errors.DataLossError as error:
         paths = [
             path

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from bert_tf.objectives.base import Trainable
-from bert_tf.training import distribution, loop, progress
+from bert_tf.training import distribution, loop, lost_workers, progress
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.session import Session
 from bert_tf.training.step import INPUT_WAIT, Source
@@ -65,18 +65,21 @@ class Course:
         """
 
         def evaluate_apart(done: int) -> bool:
-            with self.apart():
+            with self.apart(), watch.unmeasured():
                 return evaluate(done) if evaluate else False
 
-        loop.train(
-            sources,
-            checkpoints,
-            settings,
-            report,
-            self._start,
-            distribution.make_agreement(self._session.strategy),
-            evaluate_apart if evaluate else None,
-        )
+        strategy, limit = self._session.strategy, self._session.settings.worker_timeout
+        with lost_workers.watched(strategy, limit) as watch:
+            loop.train(
+                sources,
+                checkpoints,
+                settings,
+                report,
+                self._start,
+                distribution.make_agreement(strategy),
+                evaluate_apart if evaluate else None,
+                watch.alive,
+            )
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:

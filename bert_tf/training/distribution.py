@@ -28,7 +28,7 @@ def make_strategy(name: StrategyName) -> tf.distribute.Strategy:
     if name is StrategyName.TPU:
         return _tpu_strategy()
     if name is StrategyName.MULTI_WORKER:
-        if _worker_count() < 2:
+        if not in_cluster():
             raise InputError(
                 "multi_worker needs TF_CONFIG with a cluster of two workers or more; see "
                 "https://www.tensorflow.org/guide/distributed_training."
@@ -44,7 +44,7 @@ def make_strategy(name: StrategyName) -> tf.distribute.Strategy:
 def _by_what_there_is() -> StrategyName:
     if os.environ.get("TPU_NAME") or tf.config.list_physical_devices("TPU"):
         return StrategyName.TPU
-    if _worker_count() > 1:
+    if in_cluster():
         return StrategyName.MULTI_WORKER
     if len(tf.config.list_logical_devices("GPU")) > 1:
         return StrategyName.MIRRORED
@@ -83,6 +83,11 @@ def worker_count(strategy: tf.distribute.Strategy) -> int:
     return _worker_count() if has_several_workers(strategy) else 1
 
 
+def in_cluster() -> bool:
+    """Whether TF_CONFIG names other workers."""
+    return _worker_count() > 1
+
+
 def check_batch(batch_size: int, accumulation: int, strategy: tf.distribute.Strategy) -> None:
     """Raises InputError unless a batch can be cut evenly for all replicas and parts."""
     parts = strategy.num_replicas_in_sync * accumulation
@@ -118,6 +123,11 @@ def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
         return run_and_sum(strategy, lambda: flag)
 
     return lambda wish: float(total(tf.constant(float(wish)))) > 0
+
+
+def meet(strategy: tf.distribute.Strategy) -> None:
+    """Waits until all workers are here, so that none is gone while another needs it."""
+    make_agreement(strategy)(True)
 
 
 def mean_of_workers(strategy: tf.distribute.Strategy, value: float) -> float:

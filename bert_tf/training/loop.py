@@ -71,6 +71,7 @@ def train(
     start: int,
     agree: Callable[[bool], bool] = bool,
     evaluate: Callable[[int], bool] | None = None,
+    alive: Callable[[], None] = lambda: None,
 ) -> None:
     """Trains from step `start` to the last.
 
@@ -84,6 +85,7 @@ def train(
       agree: tells whether any worker wants to stop; asked where counts are read.
       evaluate: called every `evaluate_every` steps, before the checkpoint, with
         the number of the steps done; True ends training.
+      alive: called after each call of a step.
 
     Raises:
       stopping.Stopped: SIGINT or SIGTERM came; a checkpoint was saved.
@@ -94,6 +96,7 @@ def train(
         seed = tf.constant(settings.seed, tf.int32)
         for source, first, count in _calls(sources(start), settings, start):
             pending.append(source.step(source.batches, first, count, seed))
+            alive()
             done = first + count
             last = done == settings.total_steps
             scored = bool(settings.evaluate_every) and done % settings.evaluate_every == 0

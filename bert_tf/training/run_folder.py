@@ -74,7 +74,7 @@ def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, A
             f"{output}: is of a run with other {other}. Name another output folder (OUT=), or "
             "remove this one."
         )
-    if files.gfile.exists(f"{output}/{_REPORT}"):
+    if is_finished(output):
         return json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
     return None
 
@@ -83,13 +83,18 @@ def _has_begun(output: str) -> bool:
     """Whether a run has left anything to go on with: a start that failed may be corrected."""
     if not files.gfile.exists(f"{output}/{_IDENTITY}"):
         return False
-    if files.gfile.exists(f"{output}/{_REPORT}"):
+    if is_finished(output):
         return True
     runs = [output, *files.matching(f"{output}/runs", "*")]
     return any(
         files.gfile.exists(f"{run}/result.json") or files.matching(f"{run}/checkpoints", "*")
         for run in runs
     )
+
+
+def is_finished(output: str) -> bool:
+    """Whether the run in a folder is done: of several workers, each can tell without the others."""
+    return files.gfile.exists(f"{output}/{_REPORT}")
 
 
 def settled_precision(choice: str, output: str) -> str:

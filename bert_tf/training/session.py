@@ -71,6 +71,7 @@ class Session:
             self.settings.accumulation,
             self.compilation,
             batch_spec,
+            self.settings.rematerialize,
         )
 
     def loop_settings(self, **settings: Any) -> loop.LoopSettings:

@@ -71,6 +71,13 @@ class TrainingSettings(Settings):
         group=Group.MACHINE,
         least=1,
     )
+    rematerialize: bool = setting(
+        False,
+        "Keep the inputs of each layer alone for the backward pass, and compute the rest a second "
+        "time: a fraction of the memory, for about a third more time. The result is the same.",
+        group=Group.MACHINE,
+        newer=True,
+    )
     precision: str = setting(
         "auto",
         "What is computed in; weights are float32. auto: mixed_bfloat16 on TPUs, on GPUs that "
@@ -100,6 +107,15 @@ class TrainingSettings(Settings):
         least=1,
     )
 
+    worker_timeout: float | None = setting(
+        None,
+        "Seconds without a step after which one of several workers ends, with status 75, instead "
+        "of waiting for ever; the first step, which is compiled, and evaluations may take 1800 in "
+        "any case. Not given: ten times the longest step so far, and at least 600.",
+        group=Group.MACHINE,
+        newer=True,
+        above=0,
+    )
     data_source: str | None = setting(
         None,
         "What the data is, for report and model card. Not given: nothing is said of it.",
@@ -113,7 +129,8 @@ class TrainingSettings(Settings):
 
     # Fields that do not decide the weights: a run may be gone on with by others of these.
     _FREE: ClassVar[tuple[str, ...]] = (
-        *("strategy", "compilation", "steps_per_execution"),
+        *("strategy", "compilation", "steps_per_execution", "rematerialize"),
+        "worker_timeout",
         *("data_source", "data_license"),
     )
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from bert_tf.models import fused_ops
+from bert_tf.models import fused_ops, rematerialization
 from bert_tf.objectives.base import Batch, Scalars, Trainable
 from bert_tf.training.distribution import Compilation, run_and_sum
 
@@ -32,6 +32,8 @@ class TrainingStep:
       compilation: what XLA compiles; not AUTO.
       batch_spec: `element_spec` of the batches, where their lengths differ, so
         that one trace serves them all; None: of the first batch.
+      rematerialize: whether what is within the layers of the encoder is computed a second time
+        in the backward pass, and not kept.
 
     Attributes:
       on_batch: the tf.function of a distributed batch, the step and the seed
@@ -46,6 +48,7 @@ class TrainingStep:
         accumulation: int = 1,
         compilation: Compilation = Compilation.FUSED,
         batch_spec: Any = None,
+        rematerialize: bool = False,
     ):
         self._model = model
         self._optimizer = optimizer
@@ -53,6 +56,7 @@ class TrainingStep:
         self._parts = accumulation
         self._fused = compilation is Compilation.FUSED
         self._whole = compilation is Compilation.STEP
+        self._rematerialize = rematerialize
         self._gradients = tf.function(
             self._plain_gradients, jit_compile=self._whole, autograph=False
         )
@@ -133,7 +137,11 @@ class TrainingStep:
         self, batch: Batch, totals: Scalars, seed: tf.Tensor
     ) -> tuple[list[tf.Tensor], Scalars]:
         values = [variable.value for variable in self._model.trainable_variables]
-        with fused_ops.compile_fused(self._fused), fused_ops.compile_whole(self._whole):
+        with (
+            fused_ops.compile_fused(self._fused),
+            fused_ops.compile_whole(self._whole),
+            rematerialization.rematerialize(self._rematerialize),
+        ):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(values)
                 loss, counts = self._model.batch_loss(

@@ -5,19 +5,21 @@ were read: --help and wrong flags are answered at once.
 """
 
 import importlib
+import os
 import sys
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from absl import app, flags, logging
 
 from pipelines.common import arguments, flag_help, flag_types, stopping
 from pipelines.common.arguments import UnknownFlagError
-from pipelines.common.errors import InputError
+from pipelines.common.errors import InputError, RetryError
 
 # The exit status of bad input; that of a stop is `stopping.Stopped.status`.
 BAD_INPUT = 2
+RETRY = os.EX_TEMPFAIL  # 75: run again, and it goes on
 _LONGEST_MESSAGE = 2000  # characters
 _HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
 _ROOMS = ("bert_tf.", "pipelines.", "benchmarks.")  # whose flags are shown
@@ -27,7 +29,7 @@ _NO_OTHERS: Mapping[str, str] = types.MappingProxyType({})
 def run(
     program: str, module: str, words: Sequence[str], others: Mapping[str, str] = _NO_OTHERS
 ) -> None:
-    """Runs a command; bad input is one line and exit status 2.
+    """Runs a command; bad input is one line and exit status 2, what passes by itself status 75.
 
     Args:
       program: its name, as the user calls it.
@@ -61,6 +63,8 @@ def run(
             stopping.end_at_once()
         except InputError as error:
             _end(f"error: {error}")
+        except RetryError as error:
+            leave(f"error: {error}")
         except MemoryError:
             _end("error: out of memory; choose something smaller, or a machine with more.")
         except stopping.Stopped as stop:
@@ -83,6 +87,18 @@ def _end(message: str, status: int = BAD_INPUT) -> None:
         message = f"{message[: _LONGEST_MESSAGE // 2]} … {message[-_LONGEST_MESSAGE // 4 :]}"
     print(message, file=sys.stderr)
     sys.exit(status)
+
+
+def leave(message: str) -> NoReturn:
+    """Ends the process at once, with a line and the status RETRY.
+
+    Nothing is waited for: threads of TensorFlow may wait for ever for a worker that was lost. Any
+    thread may call it.
+    """
+    print(message, file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(RETRY)
 
 
 def _is_outside(error: Exception) -> bool:

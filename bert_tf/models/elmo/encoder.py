@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from bert_tf.models import fused_ops, pooling
+from bert_tf.models import fused_ops, pooling, rematerialization
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.elmo import characters
 from bert_tf.models.elmo.word_embeddings import WordEmbeddings
@@ -206,7 +206,8 @@ class ElmoEncoder(Encoder):
         x = (words, words)
         layers = [tf.concat(x, -1)]
         for index, block in enumerate(self.blocks):
-            x = block(x, mask, None if seeds is None else seeds[2 * index : 2 * index + 2])
+            seed = None if seeds is None else seeds[2 * index : 2 * index + 2]
+            x = rematerialization.apply(block, x, mask, seed)
             layers.append(tf.concat(x, -1))
         return {
             "sequence_output": layers[-1],

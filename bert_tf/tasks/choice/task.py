@@ -93,7 +93,8 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> base.Batch:
         """As usual, but [size, choices, length]; `choice_mask` float32 [size, choices]."""
         lengths = [features["choice_lengths"].row(row) for row in rows]
-        choices = max(map(len, lengths))
+        all_rows = features["choice_lengths"].lengths
+        choices = all_rows.max() if self.fixed_length else max(map(len, lengths))
         length = self.padded_length(max(map(max, lengths)))
         batch = {}
         fills = {"input_word_ids": features.pad_id, "input_type_ids": 0}

@@ -13,6 +13,8 @@ parser.add_argument("--compilation", default="step")
 parser.add_argument("--strategy")
 parser.add_argument("--optimizer", default="adamw")
 parser.add_argument("--steps_per_call", type=int, default=1)
+parser.add_argument("--accumulation", type=int, default=1)
+parser.add_argument("--precision", default="float32")
 args = parser.parse_args()
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
@@ -38,10 +40,11 @@ changes = {
     "attention_probs_dropout_prob": 0.0,
 }
 with strategy.scope():
-    model = MaskedLMNextSentence(CONFIG.from_dict(CONFIG.to_dict() | changes))
+    config = CONFIG.from_dict(CONFIG.to_dict() | changes)
+    model = MaskedLMNextSentence(config, dtype=args.precision)
     optimizer = make_optimizer(OptimizerName(args.optimizer), 1e-2, clip_norm=0.5)
     optimizer.build(model.trainable_variables)
-step = TrainingStep(model, optimizer, strategy, compilation=Compilation(args.compilation))
+step = TrainingStep(model, optimizer, strategy, args.accumulation, Compilation(args.compilation))
 examples = example_reader.open_examples(args.tfrecords)
 batches = iter(
     strategy.distribute_datasets_from_function(

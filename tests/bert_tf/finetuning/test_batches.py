@@ -1,0 +1,44 @@
+"""Batches for training: what is known of their shapes before there are any."""
+
+import itertools
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.finetuning import batches, task_data
+from pipelines.tokenizers import registry
+from tests.bert_tf.labelled_data import (
+    make_choices,
+    make_pairs,
+    make_spans,
+    make_tags,
+    make_texts,
+    settings_of,
+)
+
+MAKERS = {
+    "classification": make_texts,
+    "regression": lambda folder: make_pairs(folder, regression=True),
+    "ner": make_tags,
+    "squad1": make_spans,
+    "choice": make_choices,
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("fixed", [False, True])
+def test_shapes_of_a_fixed_length_are_all_known(tmp_path, init, kind, fixed):
+    """A TPU compiles for shapes that it knows, and each of them anew."""
+    data = MAKERS[kind](tmp_path)
+    settings = settings_of(init, kind, data, fixed_length=fixed)
+    (request,), tokens = settings.tasks, registry.load_tokenizer(f"{init}/vocab.txt")
+    item = task_data.load(request, settings, tokens, str(tmp_path / "cache"))
+    strategy = tf.distribute.get_strategy()
+    spec = batches.spec(item, 8, strategy)
+    assert all(each.shape.is_fully_defined() for each in spec.values()) == fixed
+    made = iter(batches.training_batches(item, 8, 1, 0, strategy))
+    lengths = set()
+    for batch in itertools.islice(made, 12):
+        lengths.add(batch["input_word_ids"].shape[-1])
+        assert all(spec[name].is_compatible_with(value) for name, value in batch.items())
+    assert not fixed or lengths == {40}

@@ -1,0 +1,45 @@
+"""Does a step of a deep model, and prints how much memory its process took; run by a test."""
+
+import argparse
+import resource
+
+import tensorflow as tf
+
+from bert_tf.models.config import BertConfig
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.training.optimizers import OptimizerName, make_optimizer
+from bert_tf.training.settings import Compilation
+from bert_tf.training.step import TrainingStep
+from tests.bert_tf.helpers import make_batch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--layers", type=int, default=12)
+parser.add_argument("--hidden", type=int, default=32)
+parser.add_argument("--length", type=int, default=256)
+parser.add_argument("--rows", type=int, default=16)
+parser.add_argument("--compilation", default="off")
+parser.add_argument("--rematerialize", action="store_true")
+args = parser.parse_args()
+
+config = BertConfig(
+    vocab_size=100,
+    hidden_size=args.hidden,
+    num_hidden_layers=args.layers,
+    num_attention_heads=2,
+    intermediate_size=4 * args.hidden,
+    max_position_embeddings=args.length,
+)
+model = MaskedLMNextSentence(config)
+optimizer = make_optimizer(OptimizerName.ADAMW, 1e-3)
+optimizer.build(model.trainable_variables)
+step = TrainingStep(
+    model,
+    optimizer,
+    tf.distribute.get_strategy(),
+    compilation=Compilation(args.compilation),
+    rematerialize=args.rematerialize,
+)
+batch = make_batch(args.rows, args.length, config=config)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+step(iter([batch]), 0, 1, tf.constant(5))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
