@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving.predictor import Outputs
+from bert_tf.serving.requests import DEEPEST
 from bert_tf.serving.server.faults import Fault, RefusalError
 
 
@@ -53,14 +54,16 @@ def _named(value: Any, names: Sequence[str]) -> dict[str, Any]:
     return {names[0]: _plain(value)}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int = 0) -> Any:
     """A value with bytes in place of what is in base64.
 
     Raises:
-      RefusalError: that is damaged, or there is another object.
+      RefusalError: that is damaged, there is another object, or lists are nested too deeply.
     """
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        if depth == DEEPEST:
+            raise _invalid("A value is nested too deeply.")
+        return [_plain(part, depth + 1) for part in value]
     if isinstance(value, dict):
         try:
             (encoded,) = (value[key] for key in ("b64",) if len(value) == 1)
