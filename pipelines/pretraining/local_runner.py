@@ -8,7 +8,7 @@ from typing import Any
 from absl import logging
 from tqdm import tqdm
 
-from pipelines.common import files, json_files, locks, outputs, process_pool
+from pipelines.common import files, locks, outputs, process_pool
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
 from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
@@ -104,8 +104,7 @@ def _write(
         plan = plan_shards(store.index(), request.settings)
         shards = _write_shards(run, request, chunks, plan)
     result = example_folder.make_manifest(identity, summaries, plan, shards)
-    json_files.write(f"{request.output}/{MANIFEST}", result)
-    files.remove_tree(f"{request.output}/{UNFINISHED}")
+    example_folder.finish(request.output, result)
     return result
 
 
