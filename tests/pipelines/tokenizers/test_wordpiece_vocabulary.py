@@ -141,3 +141,11 @@ def test_white_space_may_be_a_token_that_no_text_gives(tmp_path):
     path.write_text("\n".join([*SPECIAL_TOKENS, " ", "a"]) + "\n")
     with pytest.raises(InputError, match="line 6 is empty"):
         WordPieceVocabulary.load(str(path))
+
+
+@pytest.mark.parametrize("others", [(), ("a-b",)])
+def test_a_vocabulary_without_words_is_told(tmp_path, others):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join((*SPECIAL_TOKENS, *others)))
+    with pytest.raises(InputError, match=r"vocab\.txt: the vocabulary of \d tokens has none"):
+        registry.load_tokenizer(str(path))
