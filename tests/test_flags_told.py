@@ -21,6 +21,7 @@ SOURCES = [
 # Flags of the programs of others, by the file that names them.
 FOREIGN = {
     "docs/guides/pretraining.md": {"json"},  # WikiExtractor
+    "docs/guides/reliability.md": {"work"},  # benchmarks.soak
     "bert_tf/weights/tf1.py": {"do_lower_case"},  # google-research/bert
     "bert_tf/training/progress.py": {"logdir"},  # TensorBoard
     "bert_tf/serving/docker.py": {  # docker, and TensorFlow Serving
