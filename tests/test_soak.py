@@ -178,9 +178,9 @@ def test_the_table_has_what_was_tried(tmp_path):
     table.write(str(record), {"seed": 2}, {"disks": {"tries": 3, "failures": ["disks:1: no"]}})
     found = json.loads(record.read_text())
     assert {name: entry["seed"] for name, entry in found.items()} == {"kills": 1, "disks": 2}
-    text = "Before\n<!-- soak: begin -->\nold\n<!-- soak: end -->\nAfter\n"
+    text = "Before\n<!-- soak: begin -->\nstale rows\n<!-- soak: end -->\nAfter\n"
     told = table.with_table(text, found)
-    assert told.startswith("Before\n<!-- soak: begin -->\n| tried |") and "old" not in told
+    assert told.startswith("Before\n<!-- soak: begin -->\n| tried |") and "stale rows" not in told
     assert told.endswith("\n<!-- soak: end -->\nAfter\n")
     assert "| 1,200 | ends with the same bits; no half-written file | 0 |" in told
     assert "| 3 | one clear line; the next run ends with the same bits | 1 |" in told

@@ -79,6 +79,8 @@ def other_values(draw: st.DrawFn, real: Sequence[Any]) -> bytes:
 
 def _with_other(draw: st.DrawFn, value: Any) -> Any:
     """A value with another one in it, at a place that is drawn."""
+    if isinstance(value, str) and draw(st.booleans()):
+        return draw(st.text(max_size=40))
     if not isinstance(value, dict | list) or not value or draw(st.integers(0, 5)) == 0:
         return draw(VALUES)
     places = list(value) if isinstance(value, dict) else list(range(len(value)))

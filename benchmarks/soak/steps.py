@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -91,9 +92,9 @@ STEPS = {
     "vocabulary of bytes": Step(_vocabulary("byte_bpe")),
     "examples": Step(_examples(1)),
     "examples, 2 workers": Step(_examples(2)),
-    "pre-training": Step(_pretraining("--no_saved_model"), weight=3),
+    "pre-training": Step(_pretraining("--no_saved_model"), weight=2),
     "pre-training and its SavedModel": Step(_pretraining()),
-    "fine-tuning": Step(_finetuning, weight=5),
+    "fine-tuning": Step(_finetuning, weight=3),
     "conversion to ours": Step(_conversion("bert_tf"), refuses=True),
     "conversion to tf1": Step(_conversion("tf1"), refuses=True),
     "conversion to huggingface": Step(_conversion("huggingface"), refuses=True),
@@ -209,7 +210,7 @@ def last_line(text: str) -> str:
     return (text.strip().splitlines() or ["(nothing)"])[-1][:300]
 
 
-def complaint(name: str, done: "commands.subprocess.CompletedProcess[str]") -> str | None:
+def complaint(name: str, done: subprocess.CompletedProcess[str]) -> str | None:
     """What is wrong with how a command refused; None if it was one line and the status of it."""
     if "Traceback" in done.stderr:
         return f"{name}: a traceback: {last_line(done.stderr)}"
