@@ -9,7 +9,7 @@ import asyncio
 import functools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import tensorflow as tf
@@ -75,12 +75,12 @@ class _Interfaces:
         return TOLD
 
     async def _posted(self, method: str, body: bytes) -> tuple[int, bytes]:
-        sent: list[dict[str, Any]] = []
+        sent: list[MutableMapping[str, Any]] = []
 
-        async def receive() -> dict[str, Any]:
+        async def receive() -> MutableMapping[str, Any]:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        async def send(event: dict[str, Any]) -> None:
+        async def send(event: MutableMapping[str, Any]) -> None:
             sent.append(event)
 
         path = f"/v1/models/{_NAME}:{method}"

@@ -42,17 +42,28 @@ class _Trial:
         self.words = STEPS[name].words(runs.small, str(folder))
         folder.mkdir(parents=True)
 
+    def _complaints(self, done: subprocess.CompletedProcess[str]) -> list[str]:
+        """What is wrong with how the command refused."""
+        found = complaint(self.name, done)
+        return [found] if found else []
+
+    def _begun(self) -> commands.Running:
+        """The command, which has run for a part of its time that is drawn, or to its end."""
+        process = commands.Running(*self.words)
+        end = time.perf_counter() + self.rng.uniform(0, self.whole.seconds)
+        while process.poll() is None and time.perf_counter() < end:
+            time.sleep(0.002)
+        return process
+
     def full_disk(self) -> list[str]:
         """There is less room than the output takes; then there is enough."""
         need = self.whole.bytes + _PAGE * (len(self.whole.contents) + 8)
         room = max(_PAGE, int(need * self.rng.random()))
         with _disk(self.folder, room):
             done = commands.Running(*self.words).wait(_RUNNING)
-            failures = []
-            if done.returncode:
-                failures += filter(None, [complaint(self.name, done)])
-                if _FULL not in done.stderr:
-                    failures.append(f"{self.name}: does not tell: {last_line(done.stderr)}")
+            failures = self._complaints(done) if done.returncode else []
+            if done.returncode and _FULL not in done.stderr:
+                failures.append(f"{self.name}: does not tell: {last_line(done.stderr)}")
             half = trees.half_written(self.folder, self.whole.contents)
             if half:
                 failures.append(f"{self.name}: half of {half} on a full disk")
@@ -62,34 +73,25 @@ class _Trial:
     def lost_disk(self) -> list[str]:
         """The disk goes away while the command runs; the folder where it was stays."""
         with _disk(self.folder, _AMPLE):
-            process = commands.Running(*self.words)
-            end = time.perf_counter() + self.rng.uniform(0, self.whole.seconds)
-            while process.poll() is None and time.perf_counter() < end:
-                time.sleep(0.002)
+            process = self._begun()
             subprocess.run(["umount", "--lazy", self.folder], check=True)
             done = process.wait(_RUNNING)
-        if done.returncode == 0:  # it had ended, or what it wrote later does not need the rest
-            return []
-        return list(filter(None, [complaint(self.name, done)]))
+        # It may have ended, or what it wrote later may not need the rest.
+        return self._complaints(done) if done.returncode else []
 
     def lost_folder(self) -> list[str]:
         """The folder is removed while the command runs."""
-        process = commands.Running(*self.words)
-        end = time.perf_counter() + self.rng.uniform(0, self.whole.seconds)
-        while process.poll() is None and time.perf_counter() < end:
-            time.sleep(0.002)
+        process = self._begun()
         shutil.rmtree(self.folder, ignore_errors=True)
         done = process.wait(_RUNNING)
-        if done.returncode == 0:
-            return []
-        return list(filter(None, [complaint(self.name, done)]))
+        return self._complaints(done) if done.returncode else []
 
     def file_in_place(self) -> list[str]:
         """A file stands where a folder is to be."""
         self.folder.rmdir()
         self.folder.write_text("mine")
         done = commands.Running(*self.words).wait(_RUNNING)
-        failures = list(filter(None, [complaint(self.name, done)]))
+        failures = self._complaints(done)
         if self.folder.read_text() != "mine":
             failures.append(f"{self.name}: wrote over a file")
         return failures
@@ -99,18 +101,13 @@ class _Trial:
         self.folder.chmod(0o500)
         words = ["benchmarks.soak.as_user", _NOBODY, *self.words]
         done = commands.Running(*words).wait(_RUNNING)
-        return list(filter(None, [complaint(self.name, done)]))
+        return self._complaints(done)
 
     def twice(self) -> list[str]:
         """Two processes run the same command at a time."""
-        processes = [commands.Running(*self.words)]
-        time.sleep(self.rng.uniform(0, self.whole.seconds))
-        processes.append(commands.Running(*self.words))
+        processes = (self._begun(), commands.Running(*self.words))
         both = [process.wait(_RUNNING) for process in processes]
-        failures = []
-        for done in both:
-            if done.returncode:
-                failures += filter(None, [complaint(self.name, done)])
+        failures = [text for done in both if done.returncode for text in self._complaints(done)]
         told = ("another process is writing there", "is there already")
         bad = [d for d in both if d.returncode and not any(text in d.stderr for text in told)]
         failures += [f"{self.name}: {last_line(done.stderr)}" for done in bad]

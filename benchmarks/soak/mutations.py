@@ -90,7 +90,7 @@ def _with_other(draw: st.DrawFn, value: Any) -> Any:
         del value[place]
     elif what == 1 and isinstance(value, dict):
         value[draw(st.text(max_size=8))] = draw(VALUES)
-    elif what == 1:
+    elif what == 1 and isinstance(value, list):
         value.append(draw(VALUES))
     else:
         value[place] = _with_other(draw, value[place])
