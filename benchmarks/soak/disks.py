@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.soak import small, trees
 from benchmarks.soak.outcomes import Case, Outcome, Place
-from benchmarks.soak.steps import STEPS, Runs, complaint, finish, last_line
+from benchmarks.soak.steps import STEPS, Runs, complaint, drawn, finish, last_line
 from tests import commands
 
 ROOM = "disks"
@@ -147,7 +147,7 @@ def make(place: Place) -> Case:
 
     def case(number: int) -> Outcome:
         rng = place.rng(ROOM, number)
-        kind, name = kinds[number % len(kinds)], rng.choice(list(STEPS))
+        kind, name = kinds[number % len(kinds)], drawn(rng)
         at = folder / str(number) / "out"
         failures = _KINDS[kind](_Trial(name, runs, at, rng))
         if not failures:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.soak import small, trees
 from benchmarks.soak.outcomes import Case, Outcome, Place
-from benchmarks.soak.steps import STEPS, Runs, Whole, finish, state
+from benchmarks.soak.steps import STEPS, Runs, Whole, drawn, finish, state
 from tests import commands
 
 ROOM = "kills"
@@ -29,7 +29,7 @@ def make(place: Place) -> Case:
 
 
 def _case(rng: random.Random, runs: Runs, folder: Path) -> Outcome:
-    (name,) = rng.choices(list(STEPS), [step.weight for step in STEPS.values()])
+    name = drawn(rng)
     words, whole = STEPS[name].words(runs.small, str(folder)), runs[name]
     folder.mkdir(parents=True)
     failures, kills = [], 0

@@ -115,6 +115,7 @@ def _folder() -> Iterator[Path]:
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="bert-tf-soak-") as name:
+        os.chmod(name, 0o755)  # other users take part, see `disks`
         yield Path(name)
 
 

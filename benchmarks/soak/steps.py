@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import random
 import subprocess
 import time
 from collections.abc import Callable
@@ -87,21 +88,28 @@ def _vectors(small: Small, output: str) -> list[str]:
     ]  # fmt: skip
 
 
+# Those that write SavedModels take the longest by far.
 STEPS = {
-    "vocabulary": Step(_vocabulary("wordpiece")),
-    "vocabulary of bytes": Step(_vocabulary("byte_bpe")),
-    "examples": Step(_examples(1)),
-    "examples, 2 workers": Step(_examples(2)),
-    "pre-training": Step(_pretraining("--no_saved_model"), weight=2),
+    "vocabulary": Step(_vocabulary("wordpiece"), weight=3),
+    "vocabulary of bytes": Step(_vocabulary("byte_bpe"), weight=3),
+    "examples": Step(_examples(1), weight=3),
+    "examples, 2 workers": Step(_examples(2), weight=3),
+    "pre-training": Step(_pretraining("--no_saved_model"), weight=3),
     "pre-training and its SavedModel": Step(_pretraining()),
-    "fine-tuning": Step(_finetuning, weight=3),
-    "conversion to ours": Step(_conversion("bert_tf"), refuses=True),
-    "conversion to tf1": Step(_conversion("tf1"), refuses=True),
-    "conversion to huggingface": Step(_conversion("huggingface"), refuses=True),
+    "fine-tuning": Step(_finetuning, weight=6),
+    "conversion to ours": Step(_conversion("bert_tf"), weight=2, refuses=True),
+    "conversion to tf1": Step(_conversion("tf1"), weight=2, refuses=True),
+    "conversion to huggingface": Step(_conversion("huggingface"), weight=2, refuses=True),
     "export": Step(_export, numbered=True),
     "hub export": Step(_hub, refuses=True),
-    "vectors": Step(_vectors),
+    "vectors": Step(_vectors, weight=3),
 }
+
+
+def drawn(rng: random.Random) -> str:
+    """The name of a step."""
+    (name,) = rng.choices(list(STEPS), [step.weight for step in STEPS.values()])
+    return name
 
 
 @dataclasses.dataclass(frozen=True)
