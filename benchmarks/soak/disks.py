@@ -96,6 +96,12 @@ class _Trial:
             failures.append(f"{self.name}: wrote over a file")
         return failures
 
+    def read_only(self) -> list[str]:
+        """The disk can be read only."""
+        with _disk(self.folder, _AMPLE):
+            subprocess.run(["mount", "-o", "remount,ro", self.folder], check=True)
+            return self._complaints(commands.Running(*self.words).wait(_RUNNING))
+
     def unreadable(self) -> list[str]:
         """Somebody runs it who may not write there."""
         self.folder.chmod(0o500)
@@ -132,10 +138,20 @@ _KINDS = {
     "lost disk": _Trial.lost_disk,
     "lost folder": _Trial.lost_folder,
     "file in place": _Trial.file_in_place,
+    "read-only disk": _Trial.read_only,
     "unreadable": _Trial.unreadable,
     "twice": _Trial.twice,
 }
-_OF_ROOT = ("full disk", "lost disk", "unreadable")  # who may mount, and be somebody else
+_OF_ROOT = (
+    "full disk",
+    "lost disk",
+    "read-only disk",
+    "unreadable",
+)  # who may mount, and be others
+
+
+def _is_open_to_all(path: Path) -> bool:
+    return all(folder.stat().st_mode & 0o001 for folder in path.parents)
 
 
 def make(place: Place) -> Case:
@@ -144,6 +160,8 @@ def make(place: Place) -> Case:
     shutil.rmtree(folder, ignore_errors=True)
     runs = Runs(small.make(place.folder), folder / "whole")
     kinds = [kind for kind in _KINDS if os.geteuid() == 0 or kind not in _OF_ROOT]
+    if not _is_open_to_all(Path(os.__file__)):  # Python itself is not there for others
+        kinds = [kind for kind in kinds if kind != "unreadable"]
 
     def case(number: int) -> Outcome:
         rng = place.rng(ROOM, number)
