@@ -11,7 +11,7 @@ VOCAB ?=
 MODEL ?=
 ## Steps of pre-training; not given: as the recipe says
 STEPS ?=
-## Seed of the vocabulary, of examples and of pre-training
+## Seed of the vocabulary, of examples and of pre-training; of soak, of all cases
 SEED ?= 12345
 ## Where the result goes; not given: the default of --output of the command
 OUT ?=
@@ -49,7 +49,7 @@ SERVE_FLAGS ?=
 ifeq ($(or $(value STEPS),$(value INIT),$(value RECIPE)),)
 MINUTES ?= 4
 endif
-## Minutes of training, to which steps are fitted; not given: 4 of the built-in recipe
+## Minutes of training, to which steps are fitted, or of soak; not given: 4 (built-in recipe)
 MINUTES ?=
 # A model that is there goes on from its weights, in folders of its own.
 ifdef INIT
@@ -96,6 +96,8 @@ EXPERIMENT_FLAGS ?=
 BERT_CLONE ?=
 ## More flags of the benchmarks
 BENCH_FLAGS ?=
+## More flags of soak, such as --only=kills or --case=kills:12
+SOAK_FLAGS ?=
 ## The environment of the peers
 PEERS ?= .venv-peers
 ## The environment of Apache Beam
@@ -108,8 +110,8 @@ PYTHON ?= python3
 VENV ?= .venv
 
 TARGETS := help setup peers beam corpus vocab examples tfrecords pretrain show finetune predict embed \
-	features look convert experiments export export-hub export-portable serve test test-all bench docs \
-	smoke lint format clean
+	features look convert experiments export export-hub export-portable serve test test-all bench \
+	soak docs smoke lint format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
 ALWAYS := PYTHON VENV
@@ -135,6 +137,7 @@ USES_serve := MODEL HOST SERVE_FLAGS
 USES_test := JOBS
 USES_test-all := JOBS PEERS BEAM
 USES_bench := PEERS BERT_CLONE BENCH_FLAGS
+USES_soak := MINUTES SEED SOAK_FLAGS
 USES_clean := TFRECORDS OUT
 VARIABLES := $(sort $(ALWAYS) $(foreach target,$(TARGETS),$(USES_$(target))))
 
@@ -318,6 +321,10 @@ test-all: setup peers beam ## Run the tests, slow ones too (with the peers as re
 bench: setup peers ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=)
 	@$(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" --bert_clone="$$BERT_CLONE" \
 		$(call flag,--more_flags,BENCH_FLAGS)
+
+soak: setup ## Try faults for MINUTES and count them: kills, damage, inputs, disks, requests
+	@$(RUN) -m benchmarks.soak --record=benchmarks/soak.json --seed="$$SEED" \
+		$(call flag,--minutes,MINUTES) $(call flag,--more_flags,SOAK_FLAGS)
 
 docs: ## Build the documentation: build/docs/index.html
 	@if [ ! -e "$$VENV-docs/.ready" ] || [ docs/requirements.txt -nt "$$VENV-docs/.ready" ]; then \

@@ -4,6 +4,7 @@ Each is forked from a server that has imported TensorFlow and this package, as t
 example writer are; only flags and the command itself are imported anew.
 """
 
+import contextlib
 import multiprocessing
 import os
 import runpy
@@ -39,6 +40,11 @@ class Running:
         )
         self._process.start()
 
+    @property
+    def pid(self):
+        """Its process."""
+        return self._process.pid
+
     def poll(self):
         """The exit status, None while it runs."""
         code = self._process.exitcode
@@ -46,7 +52,7 @@ class Running:
 
     def send_signal(self, number):
         """Sends a signal."""
-        os.kill(self._process.pid, number)
+        os.kill(self.pid, number)
 
     def kill(self):
         """Kills it."""
@@ -56,9 +62,9 @@ class Running:
         """Kills it when a condition holds; says whether that came before its end."""
         while self.poll() is None:
             if condition():
-                self.kill()
-                self.wait()
-                return True
+                with contextlib.suppress(ProcessLookupError):  # it ends at this moment
+                    self.kill()
+                return self.wait().returncode == -signal.SIGKILL
             time.sleep(0.002)
         return False
 

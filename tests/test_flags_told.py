@@ -22,6 +22,7 @@ SOURCES = [
 FOREIGN = {
     "docs/guides/pretraining.md": {"json"},  # WikiExtractor
     "pipelines/commands/write_examples.py": {"region"},  # Apache Beam
+    "docs/guides/reliability.md": {"work"},  # benchmarks.soak
     "bert_tf/weights/tf1.py": {"do_lower_case"},  # google-research/bert
     "bert_tf/training/progress.py": {"logdir"},  # TensorBoard
     "bert_tf/serving/docker.py": {  # docker, and TensorFlow Serving

@@ -81,6 +81,7 @@ FLAGS = {
     "export-portable": {"TASKS": "--tasks", "OUT": "--output"},
     "serve": {"MODEL": "--model", "HOST": "--host", "SERVE_FLAGS": "--more_flags"},
     "show": {"TFRECORDS": "--tfrecords"},
+    "soak": {"MINUTES": "--minutes", "SEED": "--seed", "SOAK_FLAGS": "--more_flags"},
     "clean": {"TFRECORDS": "--tfrecords", "OUT": "--output"},
 }  # fmt: skip
 

@@ -47,15 +47,17 @@ class Scores:
             len(self.found) - 1 - self._best_index() >= patience
         )
 
-    def add(self, step: int, score: float, metrics: dict[str, float]) -> bool:
-        """Adds an evaluation; says whether it is the best so far."""
-        better = not self.found or score > max(item["score"] for item in self.found)
+    def is_best(self, score: float) -> bool:
+        """Whether a score is better than those of all evaluations so far."""
+        return not self.found or score > max(item["score"] for item in self.found)
+
+    def add(self, step: int, score: float, metrics: dict[str, float]) -> None:
+        """Adds an evaluation."""
         self.found.append({"step": step, "score": score, "metrics": metrics})
         if self._write:
             json_files.write(self._path, self.found)
             scores = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             tqdm.write(f"step {step}, dev: {scores}", file=sys.stderr)  # above the progress bar
-        return better
 
     def _best_index(self) -> int:
         scores = [item["score"] for item in self.found]

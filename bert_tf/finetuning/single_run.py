@@ -31,6 +31,7 @@ from bert_tf.weights.bundle import HEADS, POOLER
 from pipelines.common import files, json_files
 
 _RESULT = "result.json"
+_CHECKPOINTS = "checkpoints"
 _LOG_EVERY = 20  # steps
 _SAVE_EVERY = 1000  # steps; every evaluation saves besides
 
@@ -118,10 +119,11 @@ class Run:
         """
         folder = self.setup.run_folder(self.rate, seed)
         if files.gfile.exists(f"{folder}/{_RESULT}"):
+            self._remove_checkpoints(folder)  # a kill may have left them
             return json_files.read(f"{folder}/{_RESULT}", Result, finite=False)
         begin = time.perf_counter()
         self._reset(seed)
-        saved = self.session.checkpoints(f"{folder}/checkpoints", keep=1)
+        saved = self.session.checkpoints(f"{folder}/{_CHECKPOINTS}", keep=1)
         start = saved.restore_newest() or 0
         scores = Scores(
             f"{folder}/evaluations.json", start, self.setup.settings, self.session.is_chief
@@ -143,8 +145,13 @@ class Run:
             }
         if self.session.is_chief:
             json_files.write(f"{folder}/{_RESULT}", result)
-            files.remove_tree(f"{folder}/checkpoints")
+        self._remove_checkpoints(folder)
         return result
+
+    def _remove_checkpoints(self, folder: str) -> None:
+        """Removes the checkpoints of a run that is over."""
+        if self.session.is_chief:
+            files.remove_tree(f"{folder}/{_CHECKPOINTS}")
 
     def _train(self, course: Course, saved: Checkpoints, scores: Scores, seed: int) -> str | None:
         """Trains, evaluates, and keeps weights; returns what went wrong, None if nothing did."""
@@ -154,8 +161,10 @@ class Run:
         def evaluate(done: int) -> bool:
             score, metrics = self.evaluate()
             course.display.scalars(done, {f"dev/{name}": x for name, x in metrics.items()})
-            if scores.add(done, score, metrics):
+            # What is noted is not evaluated again, so its weights are kept before.
+            if scores.is_best(score):
                 self.keep(seed)
+            scores.add(done, score, metrics)
             return scores.enough
 
         loop_settings = self.session.loop_settings(

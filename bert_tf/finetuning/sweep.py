@@ -80,10 +80,13 @@ def finetune(
     setup = Setup(settings, config, bundle, data, strategy, output, tensorboard)
     chief = distribution.is_chief(strategy) and not done
     with run_folder.open_run(output, _identity(setup, tokenizer), write=chief) as finished:
-        if finished is not None:
-            return finished
-        report = _train(setup, start_time)
-        distribution.meet(strategy)
+        if finished is None:
+            report = _train(setup, start_time)
+            distribution.meet(strategy)
+        else:
+            report = finished
+        if distribution.is_chief(strategy) and not report["settings"]["keep_runs"]:
+            _remove_kept(setup)  # of a finished run, what a kill has left
         return report
 
 
@@ -108,10 +111,13 @@ def _train(setup: Setup, start_time: float) -> dict[str, Any]:
     report["seconds"] = around + sum(result["seconds"] for result in results)
     report = json_files.as_json(report)
     run_folder.write_report(setup.output, report)
-    if not settings.keep_runs:
-        for result in results:
-            files.remove_tree(setup.kept_folder(result["learning_rate"], result["seed"]))
     return report
+
+
+def _remove_kept(setup: Setup) -> None:
+    """Removes the weights of the runs; those of the best one are in the output folder."""
+    for rate, seed in itertools.product(setup.settings.learning_rates, setup.settings.seeds):
+        files.remove_tree(setup.kept_folder(rate, seed))
 
 
 def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:

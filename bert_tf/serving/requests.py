@@ -8,7 +8,7 @@ import tensorflow as tf
 from pipelines.common.errors import InputError
 
 _INT32 = np.iinfo(np.int32)
-_DEEPEST = 8  # no input has so many axes
+DEEPEST = 8  # no input has so many axes
 
 
 def as_array(name: str, value: Any) -> np.ndarray:
@@ -30,7 +30,7 @@ def as_array(name: str, value: Any) -> np.ndarray:
         return _int32(name, value)
     flat = _flatten(name, value)
     if not flat:
-        return np.asarray(value if isinstance(value, np.ndarray) else np.array(value, object))
+        return value if isinstance(value, np.ndarray) else _nested(name, value)
     if all(isinstance(item, str | bytes) for item in flat):
         array = _nested(name, value)
         encoded = [_encode(name, item) for item in array.ravel()]
@@ -54,7 +54,7 @@ def _flatten(name: str, value: Any, depth: int = 0) -> list[Any]:
         return value.ravel().tolist()
     if not isinstance(value, list | tuple):
         return [value]
-    if depth == _DEEPEST:
+    if depth == DEEPEST:
         raise InputError(f"{name}: is nested too deeply.")
     return [item for part in value for item in _flatten(name, part, depth + 1)]
 

@@ -94,13 +94,20 @@ def check_entry(entry: TaskEntry, place: str) -> None:
     """Checks the description of a task that a file holds.
 
     Raises:
-      InputError: its shape is unknown, a value is not of its type, or two labels have one name.
+      InputError: its shape or kind is unknown, a value is not of its type, or two labels have
+        one name.
     """
     shapes = {task.shape: task for task in (make(kind) for kind in KINDS)}
     if entry["shape"] not in shapes:
         raise InputError(
             f"{place}: the task {entry['name']} is {entry['shape']!r}; known shapes are "
             f"{', '.join(shapes)}."
+        )
+    kind = entry.get("kind")
+    if kind is not None and kind not in KINDS:
+        raise InputError(
+            f"{place}: the task {entry['name']} is of the kind {kind!r}; there are "
+            f"{', '.join(KINDS)}."
         )
     json_files.check(entry, type(shapes[entry["shape"]]).entry(), f"{place}: {entry['name']}")
     if len(set(entry["labels"])) < len(entry["labels"]):

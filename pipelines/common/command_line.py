@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from absl import app, flags, logging
 
-from pipelines.common import arguments, flag_help, flag_types, stopping
+from pipelines.common import arguments, flag_help, flag_types, stopping, texts
 from pipelines.common.arguments import UnknownFlagError
 from pipelines.common.errors import InputError, RetryError
 
@@ -83,6 +83,7 @@ def run(
 
 def _end(message: str, status: int = BAD_INPUT) -> None:
     stopping.end_at_once()
+    message = texts.one_line(message)  # file systems' messages quote names
     if len(message) > _LONGEST_MESSAGE:  # it has text of the user's in it
         message = f"{message[: _LONGEST_MESSAGE // 2]} … {message[-_LONGEST_MESSAGE // 4 :]}"
     print(message, file=sys.stderr)

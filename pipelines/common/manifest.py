@@ -1,7 +1,47 @@
 """What an output was made of: compared before it is used or gone on with."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
+
+from pipelines.common import json_files
+from pipelines.common.errors import InputError
+
+_SEAL = "sha256"
+
+
+def write_sealed(path: str, values: Mapping[str, Any]) -> None:
+    """Writes a manifest with a checksum of its own values, in one piece."""
+    json_files.write(path, {**values, _SEAL: _checksum(values)})
+
+
+def read_sealed(path: str, kind: type[json_files.KindT]) -> json_files.KindT:
+    """Reads a manifest, without its checksum.
+
+    Args:
+      path: the file; those of earlier versions have no checksum.
+      kind: as for `json_files.check`.
+
+    Raises:
+      InputError: it is missing, is not JSON, has another shape, or has other values than those
+        that were written.
+    """
+    found = json_files.read(path, dict[str, Any])
+    shaped = json_files.check(found, kind, path)
+    seal = found.pop(_SEAL, None)
+    if seal is not None and seal != _checksum(found):
+        raise InputError(
+            f"{path}: is not as it was written: damaged, or changed since. Copy it again; if the "
+            f'change is yours, remove "{_SEAL}" from it, and nothing is checked any more.'
+        )
+    return shaped
+
+
+def _checksum(values: Mapping[str, Any]) -> str:
+    """The SHA-256 of JSON values, whatever the order of their keys."""
+    text = json.dumps(json_files.as_json(values), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:

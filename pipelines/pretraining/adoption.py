@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipelines.common import files, json_files, locks
+from pipelines.common import files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
 from pipelines.pretraining.settings import ExampleSettings, Objective
@@ -56,7 +56,7 @@ def _adopt(folder: str, pattern: str, tokens: Tokenizer) -> dict[str, Any]:
         }
         for path, records in zip(found.paths, found.records, strict=True)
     ]
-    manifest = {
+    described = {
         "settings": {
             "objective": settings.objective,
             "max_seq_length": settings.max_seq_length,
@@ -69,8 +69,8 @@ def _adopt(folder: str, pattern: str, tokens: Tokenizer) -> dict[str, Any]:
         "train": {"records": found.total, "shards": shards},
         "held_out": {"shards": []},
     }
-    json_files.write(f"{folder}/{example_folder.MANIFEST}", manifest)
-    return manifest
+    manifest.write_sealed(f"{folder}/{example_folder.MANIFEST}", described)
+    return described
 
 
 def _objective(names: frozenset[str], folder: str) -> Objective:

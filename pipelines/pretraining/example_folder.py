@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.common import cleaning, files, json_files, locks, manifest
+from pipelines.common import cleaning, files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.pretraining.makers import MAKERS
 from pipelines.pretraining.plan import Plan
@@ -96,7 +96,7 @@ def read_manifest(folder: str) -> Manifest:
         raise InputError(
             f"{path}: no such file; write the examples first (bert-tf write-examples)."
         )
-    found = json_files.read(path, Manifest)
+    found = manifest.read_sealed(path, Manifest)
     for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
         files.inside(folder, shard["file"], path)
     return found
@@ -131,7 +131,7 @@ def finished_manifest(output: str, identity: dict[str, Any]) -> dict[str, Any] |
     begun = f"{output}/{BEGUN}"
     for path in (complete, begun):
         if files.gfile.exists(path):
-            found = json_files.read(path, dict[str, Any])
+            found = manifest.read_sealed(path, dict[str, Any])
             other = manifest.difference(found, identity)
             if other:
                 raise InputError(
@@ -139,8 +139,14 @@ def finished_manifest(output: str, identity: dict[str, Any]) -> dict[str, Any] |
                     "remove this one."
                 )
             return found if path == complete else None
-    json_files.write(begun, identity)
+    manifest.write_sealed(begun, identity)
     return None
+
+
+def finish(output: str, result: dict[str, Any]) -> None:
+    """Writes the manifest, which says that all is whole, and removes what was needed until then."""
+    manifest.write_sealed(f"{output}/{MANIFEST}", result)
+    files.remove_tree(f"{output}/{UNFINISHED}")
 
 
 def make_manifest(

@@ -7,7 +7,7 @@ from typing import Any
 from absl import logging
 from tqdm import tqdm
 
-from pipelines.common import files, json_files, locks, outputs
+from pipelines.common import files, locks, outputs
 from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
@@ -103,8 +103,7 @@ def _write(
     shards = _write_shards(workers, request, chunks, plan)
     _remove_left_behind(request.output)
     result = example_folder.make_manifest(identity, summaries, plan, shards)
-    json_files.write(f"{request.output}/{MANIFEST}", result)
-    files.remove_tree(f"{request.output}/{UNFINISHED}")
+    example_folder.finish(request.output, result)
     return result
 
 

@@ -63,18 +63,16 @@ def read_lines(path: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def check_lines(tokens: Sequence[str], name: str, special: Sequence[str], suffix: str = "") -> None:
+def check_lines(tokens: Sequence[str], name: str, suffix: str = "") -> None:
     """Checks the tokens of a file.
 
     Args:
       tokens: a line each.
       name: of the file, for errors.
-      special: those that no text gives.
       suffix: what a piece begins with that continues a word, which does not count.
 
     Raises:
-      InputError: an empty line, a token that stands twice or is longer than MOST_BYTES, or none
-        but special ones.
+      InputError: an empty line, or a token that stands twice or is longer than MOST_BYTES.
     """
     first: dict[str, int] = {}
     for line, token in enumerate(tokens, 1):
@@ -92,11 +90,6 @@ def check_lines(tokens: Sequence[str], name: str, special: Sequence[str], suffix
                 f"{MOST_BYTES}; put one that no text has in its place, such as [unused{line}]."
             )
         first[token] = line
-    if first.keys() <= set(special):
-        raise InputError(
-            f"{name}: has the special tokens only; a token of a text stands on a line of its own "
-            "behind them."
-        )
 
 
 def assigned(words: collections.Counter[bytes]) -> collections.Counter[str]:

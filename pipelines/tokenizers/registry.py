@@ -149,7 +149,11 @@ def load_tokenizer(path: str, chosen: Mapping[str, bool] | None = None) -> Token
     """
     vocabulary = load(path)
     vocabulary.check_settings(chosen or {}, path)
-    return make(vocabulary, {**_kept_settings(path), **(chosen or {})})
+    settings = {**_kept_settings(path), **(chosen or {})}
+    try:
+        return make(vocabulary, settings)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def _kept_settings(path: str) -> Settings:

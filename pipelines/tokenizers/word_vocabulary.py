@@ -54,7 +54,7 @@ class WordVocabulary(LinesVocabulary):
                 f"{name}: a vocabulary of words begins with {', '.join(SPECIAL_TOKENS)}, a line "
                 "each; put them before the words."
             )
-        check_lines(self.tokens, name, SPECIAL_TOKENS)
+        check_lines(self.tokens, name)
 
     @classmethod
     def load(cls, path: str) -> "WordVocabulary":

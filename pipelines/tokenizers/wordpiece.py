@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from pipelines.common.errors import InputError
 from pipelines.tokenizers import byte_ranges, normalizer
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.lines_vocabulary import LinesVocabulary
@@ -47,6 +48,9 @@ class WordPieceTokenizer(Tokenizer):
         dropped; None: as `lower_case`, which is what the original does. Set it
         to False for Hangul and other scripts that decomposition breaks up.
       max_characters_per_word: longer words are [UNK].
+
+    Raises:
+      InputError: no token is part of a word.
 
     Attributes:
       suffix: what a piece begins with that continues a word.
@@ -81,14 +85,20 @@ class WordPieceTokenizer(Tokenizer):
             table, self.suffix, self.unknown_id, lower_case, max_characters_per_word
         )
         self._plain = lambda: plain  # hidden: tf.Module would look into it
-        self._wordpiece = tf_text.FastBertTokenizer(
-            pieces,
-            suffix_indicator=self.suffix,
-            unknown_token=vocabulary.roles["unknown"],
-            token_out_type=tf.int32,
-            max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
-            lower_case_nfd_strip_accents=False,
-        )
+        try:
+            self._wordpiece = tf_text.FastBertTokenizer(
+                pieces,
+                suffix_indicator=self.suffix,
+                unknown_token=vocabulary.roles["unknown"],
+                token_out_type=tf.int32,
+                max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
+                lower_case_nfd_strip_accents=False,
+            )
+        except RuntimeError as error:  # it is said of no tokens, and of nothing else
+            raise InputError(
+                f"the vocabulary of {len(tokens)} tokens has none that is part of a word: "
+                "learn one of some text (bert-tf learn-vocabulary)."
+            ) from error
 
     def plain_ids(self, text: str) -> list[int] | None:
         """See `Tokenizer`."""

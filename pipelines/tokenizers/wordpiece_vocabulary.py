@@ -34,8 +34,7 @@ class WordPieceVocabulary(LinesVocabulary):
     """The tokens of a vocab.txt, one a line, the line number the id.
 
     Raises:
-      InputError: a token is empty, too long or stands twice, a special token is missing, or there
-        are no others.
+      InputError: a token is empty, too long or stands twice, or a special token is missing.
     """
 
     tokens: tuple[str, ...]
@@ -83,7 +82,7 @@ def check(tokens: Sequence[str], name: str) -> None:
             f"{name}: lacks {', '.join(missing)}; a BERT vocabulary has "
             f"{', '.join(SPECIAL_TOKENS)}."
         )
-    check_lines(tokens, name, SPECIAL_TOKENS, SUFFIX)
+    check_lines(tokens, name, SUFFIX)
 
 
 def learn(

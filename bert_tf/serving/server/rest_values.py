@@ -9,9 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving.predictor import Outputs
+from bert_tf.serving.requests import DEEPEST
 from bert_tf.serving.server.faults import Fault, RefusalError
-
-_MOST_AXES = 32  # of an input
 
 
 def is_by_rows(body: Mapping[str, Any]) -> bool:
@@ -55,16 +54,16 @@ def _named(value: Any, names: Sequence[str]) -> dict[str, Any]:
     return {names[0]: _plain(value)}
 
 
-def _plain(value: Any, axes: int = 0) -> Any:
-    """A value, in lists of so many axes, with bytes in place of what is in base64.
+def _plain(value: Any, depth: int = 0) -> Any:
+    """A value, in so many lists, with bytes in place of what is in base64.
 
     Raises:
       RefusalError: that is damaged, there is another object, or lists are nested too deeply.
     """
     if isinstance(value, list):
-        if axes == _MOST_AXES:
-            raise _invalid(f"Lists may be nested {_MOST_AXES} deep at the most.")
-        return [_plain(part, axes + 1) for part in value]
+        if depth == DEEPEST:
+            raise _invalid(f"Lists may be nested {DEEPEST} deep at the most.")
+        return [_plain(part, depth + 1) for part in value]
     if isinstance(value, dict):
         try:
             (encoded,) = (value[key] for key in ("b64",) if len(value) == 1)

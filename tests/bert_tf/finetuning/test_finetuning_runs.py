@@ -69,6 +69,56 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path, init):
     assert kept(tmp_path / "killed") == kept(tmp_path / "whole")
 
 
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing that comes after is done."""
+
+
+def _tree(folder):
+    return sorted(
+        os.path.relpath(f"{at}/{n}", folder) for at, _, names in os.walk(folder) for n in names
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "calls"),
+    [
+        # Before weights are kept: of the first evaluation, and of that after the last step.
+        (single_run.Run, "keep", 1),
+        (single_run.Run, "keep", 2),
+        # Between the weights and the note of them; the result and the checkpoints that go; the
+        # report and the weights of the runs.
+        (single_run.Scores, "add", 1),
+        (single_run.Scores, "add", 2),
+        (single_run.Run, "_remove_checkpoints", 1),
+        (sweep, "_remove_kept", 1),
+    ],
+)
+def test_wherever_a_run_is_killed_it_ends_the_same(tmp_path, init, monkeypatch, where, name, calls):
+    data = make_texts(tmp_path, train=80, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.5, learning_rates=(1e-4,))
+
+    def tune(output):
+        sweep.finetune(settings, f"{tmp_path}/{output}", f"{tmp_path}/cache", tensorboard=False)
+        return kept(tmp_path / output), _tree(tmp_path / output)
+
+    # Each evaluation is better than the one before, so that all weights are kept.
+    rising = itertools.count()
+    monkeypatch.setattr(Run, "evaluate", lambda _: (float(next(rising)), {"accuracy": 0.5}))
+    whole = tune("whole")
+    done, left = getattr(where, name), itertools.count(1)
+
+    def killed(*arguments):
+        if next(left) == calls:
+            raise Killed
+        return done(*arguments)
+
+    monkeypatch.setattr(where, name, killed)
+    with pytest.raises(Killed):
+        tune("killed")
+    monkeypatch.setattr(where, name, done)
+    assert tune("killed") == whole
+
+
 def test_several_steps_in_a_call_are_those_of_one_by_one(tmp_path, init):
     data = make_texts(tmp_path)
     found = []

@@ -269,3 +269,13 @@ def test_descriptions_of_other_heads_are_named(tmp_path, target):
 def test_a_model_without_a_task_says_what_to_do():
     with pytest.raises(InputError, match="has no task; fine-tune it for one first"):
         make_bundle().task("mrpc")
+
+
+def test_a_task_of_an_unknown_kind_names_its_file(tmp_path):
+    model = make_bundle(shape="classification")
+    weights.write(model, str(tmp_path), Format.BERT_TF)
+    path = tmp_path / own.TASKS
+    path.write_text(path.read_text().replace('"shape"', '"kind": "clasification", "shape"'))
+    (tmp_path / "checksums.json").unlink()
+    with pytest.raises(InputError, match=r"tasks\.json: .* of the kind 'clasification'; there are"):
+        weights.read(str(tmp_path))

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_folder, example_reader, local_runner, plan, shard
+from pipelines.common.runners import LocalRunner
+from pipelines.pretraining import example_folder, example_reader, example_writer, plan, shard
 from pipelines.pretraining.makers.base import TokenizedDocuments
 from pipelines.pretraining.makers.packed import Packed
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
@@ -92,10 +93,10 @@ def test_examples_are_full_and_the_same_after_a_kill(
     corpus_path, vocab_path, tmp_path, small_shards, monkeypatch
 ):
     def write(name):
-        request = local_runner.ExampleRequest(
+        request = example_writer.ExampleRequest(
             corpus_path, vocab_path, str(tmp_path / name), SETTINGS
         )
-        return local_runner.write(request, 1)
+        return example_writer.write(request, LocalRunner(1))
 
     whole = write("whole")
     examples = example_reader.open_examples(str(tmp_path / "whole"))
@@ -119,7 +120,7 @@ def test_examples_are_full_and_the_same_after_a_kill(
         written.append(part)
         return shard.write_shard(output, part, *others)
 
-    monkeypatch.setattr(local_runner, "write_shard", dying)
+    monkeypatch.setattr(example_writer, "write_shard", dying)
     with pytest.raises(KeyboardInterrupt):
         write("again")
     monkeypatch.undo()
@@ -132,9 +133,9 @@ def test_examples_are_full_and_the_same_after_a_kill(
 def test_less_text_than_a_sequence_is_named(vocab_path, tmp_path):
     path = tmp_path / "short.txt"
     path.write_text("A few words.\n")
-    request = local_runner.ExampleRequest(str(path), vocab_path, str(tmp_path / "o"), SETTINGS)
+    request = example_writer.ExampleRequest(str(path), vocab_path, str(tmp_path / "o"), SETTINGS)
     with pytest.raises(InputError, match="do not fill one sequence of --max_seq_length=16"):
-        local_runner.write(request, 1)
+        example_writer.write(request, LocalRunner(1))
 
 
 def test_next_sentence_prediction_takes_no_packed_sequences():

@@ -180,9 +180,6 @@ def test_a_token_of_more_bytes_is_told_with_its_line(ending, tmp_path):
     path.write_text("\n".join(tokens), "utf-8")
     with pytest.raises(InputError, match=f"{ending}: line 7: 'xxx.* has 257 bytes.*may have 256"):
         registry.load(str(path))
-    path.write_text("\n".join(tokens[:5]), "utf-8")
-    with pytest.raises(InputError, match=f"{ending}: has the special tokens only"):
-        registry.load(str(path))
 
 
 def test_a_piece_that_continues_a_word_may_have_256_bytes_besides():
@@ -199,3 +196,11 @@ def test_code_points_that_are_not_assigned_are_not_learned(module, tmp_path):
     assert sorted(module.learn(words, 20).tokens[5:]) in (["##b", "a", "ab"], ["ab"])
     with pytest.raises(InputError, match="no words"):
         module.learn(collections.Counter({"\U0010ffff".encode(): 3}), 20)
+
+
+@pytest.mark.parametrize("others", [(), ("a-b",)])
+def test_a_vocabulary_without_words_is_told(tmp_path, others):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join((*SPECIAL_TOKENS, *others)))
+    with pytest.raises(InputError, match=r"vocab\.txt: the vocabulary of \d tokens has none"):
+        registry.load_tokenizer(str(path))

@@ -100,17 +100,17 @@ def test_numbers_of_more_than_64_bits_are_refused(number):
             rest_values.examples_of({"examples": [{"a": values}]})
 
 
-@pytest.mark.parametrize("depth", [33, 400, 5000])
+@pytest.mark.parametrize("depth", [9, 400, 5000])
 def test_lists_that_are_nested_too_deeply_are_refused(depth):
     nested = "x"
     for _ in range(depth):
         nested = [nested]
     bodies = ({"inputs": nested}, {"instances": [nested]}, {"inputs": {"text": nested}})
     for body in bodies:
-        with pytest.raises(RefusalError, match="nested 32 deep") as caught:
+        with pytest.raises(RefusalError, match="nested 8 deep") as caught:
             rest_values.inputs_of(body, ["text"])
         assert caught.value.fault is Fault.INVALID
-    with pytest.raises(RefusalError, match="nested 32 deep"):
+    with pytest.raises(RefusalError, match="nested 8 deep"):
         rest_values.examples_of({"examples": [{"text": nested}]})
 
 

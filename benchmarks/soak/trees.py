@@ -1,0 +1,113 @@
+"""Folders of outputs: what is in them but times, and whether it is whole."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from tensorflow.core.protobuf import fingerprint_pb2
+
+from bert_tf.training import checkpoints
+
+# Values that are measured, in reports, histories and results.
+_MEASURED = ("seconds", "sequences_per_second", "peak_share")
+# Pictures of measured values.
+_DRAWN = ("curves.png",)
+# Of a SavedModel, in which TensorFlow puts a number that it draws; and its checksum.
+_FINGERPRINT = "fingerprint.pb"
+_GROWING = ("history.jsonl", "milestones.jsonl")  # line by line, by design
+_PNG_END = b"IEND\xaeB`\x82"
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """A digest of each file below a folder, by its relative path; measured values are left out."""
+    return {
+        str(path.relative_to(folder)): _digest(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _digest(path: Path) -> str:
+    if path.name in _DRAWN:
+        return "drawn of measured values"
+    content = path.read_bytes()
+    if path.name == _FINGERPRINT:
+        found = fingerprint_pb2.FingerprintDef.FromString(content)
+        found.ClearField("uuid")
+        content = found.SerializeToString(deterministic=True)
+    elif path.suffix == ".json":
+        content = _text(json.loads(content))
+    elif path.suffix == ".jsonl":
+        content = b"\n".join(filter(None, map(_line, content.splitlines())))
+    return hashlib.sha256(content).hexdigest()
+
+
+def _line(line: bytes) -> bytes:
+    """A line of a file that grows; nothing of one that a killed run was writing."""
+    try:
+        return _text(json.loads(line))
+    except ValueError:
+        return b""
+
+
+def _text(value: Any) -> bytes:
+    return json.dumps(_without_measured(value), sort_keys=True).encode()
+
+
+def _without_measured(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_measured(item) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: _without_measured(item)
+            for key, item in value.items()
+            if key not in _MEASURED and not key.endswith(_FINGERPRINT)
+        }
+    return value
+
+
+def difference(found: dict[str, str], wanted: dict[str, str]) -> str | None:
+    """The first file that two folders differ in; None where they are equal."""
+    for name in sorted(found.keys() | wanted.keys()):
+        if name not in found:
+            return f"{name} is missing"
+        if name not in wanted:
+            return f"{name} is left over"
+        if found[name] != wanted[name]:
+            return f"{name} differs"
+    return None
+
+
+def half_written(folder: Path, wanted: dict[str, str]) -> str | None:
+    """The first file under a final name that is not whole; None where there is none.
+
+    Args:
+      folder: after a kill.
+      wanted: the contents of the folder that a run leaves which was never stopped. What has no
+        place there, or another content until the end, must be whole by what it is.
+    """
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if not path.is_file() or ".partial" in name or path.name in _GROWING:
+            continue
+        try:
+            whole = wanted.get(name) == _digest(path) or _is_whole(path)
+        except ValueError:  # half of a JSON text
+            whole = False
+        except FileNotFoundError:  # a process that has lost its parent still tidies up
+            continue
+        if not whole:
+            return name
+    return None
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file is whole that a run which goes on would still change or remove."""
+    if checkpoints.is_checkpoint(str(path.parent)):
+        # Of those that are removed, or have not got all, the checksums go or come by themselves.
+        return path.name != "checksums.json" or not checkpoints.find_damage(str(path.parent))
+    if path.suffix == ".png":
+        return path.read_bytes().endswith(_PNG_END)
+    # JSON was parsed by now; what is unfinished has no final name of the user's.
+    return path.suffix == ".json" or ".unfinished" in path.parts

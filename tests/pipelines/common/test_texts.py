@@ -1,0 +1,24 @@
+"""Text from outside, and how it is shown."""
+
+import pytest
+
+from pipelines.common import texts
+from pipelines.common.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("two\nlines\r\n", r"two\nlines\r\n"),
+        ("\x1b[31mred\x07", r"\x1b[31mred\x07"),
+        ("a\u2028b\u2029c\x85d", r"a\u2028b\u2029c\x85d"),
+        ("turned \u202eround", r"turned \u202eround"),
+        ("half \ud800", r"half \ud800"),
+        ("as it is: é 中 \u3000 \\n", "as it is: é 中 \u3000 \\n"),
+    ],
+)
+def test_what_would_end_a_line_is_shown_as_an_escape(text, shown):
+    assert texts.one_line(text) == shown
+    assert str(InputError(f"{text}: is bad.")) == f"{shown}: is bad."
+    assert len(f"{shown}".splitlines()) == 1
+    shown.encode()  # it can be printed
