@@ -20,7 +20,7 @@ _ROWS = {
     "disks": ("full disks, lost folders, two commands on one output", "tries",
               "one clear line; the next run ends with the same bits"),
     "requests": ("requests of 32 clients, of mixed lengths", "requests",
-                 "answers as alone; memory as after the first minute"),
+                 "answers as alone; memory stays"),
 }  # fmt: skip
 
 
