@@ -54,12 +54,14 @@ def _compile(size: str, length: int, layers: int, batch: int, rematerialize: boo
     import tensorflow as tf
 
     from bert_tf.models import configs
+    from bert_tf.models.config import BertConfig
     from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
     from bert_tf.training.adamw import AdamW
     from bert_tf.training.settings import Compilation
     from bert_tf.training.step import TrainingStep
 
     config = configs.named(size, vocab_size=_VOCABULARY)
+    assert isinstance(config, BertConfig)
     model = MaskedLMNextSentence(dataclasses.replace(config, num_hidden_layers=layers))
     step = TrainingStep(
         model,
@@ -205,7 +207,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.plan:
         size, *numbers = args.plan
-        print(json.dumps({"bytes": temporaries(size, *map(int, numbers), args.rematerialize)}))
+        length, layers, batch = map(int, numbers)
+        planned = temporaries(size, length, layers, batch, args.rematerialize)
+        print(json.dumps({"bytes": planned}))
         return
     from bert_tf.training.step import TrainingStep
 

@@ -116,10 +116,13 @@ class History:
 
         Each point counts by the time that a sequence took.
         """
-        known = [point for point in self.points if point.input_wait_share is not None]
-        seconds = [1 / point.sequences_per_second for point in known]
-        waited = [p.input_wait_share * s for p, s in zip(known, seconds, strict=True)]
-        return sum(waited) / sum(seconds) if known else math.nan
+        known = [
+            (point.input_wait_share, 1 / point.sequences_per_second)
+            for point in self.points
+            if point.input_wait_share is not None
+        ]
+        seconds = sum(each for _, each in known)
+        return sum(share * each for share, each in known) / seconds if known else math.nan
 
     def add(self, point: Point) -> None:
         """Appends a point."""
