@@ -72,8 +72,7 @@ class Plan:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Plan":
         """The plan that `to_dict` told of."""
-        lanes = (lane_of(values[name]) for name in ("alone", "together"))
-        return cls(*lanes, grouped=values["grouped"])
+        return cls(lane_of(values["alone"]), lane_of(values["together"]), values["grouped"])
 
 
 def lane_of(values: dict[str, Any]) -> Lane:

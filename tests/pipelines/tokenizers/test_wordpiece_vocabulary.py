@@ -193,7 +193,8 @@ def test_code_points_that_are_not_assigned_are_not_learned(module, tmp_path):
     """They cannot be told apart: a token for one of them would stand for all."""
     words = counts(["a\u0378b ab", "\U0003fffe", "ab \uffff"], tmp_path)
     assert words["\U0010ffff".encode()] == 2
-    assert sorted(module.learn(words, 20).tokens[5:]) in (["##b", "a", "ab"], ["ab"])
+    learned = module.learn(words, 20).tokens
+    assert "ab" in learned and not any("\U0010ffff" in token for token in learned)
     with pytest.raises(InputError, match="no words"):
         module.learn(collections.Counter({"\U0010ffff".encode(): 3}), 20)
 
