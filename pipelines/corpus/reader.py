@@ -13,6 +13,7 @@ A corpus is cut into ranges, each read on its own, so that workers can share it.
 import codecs
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -29,6 +30,7 @@ MAX_LINE_BYTES = 10_000_000
 SECTION_CHARACTERS = 1_000_000
 _BLOCK_BYTES = 1 << 22
 _SAMPLE_BYTES = 1 << 18
+_BEGINS_OBJECT = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')  # a line of JSON, as far as it is read
 _PARAGRAPH_CHARACTERS = 150
 
 
@@ -128,11 +130,12 @@ def detect_format(path: str) -> str:
 
 def _format_of(head: bytes) -> str:
     lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
-    if len(head) == _SAMPLE_BYTES and len(lines) > 1:
+    is_cut = len(head) == _SAMPLE_BYTES and len(lines) == 1
+    if len(head) == _SAMPLE_BYTES and not is_cut:
         lines.pop()
     stripped = [line.strip() for line in lines]
     filled = [line for line in stripped if line]
-    if filled and filled[0].startswith("{") and _is_json_object(filled[0]):
+    if filled and (_BEGINS_OBJECT.match(filled[0]) if is_cut else _is_json_object(filled[0])):
         return "jsonl"
     return "prose" if filled and _looks_like_prose(stripped, filled) else "sentences"
 

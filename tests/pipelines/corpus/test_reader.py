@@ -68,6 +68,8 @@ def test_prose_is_one_document_a_file(tmp_path):
         ("No full stop at all\nNone here\n\nNor here\n", "sentences"),
         ('{"text": "Some text."}\n', "jsonl"),
         ('{"text": "Some text.", "score": NaN}\n', "jsonl"),
+        ('{"text": "' + "Some text. " * 30_000 + '"}\n', "jsonl"),
+        ("{brace} " * 40_000, "sentences"),
         ("A paragraph of text. It has two.\n\nAnother one. Also two.\n", "prose"),
         ("the lines of this\nprose are wrapped and\ngo on in lower case\n" * 9, "prose"),
     ],
