@@ -88,7 +88,8 @@ def guess(
       vocabulary: the tokens.
     """
     shares = tf.nn.softmax(model(batch)["masked_lm"])
-    top = tf.math.top_k(shares, _GUESSES)
+    # A model may have more ids than the vocabulary has tokens.
+    top = tf.math.top_k(shares[..., : len(vocabulary.tokens)], _GUESSES)
     found = []
     for (row, slot), original in zip(places, originals, strict=True):
         best = zip(top.indices[row, slot].numpy(), top.values[row, slot].numpy(), strict=True)

@@ -1,5 +1,6 @@
 """What a run notes as it goes on: guesses for held-out sentences, and their metrics."""
 
+import dataclasses
 import json
 import os
 
@@ -62,6 +63,15 @@ def test_guesses_are_those_of_the_model(batch, vocabulary, tmp_path):
         assert guess["tokens"] == pytest.approx(one["guesses"], abs=2e-4)
         best = sorted(row, reverse=True)[:5]
         assert list(guess["tokens"].values()) == pytest.approx(best, abs=1e-4)
+
+
+def test_ids_without_tokens_are_not_guessed(batch, vocabulary):
+    model = MaskedLM(dataclasses.replace(CONFIG, vocab_size=60))
+    bias = next(w for w in model.weights if w.shape == (60,))
+    bias.assign([0.0] * 50 + [9.0] * 10)
+    for found in masked_sentences.report(model, batch, vocabulary):
+        assert len(found["guesses"]) > 1 and set(found["guesses"]) <= set(vocabulary.tokens)
+        assert sum(found["guesses"].values()) < 0.01
 
 
 def test_the_file_only_grows_and_steps_are_noted_once(batch, vocabulary, tmp_path):
