@@ -49,6 +49,11 @@ ADJECTIVES = ["small", "large", "random", "hidden", "whole", "short", "deep"]
 
 # The files that take longest come first, so that no process is left with one of them at the end.
 _LONGEST = (
+    "test_lost_workers",
+    "test_golden",
+    "test_starts",
+    "test_distribution",
+    "test_engines",
     "test_pretrain",
     "test_finetuning_runs",
     "test_signatures",

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipelines.corpus import reader, sentences
@@ -27,6 +27,7 @@ def test_documents_of_sentences(tmp_path_factory, documents, blanks, range_bytes
     parts = []
     for document, blank in zip(documents, blanks, strict=False):
         parts += [f"{line}\n" for line in document] + [blank]
+    assume(not "".join(parts).startswith("\ufeff"))  # there it is a mark, and no text
     path.write_bytes("".join(parts).encode())
     assert _read(path, "sentences", range_bytes) == [
         [line.strip() for line in document] for document in documents
