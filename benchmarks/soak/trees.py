@@ -10,7 +10,7 @@ from tensorflow.core.protobuf import fingerprint_pb2
 from bert_tf.training import checkpoints
 
 # Values that are measured, in reports, histories and results.
-_MEASURED = ("seconds", "sequences_per_second", "peak_share")
+_MEASURED = ("seconds", "sequences_per_second", "peak_share", "input_wait_share")
 # Pictures of measured values.
 _DRAWN = ("curves.png",)
 # Of a SavedModel, in which TensorFlow puts a number that it draws; and its checksum.
