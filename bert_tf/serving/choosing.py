@@ -32,7 +32,7 @@ from pipelines.common.threads import cores
 _SLOW = (EngineName.LITERT,)
 _TWICE = 1.1  # two ways hold the weights twice: they have to be faster by that
 _CLOSE = 1.25  # times the fastest: what is no slower is measured once more
-_FORMAT = 2  # of the plans that are kept, and of what is measured
+_FORMAT = 3  # of the plans that are kept, and of what is measured
 _PACKAGES = ("tensorflow", "onnxruntime", "openvino", "ai-edge-litert")
 
 
@@ -215,7 +215,7 @@ def best(found: Sequence[Trial]) -> Plan:
         return max(ratios) * (1 if alone.lane == together.lane else _TWICE), sum(ratios)
 
     alone, together = min(_pairs(found), key=cost)
-    return Plan(alone.lane, together.lane, grouped=together.together <= together.singly)
+    return Plan(alone.lane, together.lane, grouped=together.grouped)
 
 
 def _pairs(found: Sequence[Trial]) -> Iterable[tuple[Trial, Trial]]:

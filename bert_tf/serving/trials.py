@@ -67,7 +67,12 @@ class Trial:
     @property
     def crowd(self) -> float:
         """Seconds for a sequence of a crowd, the better way."""
-        return min(self.together, self.singly)
+        return self.together if self.grouped else self.singly
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a crowd is better computed together."""
+        return self.lane.may_be_grouped and self.together <= self.singly
 
     def or_faster(self, other: "Trial") -> "Trial":
         """The better figures of two trials of one lane: what slows some calls, speeds none."""

@@ -24,6 +24,14 @@ class Lane:
     precision: Precision = Precision.FLOAT32
     lengths: tuple[int, ...] = ()
 
+    @property
+    def may_be_grouped(self) -> bool:
+        """Whether a sequence has the same results beside others as alone.
+
+        In int8, numbers are scaled by the largest of all that are computed together.
+        """
+        return self.precision is not Precision.INT8
+
     def __str__(self) -> str:
         compiled = f", XLA up to {self.lengths[-1]} tokens" if self.lengths else ""
         threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
@@ -47,7 +55,7 @@ class Plan:
     @classmethod
     def of(cls, lane: Lane) -> "Plan":
         """A plan that does everything in one way."""
-        return cls(lane, lane)
+        return cls(lane, lane, lane.may_be_grouped)
 
     @property
     def lanes(self) -> list[Lane]:

@@ -41,6 +41,13 @@ def test_sequences_are_grouped_where_that_is_faster():
     assert choosing.best([grouped, singly, faster]) == Plan(faster.lane, faster.lane, grouped=False)
 
 
+def test_int8_is_never_grouped():
+    lane = Lane(_ORT, 1, Precision.INT8)
+    trial = Trial(lane, {8: 2}, 2, 3, 4)
+    assert choosing.best([trial]) == Plan.of(lane) == Plan(lane, lane, grouped=False)
+    assert trial.crowd == 4
+
+
 def test_lengths_that_change_count(monkeypatch):
     prepares = Trial(Lane(_ORT, 1), {8: 1, 128: 7}, 20, 3, 3)
     assert choosing.best([prepares, _trial(_TF, 1, 1.2, 8, 3)]).alone == Lane(_TF, 1)
