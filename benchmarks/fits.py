@@ -14,7 +14,6 @@ more bytes a weight. Nothing of this is measured on a GPU.
 
 import argparse
 import glob
-import inspect
 import itertools
 import json
 import os
@@ -68,7 +67,7 @@ def _compile(size: str, length: int, layers: int, batch: int, rematerialize: boo
         AdamW(1e-4),  # not built: its moments are counted by their bytes
         tf.distribute.get_strategy(),
         compilation=Compilation.STEP,
-        **({"rematerialize": True} if rematerialize else {}),
+        rematerialize=rematerialize,
     )
     predictions = round(_PREDICTIONS_A_TOKEN * length)
     features = {
@@ -211,11 +210,7 @@ def main() -> None:
         planned = temporaries(size, length, layers, batch, args.rematerialize)
         print(json.dumps({"bytes": planned}))
         return
-    from bert_tf.training.step import TrainingStep
-
-    rows = compute(rematerialize=False)
-    if "rematerialize" in inspect.signature(TrainingStep).parameters:
-        rows += compute(rematerialize=True)
+    rows = [*compute(rematerialize=False), *compute(rematerialize=True)]
     Path(args.results).write_text(json.dumps(rows, indent=2) + "\n")
     print(table(rows))
 

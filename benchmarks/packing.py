@@ -11,12 +11,10 @@ import statistics
 import time
 from collections.abc import Iterator
 
-import keras
 import tensorflow as tf
 
-from benchmarks.step import BATCH, CONFIG, LENGTH
+from benchmarks.step import BATCH, LENGTH, training_step
 from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.training.adamw import AdamW
 from bert_tf.training.step import TrainingStep
 from pipelines.pretraining import example_folder, example_reader
 
@@ -49,8 +47,7 @@ class Timed:
 
     @staticmethod
     def _one(batch: dict[str, tf.Tensor]) -> Iterator[dict[str, tf.Tensor]]:
-        features = {name: value for name, value in batch.items() if "next" not in name}
-        yield features
+        yield {name: value for name, value in batch.items() if "next" not in name}
 
     def result(self, warmup: int) -> dict[str, float]:
         """Figures of the steps after the first ones."""
@@ -72,11 +69,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=12, help="timed steps of each")
     parser.add_argument("--warmup", type=int, default=3, help="steps of each before the timed ones")
     args = parser.parse_args()
-    keras.utils.set_random_seed(0)
-    model = MaskedLM(CONFIG, dtype=args.precision)
-    optimizer = AdamW(1e-4)
-    optimizer.build(model.trainable_variables)
-    step = TrainingStep(model, optimizer, tf.distribute.get_strategy())
+    step = training_step(MaskedLM, args.precision)
     timed = {"padded": Timed(args.padded, step), "packed": Timed(args.packed, step)}
     for number in range(args.warmup + args.steps):
         for each in timed.values():

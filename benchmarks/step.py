@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from benchmarks.peers.timing import report_steps
 from bert_tf.models.config import BertConfig
+from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.distribution import Compilation
@@ -44,6 +45,17 @@ def random_batch(seed: int) -> dict[str, tf.Tensor]:
     }
 
 
+def training_step(
+    objective: type[MaskedLM], precision: str, compilation: Compilation = Compilation.FUSED
+) -> TrainingStep:
+    """The step of a new model of an objective, in a precision as `keras` names it."""
+    keras.utils.set_random_seed(0)
+    model = objective(CONFIG, dtype=precision)
+    optimizer = AdamW(1e-4)
+    optimizer.build(model.trainable_variables)
+    return TrainingStep(model, optimizer, tf.distribute.get_strategy(), compilation=compilation)
+
+
 def main() -> None:
     """Times the step and prints the median."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -52,16 +64,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=12, help="timed steps")
     parser.add_argument("--warmup", type=int, default=3, help="steps before the timed ones")
     args = parser.parse_args()
-    keras.utils.set_random_seed(0)
-    model = MaskedLMNextSentence(CONFIG, dtype=args.precision)
-    optimizer = AdamW(1e-4)
-    optimizer.build(model.trainable_variables)
-    step = TrainingStep(
-        model,
-        optimizer,
-        tf.distribute.get_strategy(),
-        compilation=Compilation(args.compilation),
-    )
+    step = training_step(MaskedLMNextSentence, args.precision, Compilation(args.compilation))
     batches = itertools.cycle([random_batch(seed) for seed in range(4)])
     numbers, seed = itertools.count(), tf.constant(12345)
 

@@ -15,11 +15,10 @@ from pathlib import Path
 
 from benchmarks.soak import small, trees
 from benchmarks.soak.outcomes import Case, Outcome, Place
-from benchmarks.soak.steps import STEPS, Runs, complaint, drawn, finish, last_line
+from benchmarks.soak.steps import RUNNING, STEPS, Runs, complaint, drawn, finish, last_line
 from tests import commands
 
 ROOM = "disks"
-_RUNNING = 600.0  # seconds
 _PAGE = 4096  # bytes; a file takes whole ones
 _AMPLE = 1 << 28  # bytes
 _FULL = "no space left on the device"
@@ -60,7 +59,7 @@ class _Trial:
         need = self.whole.bytes + _PAGE * (len(self.whole.contents) + 8)
         room = max(_PAGE, int(need * self.rng.random()))
         with _disk(self.folder, room):
-            done = commands.Running(*self.words).wait(_RUNNING)
+            done = commands.Running(*self.words).wait(RUNNING)
             failures = self._complaints(done) if done.returncode else []
             if done.returncode and _FULL not in done.stderr:
                 failures.append(f"{self.name}: does not tell: {last_line(done.stderr)}")
@@ -75,7 +74,7 @@ class _Trial:
         with _disk(self.folder, _AMPLE):
             process = self._begun()
             subprocess.run(["umount", "--lazy", self.folder], check=True)
-            done = process.wait(_RUNNING)
+            done = process.wait(RUNNING)
         # It may have ended, or what it wrote later may not need the rest.
         return self._complaints(done) if done.returncode else []
 
@@ -83,14 +82,14 @@ class _Trial:
         """The folder is removed while the command runs."""
         process = self._begun()
         shutil.rmtree(self.folder, ignore_errors=True)
-        done = process.wait(_RUNNING)
+        done = process.wait(RUNNING)
         return self._complaints(done) if done.returncode else []
 
     def file_in_place(self) -> list[str]:
         """A file stands where a folder is to be."""
         self.folder.rmdir()
         self.folder.write_text("mine")
-        done = commands.Running(*self.words).wait(_RUNNING)
+        done = commands.Running(*self.words).wait(RUNNING)
         failures = self._complaints(done)
         if self.folder.read_text() != "mine":
             failures.append(f"{self.name}: wrote over a file")
@@ -100,19 +99,19 @@ class _Trial:
         """The disk can be read only."""
         with _disk(self.folder, _AMPLE):
             subprocess.run(["mount", "-o", "remount,ro", self.folder], check=True)
-            return self._complaints(commands.Running(*self.words).wait(_RUNNING))
+            return self._complaints(commands.Running(*self.words).wait(RUNNING))
 
     def unreadable(self) -> list[str]:
         """Somebody runs it who may not write there."""
         self.folder.chmod(0o500)
         words = ["benchmarks.soak.as_user", _NOBODY, *self.words]
-        done = commands.Running(*words).wait(_RUNNING)
+        done = commands.Running(*words).wait(RUNNING)
         return self._complaints(done)
 
     def twice(self) -> list[str]:
         """Two processes run the same command at a time."""
         processes = (self._begun(), commands.Running(*self.words))
-        both = [process.wait(_RUNNING) for process in processes]
+        both = [process.wait(RUNNING) for process in processes]
         failures = [text for done in both if done.returncode for text in self._complaints(done)]
         told = ("another process is writing there", "is there already")
         bad = [d for d in both if d.returncode and not any(text in d.stderr for text in told)]
@@ -142,12 +141,8 @@ _KINDS = {
     "unreadable": _Trial.unreadable,
     "twice": _Trial.twice,
 }
-_OF_ROOT = (
-    "full disk",
-    "lost disk",
-    "read-only disk",
-    "unreadable",
-)  # who may mount, and be others
+# Of root, who may mount, and be others.
+_OF_ROOT = ("full disk", "lost disk", "read-only disk", "unreadable")
 
 
 def _is_open_to_all(path: Path) -> bool:

@@ -7,10 +7,8 @@ answer is compared with what the export answers to that request alone.
 import contextlib
 import dataclasses
 import random
-import socket
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from benchmarks.soak import small
 from benchmarks.soak.outcomes import Case, Outcome, Place
 from bert_tf.serving import client
 from bert_tf.serving.predictor import Predictor
-from tests import commands
+from tests.bert_tf.serving.server.served import Served
 
 ROOM = "requests"
 _CLIENTS = 32
@@ -31,7 +29,6 @@ _LONGEST = 60  # words
 _WARM = 0.25  # share of the time after which memory must stay
 _GROWTH = 1.1  # times that memory may be
 _SAME = 1e-4  # of floats: sums of other batches are of another order
-_START = 600.0  # seconds that the server may take
 
 
 @dataclasses.dataclass
@@ -42,55 +39,11 @@ class _Tally:
     failures: list[str] = dataclasses.field(default_factory=list)
 
 
-class _Served:
-    """A server that runs.
-
-    Args:
-      export: what it serves.
-    """
-
-    def __init__(self, export: str):
-        with contextlib.ExitStack() as stack:
-            sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
-            for each in sockets:
-                each.bind(("127.0.0.1", 0))
-            self.ports = [each.getsockname()[1] for each in sockets]
-        rest, grpc = self.ports
-        self.process = commands.Running(
-            "serve", f"--model={export}", f"--rest_port={rest}", f"--grpc_port={grpc}",
-            "--engine=tensorflow", "--lengths=0",
-        )  # fmt: skip
-        self._wait()
-
-    @property
-    def addresses(self) -> list[str]:
-        """Of both protocols."""
-        rest, grpc = self.ports
-        return [f"http://127.0.0.1:{rest}", f"grpc://127.0.0.1:{grpc}"]
-
-    def _wait(self) -> None:
-        end = time.monotonic() + _START
-        while time.monotonic() < end and self.process.poll() is None:
-            with (
-                contextlib.suppress(OSError),
-                urllib.request.urlopen(f"{self.addresses[0]}/healthz", timeout=10) as answer,
-            ):
-                if answer.status == 200:
-                    return
-            time.sleep(0.1)
-        raise RuntimeError(f"the server did not start: {self.process.wait(1).stderr[-2000:]}")
-
-    def megabytes(self) -> int:
-        """Its memory."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS"))
-        return int(line.split()[1]) >> 10
-
-    def stop(self) -> None:
-        """Ends it."""
-        if self.process.poll() is None:
-            self.process.send_signal(15)
-            self.process.wait(60)
+def _megabytes(served: Served) -> int:
+    """The memory of a server."""
+    status = Path(f"/proc/{served.process.pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) >> 10
 
 
 def _requests(rng: random.Random) -> list[tuple[str, dict[str, Any]]]:
@@ -124,7 +77,7 @@ def make(place: Place, minutes: float) -> Iterator[Case]:
     asked = _requests(place.rng(ROOM, 0))
     alone = Predictor(export)
     wanted = [alone(name, **inputs) for name, inputs in asked]
-    served = _Served(export)
+    served = Served(export).wait()
     try:
         yield lambda number: _load(served, asked, wanted, place.seed + number, 60 * minutes)
     finally:
@@ -132,7 +85,7 @@ def make(place: Place, minutes: float) -> Iterator[Case]:
 
 
 def _load(
-    served: _Served,
+    served: Served,
     asked: list[tuple[str, dict[str, Any]]],
     wanted: list[dict[str, Any]],
     seed: int,
@@ -143,7 +96,7 @@ def _load(
 
     def ask(index: int) -> None:
         rng = random.Random(f"{seed}/{index}")
-        connected = client.connect(served.addresses[index % 2])
+        connected = client.connect((served.rest, served.grpc)[index % 2])
         while time.monotonic() < end:
             number = rng.randrange(len(asked))
             name, inputs = asked[number]
@@ -161,10 +114,10 @@ def _load(
     for thread in threads:
         thread.start()
     time.sleep(seconds * _WARM)
-    warm = served.megabytes()
+    warm = _megabytes(served)
     for thread in threads:
         thread.join()
-    last = served.megabytes()
+    last = _megabytes(served)
     failures = sorted(set(tally.failures))
     if last > _GROWTH * warm:
         failures.append(f"memory grew from {warm} to {last} MB")

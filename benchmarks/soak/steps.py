@@ -12,7 +12,7 @@ from benchmarks.soak import trees
 from benchmarks.soak.small import Small
 from tests import commands
 
-_RUNNING = 600.0  # seconds that a command of debug size may take, however slow the machine
+RUNNING = 600.0  # seconds that a command of debug size may take, however slow the machine
 Words = Callable[[Small, str], list[str]]
 
 
@@ -187,7 +187,7 @@ def finish(name: str, words: list[str], folder: Path, whole: Whole) -> list[str]
       whole: what a run leaves that was never stopped.
     """
     step = STEPS[name]
-    done = commands.Running(*words).wait(_RUNNING)
+    done = commands.Running(*words).wait(RUNNING)
     there = step.refuses and done.returncode == 2 and "is there already" in done.stderr
     if done.returncode and not there:
         return [f"{name}: ended with {done.returncode}: {last_line(done.stderr)}"]

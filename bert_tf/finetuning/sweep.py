@@ -86,7 +86,7 @@ def finetune(
         else:
             report = finished
         if distribution.is_chief(strategy) and not report["settings"]["keep_runs"]:
-            _remove_kept(setup)  # of a finished run, what a kill has left
+            _remove_kept(setup)  # also of a finished run: a kill may have left them
         return report
 
 

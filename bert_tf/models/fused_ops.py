@@ -10,38 +10,29 @@ step is compiled, and these are ordinary parts of it. Graphs for inference
 (`inference`) take the forms of `bert_tf.models.inference_ops` instead.
 """
 
-import contextlib
 import contextvars
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import tensorflow as tf
 
 from bert_tf.models import activations, inference_ops
+from bert_tf.models.switches import switched
 
 _compile = contextvars.ContextVar("compile_fused", default=False)
 _whole = contextvars.ContextVar("compile_whole", default=False)
 _inference = contextvars.ContextVar("inference", default=False)
 
 
-@contextlib.contextmanager
-def compile_fused(enabled: bool = True) -> Iterator[None]:
+def compile_fused(enabled: bool = True) -> AbstractContextManager[None]:
     """Within it, functions of this module that are traced are compiled by XLA, one by one."""
-    token = _compile.set(enabled)
-    try:
-        yield
-    finally:
-        _compile.reset(token)
+    return switched(_compile, enabled)
 
 
-@contextlib.contextmanager
-def compile_whole(enabled: bool = True) -> Iterator[None]:
+def compile_whole(enabled: bool = True) -> AbstractContextManager[None]:
     """Within it, what is traced is part of one program of XLA's: shapes do not follow from data."""
-    token = _whole.set(enabled)
-    try:
-        yield
-    finally:
-        _whole.reset(token)
+    return switched(_whole, enabled)
 
 
 def is_compiled_whole() -> bool:
@@ -49,14 +40,9 @@ def is_compiled_whole() -> bool:
     return _whole.get()
 
 
-@contextlib.contextmanager
-def inference(enabled: bool = True) -> Iterator[None]:
+def inference(enabled: bool = True) -> AbstractContextManager[None]:
     """Within it, what is traced is for inference on a server: nothing may drop out."""
-    token = _inference.set(enabled)
-    try:
-        yield
-    finally:
-        _inference.reset(token)
+    return switched(_inference, enabled)
 
 
 def _run(function: Callable[..., tuple[tf.Tensor, ...]], settings: tuple, *tensors: tf.Tensor):

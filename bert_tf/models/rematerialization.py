@@ -7,9 +7,8 @@ memory grows with the inputs of the layers and what one of them needs.
 It is a matter of training, not of the model: `rematerialize` says of all that is traced within.
 """
 
-import contextlib
 import contextvars
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
@@ -17,18 +16,14 @@ import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from bert_tf.models import fused_ops
+from bert_tf.models.switches import switched
 
 _enabled = contextvars.ContextVar("rematerialize", default=False)
 
 
-@contextlib.contextmanager
-def rematerialize(enabled: bool = True) -> Iterator[None]:
+def rematerialize(enabled: bool = True) -> AbstractContextManager[None]:
     """Within it, layers that are called by `apply` keep their inputs alone."""
-    token = _enabled.set(enabled)
-    try:
-        yield
-    finally:
-        _enabled.reset(token)
+    return switched(_enabled, enabled)
 
 
 def apply(

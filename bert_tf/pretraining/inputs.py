@@ -11,11 +11,12 @@ from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
 from bert_tf.objectives.registry import OBJECTIVES
-from bert_tf.pretraining.settings import PretrainingSettings
+from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
 from bert_tf.training import distribution, footprint
 from bert_tf.training.checkpoints import is_checkpoint
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
+from pipelines.pretraining.data_service import DataService
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Tokenizer
@@ -182,6 +183,13 @@ def run_identity(
             for phase, found in zip(settings.phases, data.manifests, strict=True)
         ],
     }
+
+
+def data_service(options: RunOptions) -> DataService | None:
+    """The tf.data service that examples are read by, if there is one."""
+    if options.data_service is None:
+        return None
+    return DataService(options.data_service, options.data_service_workers)
 
 
 def check_memory(

@@ -78,7 +78,7 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     start_time = time.perf_counter()
     settings.check()
     options.check()
-    service = _data_service(options)
+    service = inputs.data_service(options)
     if service is not None:
         service.check()
     done = run_folder.is_finished(output)
@@ -134,6 +134,7 @@ class _Run:
         strategy: tf.distribute.Strategy,
     ):
         self.settings, self.output, self.options, self.data = settings, output, options, data
+        self._service = inputs.data_service(options)
         objective = OBJECTIVES[data.objective]
         traits = inputs.traits(data)
         keras.utils.set_random_seed(settings.seed)
@@ -254,7 +255,7 @@ class _Run:
         for index, phase in enumerate(self.settings.phases):
             within = max(start - (self._ends[index] - phase.steps), 0)
             if within < phase.steps:
-                batches = iter(self._batches(index, within, _data_service(self.options)))
+                batches = iter(self._batches(index, within, self._service))
                 yield from itertools.repeat(Source(step, batches), phase.steps - within)
 
     def step_seconds(self) -> list[float]:
@@ -389,13 +390,6 @@ class _Run:
             "left_neighbour_accuracy": guesses.left_accuracy,
             "right_neighbour_accuracy": guesses.right_accuracy,
         }
-
-
-def _data_service(options: RunOptions) -> DataService | None:
-    """The tf.data service that examples are read by, if there is one."""
-    if options.data_service is None:
-        return None
-    return DataService(options.data_service, options.data_service_workers)
 
 
 def _with_remedy(error: DivergenceError) -> TrainingDivergedError:

@@ -83,13 +83,18 @@ def check_lines(tokens: Sequence[str], name: str, suffix: str = "") -> None:
                 f"{name}: {token!r} stands on lines {first[token]} and {line}; "
                 "every token must stand once."
             )
-        size = len(token.removeprefix(suffix).encode())
-        if size > MOST_BYTES:
+        if not is_short(token, suffix):
+            size = len(token.removeprefix(suffix).encode())
             raise InputError(
                 f"{name}: line {line}: {token[:20]!r}... has {size} bytes, and a token may have "
                 f"{MOST_BYTES}; put one that no text has in its place, such as [unused{line}]."
             )
         first[token] = line
+
+
+def is_short(token: str, suffix: str = "") -> bool:
+    """Whether a token has no more than MOST_BYTES; `suffix` as for `check_lines`."""
+    return len(token.removeprefix(suffix).encode()) <= MOST_BYTES
 
 
 def assigned(words: collections.Counter[bytes]) -> collections.Counter[str]:

@@ -9,10 +9,10 @@ from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Settings
 from pipelines.tokenizers.lines_vocabulary import (
-    MOST_BYTES,
     LinesVocabulary,
     assigned,
     check_lines,
+    is_short,
     read_lines,
 )
 
@@ -35,8 +35,8 @@ class WordVocabulary(LinesVocabulary):
     """The words of a words.txt, one a line: the special tokens, then the most frequent first.
 
     Raises:
-      InputError: a word is empty, too long or stands twice, the special tokens are not the first,
-        or there are no others.
+      InputError: a word is empty, too long or stands twice, or the special tokens are not the
+        first.
     """
 
     tokens: tuple[str, ...]
@@ -99,11 +99,7 @@ def learn(words: collections.Counter[bytes], size: int, coverage: float = 1.0) -
         )
     # In the order of UTF-8, which is that of code points.
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    known = [text for text, _ in ranked if _is_short(text)]
+    known = [text for text, _ in ranked if len(text) <= LONGEST_WORD and is_short(text)]
     if not known:
         raise InputError(f"the corpus has no words of at most {LONGEST_WORD} characters.")
     return WordVocabulary((*SPECIAL_TOKENS, *known[:room]))
-
-
-def _is_short(text: str) -> bool:
-    return len(text) <= LONGEST_WORD and len(text.encode()) <= MOST_BYTES

@@ -10,10 +10,10 @@ import tokenizers
 from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.lines_vocabulary import (
-    MOST_BYTES,
     LinesVocabulary,
     assigned,
     check_lines,
+    is_short,
     read_lines,
 )
 
@@ -152,13 +152,9 @@ def _train(words: collections.Counter[str], size: int, alphabet: list[str]) -> l
     )
     model.train_from_iterator(_repeat_words(kept), trainer)
     ids = model.get_vocab()
-    pieces = (piece for piece in ids if piece not in fixed and _is_short(piece))
+    pieces = (piece for piece in ids if piece not in fixed and is_short(piece, SUFFIX))
     found = sorted(pieces, key=ids.__getitem__)
     return found[: size - len(fixed)]
-
-
-def _is_short(piece: str) -> bool:
-    return len(piece.removeprefix(SUFFIX).encode()) <= MOST_BYTES
 
 
 def _repeat_words(counts: Iterable[tuple[str, int]]) -> Iterator[str]:

@@ -1,12 +1,12 @@
 """What several tests of the model share."""
 
 import json
-import socket
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.config import BertConfig
+from tests.ports import free_ports
 
 CONFIG = BertConfig(
     vocab_size=50,
@@ -45,12 +45,7 @@ def make_batch(rows=4, length=10, predictions=3, seed=0, config=CONFIG):
 
 def cluster_of(count):
     """TF_CONFIG of each worker of a cluster on this machine, on ports that are free."""
-    ports = []
-    for _ in range(count):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            ports.append(probe.getsockname()[1])
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
     return [
         json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})
         for index in range(count)

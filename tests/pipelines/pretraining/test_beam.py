@@ -14,6 +14,7 @@ import pytest
 
 from tests import commands
 from tests.conftest import make_documents, write_documents
+from tests.ports import free_ports
 
 pytestmark = pytest.mark.slow
 
@@ -94,9 +95,7 @@ def test_examples_are_those_of_one_machine(python, name, corpus, vocab_path, who
 @pytest.fixture
 def job_server(python, tmp_path):
     """Beam's own server for portable runners; its address."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     module = "apache_beam.runners.portability.local_job_service_main"
     log = open(tmp_path / "server.log", "w")
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

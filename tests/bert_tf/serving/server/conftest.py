@@ -1,73 +1,12 @@
 """A server of the tests' export."""
 
-import contextlib
 import os
 import shutil
-import socket
-import time
-import urllib.error
-import urllib.request
 
 import pytest
 
 from bert_tf.export import saved_model, sources
-from tests import commands
-
-
-class Served:
-    """A server that runs, and its addresses.
-
-    Args:
-      folder: of versions.
-      *flags: of the command.
-    """
-
-    def __init__(self, folder, *flags):
-        with contextlib.ExitStack() as stack:
-            sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
-            for each in sockets:
-                each.bind(("127.0.0.1", 0))
-            self.grpc_port, self.rest_port = (each.getsockname()[1] for each in sockets)
-        ports = (f"--grpc_port={self.grpc_port}", f"--rest_port={self.rest_port}")
-        # Nothing is measured, nothing compiled: tests say what they want.
-        fixed = ("--engine=tensorflow", "--threads=1", "--lengths=0")
-        self.process = commands.Running("serve", f"--model={folder}", *ports, *fixed, *flags)
-
-    @property
-    def grpc(self):
-        """The address for clients of gRPC."""
-        return f"grpc://127.0.0.1:{self.grpc_port}"
-
-    @property
-    def rest(self):
-        """The address for clients of REST."""
-        return f"http://127.0.0.1:{self.rest_port}"
-
-    def get(self, path, data=None, trust=None, **headers):
-        """The status and the text of an answer over HTTP, or by TLS with whom one trusts."""
-        base = self.rest.replace("http:", "https:") if trust else self.rest
-        request = urllib.request.Request(f"{base}{path}", data, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=60, context=trust) as response:
-                return response.status, response.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
-    def wait(self, trust=None):
-        """Waits until it answers."""
-        end = time.monotonic() + 400
-        while time.monotonic() < end and self.process.poll() is None:
-            with contextlib.suppress(OSError):
-                if self.get("/healthz", trust=trust)[0] == 200:
-                    return self
-            time.sleep(0.1)
-        raise AssertionError(self.process.wait(1).stderr[-3000:])
-
-    def stop(self):
-        """Asks it to end, and returns how it did."""
-        if self.process.poll() is None:
-            self.process.send_signal(15)
-        return self.process.wait(60)
+from tests.bert_tf.serving.server.served import Served
 
 
 @pytest.fixture(scope="session")
