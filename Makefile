@@ -167,6 +167,11 @@ RUN := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 "$$VENV/bin/python"
 RUN_THERE := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 \
 	"$$(if [ "$$RUNNER" = beam ]; then echo "$$BEAM"; else echo "$$VENV"; fi)/bin/python"
 PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder
+INSTALL := -m pip install --quiet --disable-pip-version-check
+# Makes an environment unless it is there; $(call environment,FOLDER,REQUIREMENTS[,with bert-tf]).
+environment = @if [ ! -e "$1/.ready" ] || [ $2 -nt "$1/.ready" ]; then \
+		"$$PYTHON" -m venv "$1" && "$1/bin/python" $(INSTALL) -r $2 \
+		$(if $3,&& "$1/bin/python" $(INSTALL) --no-deps --editable .) && touch "$1/.ready"; fi
 # A flag for each variable that is set; $(call flag,--output,OUT).
 flag = $${$2:+"$1=$$$2"}
 # The text to train on, the vocabulary, and where the model goes.
@@ -206,26 +211,13 @@ help: ## List the targets and the variables
 	@awk -v uses='$(foreach target,$(TARGETS),$(target):$(USES_$(target));)' "$$HELP" Makefile
 
 setup: ## Make .venv with the pinned requirements
-	@if [ ! -e "$$VENV/.ready" ] || [ requirements.txt -nt "$$VENV/.ready" ]; then \
-		"$$PYTHON" -m venv "$$VENV" && \
-		"$$VENV/bin/python" -m pip install --quiet --disable-pip-version-check \
-			-r requirements.txt && \
-		"$$VENV/bin/python" -m pip install --quiet --disable-pip-version-check \
-			--no-deps --editable . && touch "$$VENV/.ready"; fi
+	$(call environment,$$VENV,requirements.txt,with bert-tf)
 
 peers:
-	@if [ ! -e "$$PEERS/.ready" ] || [ benchmarks/requirements.txt -nt "$$PEERS/.ready" ]; then \
-		"$$PYTHON" -m venv "$$PEERS" && \
-		"$$PEERS/bin/python" -m pip install --quiet --disable-pip-version-check \
-			-r benchmarks/requirements.txt && touch "$$PEERS/.ready"; fi
+	$(call environment,$$PEERS,benchmarks/requirements.txt)
 
 beam:
-	@if [ ! -e "$$BEAM/.ready" ] || [ requirements-beam.txt -nt "$$BEAM/.ready" ]; then \
-		"$$PYTHON" -m venv "$$BEAM" && \
-		"$$BEAM/bin/python" -m pip install --quiet --disable-pip-version-check \
-			-r requirements-beam.txt && \
-		"$$BEAM/bin/python" -m pip install --quiet --disable-pip-version-check \
-			--no-deps --editable . && touch "$$BEAM/.ready"; fi
+	$(call environment,$$BEAM,requirements-beam.txt,with bert-tf)
 
 corpus: setup ## Write the built-in corpus (unless CORPUS names one)
 	@if [ -z "$$CORPUS" ]; then \
@@ -327,10 +319,7 @@ soak: setup ## Try faults for MINUTES and count them: kills, damage, inputs, dis
 		$(call flag,--minutes,MINUTES) $(call flag,--more_flags,SOAK_FLAGS)
 
 docs: ## Build the documentation: build/docs/index.html
-	@if [ ! -e "$$VENV-docs/.ready" ] || [ docs/requirements.txt -nt "$$VENV-docs/.ready" ]; then \
-		"$$PYTHON" -m venv "$$VENV-docs" && \
-		"$$VENV-docs/bin/python" -m pip install --quiet --disable-pip-version-check \
-			-r docs/requirements.txt && touch "$$VENV-docs/.ready"; fi
+	$(call environment,$$VENV-docs,docs/requirements.txt)
 	"$$VENV-docs/bin/sphinx-build" -W --keep-going -q -b html docs build/docs
 
 smoke: setup ## Go through everything in a minute, with a model of debug size
