@@ -16,7 +16,7 @@ from benchmarks.soak.steps import STEPS, Runs, Whole, drawn, finish, state
 from tests import commands
 
 ROOM = "kills"
-_MOST = 4  # kills of a run
+_MOST = 12  # kills of a run
 _JUST_AFTER = 0.003  # seconds after a change
 
 
@@ -30,8 +30,8 @@ def make(place: Place) -> Case:
 
 def _case(rng: random.Random, runs: Runs, folder: Path) -> Outcome:
     name = drawn(rng)
-    words, whole = STEPS[name].words(runs.small, str(folder)), runs[name]
     folder.mkdir(parents=True)
+    words, whole = STEPS[name].words(runs.small, str(folder)), runs[name]
     failures, kills = [], 0
     for _ in range(rng.randint(1, _MOST)):
         if not _killed(commands.Running(*words), rng, folder, whole):

@@ -9,10 +9,12 @@ is found again on the same machine at least: how far a command is when it is kil
 time, and so a case of kills may need several runs.
 """
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import importlib
 import importlib.metadata
+import itertools
 import json
 import os
 import platform
@@ -20,16 +22,18 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from absl import flags
 
 from benchmarks.soak import children
-from benchmarks.soak.outcomes import Case, Place
+from benchmarks.soak.outcomes import Case, Outcome, Place
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Limits
+from pipelines.common.threads import cores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,14 +44,16 @@ class Room:
       share: of the time.
       limit: seconds that a case may take in a process of its own; None: its cases are commands,
         which have theirs.
+      at_once: how many are tried at a time.
     """
 
     share: float
     limit: float | None = None
+    at_once: int = 1
 
 
 ROOMS = {
-    "kills": Room(0.40),
+    "kills": Room(0.40, at_once=cores()),
     "corruptions": Room(0.15, limit=300),
     "inputs": Room(0.20, limit=1200),
     "bodies": Room(0.05, limit=600),
@@ -123,22 +129,37 @@ def _try(name: str, place: Place, minutes: float, number: int | None) -> dict[st
     """Tries cases of a room, one at least; gives the counts and the failures."""
     counts: Counter[str] = Counter()
     failures: list[str] = []
-    begin = time.monotonic()
-    with _cases(name, place, minutes) as case:
-        tried = 0 if number is None else number
-        while True:
-            outcome = case(tried)
+    begin, tried = time.monotonic(), 0
+    end = begin + 60 * minutes
+    with _cases(name, place, minutes) as case, ThreadPoolExecutor(ROOMS[name].at_once) as pool:
+        for outcome_of, outcome in _outcomes(case, pool, ROOMS[name].at_once, number, end):
+            tried += 1
             counts.update(outcome.counts)
             for failure in outcome.failures:
-                failures.append(f"{name}:{tried}: {failure}")
+                failures.append(f"{name}:{outcome_of}: {failure}")
                 print(f"failed: --seed={place.seed} --case={failures[-1]}", flush=True)
-            tried += 1
-            if number is not None or time.monotonic() - begin > 60 * minutes:
-                break
     seconds = time.monotonic() - begin
-    found = {"cases": tried if number is None else 1, "seconds": round(seconds), **counts}
+    found = {"cases": tried, "seconds": round(seconds), **counts}
     print(f"{name}: {json.dumps(found)}; failures: {len(failures)}", flush=True)
     return {**found, "failures": failures}
+
+
+def _outcomes(
+    case: Case, pool: ThreadPoolExecutor, at_once: int, only: int | None, end: float
+) -> Iterator[tuple[int, Outcome]]:
+    """The outcomes of cases with their numbers, until a time is over; of one at least."""
+    if only is not None:
+        yield only, case(only)
+        return
+    numbers = itertools.count()
+    running = {pool.submit(case, number): number for number in itertools.islice(numbers, at_once)}
+    while running:
+        done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+        for future in done:
+            yield running.pop(future), future.result()
+            if time.monotonic() < end:
+                number = next(numbers)
+                running[pool.submit(case, number)] = number
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from pipelines.pretraining.settings import ExampleSettings
 from pipelines.tokenizers import word_counts, word_splitter, wordpiece_vocabulary
 from tests import conftest
 from tests.bert_tf import exported, labelled_data
+from tests.bert_tf.experiments import small_plan
 
 _DOCUMENTS = 40
 _TOKENS = 160
@@ -73,6 +74,11 @@ class Small:
         return f"{self.folder}/export"
 
     @property
+    def experiments(self) -> str:
+        """What experiments on that text leave before their first job."""
+        return f"{self.folder}/experiments"
+
+    @property
     def hub(self) -> str:
         """An encoder and its preprocessor."""
         return f"{self.folder}/hub"
@@ -117,3 +123,4 @@ def _write(small: Small) -> None:
     found = sources.find([f"{name}={small.model(name)}" for name in tasks])
     saved_model.export(found, small.export)
     hub.export(sources.read(small.model("pretrained")), small.hub)
+    small_plan.begin(small.corpus, f"{small.folder}/own_tasks", small.experiments)

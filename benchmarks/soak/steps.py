@@ -3,7 +3,9 @@
 import dataclasses
 import os
 import random
+import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 from benchmarks.soak import trees
 from benchmarks.soak.small import Small
 from tests import commands
+from tests.bert_tf.experiments import small_plan
 
 RUNNING = 600.0  # seconds that a command of debug size may take, however slow the machine
 Words = Callable[[Small, str], list[str]]
@@ -81,6 +84,17 @@ def _hub(small: Small, output: str) -> list[str]:
     return ["export-hub", f"--model={small.model('pretrained')}", f"--output={output}/hub"]
 
 
+def _experiments(small: Small, output: str) -> list[str]:
+    # They begin with a plan, which is made of the speed of the machine: this one is fixed.
+    if not os.path.exists(f"{output}/experiments"):
+        shutil.copytree(small.experiments, f"{output}/experiments")
+    return [
+        "experiments", f"--corpus={small.corpus}", f"--output={output}/experiments",
+        "--only=curves", f"--budget={small_plan.BUDGET}",
+        f"--vocab_size={small_plan.VOCABULARY}", "--processes=1",
+    ]  # fmt: skip
+
+
 def _vectors(small: Small, output: str) -> list[str]:
     return [
         "embed", f"--model={small.model('pretrained')}", f"--input={small.texts}/train.tsv",
@@ -88,7 +102,7 @@ def _vectors(small: Small, output: str) -> list[str]:
     ]  # fmt: skip
 
 
-# Those that write SavedModels take the longest by far.
+# Experiments and those that write SavedModels take the longest by far.
 STEPS = {
     "vocabulary": Step(_vocabulary("wordpiece"), weight=3),
     "vocabulary of bytes": Step(_vocabulary("byte_bpe"), weight=3),
@@ -103,6 +117,7 @@ STEPS = {
     "export": Step(_export, numbered=True),
     "hub export": Step(_hub, refuses=True),
     "vectors": Step(_vectors, weight=3),
+    "experiments": Step(_experiments),
 }
 
 
@@ -140,11 +155,13 @@ class Runs:
     def __init__(self, small: Small, folder: Path):
         self.small, self._folder = small, folder
         self._found: dict[str, Whole] = {}
+        self._locks = {name: threading.Lock() for name in STEPS}
 
     def __getitem__(self, name: str) -> Whole:
-        if name not in self._found:
-            self._found[name] = self._run(name)
-        return self._found[name]
+        with self._locks[name]:
+            if name not in self._found:
+                self._found[name] = self._run(name)
+            return self._found[name]
 
     def _run(self, name: str) -> Whole:
         folder = self._folder / name.replace(" ", "-")

@@ -11,8 +11,8 @@ from bert_tf.training import checkpoints
 
 # Values that are measured, in reports, histories and results.
 _MEASURED = ("seconds", "sequences_per_second", "peak_share", "input_wait_share")
-# Pictures of measured values.
-_DRAWN = ("curves.png",)
+# Pictures and texts of measured values, or of what was said meanwhile.
+_TOLD = ("curves.png", "jobs.txt", "log.txt", "report.md")
 # Of a SavedModel, in which TensorFlow puts a number that it draws; and its checksum.
 _FINGERPRINT = "fingerprint.pb"
 _GROWING = ("history.jsonl", "milestones.jsonl")  # line by line, by design
@@ -20,24 +20,27 @@ _PNG_END = b"IEND\xaeB`\x82"
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """A digest of each file below a folder, by its relative path; measured values are left out."""
+    """A digest of each file below a folder, by its relative path.
+
+    Measured values are left out, and so is where the folder is.
+    """
     return {
-        str(path.relative_to(folder)): _digest(path)
+        str(path.relative_to(folder)): _digest(path, folder)
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
 
 
-def _digest(path: Path) -> str:
-    if path.name in _DRAWN:
-        return "drawn of measured values"
+def _digest(path: Path, folder: Path) -> str:
+    if path.name in _TOLD:
+        return "of measured values"
     content = path.read_bytes()
     if path.name == _FINGERPRINT:
         found = fingerprint_pb2.FingerprintDef.FromString(content)
         found.ClearField("uuid")
         content = found.SerializeToString(deterministic=True)
     elif path.suffix == ".json":
-        content = _text(json.loads(content))
+        content = _text(json.loads(content)).replace(str(folder).encode(), b"")
     elif path.suffix == ".jsonl":
         content = b"\n".join(filter(None, map(_line, content.splitlines())))
     return hashlib.sha256(content).hexdigest()
@@ -92,7 +95,7 @@ def half_written(folder: Path, wanted: dict[str, str]) -> str | None:
         if not path.is_file() or ".partial" in name or path.name in _GROWING:
             continue
         try:
-            whole = wanted.get(name) == _digest(path) or _is_whole(path)
+            whole = wanted.get(name) == _digest(path, folder) or _is_whole(path)
         except ValueError:  # half of a JSON text
             whole = False
         except FileNotFoundError:  # a process that has lost its parent still tidies up

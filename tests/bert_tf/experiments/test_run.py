@@ -7,37 +7,19 @@ import os
 
 import pytest
 
-from bert_tf.experiments import own_tasks, plan, run
+from bert_tf.experiments import run
 from bert_tf.experiments.jobs import Place, State
-from bert_tf.experiments.plan import Plan, Request
-from bert_tf.experiments.pretraining_jobs import Corpus, Vocabulary
-from bert_tf.experiments.scale import Inputs, Scale
 from bert_tf.experiments.scheduler import Schedule
 from bert_tf.experiments.settings import STUDIES as NAMES
-from bert_tf.experiments.settings import ExperimentSettings
-from bert_tf.experiments.size import Size
-from bert_tf.experiments.speed import Speed
-from pipelines.common import json_files
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores
+from tests.bert_tf.experiments import small_plan
 from tests.bert_tf.experiments.test_own_tasks import write_corpus
 
 
 def _begin(folder):
-    """A request, and a plan of the smallest scale in its folder."""
     corpus = write_corpus(folder / "corpus.txt", documents=30)
-    output = f"{folder}/out"
-    settings = ExperimentSettings(budget="10m", vocab_size=120)
-    request = Request(settings, Corpus(corpus))
-    os.makedirs(output)
-    rest, tasks = own_tasks.make(request.corpus, f"{output}/own_tasks")
-    tasks = tuple(dataclasses.replace(task, rows=(48, 16), tokens=12) for task in tasks[::2])
-    inputs = Inputs(rest, rest, Vocabulary(rest, 120), tasks)
-    speed = Speed(((64, 1e11),), 1e10, 120, 32)
-    scale = Scale(Size(1, 64), 10, 8, 32, (1, 2), 48, speed)
-    json_files.write(f"{output}/{plan.PLAN}", dataclasses.asdict(Plan(inputs, scale)))
-    json_files.write(f"{output}/experiments.json", request.identity())
-    return request, output
+    return small_plan.begin(corpus, f"{folder}/own_tasks", f"{folder}/out")
 
 
 def test_a_study_goes_on_where_it_was(tmp_path):
