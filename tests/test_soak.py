@@ -152,6 +152,7 @@ def test_half_of_a_file_under_a_final_name_is_found(tmp_path):
     assert trees.half_written(tmp_path, wanted) is None
     for name, content in (
         ("weights.bin.partial", "wh"), ("history.jsonl", "{"), ("run.json", "{}"),
+        ("vectors.npy.lock", ""),
     ):  # fmt: skip
         (tmp_path / name).write_text(content)
     assert trees.half_written(tmp_path, wanted) is None

@@ -92,7 +92,8 @@ def half_written(folder: Path, wanted: dict[str, str]) -> str | None:
     """
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if not path.is_file() or ".partial" in name or path.name in _GROWING:
+        empty = path.suffix == ".lock"  # that a run which goes on takes, and removes
+        if not path.is_file() or ".partial" in name or path.name in _GROWING or empty:
             continue
         try:
             whole = wanted.get(name) == _digest(path, folder) or _is_whole(path)

@@ -3,12 +3,15 @@
 import contextlib
 import contextvars
 from collections.abc import Iterator
+from typing import TypeVar
+
+ValueT = TypeVar("ValueT")
 
 
 @contextlib.contextmanager
-def switched(switch: contextvars.ContextVar[bool], on: bool) -> Iterator[None]:
-    """Within it, a switch is on, or off; behind it, as it was before."""
-    token = switch.set(on)
+def switched(switch: contextvars.ContextVar[ValueT], value: ValueT) -> Iterator[None]:
+    """Within it, a switch has a value; behind it, that which it had before."""
+    token = switch.set(value)
     try:
         yield
     finally:

@@ -32,7 +32,8 @@ from pipelines.common.threads import cores
 _SLOW = (EngineName.LITERT,)
 _TWICE = 1.1  # two ways hold the weights twice: they have to be faster by that
 _CLOSE = 1.25  # times the fastest: what is no slower is measured once more
-_FORMAT = 3  # of the plans that are kept, and of what is measured
+_FORMAT = 4  # of the plans that are kept, and of what is measured
+_PARTS = (2, 4, 8)  # of a layer, as far as there are cores for them
 _PACKAGES = ("tensorflow", "onnxruntime", "openvino", "ai-edge-litert")
 
 
@@ -70,9 +71,11 @@ class Wish:
                 threads,
                 self._precision(name, kept, path),
                 self.lengths or () if name is EngineName.TENSORFLOW else (),
+                parts,
             )
             for name in self._engines(path, kept)
             for threads in self._threads(name)
+            for parts in self._parts(name, threads)
         ]
 
     def _engines(self, path: str, kept: Mapping[str, str]) -> list[EngineName]:
@@ -94,6 +97,11 @@ class Wish:
         if engine is EngineName.TENSORFLOW and self.threads_of_tensorflow:
             return [self.threads_of_tensorflow]
         return [self.threads] if self.threads else sorted({1, cores()})
+
+    def _parts(self, engine: EngineName, threads: int) -> list[int]:
+        """Those of layers: one; and more where each has a thread of its own."""
+        free = engine is EngineName.TENSORFLOW and threads == 1 and not self.threads
+        return [1, *(n for n in _PARTS if n <= cores() and free and not self.lengths)]
 
     def _precision(self, engine: EngineName, kept: Mapping[str, str], path: str) -> Precision:
         checked = Precision(kept.get(engine, Precision.FLOAT32))

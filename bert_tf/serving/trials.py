@@ -36,6 +36,7 @@ _ROUNDS = 2  # in which a crowd is measured both ways
 # What XLA may compile for. More would be faster in between, and take longer to start.
 _LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 _SECONDS, _FEWEST = 0.5, 3  # of one measurement
+_BURST = 8  # sequences of one length, before those of another
 _QUANTILE = 0.25  # of the times: others slow some calls, nothing speeds any
 _BETTER = 0.95  # of the time: what is compiled is to be faster by that
 _LIMIT = 600.0  # seconds of a process
@@ -136,7 +137,13 @@ def measure(
     found = [_trial(lane, f"0_{name}", computation, longest, models) for lane in lanes]
     if not (tensorflow and lengths):
         return found
-    return [_with_lengths(trial, f"0_{name}", computation, longest, models) for trial in found]
+    return [
+        # Where XLA compiles, no layer is in parts: its programs have threads of their own.
+        _with_lengths(trial, f"0_{name}", computation, longest, models)
+        if trial.lane.parts == 1
+        else trial
+        for trial in found
+    ]
 
 
 def _trial(
@@ -145,7 +152,8 @@ def _trial(
     at_once = max(1, cores() // lane.threads)
     compute = registry.make(models, lane, at_once).load(name, computation)
     calls = {n: functools.partial(compute, _sequences(1, n)) for n in _up_to(ALONE, longest)}
-    alone = dict(zip(calls, _seconds_in_turn(list(calls.values())), strict=True))
+    seconds = _seconds_in_turn(list(calls.values()), burst=_BURST)
+    alone = dict(zip(calls, seconds, strict=True))
     changing = _seconds_by_length(compute, longest)
     step = Step(computation.outputs, compute, compute)
     together, singly = _seconds_of_crowd(step, at_once, min(_LONGEST, longest))
@@ -207,13 +215,14 @@ def _sequences(count: int, length: int) -> Sequences:
 
 
 def _seconds_in_turn(
-    calls: Sequence[Callable[[], Any]], seconds: float | None = None
+    calls: Sequence[Callable[[], Any]], seconds: float | None = None, burst: int = 1
 ) -> list[float]:
     """The time of each call; all of them see the same moments of a machine that others use, too.
 
     Args:
       calls: what to measure.
       seconds: for all of them; None: as many times `_SECONDS`.
+      burst: how often each is called in its turn; the first of several does not count.
     """
     found: list[list[float]] = [[] for _ in calls]
     for call in calls:
@@ -221,9 +230,12 @@ def _seconds_in_turn(
     end = time.perf_counter() + (seconds or _SECONDS * len(calls))
     while len(found[-1]) < _FEWEST or time.perf_counter() < end:
         for call, times in zip(calls, found, strict=True):
-            begin = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - begin)
+            if burst > 1:
+                call()
+            for _ in range(max(1, burst - 1)):
+                begin = time.perf_counter()
+                call()
+                times.append(time.perf_counter() - begin)
     return [float(np.quantile(times, _QUANTILE)) for times in found]
 
 

@@ -1,13 +1,16 @@
 """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
+from bert_tf.models.layers import tensor_parallelism
 from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
+from bert_tf.models.layers.tensor_parallelism import Part
 from bert_tf.models.layers.unpadding import TokenRows
 
 
@@ -92,18 +95,41 @@ class SelfAttention(Layer):
           The output without its bias, of the shape of x, and the attention
           probabilities [batch, num_heads, length, length].
         """
-        length = tf.shape(mask_bias)[-1]
-        size = self.hidden_size // self.num_heads
+        parts = tensor_parallelism.parts(
+            self.qkv, self.output_dense, self.num_heads, x.dtype, groups=3
+        )
+        if parts and rows is None:
+            return self._in_parts(parts, x, mask_bias)
         qkv = self.qkv(x) if rows is None else rows.pad(self.qkv(x))
-        split = tf.reshape(qkv, [-1, length, 3, self.num_heads, size])
+        context, probabilities = self._attend(qkv, mask_bias, seed)
+        context = context if rows is None else rows.drop(context)
+        return self.output_dense(context, add_bias=False), probabilities
+
+    def _in_parts(
+        self, parts: Sequence[Part], x: tf.Tensor, mask_bias: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """As `call`, some of the heads in each part."""
+        outputs, probabilities = [], []
+        for part in parts:
+            qkv = tf.nn.bias_add(tf.matmul(x, part.kernel), part.bias)
+            context, attended = self._attend(qkv, mask_bias)
+            outputs.append(tf.matmul(context, part.output_kernel))
+            probabilities.append(attended)
+        return tf.add_n(outputs), tf.concat(probabilities, 1)
+
+    def _attend(
+        self, qkv: tf.Tensor, mask_bias: tf.Tensor, seed: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """What heads see: [batch * length, width] of their [batch * length, 3 * width] `qkv`."""
+        length, width = tf.shape(mask_bias)[-1], qkv.shape[-1] // 3
+        size = self.hidden_size // self.num_heads
+        split = tf.reshape(qkv, [-1, length, 3, width // size, size])
         query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
         scores = tf.matmul(query, key, transpose_b=True)
         rate, seed = (0.0, tf.constant(0)) if seed is None else (self.dropout, seed)
         probabilities, kept = fused_ops.masked_softmax(scores, mask_bias, size**-0.5, rate, seed)
         context = tf.transpose(tf.matmul(kept, value), [0, 2, 1, 3])
-        context = tf.reshape(context, [-1, self.hidden_size])
-        context = context if rows is None else rows.drop(context)
-        return self.output_dense(context, add_bias=False), probabilities
+        return tf.reshape(context, [-1, width]), probabilities
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""

@@ -3,8 +3,10 @@
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
+from bert_tf.models.layers import tensor_parallelism
 from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
+from bert_tf.models.layers.tensor_parallelism import Part
 
 
 @serializable
@@ -54,10 +56,20 @@ class FeedForward(Layer):
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [rows, hidden_size] to [rows, hidden_size]."""
+        parts = tensor_parallelism.parts(
+            self.intermediate, self.output_dense, self.intermediate_size, x.dtype
+        )
+        if parts:
+            return tf.add_n([self._part(part, x) for part in parts])
         inner = self.intermediate(x, add_bias=False)
         bias = tf.convert_to_tensor(self.intermediate.bias)
         inner = fused_ops.bias_activation(inner, bias, self.activation)
         return self.output_dense(inner, add_bias=False)
+
+    def _part(self, part: Part, x: tf.Tensor) -> tf.Tensor:
+        inner = tf.matmul(x, part.kernel)
+        inner = fused_ops.bias_activation(inner, part.bias, self.activation)
+        return tf.matmul(inner, part.output_kernel)
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from bert_tf.export.module import Served
 from bert_tf.serving.engines.base import Compute, Sequences
+from bert_tf.serving.engines.plans import Lane
 from bert_tf.serving.engines.tensorflow_engine import TensorFlowEngine
 from bert_tf.tasks.signatures import Computation
 
@@ -19,7 +20,7 @@ def largest_difference(compute: Compute, computation: Computation, model: Served
       model: of which.
     """
     config = model.source.bundle.config
-    wanted = TensorFlowEngine().load("reference", computation)
+    wanted = TensorFlowEngine(Lane()).load("reference", computation)
     rng = np.random.default_rng(0)
     worst = 0.0
     for count, tokens in _SHAPES:

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
+from bert_tf.models.layers import tensor_parallelism
 from bert_tf.tasks.signatures import Computation, Tensors
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -54,17 +55,20 @@ class ComputeEngine(abc.ABC):
         """
 
 
-def traced(computation: Computation, drop_padding: bool = False, compiled: bool = False) -> Any:
+def traced(
+    computation: Computation, drop_padding: bool = False, compiled: bool = False, parts: int = 1
+) -> Any:
     """A computation as a concrete function of `MODEL_INPUTS`; it returns `RESULTS` by name.
 
     Args:
       computation: see there.
       drop_padding: whether tokens only are computed.
       compiled: whether by XLA, which compiles for each shape.
+      parts: of each layer, that are computed at once.
     """
 
     def function(**inputs: tf.Tensor) -> Tensors:
-        with fused_ops.inference():
+        with fused_ops.inference(), tensor_parallelism.in_parts(parts):
             found = computation.function(inputs, drop_padding)
         return {RESULTS.format(number): value for number, value in enumerate(found)}
 

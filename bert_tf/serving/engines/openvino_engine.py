@@ -47,7 +47,8 @@ class OpenVinoEngine(ComputeEngine):
 
         def compute(sequences: Sequences) -> Sequence[np.ndarray]:
             with requests.lent() as request:
-                found = request.infer(dict(zip(MODEL_INPUTS, sequences, strict=True)))
+                given = dict(zip(MODEL_INPUTS, sequences, strict=True))
+                found = request.infer(given, share_inputs=True, share_outputs=True)
                 return [found[key].copy() for key in names]
 
         return compute

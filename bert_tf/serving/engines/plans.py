@@ -17,12 +17,14 @@ class Lane:
       threads: of one computation. Those of TensorFlow are its process's: it has one number of them.
       precision: what it multiplies in. That of TensorFlow is that of the export.
       lengths: for single sequences of up to these lengths, ascending, TensorFlow compiles (XLA).
+      parts: of each layer, that TensorFlow computes at once for single sequences.
     """
 
     engine: EngineName = EngineName.TENSORFLOW
     threads: int = 1
     precision: Precision = Precision.FLOAT32
     lengths: tuple[int, ...] = ()
+    parts: int = 1
 
     @property
     def may_be_grouped(self) -> bool:
@@ -35,7 +37,8 @@ class Lane:
     def __str__(self) -> str:
         compiled = f", XLA up to {self.lengths[-1]} tokens" if self.lengths else ""
         threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
-        return f"{self.engine} ({self.precision}) with {threads}{compiled}"
+        parts = f", layers in {self.parts} parts" if self.parts > 1 else ""
+        return f"{self.engine} ({self.precision}) with {threads}{parts}{compiled}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,4 +93,5 @@ def lane_of(values: dict[str, Any]) -> Lane:
         values["threads"],
         Precision(values["precision"]),
         tuple(values["lengths"]),
+        values["parts"],
     )

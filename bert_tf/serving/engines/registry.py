@@ -17,7 +17,7 @@ from pipelines.common.threads import cores
 
 _Maker = Callable[[Converted, Lane, int], ComputeEngine]
 _MAKERS: dict[EngineName, _Maker] = {
-    EngineName.TENSORFLOW: lambda models, lane, at_once: TensorFlowEngine(lane.lengths),
+    EngineName.TENSORFLOW: lambda models, lane, at_once: TensorFlowEngine(lane),
     EngineName.ONNXRUNTIME: OnnxRuntimeEngine,
     EngineName.OPENVINO: OpenVinoEngine,
     EngineName.LITERT: lambda models, lane, at_once: LiteRtEngine(models, lane),

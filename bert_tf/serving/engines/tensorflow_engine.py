@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequences, traced
+from bert_tf.serving.engines.plans import Lane
 from bert_tf.tasks.signatures import Computation
 from pipelines.common.threads import cores, mapped
 from pipelines.tokenizers.packing import MODEL_INPUTS
@@ -19,14 +20,14 @@ class TensorFlowEngine(ComputeEngine):
     """TensorFlow in this process, whose threads are its pool's.
 
     Args:
-      lengths: single sequences of up to these lengths, ascending, are padded to them and computed
-        by XLA, which compiles for each: a second or more when a computation is loaded.
+      lane: its parts and lengths. Single sequences of up to these lengths are padded to them and
+        computed by XLA, which compiles for each: a second or more when a computation is loaded.
     """
 
     dtype = None
 
-    def __init__(self, lengths: Sequence[int] = ()):
-        self._lengths = lengths
+    def __init__(self, lane: Lane):
+        self._lengths, self._parts = lane.lengths, lane.parts
 
     def load(self, name: str, computation: Computation) -> Compute:
         """See `ComputeEngine`."""
@@ -37,9 +38,24 @@ class TensorFlowEngine(ComputeEngine):
             function = whole if sequences.mask.all() else dropping
             return _run(function, sequences, results)
 
-        if not self._lengths:
-            return compute
-        return self._with_compiled(compute, computation, results)
+        found: Compute = compute
+        if self._parts > 1:
+            found = self._with_parts(found, computation, results)
+        if self._lengths:
+            found = self._with_compiled(found, computation, results)
+        return found
+
+    def _with_parts(
+        self, compute: Compute, computation: Computation, results: Sequence[str]
+    ) -> Compute:
+        parts = traced(computation, parts=self._parts)
+
+        def in_parts_or_not(sequences: Sequences) -> Sequence[np.ndarray]:
+            if len(sequences.ids) > 1 or not sequences.mask.all():
+                return compute(sequences)
+            return _run(parts, sequences, results)
+
+        return in_parts_or_not
 
     def _with_compiled(
         self, compute: Compute, computation: Computation, results: Sequence[str]

@@ -74,12 +74,12 @@ def test_a_plan_is_kept(export, tmp_path, monkeypatch):
     monkeypatch.setattr(choosing.registry, "installed", lambda: [_TF, _ORT])
     monkeypatch.setattr(choosing, "cores", lambda: 2)
     plan = choosing.choose(export, Wish(), str(tmp_path))
-    once = [Lane(_TF, 1), Lane(_TF, 2), Lane(_ORT, 1), Lane(_ORT, 2)]
-    assert plan == Plan.of(Lane(_TF, 2)) and asked == [*once, *once[:2]]
-    assert choosing.choose(export, Wish(), str(tmp_path)) == plan and len(asked) == 6
+    once = [Lane(_TF, 1), Lane(_TF, 1, parts=2), Lane(_TF, 2), Lane(_ORT, 1), Lane(_ORT, 2)]
+    assert plan == Plan.of(Lane(_TF, 2)) and asked == [*once, *once[:3]]
+    assert choosing.choose(export, Wish(), str(tmp_path)) == plan and len(asked) == 8
     (kept,) = os.listdir(tmp_path / "plans")
     found = json.loads((tmp_path / "plans" / kept).read_text())["trials"]
-    assert [trial["alone"]["8"] for trial in found] == [0.9, 0.45]  # the better of two
+    assert [trial["alone"]["8"] for trial in found] == [0.9, 0.9, 0.45]  # the better of two
     asked.clear()
     choosing.choose(export, Wish(threads=1), str(tmp_path))
     assert asked == [Lane(_TF, 1), Lane(_ORT, 1)]  # another wish
@@ -99,8 +99,24 @@ def test_what_is_far_slower_is_measured_once(export, tmp_path, monkeypatch):
     assert asked == [[Lane(_ORT, 1), Lane(_ORT, 2)]]
 
 
+@pytest.mark.parametrize(
+    ("wish", "parts"),
+    [
+        (Wish("tensorflow"), [1, 2, 4, 1]),
+        (Wish("tensorflow", threads_of_tensorflow=1), [1, 2, 4]),
+        (Wish("tensorflow", threads_of_tensorflow=2), [1]),
+        (Wish("tensorflow", threads=1), [1]),
+        (Wish("tensorflow", lengths=(8,)), [1, 1]),
+        (Wish("onnxruntime"), [1, 1]),
+    ],
+)
+def test_layers_are_in_parts_where_each_has_a_thread(export, monkeypatch, wish, parts):
+    monkeypatch.setattr(choosing, "cores", lambda: 6)
+    assert [lane.parts for lane in wish.lanes(export)] == parts
+
+
 def test_a_plan_in_json():
-    plan = Plan(Lane(_ORT, 2), Lane(lengths=(8, 16)), grouped=False)
+    plan = Plan(Lane(_ORT, 2), Lane(lengths=(8, 16), parts=2), grouped=False)
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     assert str(plan).endswith("for several at once, each sequence by itself")
 
@@ -144,5 +160,7 @@ def test_a_machine_is_measured(export, tmp_path, caplog):
     assert len(figures) == 5 and all(0 < seconds < 60 for seconds in figures)
     (plain,) = trials.run(export, [Lane(threads=1)], str(tmp_path), lengths=False)
     assert plain.lane == Lane(threads=1)
+    (parts,) = trials.run(export, [Lane(parts=2)], str(tmp_path))
+    assert parts.lane == Lane(parts=2)  # XLA is not tried
     with pytest.raises(trials.FailedTrialError):
         trials.run(f"{export}/none", [Lane(threads=1)], str(tmp_path))

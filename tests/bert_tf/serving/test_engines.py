@@ -26,6 +26,7 @@ def whole(export):
 _PLANS = [
     *(Plan.of(Lane(name)) for name in EngineName),
     Plan.of(Lane(lengths=(8, 16, 32))),
+    Plan.of(Lane(parts=2)),
     Plan(Lane(EngineName.ONNXRUNTIME, 2), Lane()),
 ]
 
