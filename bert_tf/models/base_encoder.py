@@ -101,6 +101,15 @@ class Encoder(Configured, Stated, keras.Model):
         """
         raise NotImplementedError
 
+    def pooled(self, inputs: Any, drop_padding: bool = False) -> tf.Tensor:
+        """The pooled output alone, [batch, hidden_size], where nothing drops out.
+
+        Args:
+          inputs: as of `call`.
+          drop_padding: as of `call`.
+        """
+        return self(inputs, drop_padding=drop_padding)["pooled_output"]
+
     def pooler_seed(self, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:
         """The seed that `pool` gets in training, of that of the model; None: it drops nothing."""
         return None

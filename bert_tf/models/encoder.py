@@ -1,6 +1,7 @@
 """The Transformer encoder of BERT and its relatives."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -129,6 +130,20 @@ class BertEncoder(Encoder):
             rows=rows,
         )
         return self.encode(x, mask, seeds, rows)
+
+    def pooled(self, inputs: Any, drop_padding: bool = False) -> tf.Tensor:
+        """See `Encoder`; of the last layer only that is computed which the first token needs."""
+        if self.config.causal:  # another token is pooled
+            return super().pooled(inputs, drop_padding)
+        typed = self.config.type_vocab_size > 0
+        word_ids, mask, types = EncoderInputs.of(inputs, self.pad_id, typed)
+        rows = TokenRows.of_mask(mask) if drop_padding else None
+        x, bias = self.embeddings(word_ids, types, rows=rows), self._mask_bias(mask)
+        *lower, last = self._stack
+        for block in lower:
+            x, _ = block(x, bias, rows=rows)
+        first, _ = last(x, bias, rows=rows, first_only=True)
+        return self.pooler(first)
 
     def encode(
         self,

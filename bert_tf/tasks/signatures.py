@@ -169,8 +169,14 @@ class Engine:
         return Computation(
             "logits",
             (tf.TensorSpec(shape, tf.float32, "logits"),),
-            lambda rows, drop_padding: [head(self.outputs(rows, drop_padding))],
+            lambda rows, drop_padding: [head(self._read(head, rows, drop_padding))],
         )
+
+    def _read(self, head: TaskHead, rows: Tensors, drop_padding: bool) -> dict[str, Any]:
+        """The outputs that a head reads, and those that are computed with them."""
+        if head.reads_pooled:
+            return {"pooled_output": self._encoder.pooled(rows, drop_padding)}
+        return self.outputs(rows, drop_padding)
 
     def compute(self, computation: Computation, inputs: Tensors) -> Sequence[tf.Tensor]:
         """Computes what takes the time, a few sequences after the others.

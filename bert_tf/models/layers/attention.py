@@ -82,6 +82,7 @@ class SelfAttention(Layer):
         mask_bias: tf.Tensor,
         seed: tf.Tensor | None = None,
         rows: TokenRows | None = None,
+        first_only: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attends.
 
@@ -90,41 +91,45 @@ class SelfAttention(Layer):
           mask_bias: float32 [batch, 1, 1 or length, length], added to the scores.
           seed: int32 scalar, of the dropout; None: no dropout.
           rows: which positions x has.
+          first_only: whether the first token of each sequence attends alone, to all; the mask
+            must be that of all tokens then.
 
         Returns:
           The output without its bias, of the shape of x, and the attention
-          probabilities [batch, num_heads, length, length].
+          probabilities [batch, num_heads, length, length]; with `first_only`
+          [batch, hidden_size] and [batch, num_heads, 1, length].
         """
         parts = tensor_parallelism.parts(
             self.qkv, self.output_dense, self.num_heads, x.dtype, groups=3
         )
         if parts and rows is None:
-            return self._in_parts(parts, x, mask_bias)
+            return self._in_parts(parts, x, mask_bias, first_only)
         qkv = self.qkv(x) if rows is None else rows.pad(self.qkv(x))
-        context, probabilities = self._attend(qkv, mask_bias, seed)
-        context = context if rows is None else rows.drop(context)
+        context, probabilities = self._attend(qkv, mask_bias, seed, first_only)
+        context = context if rows is None or first_only else rows.drop(context)
         return self.output_dense(context, add_bias=False), probabilities
 
     def _in_parts(
-        self, parts: Sequence[Part], x: tf.Tensor, mask_bias: tf.Tensor
+        self, parts: Sequence[Part], x: tf.Tensor, mask_bias: tf.Tensor, first_only: bool
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """As `call`, some of the heads in each part."""
         outputs, probabilities = [], []
         for part in parts:
             qkv = tf.nn.bias_add(tf.matmul(x, part.kernel), part.bias)
-            context, attended = self._attend(qkv, mask_bias)
+            context, attended = self._attend(qkv, mask_bias, None, first_only)
             outputs.append(tf.matmul(context, part.output_kernel))
             probabilities.append(attended)
         return tf.add_n(outputs), tf.concat(probabilities, 1)
 
     def _attend(
-        self, qkv: tf.Tensor, mask_bias: tf.Tensor, seed: tf.Tensor | None = None
+        self, qkv: tf.Tensor, mask_bias: tf.Tensor, seed: tf.Tensor | None, first_only: bool
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """What heads see: [batch * length, width] of their [batch * length, 3 * width] `qkv`."""
         length, width = tf.shape(mask_bias)[-1], qkv.shape[-1] // 3
         size = self.hidden_size // self.num_heads
         split = tf.reshape(qkv, [-1, length, 3, width // size, size])
         query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+        query = query[:, :, :1] if first_only else query
         scores = tf.matmul(query, key, transpose_b=True)
         rate, seed = (0.0, tf.constant(0)) if seed is None else (self.dropout, seed)
         probabilities, kept = fused_ops.masked_softmax(scores, mask_bias, size**-0.5, rate, seed)

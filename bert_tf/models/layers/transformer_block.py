@@ -82,6 +82,7 @@ class TransformerBlock(Configured, Layer):
         mask_bias: tf.Tensor,
         seed: tf.Tensor | None = None,
         rows: TokenRows | None = None,
+        first_only: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Applies the block.
 
@@ -90,13 +91,21 @@ class TransformerBlock(Configured, Layer):
           mask_bias: float32 [batch, 1, 1 or length, length], added to the attention scores.
           seed: int32 [3], one for each dropout; None: no dropout.
           rows: which positions x has.
+          first_only: whether only what comes of the first token of each sequence is of use.
 
         Returns:
           The output, as x, and the attention probabilities
-          [batch, heads, length, length].
+          [batch, heads, length, length]; with `first_only` [batch, hidden_size], and those of
+          the first tokens, [batch, heads, 1, length].
         """
         seeds = [None] * 3 if seed is None else tf.unstack(seed)
-        attended, probabilities = self.attention(x, mask_bias, seed=seeds[0], rows=rows)
+        attended, probabilities = self.attention(
+            x, mask_bias, seed=seeds[0], rows=rows, first_only=first_only
+        )
+        if first_only:
+            length = tf.shape(mask_bias)[-1]
+            padded = [-1, length, x.shape[-1]]
+            x = tf.reshape(x, padded)[:, 0] if rows is None else rows.first(x, length)
         x = self.attention_norm(attended, self.attention.output_dense.bias, x, seed=seeds[1])
         mapped = self.feed_forward(x)
         x = self.output_norm(mapped, self.feed_forward.output_dense.bias, x, seed=seeds[2])

@@ -31,6 +31,10 @@ class TokenRows(NamedTuple):
         """Takes the rows [rows, width] out of [batch * length, width]."""
         return tf.gather(x, self.positions)
 
+    def first(self, x: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        """Takes the first token's of each sequence of a length out of rows [rows, width]."""
+        return tf.gather(x, tf.reshape(self.rows, [-1, length])[:, 0])
+
     def pad(self, x: tf.Tensor) -> tf.Tensor:
         """Puts rows [rows, width] back into [batch * length, width]; padding has any values."""
         return tf.gather(x, self.rows)

@@ -10,7 +10,7 @@ from bert_tf.export import quiet_tensorflow
 from pipelines.common import checksums, files, json_files
 
 # Of what conversions write: models of another form are converted again.
-_FORMAT = 2
+_FORMAT = 3
 
 
 class Converted:

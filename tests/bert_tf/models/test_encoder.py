@@ -1,6 +1,7 @@
 """The encoder against its formulas in plain NumPy."""
 
 import dataclasses
+import itertools
 import math
 
 import keras
@@ -132,6 +133,10 @@ def test_each_way_to_compute_gives_the_same(options):
             assert np.abs(wanted - found).max() < tolerance
 
     check(encoder(batch, drop_padding=True), 1e-5)
+    for inference, drop in itertools.product((False, True), repeat=2):
+        with fused_ops.inference(inference):
+            pooled = encoder.pooled(batch, drop_padding=drop)
+        np.testing.assert_allclose(pooled, plain["pooled_output"], atol=1e-5)
     check(encoder(batch, dtype="bfloat16"), 0.3)
     with fused_ops.compile_fused():
         check(encoder(batch), 1e-4)

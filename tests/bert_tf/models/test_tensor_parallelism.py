@@ -29,7 +29,8 @@ def _traced(encoder, parts):
     def function(ids):
         with fused_ops.inference(), tensor_parallelism.in_parts(parts):
             found = encoder(ids)
-        return found["sequence_output"], found["attention_probs"]
+            pooled = encoder.pooled(ids)
+        return found["sequence_output"], found["attention_probs"], pooled
 
     return tf.function(function).get_concrete_function(tf.TensorSpec([None, None], tf.int32))
 
@@ -47,8 +48,9 @@ def test_results_are_those_of_the_whole(wanted, heads, rest):
     assert _CONFIG.intermediate_size == 32
     whole, parts = (_traced(encoder, count) for count in (1, wanted))
     layers = _CONFIG.num_hidden_layers
-    assert _products(whole) == 4 * layers + 2  # and the pooler, and the segments
-    assert _products(parts) == 2 * layers * (heads + rest) + 2
+    # Twice all layers, the pooler and the segments.
+    assert _products(whole) == 2 * (4 * layers + 2)
+    assert _products(parts) == 2 * (2 * layers * (heads + rest) + 2)
     for found, exact in zip(
         tf.nest.flatten(parts(_IDS)), tf.nest.flatten(whole(_IDS)), strict=True
     ):
@@ -60,7 +62,7 @@ def test_in_bfloat16_parts_are_bfloat16():
     parts = _traced(encoder, 2)
     kernels = [each for each in parts.captured_inputs if each.dtype == tf.bfloat16]
     assert len(kernels) == 12 * _CONFIG.num_hidden_layers
-    (found, _), (exact, _) = (function(_IDS) for function in (parts, _traced(encoder, 1)))
+    (found, *_), (exact, *_) = (function(_IDS) for function in (parts, _traced(encoder, 1)))
     np.testing.assert_allclose(tf.cast(found, tf.float32), tf.cast(exact, tf.float32), atol=0.1)
 
 
