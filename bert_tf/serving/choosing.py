@@ -88,10 +88,12 @@ class Wish:
                 ) from error
         if not halves.are_in(path):  # an earlier version's export: TensorFlow computes all of it
             return [EngineName.TENSORFLOW]
-        known = [name for name in registry.installed() if name not in _SLOW]
+        installed = registry.installed()
+        known = [name for name in installed if name not in _SLOW]
         if self.precision in (None, Precision.FLOAT32):
             return known
-        return [name for name in known if kept.get(name) == self.precision] or known
+        checked = [name for name in installed if kept.get(name) == self.precision]
+        return [name for name in checked if name in known] or checked or known
 
     def _threads(self, engine: EngineName) -> list[int]:
         if engine is EngineName.TENSORFLOW and self.threads_of_tensorflow:

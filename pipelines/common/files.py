@@ -1,4 +1,4 @@
-"""Files through tf.io.gfile, so that local paths and gs:// paths work alike."""
+"""Files of any file system alike: local, gs://, and those of fsspec, such as webhdfs://."""
 
 import contextlib
 import fnmatch
@@ -6,17 +6,34 @@ import gzip
 import hashlib
 import os
 import re
+import shutil
+import tempfile
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import tensorflow as tf
 
-from pipelines.common import locks
+from pipelines.common import locks, remote_files
 from pipelines.common.errors import InputError
 
-gfile = tf.io.gfile
+
+class _GFile:
+    """The functions of tf.io.gfile; of `remote_files` where TensorFlow does not reach."""
+
+    def __getattr__(self, name: str) -> Any:
+        of_tensorflow = getattr(tf.io.gfile, name)
+
+        def call(path: str | os.PathLike[str], *more: Any, **options: Any) -> Any:
+            if remote_files.reaches(os.fspath(path)):
+                return getattr(remote_files, name)(path, *more, **options)
+            return of_tensorflow(path, *more, **options)
+
+        return call
+
+
+gfile = _GFile()
 _BLOCK = 1 << 22
 _PARTIAL = ".partial"
 GZIP = ".gz"
@@ -298,6 +315,19 @@ def open_binary(path: str) -> BinaryIO:
     if "://" in path:
         return gfile.GFile(path, "rb")
     return open(path, "rb")
+
+
+@contextlib.contextmanager
+def for_tensorflow(path: str) -> Iterator[str]:
+    """Yields a path for a file that TensorFlow writes itself; behind the block it is at `path`."""
+    if not remote_files.reaches(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        local = f"{folder}/file"
+        yield local
+        with open(local, "rb") as source, gfile.GFile(path, "wb") as target:
+            shutil.copyfileobj(source, target, _BLOCK)
 
 
 def is_gzip(path: str) -> bool:

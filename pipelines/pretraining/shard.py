@@ -52,7 +52,11 @@ def write_shard(
     plan = plan[rng.permutation(len(plan))]
     counts: collections.Counter[str] = collections.Counter()
     path = f"{output}/{shard.file}"
-    with files.write_aside(path, shared=True) as partial, tf.io.TFRecordWriter(partial) as writer:
+    with (
+        files.write_aside(path, shared=True) as partial,
+        files.for_tensorflow(partial) as written,
+        tf.io.TFRecordWriter(written) as writer,
+    ):
         for start in range(0, len(plan), BLOCK):
             features, found = maker.features(documents, plan[start : start + BLOCK], rng)
             counts.update(found)

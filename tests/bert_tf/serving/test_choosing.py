@@ -115,6 +115,20 @@ def test_layers_are_in_parts_where_each_has_a_thread(export, monkeypatch, wish, 
     assert [lane.parts for lane in wish.lanes(export)] == parts
 
 
+@pytest.mark.parametrize(
+    ("kept", "engines"),
+    [
+        ({"litert": "int8"}, ["litert"]),  # not tried otherwise
+        ({"litert": "int8", "onnxruntime": "int8"}, ["onnxruntime"]),
+    ],
+)
+def test_a_precision_is_for_engines_that_keep_it(export, monkeypatch, kept, engines):
+    monkeypatch.setattr(choosing.registry, "installed", lambda: list(EngineName))
+    monkeypatch.setattr(choosing.saved_model, "kept_precisions", lambda path: kept)
+    lanes = Wish(precision=Precision.INT8).lanes(export)
+    assert sorted({lane.engine for lane in lanes}) == engines
+
+
 def test_a_plan_in_json():
     plan = Plan(Lane(_ORT, 2), Lane(lengths=(8, 16), parts=2), grouped=False)
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan

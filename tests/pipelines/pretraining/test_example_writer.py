@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pickle
+import shutil
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, example_reader, example_writer, plan
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.pretraining.shard import UNFINISHED
-from tests import commands
+from tests import commands, webhdfs
 from tests.conftest import make_documents, write_documents
 
 HERE = LocalRunner(1)
@@ -284,6 +285,19 @@ def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
         with tf.io.gfile.GFile(f"ram://out/{shard['file']}", "rb") as file:
             assert file.read() == (tmp_path / "o" / shard["file"]).read_bytes()
     assert manifest["text"] == local["text"]
+
+
+def test_hdfs_has_the_same_bytes(corpus_path, vocab_path, tmp_path):
+    output = tmp_path / "o"
+    example_writer.write(request(corpus_path, vocab_path, output), HERE)
+    with webhdfs.serving(tmp_path) as place:
+        for path, name in ((corpus_path, "corpus.txt"), (vocab_path, "vocab.txt")):
+            shutil.copy(path, tmp_path / name)
+        wanted = request(f"{place}/c*.txt", f"{place}/vocab.txt", f"{place}/there")
+        example_writer.write(wanted, LocalRunner(2))
+    here, there = digests(output), digests(tmp_path / "there")
+    del here["manifest.json"], there["manifest.json"]  # which name the corpus
+    assert here == there and len(here) == 3
 
 
 def test_holding_out_all_but_one_document_is_refused(tmp_path, vocab_path):

@@ -1,0 +1,124 @@
+"""File systems that TensorFlow does not reach: HDFS by its web interface, and memory."""
+
+import os
+
+import pytest
+import tensorflow as tf
+
+from pipelines.common import checksums, files, json_files, remote_files
+from pipelines.common.errors import InputError
+from tests import webhdfs
+from tests.ports import free_ports
+
+
+@pytest.fixture(params=["webhdfs", "memory"])
+def folder(request, tmp_path):
+    """A folder that is there."""
+    if request.param == "webhdfs":
+        with webhdfs.serving(tmp_path) as found:
+            files.gfile.makedirs(f"{found}/a folder")
+            yield f"{found}/a folder"
+    else:
+        found = f"memory://{tmp_path.name}/a folder"
+        files.gfile.makedirs(found)
+        yield found
+        files.remove_tree(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "reached"),
+    [
+        ("webhdfs://host/x", True), ("memory://x", True), ("s3://bucket/x", True),
+        ("gs://bucket/x", False), ("ram://x", False), ("x", False), ("/a://b", False),
+        ("cns://x", False),
+    ],
+)  # fmt: skip
+def test_what_tensorflow_reaches_is_its_own(path, reached):
+    assert remote_files.reaches(path) == reached
+
+
+def test_files_are_written_and_read(folder):
+    text = "Grüße\n" * 1000
+    files.write_text(f"{folder}/new/text.txt", text)
+    with files.gfile.GFile(f"{folder}/new/text.txt") as file:
+        assert file.read() == text
+    with files.open_binary(f"{folder}/new/text.txt") as file:
+        file.seek(8)
+        assert file.read(7) == "Grüße".encode()
+    assert files.gfile.stat(f"{folder}/new/text.txt").length == len(text.encode())
+    json_files.write(f"{folder}/new/values.json", {"a": 1})
+    json_files.write(f"{folder}/new/values.json", {"a": 2}, shared=True)
+    assert json_files.read(f"{folder}/new/values.json", dict) == {"a": 2}
+    assert files.names_in(f"{folder}/new") == ["text.txt", "values.json"]
+
+
+def test_names_are_found(folder):
+    for name in ("b/1.txt", "b/2.txt", "b/c/3.txt", "b/[x].txt"):
+        files.write_text(f"{folder}/{name}", name)
+    assert files.expand_globs(f"'{folder}/b/?.txt'") == [f"{folder}/b/1.txt", f"{folder}/b/2.txt"]
+    assert files.expand_globs(f"'{folder}/b/[x].txt'") == [f"{folder}/b/[x].txt"]
+    assert files.matching(f"{folder}/b", "*.txt") == [
+        f"{folder}/b/{name}.txt" for name in ("1", "2", "[x]")
+    ]
+    found = {place: (set(inner), set(names)) for place, inner, names in files.gfile.walk(folder)}
+    assert found == {
+        folder: ({"b"}, set()),
+        f"{folder}/b": ({"c"}, {"1.txt", "2.txt", "[x].txt"}),
+        f"{folder}/b/c": (set(), {"3.txt"}),
+    }
+    assert files.gfile.isdir(f"{folder}/b") and not files.gfile.isdir(f"{folder}/b/1.txt")
+    assert not files.gfile.exists(f"{folder}/none") and not files.gfile.isdir(f"{folder}/none")
+
+
+def test_folders_appear_whole_and_go(folder):
+    with files.folder_aside(f"{folder}/made") as partial:
+        files.write_text(f"{partial}/inner/x", "x")
+        checksums.write(partial, ["inner/x"])
+    assert files.names_in(folder) == ["made"]
+    checksums.check(f"{folder}/made")
+    files.write_text(f"{folder}/made/inner/x", "y")
+    with pytest.raises(InputError, match="inner/x"):
+        checksums.check(f"{folder}/made")
+    with pytest.raises(InputError, match="is there already"), files.folder_aside(f"{folder}/made"):
+        pass
+    with pytest.raises(KeyError), files.write_aside(f"{folder}/made/z") as partial:
+        files.write_text(partial, "half")
+        raise KeyError
+    assert files.names_in(f"{folder}/made") == ["checksums.json", "inner"]
+    files.remove_tree(f"{folder}/made")
+    assert files.names_in(folder) == []
+
+
+def test_names_that_are_taken_stay(folder):
+    for name in "ab":
+        files.write_text(f"{folder}/{name}", name)
+    with pytest.raises(tf.errors.AlreadyExistsError, match="is there already"):
+        files.gfile.rename(f"{folder}/a", f"{folder}/b")
+    files.gfile.rename(f"{folder}/a", f"{folder}/b", overwrite=True)
+    with files.open_binary(f"{folder}/b") as file:
+        assert file.read() == b"a"
+
+
+def test_what_is_not_there(folder):
+    for function in (files.gfile.stat, files.gfile.listdir, files.gfile.remove):
+        with pytest.raises(tf.errors.NotFoundError, match="none"):
+            function(f"{folder}/none")
+    with pytest.raises(InputError, match="no such file"):
+        files.open_binary(f"{folder}/none")
+
+
+def test_what_cannot_be_reached_is_no_missing_file():
+    (port,) = free_ports(1)
+    path = f"webhdfs://127.0.0.1:{port}/x"
+    with pytest.raises(tf.errors.UnavailableError, match=f"{path}: cannot be reached"):
+        files.gfile.exists(path)
+    with pytest.raises(tf.errors.UnavailableError, match="box://x: cannot be reached .*boxfs"):
+        files.gfile.exists("box://x")
+
+
+def test_tensorflow_writes_beside(folder, tmp_path):
+    with files.for_tensorflow(f"{folder}/x") as path, open(path, "wb") as file:
+        file.write(b"x" * 100)
+    assert files.sha256(f"{folder}/x") and not os.path.exists(path)
+    with files.for_tensorflow(f"{tmp_path}/x") as path:
+        assert path == f"{tmp_path}/x"
