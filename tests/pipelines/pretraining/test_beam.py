@@ -3,6 +3,7 @@
 import filecmp
 import glob
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests import commands
+from tests import commands, webhdfs
 from tests.conftest import make_documents, write_documents
 from tests.ports import free_ports
 
@@ -90,6 +91,18 @@ def test_examples_are_those_of_one_machine(python, name, corpus, vocab_path, who
     output = tmp_path / "o"
     _done(python, _writing(corpus, vocab_path, output), RUNNERS[name])
     _assert_same(whole, output)
+
+
+def test_all_paths_may_be_on_hdfs(python, corpus, vocab_path, whole, tmp_path):
+    shutil.copytree(os.path.dirname(corpus), tmp_path / "corpus")
+    shutil.copy(vocab_path, tmp_path / "vocab.txt")
+    with webhdfs.serving(tmp_path) as place:
+        paths = (f"{place}/corpus/*.txt", f"{place}/vocab.txt", f"{place}/o")
+        _done(python, _writing(*paths), PROCESSES)
+    names = sorted(os.listdir(whole))
+    assert sorted(os.listdir(tmp_path / "o")) == names
+    names.remove("manifest.json")  # it names the corpus
+    assert filecmp.cmpfiles(whole, tmp_path / "o", names, shallow=False) == (names, [], [])
 
 
 @pytest.fixture
