@@ -12,12 +12,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from bert_tf import __main__
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["pipelines.common.quiet_worker", "tests.preloaded"])
+# A process that is started looks after all others, and an exit status can be read once.
+_LOCK = threading.Lock()
 
 
 class Running:
@@ -38,7 +41,8 @@ class Running:
         self._process = _CONTEXT.Process(
             target=_command, args=(self.args, cwd or os.getcwd(), environment, *names)
         )
-        self._process.start()
+        with _LOCK:
+            self._process.start()
 
     @property
     def pid(self):
@@ -47,8 +51,8 @@ class Running:
 
     def poll(self):
         """The exit status, None while it runs."""
-        code = self._process.exitcode
-        return code
+        with _LOCK:
+            return self._process.exitcode
 
     def send_signal(self, number):
         """Sends a signal."""
@@ -70,7 +74,9 @@ class Running:
 
     def wait(self, timeout=1200):
         """The exit status, stdout and stderr, when it has ended."""
-        self._process.join(timeout)
+        end = time.monotonic() + timeout
+        while self.poll() is None and time.monotonic() < end:
+            time.sleep(0.005)
         assert self.poll() is not None, f"{self.args} did not end"
         out, err = (open(file.name, errors="replace").read() for file in self._files)
         return subprocess.CompletedProcess(self.args, self.poll(), out, err)

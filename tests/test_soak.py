@@ -166,6 +166,12 @@ def test_half_of_a_file_under_a_final_name_is_found(tmp_path):
     assert trees.half_written(tmp_path, wanted) == "picture.png"
 
 
+def test_only_outputs_that_are_empty_at_first_are_tried_on_bad_disks():
+    rng = random.Random(0)
+    assert "experiments" in {steps.drawn(rng) for _ in range(500)}
+    assert "experiments" not in {steps.drawn(rng, prepared=False) for _ in range(500)}
+
+
 def test_versions_that_equal_the_first_one_are_no_difference():
     one = {"bert/1/a": "x", "bert/1/b": "y"}
     assert steps._first_version({**one, "bert/2/a": "x", "bert/2/b": "y"}) == one

@@ -22,6 +22,8 @@ class _Handler(BaseHTTPRequestHandler):
         name = urllib.parse.unquote(parts.path.removeprefix(root))
         local = f"{self.server.folder}{name}"
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if ":" in name or "//" in name:  # as Hadoop refuses them
+            return self._error("IllegalArgumentException", f"Invalid file name: {name}", 400)
         if op in ("OPEN", "CREATE", "APPEND") and root == _ROOT:
             if op != "CREATE" and not os.path.isfile(local):
                 return self._missing(name)
@@ -44,6 +46,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self._tell({"FileStatuses": {"FileStatus": found}})
 
     def _open(self, local, name, query, body):
+        if self.server.failing:
+            return self._reply(500, b"<html>no datanode</html>")
         with open(local, "rb") as file:
             file.seek(int(query.get("offset", 0)))
             return self._reply(200, file.read(int(query.get("length", -1))))
@@ -78,8 +82,10 @@ class _Handler(BaseHTTPRequestHandler):
         return self._tell({"boolean": True})
 
     def _missing(self, name):
-        error = {"exception": "FileNotFoundException", "message": f"File does not exist: {name}"}
-        return self._tell({"RemoteException": error}, 404)
+        return self._error("FileNotFoundException", f"File does not exist: {name}", 404)
+
+    def _error(self, kind, message, status):
+        return self._tell({"RemoteException": {"exception": kind, "message": message}}, status)
 
     def _tell(self, values, status=200):
         self._reply(status, json.dumps(values).encode())
@@ -102,10 +108,15 @@ def _status(local, name):
 
 
 @contextlib.contextmanager
-def serving(folder):
-    """Yields the path of a local folder on a server that runs for the time of the block."""
+def serving(folder, failing=False):
+    """Yields the path of a local folder on a server that runs for the time of the block.
+
+    Args:
+      folder: the local one.
+      failing: whether its datanode answers nothing but a page of an error.
+    """
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.folder, server.daemon_threads = str(folder), True
+    server.folder, server.failing, server.daemon_threads = str(folder), failing, True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -38,8 +38,7 @@ class _Trial:
     def __init__(self, name: str, runs: Runs, folder: Path, rng: random.Random):
         self.name, self.folder, self.rng = name, folder, rng
         self.whole = runs[name]
-        self.words = STEPS[name].words(runs.small, str(folder))
-        folder.mkdir(parents=True)
+        self.words = STEPS[name].begin(runs.small, folder)
 
     def _complaints(self, done: subprocess.CompletedProcess[str]) -> list[str]:
         """What is wrong with how the command refused."""
@@ -160,7 +159,7 @@ def make(place: Place) -> Case:
 
     def case(number: int) -> Outcome:
         rng = place.rng(ROOM, number)
-        kind, name = kinds[number % len(kinds)], drawn(rng)
+        kind, name = kinds[number % len(kinds)], drawn(rng, prepared=False)
         at = folder / str(number) / "out"
         failures = _KINDS[kind](_Trial(name, runs, at, rng))
         if not failures:

@@ -30,8 +30,7 @@ def make(place: Place) -> Case:
 
 def _case(rng: random.Random, runs: Runs, folder: Path) -> Outcome:
     name = drawn(rng)
-    folder.mkdir(parents=True)
-    words, whole = STEPS[name].words(runs.small, str(folder)), runs[name]
+    words, whole = STEPS[name].begin(runs.small, folder), runs[name]
     failures, kills = [], 0
     for _ in range(rng.randint(1, _MOST)):
         if not _killed(commands.Running(*words), rng, folder, whole):

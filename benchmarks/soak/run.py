@@ -132,11 +132,11 @@ def _try(name: str, place: Place, minutes: float, number: int | None) -> dict[st
     begin, tried = time.monotonic(), 0
     end = begin + 60 * minutes
     with _cases(name, place, minutes) as case, ThreadPoolExecutor(ROOMS[name].at_once) as pool:
-        for outcome_of, outcome in _outcomes(case, pool, ROOMS[name].at_once, number, end):
+        for case_number, outcome in _outcomes(case, pool, ROOMS[name].at_once, number, end):
             tried += 1
             counts.update(outcome.counts)
             for failure in outcome.failures:
-                failures.append(f"{name}:{outcome_of}: {failure}")
+                failures.append(f"{name}:{case_number}: {failure}")
                 print(f"failed: --seed={place.seed} --case={failures[-1]}", flush=True)
     seconds = time.monotonic() - begin
     found = {"cases": tried, "seconds": round(seconds), **counts}
@@ -147,7 +147,7 @@ def _try(name: str, place: Place, minutes: float, number: int | None) -> dict[st
 def _outcomes(
     case: Case, pool: ThreadPoolExecutor, at_once: int, only: int | None, end: float
 ) -> Iterator[tuple[int, Outcome]]:
-    """The outcomes of cases with their numbers, until a time is over; of one at least."""
+    """The outcomes of cases with their numbers, until a time is over; of as many at the least."""
     if only is not None:
         yield only, case(only)
         return

@@ -1,6 +1,7 @@
 """Small inputs of all commands, made once for all cases."""
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 from bert_tf import weights
@@ -15,6 +16,7 @@ from tests import conftest
 from tests.bert_tf import exported, labelled_data
 from tests.bert_tf.experiments import small_plan
 
+_FORM = 2  # of what is made
 _DOCUMENTS = 40
 _TOKENS = 160
 
@@ -87,8 +89,9 @@ class Small:
 def make(folder: Path) -> Small:
     """Makes what is not there."""
     small = Small(folder / "small")
-    mark = folder / "small.whole"
+    mark = folder / f"small.whole-{_FORM}"
     if not mark.exists():
+        shutil.rmtree(small.folder, ignore_errors=True)
         small.folder.mkdir(parents=True, exist_ok=True)
         _write(small)
         mark.touch()

@@ -28,12 +28,21 @@ class Step:
       weight: how often it is tried, beside the others.
       refuses: whether it says so, when it is run once more, that its output is there.
       numbered: whether it then writes another version beside the one that is there.
+      prepare: puts into the output what a command goes on from, of the inputs; None: nothing.
     """
 
     words: Words
     weight: int = 1
     refuses: bool = False
     numbered: bool = False
+    prepare: Callable[[Small, Path], object] | None = None
+
+    def begin(self, small: Small, folder: Path) -> list[str]:
+        """Makes the folder of the output; returns the command."""
+        folder.mkdir(parents=True)
+        if self.prepare:
+            self.prepare(small, folder)
+        return self.words(small, str(folder))
 
 
 def _vocabulary(kind: str) -> Words:
@@ -85,9 +94,6 @@ def _hub(small: Small, output: str) -> list[str]:
 
 
 def _experiments(small: Small, output: str) -> list[str]:
-    # They begin with a plan, which is made of the speed of the machine: this one is fixed.
-    if not os.path.exists(f"{output}/experiments"):
-        shutil.copytree(small.experiments, f"{output}/experiments")
     return [
         "experiments", f"--corpus={small.corpus}", f"--output={output}/experiments",
         "--only=curves", f"--budget={small_plan.BUDGET}",
@@ -117,13 +123,23 @@ STEPS = {
     "export": Step(_export, numbered=True),
     "hub export": Step(_hub, refuses=True),
     "vectors": Step(_vectors, weight=3),
-    "experiments": Step(_experiments),
+    # They begin with a plan, which is made of the speed of the machine: this one is fixed.
+    "experiments": Step(
+        _experiments,
+        prepare=lambda small, folder: shutil.copytree(small.experiments, folder / "experiments"),
+    ),
 }
 
 
-def drawn(rng: random.Random) -> str:
-    """The name of a step."""
-    (name,) = rng.choices(list(STEPS), [step.weight for step in STEPS.values()])
+def drawn(rng: random.Random, prepared: bool = True) -> str:
+    """The name of a step.
+
+    Args:
+      rng: draws it.
+      prepared: whether it may be one whose output is not empty at first.
+    """
+    steps = {name: step for name, step in STEPS.items() if prepared or not step.prepare}
+    (name,) = rng.choices(list(steps), [step.weight for step in steps.values()])
     return name
 
 
@@ -165,9 +181,9 @@ class Runs:
 
     def _run(self, name: str) -> Whole:
         folder = self._folder / name.replace(" ", "-")
-        folder.mkdir(parents=True)
+        words = STEPS[name].begin(self.small, folder)
         begin = time.perf_counter()
-        process = commands.Running(*STEPS[name].words(self.small, str(folder)))
+        process = commands.Running(*words)
         changes, last = 0, state(folder)
         while process.poll() is None:
             now = state(folder)

@@ -92,8 +92,8 @@ def half_written(folder: Path, wanted: dict[str, str]) -> str | None:
     """
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        empty = path.suffix == ".lock"  # that a run which goes on takes, and removes
-        if not path.is_file() or ".partial" in name or path.name in _GROWING or empty:
+        is_lock = path.suffix == ".lock"  # which a run that goes on takes, and removes
+        if not path.is_file() or ".partial" in name or path.name in _GROWING or is_lock:
             continue
         try:
             whole = wanted.get(name) == _digest(path, folder) or _is_whole(path)

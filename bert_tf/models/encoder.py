@@ -132,7 +132,7 @@ class BertEncoder(Encoder):
         return self.encode(x, mask, seeds, rows)
 
     def pooled(self, inputs: Any, drop_padding: bool = False) -> tf.Tensor:
-        """See `Encoder`; of the last layer only that is computed which the first token needs."""
+        """See `Encoder`; of other tokens the last layer has what the first attends to, no more."""
         if self.config.causal:  # another token is pooled
             return super().pooled(inputs, drop_padding)
         typed = self.config.type_vocab_size > 0

@@ -46,6 +46,7 @@ class Wish:
       threads: of one computation.
       precision: what is multiplied in; None: what the export was checked with.
       lengths: that XLA compiles for.
+      parts: of layers, in which TensorFlow computes lone sequences.
       threads_of_tensorflow: where TensorFlow runs in this process already.
     """
 
@@ -53,6 +54,7 @@ class Wish:
     threads: int | None = None
     precision: Precision | None = None
     lengths: tuple[int, ...] | None = None
+    parts: int | None = None
     threads_of_tensorflow: int | None = None
 
     def lanes(self, path: str) -> list[Lane]:
@@ -102,6 +104,8 @@ class Wish:
 
     def _parts(self, engine: EngineName, threads: int) -> list[int]:
         """Those of layers: one; and more where each has a thread of its own."""
+        if self.parts:
+            return [self.parts]
         free = engine is EngineName.TENSORFLOW and threads == 1 and not self.threads
         return [1, *(n for n in _PARTS if n <= cores() and free and not self.lengths)]
 

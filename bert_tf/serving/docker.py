@@ -85,7 +85,7 @@ def serve(
         )
     newest = saved_model.newest(folder)
     checksums.check(newest)
-    wish = Wish(EngineName.TENSORFLOW, wished, lengths=())
+    wish = Wish(EngineName.TENSORFLOW, wished, lengths=(), parts=1)
     threads = choosing.choose(newest, wish, converted.user_folder()).together.threads
     if not files.gfile.exists(f"{folder}/{saved_model.BATCHING}"):
         config = batching_config(threads, measured=wished is None)

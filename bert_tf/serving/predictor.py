@@ -199,7 +199,7 @@ def _wish(engine: str, threads: int | None, precision: Precision | None) -> Wish
     here = registry.threads_of_tensorflow()
     if engine == AUTO:
         return Wish(engine, threads, precision, threads_of_tensorflow=here)
-    return Wish(engine, threads or here, precision, (), here)
+    return Wish(engine, threads or here, precision, (), threads_of_tensorflow=here)
 
 
 def _batches(requests: Mapping[str, Sequence[Any]]) -> Iterator[list[int]]:

@@ -4,6 +4,7 @@ import contextlib
 import fnmatch
 import gzip
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -59,7 +60,7 @@ def expand_globs(patterns: str) -> list[str]:
     whole = patterns.strip()
     paths: set[str] = set()
     words = [word.text for word in quoted_words(whole)]
-    for pattern in [whole] if _matches(whole) else words:
+    for pattern in [whole] if _is_one(whole) and _matches(whole) else words:
         found = _matches(pattern)
         if not found:
             raise InputError(f"{pattern}: no such file; check the path or the glob pattern.")
@@ -67,6 +68,11 @@ def expand_globs(patterns: str) -> list[str]:
     if not paths:
         raise InputError("no input was named; give one or more files or glob patterns.")
     return sorted(paths)
+
+
+def _is_one(path: str) -> bool:
+    """Whether it can be one path; file systems refuse what names another in the middle."""
+    return path.count("://") < 2
 
 
 def _matches(pattern: str) -> list[str]:
@@ -99,7 +105,8 @@ def named_folders(names: Sequence[str]) -> list[str]:
     Commas separate them, unless they are part of the path of one that is there.
     """
     whole = ",".join(names)
-    return [name.rstrip("/") for name in ([whole] if gfile.isdir(whole) else names)]
+    one = _is_one(whole) and gfile.isdir(whole)
+    return [name.rstrip("/") for name in ([whole] if one else names)]
 
 
 def names_in(folder: str) -> list[str]:
@@ -312,9 +319,21 @@ def open_binary(path: str) -> BinaryIO:
     """
     if not gfile.exists(path) or gfile.isdir(path):
         raise InputError(f"{path}: no such file.")
-    if "://" in path:
-        return gfile.GFile(path, "rb")
-    return open(path, "rb")
+    if "://" not in path:
+        return open(path, "rb")
+    file = gfile.GFile(path, "rb")
+    return file if remote_files.reaches(path) else _whole_file(path, file)
+
+
+def _whole_file(path: str, file: Any) -> BinaryIO:
+    """A file of TensorFlow's with all that Python's files can."""
+
+    def fetch(start: int, count: int) -> bytes:
+        file.seek(start)
+        return file.read(count)
+
+    length = gfile.stat(path).length
+    return io.BufferedReader(remote_files.RawReader(fetch, length, file.close), _BLOCK)
 
 
 @contextlib.contextmanager

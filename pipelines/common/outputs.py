@@ -4,7 +4,7 @@ import fnmatch
 import os
 from collections.abc import Iterable
 
-from pipelines.common import files
+from pipelines.common import files, remote_files
 from pipelines.common.errors import InputError
 
 _SHOWN = 3
@@ -18,6 +18,7 @@ def check_folder(
     marks: Iterable[str],
     known: Iterable[str] = (),
     inputs: Iterable[str] = (),
+    anywhere: bool = False,
 ) -> None:
     """Checks that a folder is new, empty, or marked as one of what is about to be written.
 
@@ -27,10 +28,16 @@ def check_folder(
       marks: names of files that such a folder has.
       known: patterns of names that may be there besides.
       inputs: paths that may be there because they are read.
+      anywhere: whether it may be on a file system that TensorFlow does not reach.
 
     Raises:
-      InputError: it holds something else.
+      InputError: it holds something else, or is where it cannot be written.
     """
+    if not anywhere and remote_files.reaches(folder):
+        raise InputError(
+            f"{folder}: TensorFlow, which writes {what}, does not reach it; name a folder on a "
+            "disk or on gs://."
+        )
     if not files.gfile.isdir(folder) or any(files.gfile.exists(f"{folder}/{m}") for m in marks):
         return
     read = {os.path.basename(path) for path in inputs if _folder_of(path) == _real(folder)}

@@ -5,16 +5,19 @@ packages they want, and what environment variables say of them, is fsspec's.
 """
 
 import contextlib
+import fnmatch
 import functools
+import io
 import os
-from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import fsspec
 import tensorflow as tf
 
-_BLOCK = 1 << 22  # bytes that are asked for at a time
+_BLOCK = 1 << 22  # bytes that are read at a time
 _FOLDER = "directory"
+_ATTEMPTS = 5  # to take a name that others take at the same time
 
 
 class Stat(NamedTuple):
@@ -30,13 +33,13 @@ class Stat(NamedTuple):
 def reaches(path: str) -> bool:
     """Whether a path is of a file system of fsspec's, and of none of TensorFlow's."""
     scheme, mark, _ = path.partition("://")
-    known = scheme in fsspec.available_protocols() or scheme in fsspec.registry
-    return bool(mark) and known and scheme not in _schemes_of_tensorflow()
+    return bool(mark) and scheme in _schemes()
 
 
 @functools.cache
-def _schemes_of_tensorflow() -> frozenset[str]:
-    return frozenset(tf.io.gfile.get_registered_schemes())
+def _schemes() -> frozenset[str]:
+    known = {*fsspec.available_protocols(), *fsspec.registry}
+    return frozenset(known - set(tf.io.gfile.get_registered_schemes()))
 
 
 class _Place:
@@ -54,9 +57,8 @@ class _Place:
         scheme, mark, rest = self.path.partition("://")
         host, slash, inner = rest.partition("/")
         with _told(path):  # of the root only: what follows may have characters with a sense in URLs
-            self.system, root = fsspec.core.url_to_fs(
-                f"{scheme}{mark}{host}/", use_listings_cache=False
-            )
+            self.system, root = fsspec.core.url_to_fs(f"{scheme}{mark}{host}/")
+            self.system.invalidate_cache()  # others write there, too
         self.name = root.rstrip("/") + slash + inner
 
     def info(self) -> dict[str, Any] | None:
@@ -67,14 +69,17 @@ class _Place:
         except tf.errors.NotFoundError:
             return None
 
-    def named(self, name: str) -> str:
-        """The path of what the file system calls so."""
-        return self.path.removesuffix(self.name) + name
+    def entries(self) -> dict[str, bool]:
+        """The names of what is in a folder, and whether each is a folder."""
+        with _told(self.path):
+            found = self.system.ls(self.name, detail=True)
+        named = {os.path.basename(each["name"].rstrip("/")): each for each in found}
+        return {name: each["type"] == _FOLDER for name, each in named.items()}
 
 
 @contextlib.contextmanager
 def _told(path: str) -> Iterator[None]:
-    """Errors of any kind become those of tf.io.gfile, and name the path."""
+    """Errors of a file system become those of tf.io.gfile, and name the path."""
     try:
         yield
     except tf.errors.OpError:
@@ -86,12 +91,15 @@ def _told(path: str) -> Iterator[None]:
         raise tf.errors.PermissionDeniedError(None, None, message) from error
     except Exception as error:  # each file system has its own
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        message = f"{path}: cannot be reached ({reason})."
-        raise tf.errors.UnavailableError(None, None, message) from error
+        raise _unavailable(path, reason) from error
 
 
 def _missing(path: str) -> tf.errors.NotFoundError:
     return tf.errors.NotFoundError(None, None, f"{path}: no such file.")
+
+
+def _unavailable(path: str, reason: str) -> tf.errors.UnavailableError:
+    return tf.errors.UnavailableError(None, None, f"{path}: cannot be reached ({reason}).")
 
 
 def exists(path: str) -> bool:
@@ -110,9 +118,10 @@ def stat(path: str) -> Stat:
     Raises:
       tf.errors.NotFoundError: it is not there.
     """
-    place = _Place(path)
-    with _told(path):
-        return Stat(place.system.info(place.name)["size"])
+    found = _Place(path).info()
+    if found is None:
+        raise _missing(path)
+    return Stat(found["size"])
 
 
 def listdir(path: str) -> list[str]:
@@ -121,24 +130,34 @@ def listdir(path: str) -> list[str]:
     Raises:
       tf.errors.NotFoundError: it is not there.
     """
-    place = _Place(path)
-    with _told(path):
-        return [os.path.basename(name) for name in place.system.ls(place.name, detail=False)]
+    return list(_Place(path).entries())
 
 
 def glob(pattern: str) -> list[str]:
-    """The paths that a pattern matches."""
-    place = _Place(pattern)
-    with _told(pattern):
-        return [place.named(name) for name in place.system.glob(place.name)]
+    """The paths that a pattern matches; no part of it stands for several folders."""
+    scheme, mark, rest = pattern.partition("://")
+    host, _, inner = rest.partition("/")
+    found = [f"{scheme}{mark}{host}"]
+    for part in inner.rstrip("/").split("/"):
+        found = [path for folder in found for path in _matching(folder, part)]
+    return found
+
+
+def _matching(folder: str, part: str) -> list[str]:
+    """The paths in a folder whose names a part of a pattern matches; none in what is no folder."""
+    if not isdir(folder):
+        return []
+    names = sorted(_Place(folder).entries())
+    return [f"{folder}/{name}" for name in names if fnmatch.fnmatchcase(name, part)]
 
 
 def walk(path: str) -> Iterator[tuple[str, list[str], list[str]]]:
     """Folders from the top, each with the names of the folders and files in it."""
-    place = _Place(path)
-    with _told(path):
-        for folder, folders, names in place.system.walk(place.name):
-            yield place.named(folder.rstrip("/")), list(folders), list(names)
+    entries = _Place(path).entries()
+    folders = [name for name, is_folder in entries.items() if is_folder]
+    yield path, folders, [name for name, is_folder in entries.items() if not is_folder]
+    for name in folders:
+        yield from walk(f"{path.rstrip('/')}/{name}")
 
 
 def makedirs(path: str) -> None:
@@ -168,12 +187,25 @@ def rmtree(path: str) -> None:
       tf.errors.NotFoundError: it is not there.
     """
     place = _Place(path)
-    with _told(path):
-        place.system.rm(place.name, recursive=True)
+    if place.info() is None:
+        raise _missing(path)
+    if not fsspec.core.has_magic(place.name):
+        with _told(path):
+            place.system.rm(place.name, recursive=True)
+        return
+    for folder, _, names in reversed(list(walk(path))):  # else the name would be a pattern
+        for name in names:
+            remove(f"{folder}/{name}")
+        inner = _Place(folder)
+        with _told(folder):
+            inner.system.rmdir(inner.name)
 
 
 def rename(source: str, target: str, overwrite: bool = False) -> None:
     """Gives a file or a folder another name.
+
+    Most of these file systems replace nothing: for a moment neither is there, and of several who
+    rename to one name at once, each tries again until its own is gone.
 
     Args:
       source: its path.
@@ -181,26 +213,131 @@ def rename(source: str, target: str, overwrite: bool = False) -> None:
       overwrite: whether a file that has it is replaced.
 
     Raises:
-      tf.errors.AlreadyExistsError: something has it.
+      tf.errors.NotFoundError: it is not there.
+      tf.errors.AlreadyExistsError: something has the other name.
     """
     old, new = _Place(source), _Place(target)
-    if new.info() is not None:
-        if not overwrite:
-            raise tf.errors.AlreadyExistsError(None, None, f"{target}: is there already.")
-        remove(target)
-    with _told(source):
-        _move(old.system, old.name, new.name)
-    if new.info() is None:  # some file systems say nothing
-        raise tf.errors.UnknownError(None, None, f"{target}: cannot be written.")
+    if old.info() is None:
+        raise _missing(source)
+    for _ in range(_ATTEMPTS):
+        if new.info() is not None:
+            if not overwrite:
+                raise tf.errors.AlreadyExistsError(None, None, f"{target}: is there already.")
+            with contextlib.suppress(tf.errors.NotFoundError):
+                remove(target)
+        with _told(source):
+            _move(old.system, old.name, new.name)
+        if old.info() is None:  # some file systems say nothing where they did nothing
+            return
+    raise tf.errors.UnknownError(None, None, f"{target}: cannot be written.")
 
 
 def _move(system: fsspec.AbstractFileSystem, old: str, new: str) -> None:
     copies = type(system).mv is fsspec.AbstractFileSystem.mv
-    if copies and system.isfile(old):  # else brackets in the name would be a pattern
+    if copies and system.isfile(old):  # by mv, brackets in the name would be a pattern
         system.cp_file(old, new)
         system.rm_file(old)
+    elif copies and fsspec.core.has_magic(old + new):
+        raise ValueError("folders with * ? [ in their names cannot be renamed there")
     else:
         system.mv(old, new, recursive=system.isdir(old))
+
+
+class RawReader(io.RawIOBase):
+    """The bytes of a file that is far away.
+
+    Args:
+      fetch: the bytes from a position, so many of them.
+      length: of the file.
+      close: what is to be done at the end.
+    """
+
+    def __init__(
+        self, fetch: Callable[[int, int], bytes], length: int, close: Callable[[], object]
+    ):
+        self._fetch, self._length, self._close = fetch, length, close
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """As of all files."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
+        self._position = start + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Reads as much as there is room for, and left."""
+        count = max(0, min(len(buffer), self._length - self._position))
+        buffer[:count] = self._fetch(self._position, count) if count else b""
+        self._position += count
+        return count
+
+    def close(self) -> None:
+        """As of all files."""
+        if not self.closed:
+            self._close()
+        super().close()
+
+
+class _RawWriter(io.RawIOBase):
+    """A file that is written from the beginning to the end.
+
+    Args:
+      path: of it.
+      file: as its file system opens it.
+    """
+
+    def __init__(self, path: str, file: Any):
+        self._path, self._file = path, file
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Writes all of it."""
+        with _told(self._path):
+            self._file.write(bytes(data))
+        return len(data)
+
+    def close(self) -> None:
+        """Writes what is left."""
+        if not self.closed:
+            try:
+                with _told(self._path):
+                    self._file.close()
+            finally:
+                super().close()
+
+
+def _reader(path: str) -> io.BufferedReader:
+    place, length = _Place(path), stat(path).length
+    with _told(path):
+        file = place.system.open(place.name, "rb", block_size=_BLOCK)
+
+    def fetch(start: int, count: int) -> bytes:
+        with _told(path):
+            file.seek(start)
+            found = file.read(count)
+        if len(found) != count:  # or a page that tells of an error
+            raise _unavailable(path, f"{len(found)} bytes came instead of {count}")
+        return found
+
+    return io.BufferedReader(RawReader(fetch, length, file.close), _BLOCK)
+
+
+def _writer(path: str) -> io.BufferedWriter:
+    place = _Place(path)
+    with _told(path):
+        file = place.system.open(place.name, "wb")
+    return io.BufferedWriter(_RawWriter(path, file), _BLOCK)
 
 
 def open_file(path: str, mode: str = "r") -> IO[Any]:
@@ -208,15 +345,17 @@ def open_file(path: str, mode: str = "r") -> IO[Any]:
 
     Args:
       path: of it.
-      mode: as for `open`; text is UTF-8.
+      mode: r, rb, w or wb; text is UTF-8, its ends of lines as they are.
 
     Raises:
       tf.errors.NotFoundError: it is not there.
+      tf.errors.UnimplementedError: another mode.
     """
-    place = _Place(path)
-    encoding = {} if "b" in mode else {"encoding": "utf-8"}
-    with _told(path):
-        return place.system.open(place.name, mode, block_size=_BLOCK, **encoding)
+    if mode not in ("r", "rb", "w", "wb"):
+        message = f"{path}: cannot be opened there to add to it."
+        raise tf.errors.UnimplementedError(None, None, message)
+    file = cast(BinaryIO, _reader(path) if mode.startswith("r") else _writer(path))
+    return file if "b" in mode else io.TextIOWrapper(file, "utf-8", newline="\n")
 
 
 GFile = open_file  # TensorFlow's name of it

@@ -74,7 +74,9 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
     paths = [request.vocab, *(file.path for file in corpus_files)]
     inputs = [*paths, *(f"{path}.json" for path in paths)]  # with what says how they were made
     known = [f"{name}*" for name in NEIGHBOURS]
-    outputs.check_folder(request.output, "examples", (MANIFEST, BEGUN), known, inputs)
+    outputs.check_folder(
+        request.output, "examples", (MANIFEST, BEGUN), known, inputs, anywhere=True
+    )
     with (
         locks.held(request.output),
         runner.started(f"{request.output}/{UNFINISHED}/steps", __name__) as workers,

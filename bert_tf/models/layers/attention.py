@@ -99,11 +99,12 @@ class SelfAttention(Layer):
           probabilities [batch, num_heads, length, length]; with `first_only`
           [batch, hidden_size] and [batch, num_heads, 1, length].
         """
-        parts = tensor_parallelism.parts(
-            self.qkv, self.output_dense, self.num_heads, x.dtype, groups=3
-        )
-        if parts and rows is None:
-            return self._in_parts(parts, x, mask_bias, first_only)
+        if rows is None:
+            parts = tensor_parallelism.parts(
+                self.qkv, self.output_dense, self.num_heads, x.dtype, groups=3
+            )
+            if parts:
+                return self._in_parts(parts, x, mask_bias, first_only)
         qkv = self.qkv(x) if rows is None else rows.pad(self.qkv(x))
         context, probabilities = self._attend(qkv, mask_bias, seed, first_only)
         context = context if rows is None or first_only else rows.drop(context)
@@ -124,7 +125,10 @@ class SelfAttention(Layer):
     def _attend(
         self, qkv: tf.Tensor, mask_bias: tf.Tensor, seed: tf.Tensor | None, first_only: bool
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """What heads see: [batch * length, width] of their [batch * length, 3 * width] `qkv`."""
+        """What heads see: [batch * length, width] of their [batch * length, 3 * width] `qkv`.
+
+        With `first_only` [batch, width], of the first tokens.
+        """
         length, width = tf.shape(mask_bias)[-1], qkv.shape[-1] // 3
         size = self.hidden_size // self.num_heads
         split = tf.reshape(qkv, [-1, length, 3, width // size, size])

@@ -6,10 +6,8 @@ is added up. No part needs another. So the threads of a processor share a layer,
 share each of its products, which takes longer than it saves while a product is small.
 """
 
-import contextlib
 import contextvars
-import dataclasses
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -32,26 +30,41 @@ class Part(NamedTuple):
     output_kernel: tf.Tensor
 
 
-@dataclasses.dataclass(frozen=True)
-class _Cut:
-    """Into how many parts layers are cut, and those that are known by the first map."""
+class Cut:
+    """Kernels in parts, each cut once, whatever is traced with them.
 
-    count: int
-    known: dict[int, list[Part]] = dataclasses.field(default_factory=dict)
+    Args:
+      count: into how many parts layers are cut, or fewer.
+    """
+
+    def __init__(self, count: int):
+        self._count = count
+        self._known: dict[tuple[Dense, tf.DType], list[Part]] = {}
+
+    def parts(
+        self, first: Dense, second: Dense, units: int, dtype: tf.DType, groups: int
+    ) -> list[Part]:
+        """See `parts`."""
+        count = next(n for n in range(min(self._count, units), 0, -1) if units % n == 0)
+        if count == 1 or any(dense.quantized or dense.lora_enabled for dense in (first, second)):
+            return []
+        key = first, dtype
+        if key not in self._known:
+            with tf.init_scope():
+                self._known[key] = _parts(first, second, count, dtype, groups)
+        return self._known[key]
 
 
-_cut: contextvars.ContextVar[_Cut | None]
+_cut: contextvars.ContextVar[Cut | None]
 _cut = contextvars.ContextVar("tensor_parallelism", default=None)
 
 
-@contextlib.contextmanager
-def in_parts(count: int) -> Iterator[None]:
-    """Within it, layers that are traced for inference are in so many parts, or fewer.
+def in_parts(cut: Cut | None) -> AbstractContextManager[None]:
+    """Within it, layers that are traced for inference are in parts; None: as a whole.
 
     The parts are constants beside the variables: the memory of the kernels is taken once more.
     """
-    with switched(_cut, _Cut(count)):
-        yield
+    return switched(_cut, cut)
 
 
 def parts(first: Dense, second: Dense, units: int, dtype: tf.DType, groups: int = 1) -> list[Part]:
@@ -68,15 +81,7 @@ def parts(first: Dense, second: Dense, units: int, dtype: tf.DType, groups: int 
       groups: of columns; each part has the same of all.
     """
     cut = _cut.get()
-    if cut is None:
-        return []
-    count = next(n for n in range(min(cut.count, units), 0, -1) if units % n == 0)
-    if count == 1 or any(dense.quantized or dense.lora_enabled for dense in (first, second)):
-        return []
-    if id(first) not in cut.known:  # a block may be used by several layers
-        with tf.init_scope():
-            cut.known[id(first)] = _parts(first, second, count, dtype, groups)
-    return cut.known[id(first)]
+    return [] if cut is None else cut.parts(first, second, units, dtype, groups)
 
 
 def _parts(first: Dense, second: Dense, count: int, dtype: tf.DType, groups: int) -> list[Part]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.models.layers.tensor_parallelism import Cut
 from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequences, traced
 from bert_tf.serving.engines.plans import Lane
 from bert_tf.tasks.signatures import Computation
@@ -27,7 +28,8 @@ class TensorFlowEngine(ComputeEngine):
     dtype = None
 
     def __init__(self, lane: Lane):
-        self._lengths, self._parts = lane.lengths, lane.parts
+        self._lengths = lane.lengths
+        self._cut = Cut(lane.parts) if lane.parts > 1 else None
 
     def load(self, name: str, computation: Computation) -> Compute:
         """See `ComputeEngine`."""
@@ -39,7 +41,7 @@ class TensorFlowEngine(ComputeEngine):
             return _run(function, sequences, results)
 
         found: Compute = compute
-        if self._parts > 1:
+        if self._cut:
             found = self._with_parts(found, computation, results)
         if self._lengths:
             found = self._with_compiled(found, computation, results)
@@ -48,7 +50,7 @@ class TensorFlowEngine(ComputeEngine):
     def _with_parts(
         self, compute: Compute, computation: Computation, results: Sequence[str]
     ) -> Compute:
-        parts = traced(computation, parts=self._parts)
+        parts = traced(computation, cut=self._cut)
 
         def in_parts_or_not(sequences: Sequences) -> Sequence[np.ndarray]:
             if len(sequences.ids) > 1 or not sequences.mask.all():

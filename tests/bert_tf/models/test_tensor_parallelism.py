@@ -8,6 +8,7 @@ from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.layers import tensor_parallelism
+from bert_tf.models.layers.tensor_parallelism import Cut
 from tests.bert_tf.helpers import CONFIG
 
 _CONFIG = BertConfig.from_dict(
@@ -27,7 +28,7 @@ def _encoder(dtype="float32"):
 
 def _traced(encoder, parts):
     def function(ids):
-        with fused_ops.inference(), tensor_parallelism.in_parts(parts):
+        with fused_ops.inference(), tensor_parallelism.in_parts(Cut(parts)):
             found = encoder(ids)
             pooled = encoder.pooled(ids)
         return found["sequence_output"], found["attention_probs"], pooled
@@ -70,7 +71,7 @@ def test_a_block_that_several_layers_use_is_cut_once():
     block = _encoder().blocks[0]
 
     def function(x, bias):
-        with fused_ops.inference(), tensor_parallelism.in_parts(2):
+        with fused_ops.inference(), tensor_parallelism.in_parts(Cut(2)):
             for _ in range(3):
                 x, _ = block(x, bias)
         return x
@@ -81,6 +82,21 @@ def test_a_block_that_several_layers_use_is_cut_once():
     assert len(constants) == 12  # two maps, each two kernels and a bias, in two parts
 
 
+def test_all_that_is_traced_shares_the_parts():
+    encoder, cut = _encoder(), Cut(2)
+
+    def function(ids):
+        with fused_ops.inference(), tensor_parallelism.in_parts(cut):
+            return encoder(ids)["sequence_output"]
+
+    spec = tf.TensorSpec([None, None], tf.int32)
+    one, other = (
+        {id(each) for each in tf.function(function).get_concrete_function(spec).captured_inputs}
+        for _ in range(2)
+    )
+    assert len(one & other) >= 12 * _CONFIG.num_hidden_layers
+
+
 def test_kernels_with_lora_and_in_int8_stay_whole():
     block = _encoder().blocks[0]
     block.feed_forward.intermediate.enable_lora(2)
@@ -89,5 +105,5 @@ def test_kernels_with_lora_and_in_int8_stay_whole():
         (block.attention.qkv, block.attention.output_dense, 6),
         (block.feed_forward.intermediate, block.feed_forward.output_dense, 32),
     ):
-        with tensor_parallelism.in_parts(2):
+        with tensor_parallelism.in_parts(Cut(2)):
             assert tensor_parallelism.parts(first, second, units, tf.float32) == []

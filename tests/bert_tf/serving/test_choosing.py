@@ -107,6 +107,7 @@ def test_what_is_far_slower_is_measured_once(export, tmp_path, monkeypatch):
         (Wish("tensorflow", threads_of_tensorflow=2), [1]),
         (Wish("tensorflow", threads=1), [1]),
         (Wish("tensorflow", lengths=(8,)), [1, 1]),
+        (Wish("tensorflow", lengths=(), parts=1), [1, 1]),
         (Wish("onnxruntime"), [1, 1]),
     ],
 )

@@ -1,11 +1,12 @@
 """File systems that TensorFlow does not reach: HDFS by its web interface, and memory."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tensorflow as tf
 
-from pipelines.common import checksums, files, json_files, remote_files
+from pipelines.common import checksums, files, json_files, outputs, remote_files
 from pipelines.common.errors import InputError
 from tests import webhdfs
 from tests.ports import free_ports
@@ -103,6 +104,8 @@ def test_what_is_not_there(folder):
     for function in (files.gfile.stat, files.gfile.listdir, files.gfile.remove):
         with pytest.raises(tf.errors.NotFoundError, match="none"):
             function(f"{folder}/none")
+    with pytest.raises(tf.errors.NotFoundError, match="none"):
+        files.gfile.rename(f"{folder}/none", f"{folder}/other")
     with pytest.raises(InputError, match="no such file"):
         files.open_binary(f"{folder}/none")
 
@@ -114,6 +117,64 @@ def test_what_cannot_be_reached_is_no_missing_file():
         files.gfile.exists(path)
     with pytest.raises(tf.errors.UnavailableError, match="box://x: cannot be reached .*boxfs"):
         files.gfile.exists("box://x")
+
+
+def test_several_files_of_a_server_are_several(folder):
+    for name in "ab":
+        files.write_text(f"{folder}/{name}.txt", name)
+    both = [f"{folder}/a.txt", f"{folder}/b.txt"]
+    assert files.expand_globs(",".join(f"'{path}'" for path in both)) == both
+    files.gfile.makedirs(f"{folder}/c")
+    assert files.named_folders([f"{folder}/c", f"{folder}/d"]) == [f"{folder}/c", f"{folder}/d"]
+
+
+def test_names_with_brackets_are_no_patterns(folder):
+    for name in ("a1/x", "a[1]/x", "a[1]/y/z"):
+        files.write_text(f"{folder}/{name}", name)
+    files.remove_tree(f"{folder}/a[1]")
+    assert files.names_in(folder) == ["a1"] and files.names_in(f"{folder}/a1") == ["x"]
+
+
+def test_lines_are_read_over_the_ends_of_blocks(folder, monkeypatch):
+    monkeypatch.setattr(remote_files, "_BLOCK", 64)
+    lines = [f"line {number}\r\n" for number in range(100)]
+    with files.gfile.GFile(f"{folder}/x", "w") as file:
+        file.write("".join(lines))
+    with files.gfile.GFile(f"{folder}/x") as file:
+        assert list(file) == lines
+    with files.open_binary(f"{folder}/x") as file:
+        assert file.readline(3) == b"lin" and file.readline() == b"e 0\r\n"
+        assert file.seek(-8, os.SEEK_END) and file.read() == b"ne 99\r\n"
+    with pytest.raises(tf.errors.UnimplementedError, match="x: cannot be opened there to add"):
+        files.gfile.GFile(f"{folder}/x", "a")
+
+
+def test_a_page_that_tells_of_an_error_is_no_text(tmp_path):
+    (tmp_path / "x").write_text("x" * 1000)
+    unreached = pytest.raises(tf.errors.UnavailableError, match="x: cannot be reached")
+    with webhdfs.serving(tmp_path, failing=True) as place, unreached:
+        files.sha256(f"{place}/x")
+
+
+def test_of_several_who_write_one_file_each_ends_well(tmp_path):
+    def write(number):
+        for _ in range(10):
+            with (
+                files.write_aside(f"{place}/x", shared=True) as partial,
+                files.gfile.GFile(partial, "wb") as file,
+            ):
+                file.write(b"same")
+
+    with webhdfs.serving(tmp_path) as place, ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, range(2)))
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    assert (tmp_path / "x").read_bytes() == b"same"
+
+
+@pytest.mark.parametrize("what", ["a training run", "exported versions"])
+def test_what_tensorflow_writes_goes_where_it_reaches(what):
+    with pytest.raises(InputError, match=f"TensorFlow, which writes {what}, does not reach it"):
+        outputs.check_folder("webhdfs://host/x", what, ())
 
 
 def test_tensorflow_writes_beside(folder, tmp_path):

@@ -287,17 +287,19 @@ def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
     assert manifest["text"] == local["text"]
 
 
-def test_hdfs_has_the_same_bytes(corpus_path, vocab_path, tmp_path):
+def test_hdfs_has_the_same_bytes(vocab_path, tmp_path, small_shards):
+    """Of a file in several ranges, whose ends are in the middle of lines."""
+    corpus_path = write_documents(tmp_path / "text.txt", make_documents(200))
     output = tmp_path / "o"
     example_writer.write(request(corpus_path, vocab_path, output), HERE)
     with webhdfs.serving(tmp_path) as place:
         for path, name in ((corpus_path, "corpus.txt"), (vocab_path, "vocab.txt")):
             shutil.copy(path, tmp_path / name)
         wanted = request(f"{place}/c*.txt", f"{place}/vocab.txt", f"{place}/there")
-        example_writer.write(wanted, LocalRunner(2))
+        example_writer.write(wanted, HERE)
     here, there = digests(output), digests(tmp_path / "there")
     del here["manifest.json"], there["manifest.json"]  # which name the corpus
-    assert here == there and len(here) == 3
+    assert here == there and len(here) > 3
 
 
 def test_holding_out_all_but_one_document_is_refused(tmp_path, vocab_path):
