@@ -30,7 +30,8 @@ class _Handler(BaseHTTPRequestHandler):
             host, port = self.server.server_address
             place = f"http://{host}:{port}{_DATA}{parts.path.removeprefix(_ROOT)}?{parts.query}"
             return self._reply(307, b"", Location=place)
-        return getattr(self, f"_{op.lower()}")(local, name, query, body)
+        with self.server.one_at_a_time:  # as a namenode does
+            return getattr(self, f"_{op.lower()}")(local, name, query, body)
 
     do_GET = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815  # as http.server wants them
 
@@ -69,10 +70,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _rename(self, local, name, query, body):
         target = f"{self.server.folder}{query['destination']}"
-        free = not os.path.exists(target) and os.path.isdir(os.path.dirname(target))
-        if free:
+        possible = os.path.exists(local) and os.path.isdir(os.path.dirname(target))
+        if renamed := possible and not os.path.exists(target):
             os.rename(local, target)
-        return self._tell({"boolean": free})
+        return self._tell({"boolean": renamed})
 
     def _delete(self, local, name, query, body):
         if os.path.isdir(local):
@@ -117,6 +118,7 @@ def serving(folder, failing=False):
     """
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.folder, server.failing, server.daemon_threads = str(folder), failing, True
+    server.one_at_a_time = threading.Lock()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -199,6 +199,8 @@ def rmtree(path: str) -> None:
         inner = _Place(folder)
         with _told(folder):
             inner.system.rmdir(inner.name)
+            if inner.info() is not None:  # HDFS removes empty folders as it removes files
+                inner.system.rm_file(inner.name)
 
 
 def rename(source: str, target: str, overwrite: bool = False) -> None:

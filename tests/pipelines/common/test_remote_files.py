@@ -144,7 +144,7 @@ def test_lines_are_read_over_the_ends_of_blocks(folder, monkeypatch):
         assert list(file) == lines
     with files.open_binary(f"{folder}/x") as file:
         assert file.readline(3) == b"lin" and file.readline() == b"e 0\r\n"
-        assert file.seek(-8, os.SEEK_END) and file.read() == b"ne 99\r\n"
+        assert file.seek(-8, os.SEEK_END) and file.read() == b"ine 99\r\n"
     with pytest.raises(tf.errors.UnimplementedError, match="x: cannot be opened there to add"):
         files.gfile.GFile(f"{folder}/x", "a")
 
