@@ -32,7 +32,7 @@ from pipelines.common.threads import cores
 _SLOW = (EngineName.LITERT,)
 _TWICE = 1.1  # two ways hold the weights twice: they have to be faster by that
 _CLOSE = 1.25  # times the fastest: what is no slower is measured once more
-_FORMAT = 4  # of the plans that are kept, and of what is measured
+_FORMAT = 5  # of the plans that are kept, and of what is measured
 _PARTS = (2, 4, 8)  # of a layer, as far as there are cores for them
 _PACKAGES = ("tensorflow", "onnxruntime", "openvino", "ai-edge-litert")
 
@@ -171,7 +171,10 @@ def _measure(path: str, wish: Wish, folder: str) -> list[Trial]:
     found = [each.or_faster(again.get(each.lane, each)) for each in found]
     for trial in found:
         times = ", ".join(f"{name} {1000 * s:.1f} ms" for name, s in trial.single.items())
-        rates = f"{1 / trial.together:.0f}/s together, {1 / trial.singly:.0f}/s singly"
+        rates = ", ".join(
+            f"{name} {1 / s:.0f}/s together, {1 / trial.singly[name]:.0f}/s singly"
+            for name, s in trial.together.items()
+        )
         logging.info("%s: %s; %s", trial.lane, times, rates)
     return found
 
@@ -196,13 +199,13 @@ def _close(found: Sequence[Trial]) -> list[Lane]:
 
 def _least(found: Sequence[Trial]) -> dict[str, float]:
     """The figures of the fastest, each of its own."""
-    figures = [each.single | {"crowd": each.crowd} for each in found]
+    figures = [each.single | each.many for each in found]
     return {name: min(each[name] for each in figures) for name in (figures or [{}])[0]}
 
 
 def _ratios(alone: Trial, together: Trial, least: Mapping[str, float]) -> list[float]:
     """How many times the least time two ways take, at each figure."""
-    figures = alone.single | {"crowd": together.crowd}
+    figures = alone.single | together.many
     return [seconds / least[name] for name, seconds in figures.items()]
 
 

@@ -30,6 +30,9 @@ class SavedModelSession:
         # A request is a chain of small operations: handing them to other threads costs more than
         # it gains.
         config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
+        # What computes first in a process decides for all that follows.
+        threads = tf.config.threading.get_intra_op_parallelism_threads()
+        config.intra_op_parallelism_threads = threads
         config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
         with tf.Graph().as_default(), quiet_tensorflow.quiet():
             self._session = tf.compat.v1.Session(config=config)

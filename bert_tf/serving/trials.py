@@ -6,11 +6,12 @@ disturb what is measured after it.
 
 import dataclasses
 import functools
+import itertools
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -32,7 +33,8 @@ ALONE = (8, 32, 128)  # tokens of the single sequences that are measured
 # each form that they have not seen.
 _CHANGING, _LONGEST = 16, 96
 _CLIENTS, _EACH = 16, 8  # of a crowd, each of which asks for one sequence after the other
-_ROUNDS = 2  # in which a crowd is measured both ways
+_BATCH = 32  # sequences of a large request, of which one for each core and one more run at once
+_ROUNDS = 2  # in which many sequences are measured both ways
 # What XLA may compile for. More would be faster in between, and take longer to start.
 _LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 _SECONDS, _FEWEST = 0.5, 3  # of one measurement
@@ -50,15 +52,16 @@ class Trial:
       lane: how.
       alone: seconds for a single sequence, by its tokens, of which one is as long as the last.
       changing: seconds for a single sequence, of which one is longer or shorter than the last.
-      together: seconds for a sequence of a crowd, where those that wait are computed together.
+      together: seconds for a sequence of many, by who asks, where those that wait are computed
+        together: a `crowd` of clients with a sequence each, or a few with `batches`.
       singly: the same, each by itself.
     """
 
     lane: Lane
     alone: dict[int, float]
     changing: float
-    together: float
-    singly: float
+    together: dict[str, float]
+    singly: dict[str, float]
 
     @property
     def single(self) -> dict[str, float]:
@@ -66,23 +69,24 @@ class Trial:
         return {f"{n} tokens": s for n, s in self.alone.items()} | {"changing": self.changing}
 
     @property
-    def crowd(self) -> float:
-        """Seconds for a sequence of a crowd, the better way."""
+    def many(self) -> dict[str, float]:
+        """Seconds for a sequence of many, by who asks, the better way."""
         return self.together if self.grouped else self.singly
 
     @property
     def grouped(self) -> bool:
-        """Whether a crowd is better computed together."""
-        return self.lane.may_be_grouped and self.together <= self.singly
+        """Whether many are better computed together: it is the less slow where it is slower."""
+        ratios = [seconds / self.singly[name] for name, seconds in self.together.items()]
+        return self.lane.may_be_grouped and max(ratios) * min(ratios) <= 1
 
     def or_faster(self, other: "Trial") -> "Trial":
         """The better figures of two trials of one lane: what slows some calls, speeds none."""
         return Trial(
             self.lane,
-            {n: min(seconds, other.alone[n]) for n, seconds in self.alone.items()},
+            _least(self.alone, other.alone),
             min(self.changing, other.changing),
-            min(self.together, other.together),
-            min(self.singly, other.singly),
+            _least(self.together, other.together),
+            _least(self.singly, other.singly),
         )
 
     @classmethod
@@ -90,6 +94,10 @@ class Trial:
         """The trial that `dataclasses.asdict` told of, in JSON."""
         alone = {int(length): seconds for length, seconds in values["alone"].items()}
         return cls(**values | {"lane": lane_of(values["lane"]), "alone": alone})
+
+
+def _least(first: Mapping[Any, float], second: Mapping[Any, float]) -> dict[Any, float]:
+    return {name: min(seconds, second[name]) for name, seconds in first.items()}
 
 
 class FailedTrialError(Exception):
@@ -151,12 +159,12 @@ def _trial(
 ) -> Trial:
     at_once = max(1, cores() // lane.threads)
     compute = registry.make(models, lane, at_once).load(name, computation)
-    calls = {n: functools.partial(compute, _sequences(1, n)) for n in _up_to(ALONE, longest)}
+    calls = {n: functools.partial(compute, _sequences(n)) for n in _up_to(ALONE, longest)}
     seconds = _seconds_in_turn(list(calls.values()), burst=_BURST)
     alone = dict(zip(calls, seconds, strict=True))
     changing = _seconds_by_length(compute, longest)
     step = Step(computation.outputs, compute, compute)
-    together, singly = _seconds_of_crowd(step, at_once, min(_LONGEST, longest))
+    together, singly = _seconds_of_many(step, at_once, min(_LONGEST, longest))
     return Trial(lane, alone, float(np.mean(list(changing.values()))), together, singly)
 
 
@@ -196,7 +204,7 @@ def _lengths_that_win(
         return {}
     seconds, won = {}, []
     for length, shorter in zip(lengths, (1, *lengths), strict=False):
-        full, mean = _sequences(1, length), _sequences(1, (shorter + length) // 2)
+        full, mean = _sequences(length), _sequences((shorter + length) // 2)
         calls = functools.partial(compiled, full), functools.partial(plain, mean)
         seconds[length], before = _seconds_in_turn(calls)
         if seconds[length] < _BETTER * before:
@@ -209,9 +217,10 @@ def _up_to(lengths: Sequence[int], longest: int) -> list[int]:
     return [length for length in lengths if length <= longest] or [longest]
 
 
-def _sequences(count: int, length: int) -> Sequences:
-    ids = np.tile(np.arange(length, dtype=np.int32) % 5, (count, 1))
-    return Sequences(ids, np.ones_like(ids), np.zeros_like(ids))
+def _sequences(*lengths: int) -> Sequences:
+    positions = np.arange(max(lengths), dtype=np.int32)
+    mask = (positions < np.array(lengths)[:, None]).astype(np.int32)
+    return Sequences(positions % 5 * mask, mask, np.zeros_like(mask))
 
 
 def _seconds_in_turn(
@@ -243,34 +252,42 @@ def _seconds_by_length(compute: Compute, longest: int) -> dict[int, float]:
     """The time of single sequences by their lengths, of which none comes twice in turn."""
     lengths = np.linspace(min(8, longest), min(_LONGEST, longest), _CHANGING).astype(int)
     mixed = np.random.default_rng(0).permutation(np.unique(lengths)).tolist()
-    calls = [functools.partial(compute, _sequences(1, length)) for length in mixed]
+    calls = [functools.partial(compute, _sequences(length)) for length in mixed]
     return dict(zip(mixed, _seconds_in_turn(calls, _SECONDS), strict=True))
 
 
-def _seconds_of_crowd(step: Step, at_once: int, longest: int) -> tuple[float, float]:
-    """The time of a sequence of many clients: where they are computed together, and singly."""
+def _seconds_of_many(
+    step: Step, at_once: int, longest: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The time of a sequence, by who asks: where they are computed together, and singly."""
     rng = np.random.default_rng(0)
-    lengths = rng.integers(min(8, longest), longest + 1, (_CLIENTS, _EACH)).tolist()
-    seconds: dict[bool, list[float]] = {True: [], False: []}
-    for _ in range(_ROUNDS):
-        for grouped, found in seconds.items():
-            scheduler = Scheduler(at_once, grouped=grouped)
-            begin = time.perf_counter()
-            _ask(scheduler, step, lengths)
-            found.append((time.perf_counter() - begin) / (_CLIENTS * _EACH))
-            scheduler.close()
-    return min(seconds[True]), min(seconds[False])
+    forms = {"crowd": (_CLIENTS, _EACH, 1), "batches": (cores() + 1, 1, _BATCH)}
+    asked = {
+        name: rng.integers(min(8, longest), longest + 1, form).tolist()
+        for name, form in forms.items()
+    }
+    found: dict[bool, dict[str, float]] = {True: {}, False: {}}
+    for _, (name, requests), grouped in itertools.product(
+        range(_ROUNDS), asked.items(), (True, False)
+    ):
+        scheduler = Scheduler(at_once, grouped=grouped)
+        begin = time.perf_counter()
+        _ask(scheduler, step, requests)
+        seconds = (time.perf_counter() - begin) / np.prod(forms[name])
+        found[grouped][name] = min(float(seconds), found[grouped].get(name, np.inf))
+        scheduler.close()
+    return found[True], found[False]
 
 
-def _ask(scheduler: Scheduler, step: Step, lengths: Sequence[Sequence[int]]) -> None:
-    """Has clients ask at once, each for sequences of these lengths, one after the other."""
+def _ask(scheduler: Scheduler, step: Step, clients: Sequence[Sequence[Sequence[int]]]) -> None:
+    """Has clients ask at once, each for sequences of these lengths, one request after the other."""
 
-    def client(wanted: Sequence[int]) -> None:
-        for length in wanted:
-            scheduler.submit(step, _sequences(1, length)).result()
+    def ask(requests: Sequence[Sequence[int]]) -> None:
+        for lengths in requests:
+            scheduler.submit(step, _sequences(*lengths)).result()
 
-    with ThreadPoolExecutor(len(lengths)) as pool:
-        list(pool.map(client, lengths))
+    with ThreadPoolExecutor(len(clients)) as pool:
+        list(pool.map(ask, clients))
 
 
 def _main(asked: dict[str, Any]) -> None:

@@ -16,9 +16,14 @@ from pipelines.common.errors import InputError
 _ORT, _TF = EngineName.ONNXRUNTIME, EngineName.TENSORFLOW
 
 
+def _many(crowd, batches=None):
+    return {"crowd": crowd, "batches": crowd if batches is None else batches}
+
+
 def _trial(engine, threads, short, long, together, singly=99):
     changing = (short + long) / 2
-    return Trial(Lane(engine, threads), {8: short, 128: long}, changing, together, singly)
+    alone = {8: short, 128: long}
+    return Trial(Lane(engine, threads), alone, changing, _many(together), _many(singly))
 
 
 def test_what_is_the_fastest_everywhere_does_everything():
@@ -43,13 +48,25 @@ def test_sequences_are_grouped_where_that_is_faster():
 
 def test_int8_is_never_grouped():
     lane = Lane(_ORT, 1, Precision.INT8)
-    trial = Trial(lane, {8: 2}, 2, 3, 4)
+    trial = Trial(lane, {8: 2}, 2, _many(3), _many(4))
     assert choosing.best([trial]) == Plan.of(lane) == Plan(lane, lane, grouped=False)
-    assert trial.crowd == 4
+    assert trial.many == _many(4)
 
 
-def test_lengths_that_change_count(monkeypatch):
-    prepares = Trial(Lane(_ORT, 1), {8: 1, 128: 7}, 20, 3, 3)
+def test_batches_count_beside_a_crowd():
+    crowds = Trial(Lane(_ORT, 2), {8: 2}, 2, _many(2, 3), _many(9))
+    batches = Trial(Lane(_TF, 1), {8: 4}, 4, _many(2.1, 2), _many(9))
+    assert choosing.best([crowds, batches]) == Plan(crowds.lane, batches.lane)
+
+
+@pytest.mark.parametrize(("batches", "grouped"), [(3.2, True), (3.5, False)])
+def test_sequences_are_grouped_where_that_is_less_slow(batches, grouped):
+    trial = Trial(Lane(_ORT), {8: 2}, 2, _many(2, batches), _many(2.2, 3))
+    assert trial.grouped == grouped
+
+
+def test_lengths_that_change_count():
+    prepares = Trial(Lane(_ORT, 1), {8: 1, 128: 7}, 20, _many(3), _many(3))
     assert choosing.best([prepares, _trial(_TF, 1, 1.2, 8, 3)]).alone == Lane(_TF, 1)
 
 
@@ -68,7 +85,7 @@ def test_a_plan_is_kept(export, tmp_path, monkeypatch):
         if lanes[0].engine is not _TF:
             raise trials.FailedTrialError("no such instruction")
         slow = 1 if lengths else 0.9
-        return [Trial(lane, {8: slow / lane.threads}, 1, slow, 2) for lane in lanes]
+        return [Trial(lane, {8: slow / lane.threads}, 1, _many(slow), _many(2)) for lane in lanes]
 
     monkeypatch.setattr(trials, "run", run)
     monkeypatch.setattr(choosing.registry, "installed", lambda: [_TF, _ORT])
@@ -90,7 +107,10 @@ def test_what_is_far_slower_is_measured_once(export, tmp_path, monkeypatch):
 
     def run(path, lanes, folder, lengths):
         asked.append(lanes)
-        return [Trial(lane, {8: lane.threads}, lane.threads, lane.threads, 9) for lane in lanes]
+        return [
+            Trial(lane, {8: lane.threads}, lane.threads, _many(lane.threads), _many(9))
+            for lane in lanes
+        ]
 
     monkeypatch.setattr(trials, "run", run)
     monkeypatch.setattr(choosing.registry, "installed", lambda: [_ORT])
@@ -171,8 +191,8 @@ def test_a_machine_is_measured(export, tmp_path, caplog):
     caplog.set_level(logging.INFO)
     (trial,) = trials.run(export, [Lane(threads=1)], str(tmp_path))
     assert list(trial.alone) == [8, 32] and trial.lane.engine is _TF
-    figures = [*trial.single.values(), trial.together, trial.singly]
-    assert len(figures) == 5 and all(0 < seconds < 60 for seconds in figures)
+    figures = [each for of in (trial.single, trial.together, trial.singly) for each in of.values()]
+    assert len(figures) == 7 and all(0 < seconds < 60 for seconds in figures)
     (plain,) = trials.run(export, [Lane(threads=1)], str(tmp_path), lengths=False)
     assert plain.lane == Lane(threads=1)
     (parts,) = trials.run(export, [Lane(parts=2)], str(tmp_path))

@@ -1,11 +1,13 @@
 """All engines answer as the SavedModel itself does, in TensorFlow Serving's way."""
 
 import functools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from bert_tf.export import saved_model, warmup
+from bert_tf.export import halves, saved_model, warmup
 from bert_tf.serving import program
 from bert_tf.serving.engines.names import EngineName
 from bert_tf.serving.engines.onnxruntime_engine import OnnxRuntimeEngine
@@ -13,6 +15,7 @@ from bert_tf.serving.engines.plans import Lane, Plan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.saved_model_session import SavedModelSession
 from pipelines.common.errors import InputError
+from pipelines.common.threads import cores
 from tests.bert_tf import exported
 
 _TEXTS = [text or "x" for text in exported.TEXTS]
@@ -75,6 +78,24 @@ def _compare(predictor, whole, name, inputs):
             assert found[key].tolist() == value.tolist(), (name, key)
         else:
             np.testing.assert_allclose(found[key], value, atol=2e-5, err_msg=f"{name} {key}")
+
+
+_THREADS = """
+import os, sys
+import tensorflow as tf
+from bert_tf.serving.saved_model_session import SavedModelSession
+tf.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))
+SavedModelSession(sys.argv[2], optimize=False)
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+def test_a_session_leaves_the_number_of_threads_as_it_was_chosen(export):
+    """What computes first in a process decides for all that follows: here, it is a session."""
+    asked = cores() + 40
+    command = [sys.executable, "-c", _THREADS, str(asked), f"{export}/{halves.FOLDER}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert asked <= int(done.stdout) < asked + 20
 
 
 def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole, export):
