@@ -6,6 +6,9 @@ import random
 import signal
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import strategies as st
@@ -101,6 +104,21 @@ def _refused(message):
     return read
 
 
+def test_as_many_cases_as_there_are_cores_run_at_a_time():
+    together = threading.Barrier(2, timeout=60)
+
+    def case(number):
+        together.wait()
+        return Outcome({"tried": number})
+
+    with ThreadPoolExecutor(2) as pool:
+        found = dict(soak._outcomes(case, pool, 2, None, end=0))
+        assert found == {0: Outcome({"tried": 0}), 1: Outcome({"tried": 1})}
+        assert list(soak._outcomes(Outcome, pool, 2, 7, end=0)) == [(7, Outcome(7))]
+        ended = soak._outcomes(lambda number: number, pool, 2, None, end=time.monotonic() + 1)
+        assert len({number for number, _ in ended}) > 2
+
+
 def test_damage_is_named_or_harmless_or_a_failure(tmp_path):
     for number, (read, come, failure) in enumerate(
         (
@@ -164,6 +182,10 @@ def test_half_of_a_file_under_a_final_name_is_found(tmp_path):
     (tmp_path / "weights.bin").write_text("whole")
     (tmp_path / "picture.png").write_bytes(b"\x89PNG")
     assert trees.half_written(tmp_path, wanted) == "picture.png"
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG...IEND\xaeB`\x82")
+    assert trees.half_written(tmp_path, wanted) is None
+    (tmp_path / "report.md").write_text("# Rep")
+    assert trees.half_written(tmp_path, trees.contents(tmp_path)) == "report.md"
 
 
 def test_only_outputs_that_are_empty_at_first_are_tried_on_bad_disks():

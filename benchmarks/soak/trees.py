@@ -15,7 +15,7 @@ _MEASURED = ("seconds", "sequences_per_second", "peak_share", "input_wait_share"
 _TOLD = ("curves.png", "jobs.txt", "log.txt", "report.md")
 # Of a SavedModel, in which TensorFlow puts a number that it draws; and its checksum.
 _FINGERPRINT = "fingerprint.pb"
-_GROWING = ("history.jsonl", "milestones.jsonl")  # line by line, by design
+_GROWING = ("history.jsonl", "milestones.jsonl", "log.txt")  # line by line, by design
 _PNG_END = b"IEND\xaeB`\x82"
 
 
@@ -96,7 +96,8 @@ def half_written(folder: Path, wanted: dict[str, str]) -> str | None:
         if not path.is_file() or ".partial" in name or path.name in _GROWING or is_lock:
             continue
         try:
-            whole = wanted.get(name) == _digest(path, folder) or _is_whole(path)
+            same = path.name not in _TOLD and wanted.get(name) == _digest(path, folder)
+            whole = same or _is_whole(path)
         except ValueError:  # half of a JSON text
             whole = False
         except FileNotFoundError:  # a process that has lost its parent still tidies up
@@ -113,5 +114,7 @@ def _is_whole(path: Path) -> bool:
         return path.name != "checksums.json" or not checkpoints.find_damage(str(path.parent))
     if path.suffix == ".png":
         return path.read_bytes().endswith(_PNG_END)
+    if path.name in _TOLD:
+        return path.read_bytes().endswith(b"\n")
     # JSON was parsed by now; what is unfinished has no final name of the user's.
     return path.suffix == ".json" or ".unfinished" in path.parts

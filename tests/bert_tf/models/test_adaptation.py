@@ -59,6 +59,7 @@ def _each_way(encoder):
         yield "fused", encoder(batch)["pooled_output"]
     with fused_ops.inference():
         yield "inference", encoder(batch)["pooled_output"]
+        yield "of the first token", encoder.pooled(batch)
         yield "in a graph", tf.function(lambda: encoder(batch)["pooled_output"])()
     compiled = tf.function(lambda: encoder(batch)["pooled_output"], jit_compile=True)
     yield "compiled", compiled()

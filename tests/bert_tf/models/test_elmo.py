@@ -92,6 +92,7 @@ def test_padding_changes_nothing():
         np.testing.assert_allclose(b.numpy()[:, :6][there], a.numpy()[there], atol=1e-6)
     ids_alone = encoder(IDS)
     np.testing.assert_array_equal(ids_alone["pooled_output"], alone["pooled_output"])
+    np.testing.assert_array_equal(encoder.pooled(BATCH), alone["pooled_output"])
 
 
 def test_gradients_are_those_of_differences():

@@ -247,11 +247,13 @@ def test_mixed_precision_keeps_float32_variables_and_is_near():
     mixed.set_weights(exact.get_weights())
     assert {variable.dtype for variable in mixed.variables} == {"float32"}
     batch = make_batch()
-    outputs = mixed(batch)["sequence_output"]
-    assert outputs.dtype == tf.bfloat16
-    np.testing.assert_allclose(
-        tf.cast(outputs, tf.float32), exact(batch)["sequence_output"], atol=0.08
-    )
+    found, wanted = mixed(batch), exact(batch)
+    for x, near in (
+        (found["sequence_output"], wanted["sequence_output"]),
+        (mixed.pooled(batch), wanted["pooled_output"]),
+    ):
+        assert x.dtype == tf.bfloat16
+        np.testing.assert_allclose(tf.cast(x, tf.float32), near, atol=0.08)
 
 
 @pytest.mark.parametrize("cls", [BertEncoder, MaskedLMNextSentence])
