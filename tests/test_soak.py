@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import tensorflow as tf
 from hypothesis import strategies as st
 
 from benchmarks.soak import children, corruptions, kills, search, steps, table, trees
@@ -162,6 +163,31 @@ def test_what_is_measured_is_no_difference_between_folders(tmp_path):
     assert trees.difference(a, c) == "history.jsonl differs"
     assert trees.difference(a, {}) == "history.jsonl is left over"
     assert trees.difference({}, a) == "history.jsonl is missing"
+
+
+def _save(folder, value):
+    """A SavedModel with functions in functions, and a variable."""
+    module = tf.Module()
+    module.variable = tf.Variable([1.0])
+
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def function(x):
+        _, y = tf.while_loop(
+            lambda i, _: i < 3, lambda i, y: (i + 1, y * module.variable), (tf.constant(0), x)
+        )
+        return tf.cond(y[0] > 0, lambda: y + value, lambda: y)
+
+    module.function = function
+    tf.saved_model.save(module, str(folder))
+
+
+def test_numbers_that_tensorflow_counts_are_no_difference_between_folders(tmp_path):
+    for name, value in (("a", 1.0), ("b", 1.0), ("c", 2.0)):
+        _save(tmp_path / name, value)
+    a, b, c = (trees.contents(tmp_path / name) for name in "abc")
+    first, second = ((tmp_path / name / "saved_model.pb").read_bytes() for name in "ab")
+    assert first != second and trees.difference(a, b) is None
+    assert trees.difference(a, c) == "saved_model.pb differs"
 
 
 def test_half_of_a_file_under_a_final_name_is_found(tmp_path):

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
-from tensorflow.core.protobuf import fingerprint_pb2
+from google.protobuf import text_format
+from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2
 
 from bert_tf.training import checkpoints
 
@@ -13,8 +15,14 @@ from bert_tf.training import checkpoints
 _MEASURED = ("seconds", "sequences_per_second", "peak_share", "input_wait_share")
 # Pictures and texts of measured values, or of what was said meanwhile.
 _TOLD = ("curves.png", "jobs.txt", "log.txt", "report.md")
-# Of a SavedModel, in which TensorFlow puts a number that it draws; and its checksum.
-_FINGERPRINT = "fingerprint.pb"
+# Of a SavedModel: into one TensorFlow puts a number that it draws, and the functions of the other
+# are numbered with all that were traced in a process before. Their checksums are left out, too.
+_FINGERPRINT, _GRAPH = "fingerprint.pb", "saved_model.pb"
+_NUMBER = re.compile(r"(?<![^_-])\d+(?=$|___)")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+# What has such numbers beside the names of functions: gradients of calls, and variables without a
+# name, at each call.
+_NUMBERED = ("_gradient_op_type", "_user_specified_name")
 _GROWING = ("history.jsonl", "milestones.jsonl", "log.txt")  # line by line, by design
 _PNG_END = b"IEND\xaeB`\x82"
 
@@ -37,13 +45,40 @@ def _digest(path: Path, folder: Path) -> str:
     content = path.read_bytes()
     if path.name == _FINGERPRINT:
         found = fingerprint_pb2.FingerprintDef.FromString(content)
-        found.ClearField("uuid")
+        for field in ("uuid", "saved_model_checksum"):
+            found.ClearField(field)
         content = found.SerializeToString(deterministic=True)
+    elif path.name == _GRAPH:
+        content = _numbered_anew(content)
     elif path.suffix == ".json":
         content = _text(json.loads(content)).replace(str(folder).encode(), b"")
     elif path.suffix == ".jsonl":
         content = b"\n".join(filter(None, map(_line, content.splitlines())))
     return hashlib.sha256(content).hexdigest()
+
+
+def _numbered_anew(content: bytes) -> bytes:
+    """A SavedModel whose functions are numbered from 0 on, in the order of their numbers."""
+    model = saved_model_pb2.SavedModel.FromString(content)
+    functions = [each for graph in model.meta_graphs for each in graph.graph_def.library.function]
+    names = [each.signature.name for each in functions]
+    for function in functions:
+        attributes = [node.attr for node in function.node_def]
+        attributes += [of_argument.attr for of_argument in function.arg_attr.values()]
+        names += [each[key].s.decode() for each in attributes for key in _NUMBERED if key in each]
+    numbers = {int(found) for name in names for found in _NUMBER.findall(name)}
+    ranks = {number: rank for rank, number in enumerate(sorted(numbers))}
+
+    def ranked(number: re.Match[str]) -> str:
+        return str(ranks.get(int(number[0]), number[0]))
+
+    text = _QUOTED.sub(
+        lambda quoted: f'"{_NUMBER.sub(ranked, quoted[1])}"', text_format.MessageToString(model)
+    )
+    model = text_format.Parse(text, saved_model_pb2.SavedModel())
+    for graph in model.meta_graphs:
+        graph.graph_def.library.function.sort(key=lambda each: each.signature.name)
+    return model.SerializeToString(deterministic=True)
 
 
 def _line(line: bytes) -> bytes:
@@ -65,7 +100,7 @@ def _without_measured(value: Any) -> Any:
         return {
             key: _without_measured(item)
             for key, item in value.items()
-            if key not in _MEASURED and not key.endswith(_FINGERPRINT)
+            if key not in _MEASURED and not key.endswith((_FINGERPRINT, _GRAPH))
         }
     return value
 
