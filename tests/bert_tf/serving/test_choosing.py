@@ -193,9 +193,17 @@ def test_a_machine_is_measured(export, tmp_path, caplog):
     assert list(trial.alone) == [8, 32] and trial.lane.engine is _TF
     figures = [each for of in (trial.single, trial.together, trial.singly) for each in of.values()]
     assert len(figures) == 7 and all(0 < seconds < 60 for seconds in figures)
-    (plain,) = trials.run(export, [Lane(threads=1)], str(tmp_path), lengths=False)
-    assert plain.lane == Lane(threads=1)
-    (parts,) = trials.run(export, [Lane(parts=2)], str(tmp_path))
-    assert parts.lane == Lane(parts=2)  # XLA is not tried
     with pytest.raises(trials.FailedTrialError):
         trials.run(f"{export}/none", [Lane(threads=1)], str(tmp_path))
+
+
+def test_xla_is_tried_where_no_layer_is_in_parts(export, monkeypatch):
+    whole, parts = Lane(threads=1), Lane(threads=1, parts=2)
+    monkeypatch.setattr(trials, "_trial", lambda lane, *_: Trial(lane, {8: 1}, 1, {}, {}))
+    monkeypatch.setattr(trials, "_with_lengths", lambda trial, *_: "with XLA")
+    found = trials.measure(export, [whole, parts], None)
+    assert found == ["with XLA", Trial(parts, {8: 1}, 1, {}, {})]
+    plain = trials.measure(export, [whole, parts], None, lengths=False)
+    assert [trial.lane for trial in plain] == [whole, parts]
+    others = trials.measure(export, [Lane(_ORT)], None)
+    assert [trial.lane for trial in others] == [Lane(_ORT)]
