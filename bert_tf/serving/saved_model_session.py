@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 
 from bert_tf.export import quiet_tensorflow
+from bert_tf.serving.engines import registry
 from pipelines.common.errors import InputError
 
 _LONGEST_REASON = 200  # characters
@@ -31,8 +32,7 @@ class SavedModelSession:
         # it gains.
         config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
         # What computes first in a process decides for all that follows.
-        threads = tf.config.threading.get_intra_op_parallelism_threads()
-        config.intra_op_parallelism_threads = threads
+        config.intra_op_parallelism_threads = registry.threads_of_tensorflow()
         config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
         with tf.Graph().as_default(), quiet_tensorflow.quiet():
             self._session = tf.compat.v1.Session(config=config)

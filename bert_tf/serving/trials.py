@@ -6,7 +6,6 @@ disturb what is measured after it.
 
 import dataclasses
 import functools
-import itertools
 import json
 import subprocess
 import sys
@@ -262,32 +261,39 @@ def _seconds_of_many(
     """The time of a sequence, by who asks: where they are computed together, and singly."""
     rng = np.random.default_rng(0)
     forms = {"crowd": (_CLIENTS, _EACH, 1), "batches": (cores() + 1, 1, _BATCH)}
-    asked = {
-        name: rng.integers(min(8, longest), longest + 1, form).tolist()
-        for name, form in forms.items()
-    }
-    found: dict[bool, dict[str, float]] = {True: {}, False: {}}
-    for _, (name, requests), grouped in itertools.product(
-        range(_ROUNDS), asked.items(), (True, False)
-    ):
-        scheduler = Scheduler(at_once, grouped=grouped)
-        begin = time.perf_counter()
-        _ask(scheduler, step, requests)
-        seconds = (time.perf_counter() - begin) / np.prod(forms[name])
-        found[grouped][name] = min(float(seconds), found[grouped].get(name, np.inf))
-        scheduler.close()
-    return found[True], found[False]
+    asked = {n: rng.integers(min(8, longest), longest + 1, form) for n, form in forms.items()}
+
+    def seconds(grouped: bool) -> dict[str, float]:
+        return {
+            name: _seconds_of(step, requests, Scheduler(at_once, grouped=grouped))
+            for name, requests in asked.items()
+        }
+
+    rounds = [(seconds(True), seconds(False)) for _ in range(_ROUNDS)]
+    together, singly = zip(*rounds, strict=True)
+    return functools.reduce(_least, together), functools.reduce(_least, singly)
 
 
-def _ask(scheduler: Scheduler, step: Step, clients: Sequence[Sequence[Sequence[int]]]) -> None:
-    """Has clients ask at once, each for sequences of these lengths, one request after the other."""
+def _seconds_of(step: Step, requests: np.ndarray, scheduler: Scheduler) -> float:
+    """The time of a sequence.
 
-    def ask(requests: Sequence[Sequence[int]]) -> None:
-        for lengths in requests:
+    Args:
+      step: what is computed.
+      requests: the lengths of sequences, [clients that ask at once, their requests one after the
+        other, sequences of a request].
+      scheduler: computes, and is closed.
+    """
+
+    def ask(wanted: list[list[int]]) -> None:
+        for lengths in wanted:
             scheduler.submit(step, _sequences(*lengths)).result()
 
-    with ThreadPoolExecutor(len(clients)) as pool:
-        list(pool.map(ask, clients))
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(len(requests)) as pool:
+        list(pool.map(ask, requests.tolist()))
+    taken = time.perf_counter() - begin
+    scheduler.close()
+    return taken / requests.size
 
 
 def _main(asked: dict[str, Any]) -> None:
