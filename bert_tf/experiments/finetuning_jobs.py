@@ -136,6 +136,7 @@ class FineTuning(ModelJob):
             bilstm_width=self.head.bilstm_width,
             freeze="all" if self.frozen else None,
             train_examples=self.train_examples,
+            precision=place.precision,
             # What is scored on dev must not be chosen by it.
             selection=Selection.LAST,
             evaluations=0,

@@ -120,9 +120,11 @@ class Place:
 
     Attributes:
       root: the folder of all.
+      precision: what all models are trained in; auto: each run decides when it begins.
     """
 
     root: str
+    precision: str = "auto"
 
     def folder(self, job: Job) -> str:
         """The folder of a job."""

@@ -20,6 +20,7 @@ from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.finetuning.task_data import TaskData
 from bert_tf.tasks import KINDS
+from bert_tf.training.precision import resolve_precision
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
@@ -64,10 +65,18 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Inputs and scale; all studies follow from them."""
+    """What is decided before the first job; all studies follow from it.
+
+    Attributes:
+      inputs: see there.
+      scale: see there.
+      precision: what all models are trained in, so that they can be compared; auto, in plans of
+        before it was decided here: each run decides.
+    """
 
     inputs: Inputs
     scale: Scale
+    precision: str = "auto"
 
     def jobs(self, studies: Sequence[str]) -> list[Job]:
         """All jobs of studies."""
@@ -128,13 +137,16 @@ def make(request: Request, place: Place, studies: Sequence[str]) -> Plan:
         widths += [Size(4, 512), Size(12, 768)]
     elif hasty:
         widths = widths[:2]
-    measured = speed.measure(widths, len(tokenizer.vocabulary), settings.max_seq_length)
+    chosen_precision = resolve_precision(settings.precision)
+    measured = speed.measure(
+        widths, len(tokenizer.vocabulary), settings.max_seq_length, chosen_precision
+    )
 
     def jobs_of(thought: Scale) -> list[Job]:
         return jobs.with_needs(Plan(inputs, thought).jobs(studies))
 
     fitted = scale.fit(settings.seconds, settings.seeds or (), measured, jobs_of, widths[-1])
-    plan = Plan(inputs, fitted)
+    plan = Plan(inputs, fitted, chosen_precision)
     json_files.write(f"{place.root}/{PLAN}", dataclasses.asdict(plan))
     return plan
 
@@ -217,4 +229,5 @@ def read(folder: str) -> Plan:
                 "speed": measured,
             }
         ),
+        **({"precision": values["precision"]} if "precision" in values else {}),
     )

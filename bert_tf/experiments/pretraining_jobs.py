@@ -186,6 +186,7 @@ class Pretraining(ModelJob):
             warmup_steps=round(_WARMUP_SHARE * self.steps),
             beta_2=_BETA_2,
             seed=self.seed,
+            precision=place.precision,
         )
         options = RunOptions(
             tensorboard=False, saved_model=False, keep_at=self.keep_at or None, save_every=500

@@ -56,6 +56,7 @@ def _head(plan: Plan, outcomes: Outcomes, about: str) -> str:
         f"{task.rows[1]:,} | {task.tokens} | {scale.recipe(task).epochs:g} |"
         for task in inputs.tasks
     ]
+    precision = "" if plan.precision == "auto" else f"; all models in {plan.precision}"
     cap = f"; at most {scale.cap:,} training examples of a task" if scale.cap else ""
     return "\n".join(
         [
@@ -64,7 +65,7 @@ def _head(plan: Plan, outcomes: Outcomes, about: str) -> str:
             f"Pre-training: {scale.main.layers} layers, {scale.main.width} wide (but where sizes "
             f"are compared), {scale.steps:,} steps of {scale.batch_size} sequences of "
             f"{scale.length} tokens ({tokens / 1e6:,.1f} million), learning rate "
-            f"{scale.pretraining_rate:g}, one seed. Fine-tuning: seeds {seeds}{cap}. "
+            f"{scale.pretraining_rate:g}, one seed{precision}. Fine-tuning: seeds {seeds}{cap}. "
             f"{about.capitalize()}.",
             "",
             f"{hours:.1f} hours of computing on {_machine()}, bert-tf {bert_tf.__version__}, "
@@ -150,6 +151,7 @@ def _scale(plan: Plan) -> dict[str, Any]:
         "max_seq_length": scale.length,
         "seeds": list(scale.seeds),
         "most_training_examples": scale.cap,
+        "precision": plan.precision,
     }
 
 

@@ -41,9 +41,9 @@ def run(request: Request, output: str, only: Sequence[str], devices: Sequence[st
     outputs.check_folder(output, "experiments", [_IDENTITY])
     with locks.held(output):
         _identify(request, output)
-        place, studies = Place(output), [STUDIES[name] for name in only]
-        made = _plan(request, place, only)
-        schedule = _schedule(made, only, place)
+        studies = [STUDIES[name] for name in only]
+        made = _plan(request, Place(output), only)
+        schedule = _schedule(made, only, output)
         devices = devices or [""] * _processes(schedule, request.settings.seconds)
         about = own_tasks.described(made.inputs.tasks) if not request.tasks else _described(request)
         _log_plan(made, schedule, len(devices), request.settings.seconds)
@@ -65,7 +65,7 @@ def show(output: str, only: Sequence[str]) -> list[Entry]:
     """
     if not files.gfile.exists(f"{output}/{PLAN}"):
         raise InputError(f"{output}: has no {PLAN}; nothing was begun there.")
-    return list(_schedule(plan.read(output), only, Place(output)).entries.values())
+    return list(_schedule(plan.read(output), only, output).entries.values())
 
 
 def _identify(request: Request, output: str) -> None:
@@ -98,10 +98,10 @@ def _plan(request: Request, place: Place, only: Sequence[str]) -> Plan:
     return result.value
 
 
-def _schedule(made: Plan, only: Sequence[str], place: Place) -> Schedule:
+def _schedule(made: Plan, only: Sequence[str], output: str) -> Schedule:
     jobs = with_needs(made.jobs(only))
     costs = {job.key: job.cost(made.scale.speed) for job in jobs}
-    return Schedule(jobs, place, costs)
+    return Schedule(jobs, Place(output, made.precision), costs)
 
 
 def _processes(schedule: Schedule, budget: float) -> int:

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 
+from bert_tf.training.settings import PRECISIONS
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
@@ -35,6 +36,14 @@ class ExperimentSettings(Settings):
     )
     max_seq_length: int = setting(
         64, "Tokens of a sequence of pre-training.", group=Group.SEQUENCES, least=16, most=512
+    )
+    precision: str = setting(
+        "auto",
+        "What all models are trained in. auto: what suits the first device, decided once, with "
+        "the plan.",
+        group=Group.MACHINE,
+        choices=PRECISIONS,
+        newer=True,
     )
 
     @property

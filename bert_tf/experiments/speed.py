@@ -18,7 +18,7 @@ from bert_tf.models.layers import BiLstm
 from bert_tf.objectives.base import ExampleTraits
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.pretraining import time_budget
-from bert_tf.training import distribution, precision, throughput
+from bert_tf.training import distribution, throughput
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.settings import TrainingSettings
@@ -83,18 +83,19 @@ def _token_flops(size: Size, vocab_size: int, length: int) -> float:
     return throughput.training_flops(encoder, head, length, predicted) / length
 
 
-def measure(sizes: list[Size], vocab_size: int, length: int) -> Speed:
+def measure(sizes: list[Size], vocab_size: int, length: int, precision: str) -> Speed:
     """Trains a few steps of each size.
 
     Args:
       sizes: of different widths.
       vocab_size: tokens of the vocabulary.
       length: tokens of a sequence.
+      precision: float32 or mixed_bfloat16.
     """
     found = []
     begin = time.perf_counter()
     for size in sizes:
-        seconds = _step_seconds(size, vocab_size, length) / (_BATCH * length)
+        seconds = _step_seconds(size, vocab_size, length, precision) / (_BATCH * length)
         found.append((size.width, _token_flops(size, vocab_size, length) / seconds))
         keras.utils.clear_session()
     # What is not measuring is compiling; a job compiles for training and for evaluation.
@@ -122,9 +123,9 @@ def _lstm_flops(width: int, length: int) -> float:
     return 3 * _BATCH * layer.flops(length) / time_budget.seconds_per_call(call)
 
 
-def _step_seconds(size: Size, vocab_size: int, length: int) -> float:
+def _step_seconds(size: Size, vocab_size: int, length: int, precision: str) -> float:
     """Seconds of a step of masked LM on _BATCH sequences of random tokens."""
-    settings = TrainingSettings(precision=precision.resolve_precision("auto"))
+    settings = TrainingSettings(precision=precision)
     strategy = distribution.make_strategy(settings.strategy)
     most = round(_PREDICTED * length)
     traits = ExampleTraits(frozenset(), (0, 1, 2), 3, vocab_size, 0.15, 0.8, 0.1, {length: most})
@@ -133,7 +134,7 @@ def _step_seconds(size: Size, vocab_size: int, length: int) -> float:
         strategy,
         settings,
         WarmupLinearDecay(1e-4, 1, 1000),
-        lambda: MaskedLM.for_examples(config, traits, dtype=settings.precision),
+        lambda: MaskedLM.for_examples(config, traits, dtype=precision),
     )
     step = session.make_step(session.model)
     ones = tf.ones([_BATCH, length], tf.int32)

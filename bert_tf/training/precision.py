@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from bert_tf.training import throughput
+from bert_tf.training.settings import PRECISIONS
 from pipelines.common.errors import InputError
 
 
@@ -12,7 +13,7 @@ def resolve_precision(precision: str) -> str:
     Raises:
       InputError: the name is unknown.
     """
-    if precision not in ("auto", "float32", "mixed_bfloat16"):
+    if precision not in PRECISIONS:
         raise InputError(f"precision {precision!r} is unknown; use float32 or mixed_bfloat16.")
     if precision != "auto":
         return precision

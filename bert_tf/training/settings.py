@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
 
+PRECISIONS = ("auto", "float32", "mixed_bfloat16")
+
 
 class OptimizerName(enum.StrEnum):
     """Optimizers; names of `optimizers.make_optimizer`."""
@@ -83,7 +85,7 @@ class TrainingSettings(Settings):
         "What is computed in; weights are float32. auto: mixed_bfloat16 on TPUs, on GPUs that "
         "multiply it, and on a CPU that is measured to be faster with it; else float32.",
         group=Group.MACHINE,
-        choices=("auto", "float32", "mixed_bfloat16"),
+        choices=PRECISIONS,
     )
     strategy: StrategyName = setting(
         StrategyName.AUTO,

@@ -31,6 +31,7 @@ def begin(corpus, tasks, output):
     inputs = Inputs(rest, rest, Vocabulary(rest, VOCABULARY), found)
     speed = Speed(((64, 1e11),), 1e10, VOCABULARY, 32)
     scale = Scale(Size(1, 64), 10, 8, 32, (1, 2), 48, speed)
-    json_files.write(f"{output}/{plan.PLAN}", dataclasses.asdict(Plan(inputs, scale)))
+    made = Plan(inputs, scale, "float32")
+    json_files.write(f"{output}/{plan.PLAN}", dataclasses.asdict(made))
     json_files.write(f"{output}/experiments.json", request.identity())
     return request, output

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from bert_tf.experiments import plan, scale
+from bert_tf.experiments import plan, pretraining_jobs, run, scale, speed
 from bert_tf.experiments.finetuning_jobs import FineTuning, TaskSource
-from bert_tf.experiments.jobs import with_needs
-from bert_tf.experiments.plan import Plan
+from bert_tf.experiments.jobs import Place, with_needs
+from bert_tf.experiments.plan import Plan, Request
 from bert_tf.experiments.pretraining_jobs import Corpus, Pretraining, Vocabulary
 from bert_tf.experiments.scale import Inputs, Scale
 from bert_tf.experiments.settings import STUDIES as NAMES
@@ -15,8 +15,13 @@ from bert_tf.experiments.settings import ExperimentSettings, chosen_studies
 from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from bert_tf.experiments.studies.registry import STUDIES
+from bert_tf.finetuning import sweep
+from bert_tf.pretraining import run as pretraining_run
+from bert_tf.training.loop import TrainingDivergedError
+from bert_tf.training.precision import resolve_precision
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
+from tests.bert_tf.experiments.test_own_tasks import write_corpus
 
 SPEED = Speed(((64, 6e10), (128, 1.5e11), (256, 3e11)), 2e10, 8192, 64)
 CORPUS = Corpus("corpus.txt")
@@ -133,8 +138,52 @@ def test_a_cap_holds_for_all_tasks():
 
 
 def test_a_plan_is_kept_as_it_was(tmp_path):
-    whole = Plan(INPUTS, _scale(cap=300))
+    whole = Plan(INPUTS, _scale(cap=300), "mixed_bfloat16")
     json_files.write(f"{tmp_path}/{plan.PLAN}", dataclasses.asdict(whole))
     assert plan.read(str(tmp_path)) == whole
     keys = [job.key for job in plan.read(str(tmp_path)).jobs(NAMES)]
     assert keys == [job.key for job in whole.jobs(NAMES)]
+
+
+def test_plans_of_before_precision_was_in_them_go_on(tmp_path):
+    whole = Plan(INPUTS, _scale())
+    values = dataclasses.asdict(whole)
+    del values["precision"]
+    json_files.write(f"{tmp_path}/{plan.PLAN}", values)
+    assert plan.read(str(tmp_path)) == whole
+
+
+@pytest.mark.parametrize(("asked", "found"), [("auto", "mixed_bfloat16"), ("float32", "float32")])
+def test_the_plan_decides_in_what_every_model_is_trained(tmp_path, monkeypatch, asked, found):
+    """Measured once: a machine that is busy for a while must not divide models into two kinds."""
+    measured = []
+
+    def measure(sizes, vocab_size, length, precision):
+        measured.append(precision)
+        return dataclasses.replace(SPEED, vocab_size=vocab_size, length=length)
+
+    monkeypatch.setattr(speed, "measure", measure)
+    monkeypatch.setattr(
+        plan,
+        "resolve_precision",
+        lambda name: "mixed_bfloat16" if name == "auto" else resolve_precision(name),
+    )
+    settings = ExperimentSettings(budget="10m", vocab_size=200, precision=asked)
+    request = Request(settings, Corpus(write_corpus(tmp_path / "corpus.txt", documents=60)))
+    made = plan.make(request, Place(f"{tmp_path}/out"), ["curves"])
+    assert (made.precision, measured) == (found, [found])
+    assert plan.read(f"{tmp_path}/out") == made
+    place = run._schedule(made, ["curves"], f"{tmp_path}/out").place
+    jobs = {type(job): job for job in with_needs(made.jobs(["curves"]))}
+    trained = []
+
+    def begun(settings, *rest):
+        trained.append(settings.precision)
+        raise TrainingDivergedError("no number")
+
+    monkeypatch.setattr(pretraining_run, "pretrain", begun)
+    monkeypatch.setattr(sweep, "finetune", begun)
+    jobs[pretraining_jobs.Examples].work(place)
+    jobs[Pretraining].work(place)
+    jobs[FineTuning].work(place)
+    assert trained == [found, found]
