@@ -188,7 +188,7 @@ class _Run:
     def _restore(self) -> int:
         """Gives the model the weights to go on from, or the first; returns the steps done."""
         restored = self.checkpoints.restore_newest()
-        self.checkpoints.remove_damaged(restored)
+        self.checkpoints.tidy(restored)
         if restored is None and self.settings.init_checkpoint:
             first_weights.initialize(
                 self.model,

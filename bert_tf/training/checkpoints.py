@@ -73,10 +73,13 @@ class Checkpoints:
         if not self._write or files.gfile.exists(path):
             return path
         _write(self._checkpoint, path)
+        self._remove_oldest()
+        return path
+
+    def _remove_oldest(self) -> None:
         for old in self.steps()[: -self._keep]:
             if old not in self._kept:
                 files.remove_tree(self.path(old))
-        return path
 
     def restore_newest(self) -> int | None:
         """Restores the newest whole checkpoint and returns its step; None if there is none.
@@ -115,11 +118,18 @@ class Checkpoints:
         weights = {k: v for k, v in self._variables.items() if k.startswith(MODEL_PREFIX)}
         _read(tf.train.Checkpoint(variables=weights), path, "model").expect_partial()
 
-    def remove_damaged(self, after: int | None) -> None:
-        """Removes checkpoints of steps beyond `after`, which were found to be damaged."""
+    def tidy(self, restored: int | None) -> None:
+        """Removes what a run that was killed left: damaged checkpoints, and more than are kept.
+
+        Args:
+          restored: the step that was restored; those beyond it were found to be damaged.
+        """
+        if not self._write:
+            return
         for step in self.steps():
-            if self._write and (after is None or step > after):
+            if restored is None or step > restored:
                 files.remove_tree(self.path(step))
+        self._remove_oldest()
 
 
 def is_checkpoint(path: str) -> bool:

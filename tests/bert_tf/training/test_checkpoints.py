@@ -54,8 +54,21 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(state, damage,
         assert checkpoints.restore_newest() == 1
     assert "checkpoint-00000002: is damaged" in caplog.text
     assert variable.numpy()[0] == 1
-    checkpoints.remove_damaged(after=1)
+    checkpoints.tidy(restored=1)
     assert checkpoints.steps() == [1]
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_kill_before_the_oldest_was_removed_leaves_no_more_than_usual(state, tmp_path, writes):
+    variable, _ = state
+    more = Checkpoints(str(tmp_path), {"model/a": variable}, keep=9)
+    for step in (1, 2, 3, 4):
+        more.save(step)
+    again = Checkpoints(
+        str(tmp_path), {"model/a": variable}, keep=2, write=writes, kept=frozenset({1})
+    )
+    again.tidy(again.restore_newest())
+    assert again.steps() == ([1, 3, 4] if writes else [1, 2, 3, 4])
 
 
 def test_a_half_written_checkpoint_is_not_seen(state, monkeypatch):
