@@ -26,6 +26,8 @@ PREPARE, FINISH = "prepare", "finish"
 RESULT = "result_{}"
 _STATE = "state_{}"
 
+Operations = Sequence[tf.Operation]
+
 
 class Computes(TypedDict):
     """What stands between the halves of a signature.
@@ -115,8 +117,8 @@ def _halves(signature: Signature, cuts: list[_Cut]) -> Halves:
     traced = tf.compat.v1.wrap_function(whole, list(signature.inputs.values()))
     cut = cuts.pop()
     assert not cuts  # every signature computes once
-    state = _crossing(cut.results, traced.outputs)
-    kept = {_STATE.format(number): tensor for number, tensor in enumerate(state)}
+    crossing = _Crossing(cut.results, traced.outputs)
+    kept = {_STATE.format(number): tensor for number, tensor in enumerate(crossing.tensors)}
     results = {RESULT.format(number): tensor for number, tensor in enumerate(cut.results)}
     sequences = {name: cut.sequences[name] for name in MODEL_INPUTS}
     inputs = dict(zip(signature.inputs, traced.inputs, strict=False))
@@ -124,44 +126,45 @@ def _halves(signature: Signature, cuts: list[_Cut]) -> Halves:
     return Halves(
         signature.name,
         cut.computation.name,
-        _part(traced, inputs, sequences | kept),
-        _part(traced, kept | results, outputs),
+        _part(traced.graph, inputs, sequences | kept, first=crossing.waited_for),
+        _part(traced.graph, kept | results, outputs, done=crossing.waited_for),
     )
 
 
-def _part(traced: Any, inputs: Tensors, outputs: Tensors) -> Any:
-    """The concrete function from some tensors of a graph to others, both by name."""
-    part = traced.prune(list(inputs.values()), list(outputs.values()))
-
-    def function(**values: tf.Tensor) -> Tensors:
-        found = part(*(values[name] for name in inputs))
-        return dict(zip(outputs, found, strict=True))
-
-    specs = {name: tf.TensorSpec(x.shape, x.dtype, name) for name, x in inputs.items()}
-    return tf.function(function, autograph=False).get_concrete_function(**specs)
-
-
-def _crossing(results: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """What is needed of the first half in the second: outputs that do not follow from results, too.
+class _Crossing:
+    """What the second half needs of the first one; outputs that do not follow from results, too.
 
     Args:
       results: placeholders, where the second half begins.
       outputs: where it ends.
+
+    Attributes:
+      tensors: those that it computes with.
+      waited_for: the operations that must have been done before; checks, that is.
     """
-    later = _followers(results)
-    found: dict[str, tf.Tensor] = {}
-    waiting = list(outputs)
-    seen: set[str] = set()
-    while waiting:
-        tensor = waiting.pop()
-        if tensor.op.name in later:
-            if tensor.op.name not in seen:
-                seen.add(tensor.op.name)
-                waiting.extend(tensor.op.inputs)
-        elif tensor.op.type != "Const":  # the second half has its own
-            found[tensor.name] = tensor
-    known = {tensor.name for tensor in results}
-    return [tensor for name, tensor in sorted(found.items()) if name not in known]
+
+    def __init__(self, results: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]):
+        later = _followers(results)
+        known = {tensor.name for tensor in results}
+        tensors: dict[str, tf.Tensor] = {}
+        waited_for: dict[str, tf.Operation] = {}
+        waiting, seen = list(outputs), set()
+        while waiting:
+            tensor = waiting.pop()
+            operation = tensor.op
+            if operation.name not in later:
+                if operation.type != "Const":  # the second half has its own
+                    tensors[tensor.name] = tensor
+            elif operation.name not in seen:
+                seen.add(operation.name)
+                waiting.extend(operation.inputs)
+                for before in operation.control_inputs:
+                    if before.name in later:
+                        waiting.extend(before.outputs[:1])
+                    else:
+                        waited_for[before.name] = before
+        self.tensors = [tensor for name, tensor in sorted(tensors.items()) if name not in known]
+        self.waited_for = [operation for _, operation in sorted(waited_for.items())]
 
 
 def _followers(results: Sequence[tf.Tensor]) -> set[str]:
@@ -172,6 +175,77 @@ def _followers(results: Sequence[tf.Tensor]) -> set[str]:
         if any(each.name in found for each in before):
             found.add(operation.name)
     return found
+
+
+def _part(
+    graph: Any, inputs: Tensors, outputs: Tensors, *, first: Operations = (), done: Operations = ()
+) -> Any:
+    """The concrete function from some tensors of a function's graph to others, both by name.
+
+    Args:
+      graph: of all of them.
+      inputs: where the part begins.
+      outputs: where it ends.
+      first: operations that no output depends on, and that are done all the same.
+      done: operations of the graph that need not be waited for.
+    """
+    captured = {inner.name: outer for outer, inner in graph.captures}
+    given = {tensor.name for tensor in inputs.values()} | set(captured)
+    targets = sorted({tensor.name for tensor in outputs.values()} - given)
+    ends = [tensor.op for tensor in outputs.values() if tensor.name in targets]
+    operations = _between(given, [*ends, *first], done)
+    definition = _definition(graph, operations)
+    read = sorted({tensor.name for each in operations for tensor in each.inputs} & given)
+
+    def function(**values: tf.Tensor) -> Tensors:
+        known = {tensor.name: values[name] for name, tensor in inputs.items()}
+        here = tf.compat.v1.get_default_graph()
+        known |= {name: here.capture(captured[name]) for name in read if name in captured}
+        mapped = {name: known[name] for name in read}
+        found = tf.graph_util.import_graph_def(definition, mapped, targets, name="part")
+        known |= dict(zip(targets, found, strict=True))
+        return {name: tf.identity(known[tensor.name]) for name, tensor in outputs.items()}
+
+    specs = {name: tf.TensorSpec(x.shape, x.dtype, name) for name, x in inputs.items()}
+    return tf.function(function, autograph=False).get_concrete_function(**specs)
+
+
+def _between(given: set[str], ends: Operations, done: Operations) -> list[tf.Operation]:
+    """What has to be done up to some operations, without what makes the tensors that are given."""
+    found: dict[str, tf.Operation] = {}
+    makers = {name.partition(":")[0] for name in given} | {operation.name for operation in done}
+    waiting = list(ends)
+    while waiting:
+        operation = waiting.pop()
+        if operation.name not in found:
+            found[operation.name] = operation
+            waiting += [tensor.op for tensor in operation.inputs if tensor.name not in given]
+            waiting += [each for each in operation.control_inputs if each.name not in makers]
+    return list(found.values())
+
+
+def _definition(graph: Any, operations: Operations) -> tf.compat.v1.GraphDef:
+    """Some operations of a graph, and the functions that they call."""
+    whole = graph.as_graph_def()
+    names = {operation.name for operation in operations}
+    part = tf.compat.v1.GraphDef(versions=whole.versions)
+    for node in whole.node:
+        if node.name in names:
+            kept = part.node.add()
+            kept.CopyFrom(node)
+            kept.attr.pop("_class", None)  # where others are placed, who may be in another part
+            kept.input[:] = [name for name in node.input if name[:1] != "^" or name[1:] in names]
+    library = {function.signature.name: function for function in whole.library.function}
+    waiting = list(part.node)
+    while waiting:
+        node = waiting.pop()
+        for value in node.attr.values():
+            for called in (value.func, *value.list.func):
+                if called.name in library:
+                    function = library.pop(called.name)
+                    part.library.function.append(function)
+                    waiting += function.node_def
+    return part
 
 
 def are_in(path: str) -> bool:

@@ -156,7 +156,7 @@ def preprocess_module(tokenizer: Tokenizer, folder: str, default_length: int) ->
 
     root = _Trackable()
     root.tokenize = _Trackable()
-    root.tokenize.__call__ = tf.function(tokenizer.tokenize, [texts], autograph=False)
+    root.tokenize.__call__ = tokenizer.functions.tokenize
     special = {
         "vocab_size": len(tokenizer.vocabulary),
         "padding_id": tokenizer.pad_id,
@@ -175,7 +175,7 @@ def preprocess_module(tokenizer: Tokenizer, folder: str, default_length: int) ->
             root.bert_pack_inputs.__call__.get_concrete_function([ragged] * count)
             root.bert_pack_inputs.__call__.get_concrete_function([ragged] * count, length)
     root.__call__ = tf.function(
-        lambda sentences: pack([tokenizer.tokenize(sentences)]), [texts], autograph=False
+        lambda sentences: pack([tokenizer.functions.tokenize(sentences)]), [texts], autograph=False
     )
     root.tokenizer = tokenizer
     _add_vocabulary(root, tokenizer.vocabulary, folder)

@@ -172,7 +172,7 @@ def _pack(engine: Engine, text: tf.Tensor) -> Tensors:
         mask = tokens.mask_token
         text = tf.strings.regex_replace(text, rf"\s+{re.escape(mask)}", mask)
     parts = tf.strings.split(text, tokens.mask_token)
-    ids = parts.with_flat_values(tokens.tokenize(parts.flat_values))
+    ids = parts.with_flat_values(tokens.functions.tokenize(parts.flat_values))
     # Each part is followed by a mask, but the last one of a text by the separator.
     is_last = tf.range(tf.size(parts.values, tf.int64)) == tf.gather(
         parts.row_limits() - 1, parts.value_rowids()

@@ -8,6 +8,7 @@ lengths of any size.
 import abc
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -151,6 +152,7 @@ class Engine:
         self._encoder = encoder
         self._head = head
         self.portable = portable
+        self._traced: dict[str, Callable[[Tensors], Sequence[tf.Tensor]]] = {}
 
     def outputs(self, inputs: Tensors, drop_padding: bool) -> dict[str, Any]:
         """The encoder's outputs; those at padding mean nothing."""
@@ -182,37 +184,20 @@ class Engine:
         """Computes what takes the time, a few sequences after the others.
 
         A request may have thousands of sequences, or one text thousands of
-        windows: the memory that is taken is that of a few.
+        windows: the memory that is taken is that of a few. Signatures that compute the same have
+        one function for it.
 
         Args:
           computation: see there.
           inputs: of all sequences.
         """
-        function = computation.function
         if self.portable:
-            return function(inputs, False)
-        count, length = tf.unstack(tf.shape(inputs["input_word_ids"]))
-        at_once = tf.maximum(_TOKENS_AT_ONCE // tf.maximum(length, 1), 1)
-
-        def step(first: tf.Tensor, *done: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            rows = {name: x[first : first + at_once] for name, x in inputs.items()}
-            # Without padding there is nothing to drop, and looking for it costs time.
-            parts = tf.cond(
-                tf.reduce_all(rows["input_mask"] > 0),
-                lambda: function(rows, False),
-                lambda: function(rows, True),
-            )
-            joined = [tf.concat(pair, 0) for pair in zip(done, parts, strict=True)]
-            return first + at_once, *joined
-
-        _, *found = tf.while_loop(
-            lambda first, *_: first < count,
-            step,
-            [tf.constant(0), *computation.nothing(length)],
-            shape_invariants=[tf.TensorShape([]), *(spec.shape for spec in computation.outputs)],
-            parallel_iterations=1,
-        )
-        return found
+            return computation.function(inputs, False)
+        if computation.name not in self._traced:
+            function = functools.partial(_in_parts, computation)
+            traced = tf.function(function, [self.ids_specs()], autograph=False)
+            self._traced[computation.name] = traced
+        return self._traced[computation.name](inputs)
 
     def inputs(self, packed: Packed) -> Tensors:
         """Padded encoder inputs of packed sequences; the length is that of the longest."""
@@ -272,6 +257,33 @@ class Engine:
         ]
         with tf.control_dependencies(checks):
             return {name: tf.identity(inputs[name]) for name in MODEL_INPUTS}
+
+
+def _in_parts(computation: Computation, inputs: Tensors) -> Sequence[tf.Tensor]:
+    """The results of a computation, a few sequences after the others."""
+    function = computation.function
+    count, length = tf.unstack(tf.shape(inputs["input_word_ids"]))
+    at_once = tf.maximum(_TOKENS_AT_ONCE // tf.maximum(length, 1), 1)
+
+    def step(first: tf.Tensor, *done: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        rows = {name: x[first : first + at_once] for name, x in inputs.items()}
+        # Without padding there is nothing to drop, and looking for it costs time.
+        parts = tf.cond(
+            tf.reduce_all(rows["input_mask"] > 0),
+            lambda: function(rows, False),
+            lambda: function(rows, True),
+        )
+        joined = [tf.concat(pair, 0) for pair in zip(done, parts, strict=True)]
+        return first + at_once, *joined
+
+    _, *found = tf.while_loop(
+        lambda first, *_: first < count,
+        step,
+        [tf.constant(0), *computation.nothing(length)],
+        shape_invariants=[tf.TensorShape([]), *(spec.shape for spec in computation.outputs)],
+        parallel_iterations=1,
+    )
+    return found
 
 
 def text_specs(*names: str) -> dict[str, tf.TensorSpec]:

@@ -6,7 +6,7 @@ as TensorFlow ops, in the offline writer, in tf.data and inside exported graphs 
 
 import abc
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -15,6 +15,8 @@ import tensorflow as tf
 from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import packing
+
+_TEXTS = tf.TensorSpec([None], tf.string)
 
 # What decides ids beside the vocabulary, by name; kept in every manifest.
 Settings = dict[str, bool | str]
@@ -131,6 +133,19 @@ class Pieces(NamedTuple):
     begins: tf.RaggedTensor
 
 
+class TokenizerFunctions(NamedTuple):
+    """Methods of a tokenizer, of string [batch], as functions of TensorFlow.
+
+    Graphs that have the ops of a method instead take a second to be made, each time.
+    """
+
+    tokenize: Callable[[tf.Tensor], tf.RaggedTensor]
+    tokenize_with_offsets: Callable[
+        [tf.Tensor], tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]
+    ]
+    tokenize_by_word: Callable[[tf.Tensor], Pieces]
+
+
 class Tokenizer(tf.Module, abc.ABC):
     """Ids of raw text, as ragged tensors; called, it gives the model's inputs.
 
@@ -151,6 +166,13 @@ class Tokenizer(tf.Module, abc.ABC):
         # Functions hide what is in them: tf.Module would track, and wrap, containers.
         self._vocabulary = lambda: vocabulary
         self._settings = lambda: dict(settings)
+        functions = TokenizerFunctions(
+            *(
+                tf.function(getattr(self, name), [_TEXTS], autograph=False)
+                for name in TokenizerFunctions._fields
+            )
+        )
+        self._functions = lambda: functions
         self.separators, self.typed = vocabulary.separators, vocabulary.typed
         self.pad_id = vocabulary.id_of("pad")
         self.unknown_id = vocabulary.id_of("unknown")
@@ -167,6 +189,11 @@ class Tokenizer(tf.Module, abc.ABC):
     def settings(self) -> Settings:
         """What, beside the vocabulary, decides the ids."""
         return self._settings()
+
+    @property
+    def functions(self) -> TokenizerFunctions:
+        """What graphs call, each of which is traced once for all of them."""
+        return self._functions()
 
     @property
     def mask_token(self) -> str:

@@ -39,7 +39,7 @@ class TextServing(Serving[TextExample, Any]):
     def logits(self, engine: Engine, inputs: Tensors) -> tf.Tensor:
         """Logits [batch, units] of raw texts."""
         texts = signatures.same_batch(inputs)
-        tokens = [engine.tokenizer.tokenize(texts[name]) for name in self.names]
+        tokens = [engine.tokenizer.functions.tokenize(texts[name]) for name in self.names]
         second = tokens[1] if len(tokens) > 1 else None
         packed = packing.pack(engine.tokenizer, tokens[0], second, self._max_length)
         return engine.logits(engine.inputs(packed))

@@ -53,10 +53,10 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
 
     def _answer(self, engine: Engine, inputs: Tensors) -> Tensors:
         context = inputs["context"]
-        tokens, starts, ends = engine.tokenizer.tokenize_with_offsets(context)
+        tokens, starts, ends = engine.tokenizer.functions.tokenize_with_offsets(context)
         windows = packing.slide(
             engine.tokenizer,
-            engine.tokenizer.tokenize(inputs["question"]),
+            engine.tokenizer.functions.tokenize(inputs["question"]),
             tokens,
             self.max_length,
             self.stride,

@@ -55,7 +55,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
 
     def _tag_text(self, engine: Engine, text: tf.Tensor) -> Tensors:
         """Words are what the tokenizer splits at white space and punctuation."""
-        pieces, starts, ends, begins = engine.tokenizer.tokenize_by_word(text)
+        pieces, starts, ends, begins = engine.tokenizer.functions.tokenize_by_word(text)
         is_first = begins.flat_values
         runs = packing.cut_words(engine.tokenizer, pieces, is_first, self._max_length)
         shares = self._shares(engine, runs)

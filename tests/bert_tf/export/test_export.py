@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export import saved_model, sources
+from bert_tf.export.module import Exported
 from bert_tf.serving.predictor import Predictor
 from pipelines.common import locks
 from pipelines.common.errors import InputError
@@ -33,6 +34,22 @@ def test_no_variable_is_stored_twice(export):
     manifest = saved_model.read_manifest(export)
     assert sum(array.size for array in arrays) == manifest["parameters"]
     assert manifest["encoders"] == 7  # mood and tags share one
+
+
+def test_signatures_that_compute_the_same_share_a_function(folders):
+    names = ("mood", "tags", "same")
+    module = Exported(sources.find([f"{name}={folders[name]}" for name in names]))
+    called = {}
+    for name, function in module.functions().items():
+        nodes = function.graph.as_graph_def().node
+        called[name] = {
+            node.attr["f"].func.name for node in nodes if node.attr["f"].HasField("func")
+        }
+    (logits,) = called["mood_ids"]
+    assert logits in called["mood"] & called["mood_classify"]
+    assert called["mood_ids"].isdisjoint(called["tags_ids"] | called["same_ids"])
+    assert len(called["mood"] - {logits}) == 1  # of the tokenizer
+    assert called["same"] - called["same_ids"] == called["same_classify"] - called["same_ids"]
 
 
 def test_inputs_and_outputs_are_int32_float32_or_strings(export):

@@ -41,6 +41,25 @@ def test_texts_are_packed_as_bert_has_them(wordpiece):
     assert types == [[0] * 7] * 2
 
 
+def test_functions_tokenize_alike_and_are_traced_once(tokenizer):
+    texts = tf.constant(["a  b", "", "hello, c"])
+    functions = tokenizer.functions
+    for name in functions._fields:
+        function = getattr(functions, name)
+
+        @tf.function
+        def graph(texts, function=function):
+            return function(texts), function(texts + " a")
+
+        found, _ = graph(texts)
+        wanted = getattr(tokenizer, name)(texts)
+        for a, b in zip(tf.nest.flatten(found, True), tf.nest.flatten(wanted, True), strict=True):
+            np.testing.assert_array_equal(a, b)
+        graph(texts[:2])
+        assert function.experimental_get_tracing_count() == 1
+    assert tokenizer.functions is functions
+
+
 def test_pairs_are_packed_as_bert_has_them(wordpiece):
     ids, mask, types = _lists(wordpiece(["a", "b b b"], ["c", "a"]))
     assert ids == [[2, 5, 3, 7, 3, 0, 0], [2, 6, 6, 6, 3, 5, 3]]
