@@ -300,9 +300,21 @@ def _keep_of(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
     """
     if rate == 0:
         return 1.0
-    with tf.control_dependencies([tf.identity(x)]):
-        seed = tf.identity(seed)
+    if is_compiled_whole():
+        seed += tf.cast(zero_of(x), seed.dtype)
+    else:
+        with tf.control_dependencies([tf.identity(x)]):
+            seed = tf.identity(seed)
     return _keep(tf.shape(x), rate, seed)
+
+
+def zero_of(x: tf.Tensor) -> tf.Tensor:
+    """A float32 scalar that is 0, and follows from x as far as XLA can know.
+
+    What it is added to is computed after x: in a program of XLA's, control dependencies mean
+    nothing, and a CPU takes optimization barriers away before it decides on an order.
+    """
+    return tf.zeros([], tf.float32) * tf.cast(tf.reshape(x, [-1])[0], tf.float32)
 
 
 def _keep(shape: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:

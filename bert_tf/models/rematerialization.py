@@ -84,9 +84,7 @@ def _after(
     held = tensors if seed is None else [*tensors, seed]
     if fused_ops.is_compiled_whole():  # control dependencies mean nothing to XLA
         held = gen_xla_ops.xla_optimization_barrier([*held, upstream[0]])[: len(held)]
-        # A CPU takes barriers away before it decides on the order of what is left: there only a
-        # value that follows from the gradient is waited for. It is 0, and XLA cannot know.
-        nothing = tf.zeros([], tf.float32) * tf.cast(tf.reshape(upstream[0], [-1])[0], tf.float32)
+        nothing = fused_ops.zero_of(upstream[0])
         for index, tensor in enumerate(held[: len(tensors)]):
             held[index] = tensor + tf.cast(nothing, tensor.dtype)
     else:

@@ -1,11 +1,13 @@
 """Layers that are computed a second time: the same gradients, in less memory."""
 
+import json
 import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.models import configs
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
@@ -71,6 +73,23 @@ def test_memory_is_less(compilation):
     assert [end.returncode for end in ends] == [0, 0], ends[-1].stderr[-3000:]
     kept, again = (int(end.stdout.split()[-1]) for end in ends)
     assert again < 0.75 * kept
+
+
+def test_one_program_keeps_the_inputs_of_layers_alone():
+    """Masks of dropout that XLA draws before their layers would be a hundred times as many bytes."""
+    few, many, batch, length = 2, 4, 8, 512
+    running = [
+        commands.Running(
+            "benchmarks.fits", "--plan", "debug", str(length), str(layers), str(batch),
+            "--rematerialize",
+        )
+        for layers in (few, many)
+    ]  # fmt: skip
+    ends = [process.wait() for process in running]
+    assert [end.returncode for end in ends] == [0, 0], ends[-1].stderr[-3000:]
+    planned = [json.loads(end.stdout)["bytes"] for end in ends]
+    inputs = 4 * batch * length * configs.named("debug", vocab_size=CONFIG.vocab_size).hidden_size
+    assert 0 < planned[1] - planned[0] < 1.5 * inputs * (many - few)
 
 
 def test_xla_does_not_take_what_it_has_instead():
