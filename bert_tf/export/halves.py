@@ -117,8 +117,8 @@ def _halves(signature: Signature, cuts: list[_Cut]) -> Halves:
     traced = tf.compat.v1.wrap_function(whole, list(signature.inputs.values()))
     cut = cuts.pop()
     assert not cuts  # every signature computes once
-    crossing = _Crossing(cut.results, traced.outputs)
-    kept = {_STATE.format(number): tensor for number, tensor in enumerate(crossing.tensors)}
+    crossing, checks = _crossing(cut.results, traced.outputs)
+    kept = {_STATE.format(number): tensor for number, tensor in enumerate(crossing)}
     results = {RESULT.format(number): tensor for number, tensor in enumerate(cut.results)}
     sequences = {name: cut.sequences[name] for name in MODEL_INPUTS}
     inputs = dict(zip(signature.inputs, traced.inputs, strict=False))
@@ -126,45 +126,41 @@ def _halves(signature: Signature, cuts: list[_Cut]) -> Halves:
     return Halves(
         signature.name,
         cut.computation.name,
-        _part(traced.graph, inputs, sequences | kept, first=crossing.waited_for),
-        _part(traced.graph, kept | results, outputs, done=crossing.waited_for),
+        _part(traced.graph, inputs, sequences | kept, first=checks),
+        _part(traced.graph, kept | results, outputs, done=checks),
     )
 
 
-class _Crossing:
+def _crossing(
+    results: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
+) -> tuple[list[tf.Tensor], list[tf.Operation]]:
     """What the second half needs of the first one; outputs that do not follow from results, too.
 
     Args:
       results: placeholders, where the second half begins.
       outputs: where it ends.
 
-    Attributes:
-      tensors: those that it computes with.
-      waited_for: the operations that must have been done before; checks, that is.
+    Returns:
+      The tensors that it computes with, and the operations that must have been done before:
+      checks, that is.
     """
+    later = _followers(results)
 
-    def __init__(self, results: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]):
-        later = _followers(results)
-        known = {tensor.name for tensor in results}
-        tensors: dict[str, tf.Tensor] = {}
-        waited_for: dict[str, tf.Operation] = {}
-        waiting, seen = list(outputs), set()
-        while waiting:
-            tensor = waiting.pop()
-            operation = tensor.op
-            if operation.name not in later:
-                if operation.type != "Const":  # the second half has its own
-                    tensors[tensor.name] = tensor
-            elif operation.name not in seen:
-                seen.add(operation.name)
-                waiting.extend(operation.inputs)
-                for before in operation.control_inputs:
-                    if before.name in later:
-                        waiting.extend(before.outputs[:1])
-                    else:
-                        waited_for[before.name] = before
-        self.tensors = [tensor for name, tensor in sorted(tensors.items()) if name not in known]
-        self.waited_for = [operation for _, operation in sorted(waited_for.items())]
+    def is_second(operation: tf.Operation) -> bool:
+        return operation.name in later or operation.type == "Const"  # each half has its own
+
+    second: dict[str, tf.Operation] = {}
+    waiting = [tensor.op for tensor in outputs]
+    while waiting:
+        operation = waiting.pop()
+        if operation.name not in second and is_second(operation):
+            second[operation.name] = operation
+            waiting += [tensor.op for tensor in operation.inputs] + list(operation.control_inputs)
+    read = [*outputs, *(tensor for each in second.values() for tensor in each.inputs)]
+    before = [other for each in second.values() for other in each.control_inputs]
+    tensors = {tensor.name: tensor for tensor in read if not is_second(tensor.op)}
+    waited_for = {operation.name: operation for operation in before if not is_second(operation)}
+    return [x for _, x in sorted(tensors.items())], [x for _, x in sorted(waited_for.items())]
 
 
 def _followers(results: Sequence[tf.Tensor]) -> set[str]:

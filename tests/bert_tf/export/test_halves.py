@@ -100,6 +100,26 @@ def test_checks_of_the_second_half_stay_there():
     assert _run(cut, [1, 7]) == {"found": [2, 14]}
 
 
+def test_a_check_may_compare_both_halves():
+    """And constants may wait for checks of either."""
+
+    def before(x):
+        return x, (tf.cumsum(x), tf.debugging.Assert(tf.size(x) > 0, ["give a number."]))
+
+    def after(y, rest):
+        total, some = rest
+        check = tf.debugging.Assert(tf.reduce_all(y <= 2 * total), ["too many."])
+        with tf.control_dependencies([check, some]):
+            return {"found": tf.identity(y), "one": tf.constant([1])}
+
+    cut = _cut(before, after)
+    assert _run(cut, [1, 2]) == {"found": [2, 4], "one": [1]}
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"too many\."):
+        _run(cut, [-1, 2])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"give a number\."):
+        cut.prepare(numbers=tf.zeros([0], tf.int32))
+
+
 def test_tables_are_those_of_the_graph():
     """Of either half, also within functions that it calls."""
     initial = tf.lookup.KeyValueTensorInitializer(tf.range(4), tf.range(10, 14))
