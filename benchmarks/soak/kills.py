@@ -2,7 +2,8 @@
 
 The end must be, bit by bit, that of a run which was never stopped; and after no kill may there be
 half of a file under a final name. Half of the moments are drawn from the time that the command
-takes, the others follow a change in its folder, which is when files are written and renamed.
+takes, the others follow a change in its folder, which is when files are written and renamed. With
+each kill less is left to do, so they are drawn from a smaller part of it.
 """
 
 import random
@@ -33,7 +34,7 @@ def _case(rng: random.Random, runs: Runs, folder: Path) -> Outcome:
     words, whole = STEPS[name].begin(runs.small, folder), runs[name]
     failures, kills = [], 0
     for _ in range(rng.randint(1, _MOST)):
-        if not _killed(commands.Running(*words), rng, folder, whole):
+        if not _killed(commands.Running(*words), rng, folder, whole, 1 / (1 + kills)):
             break
         kills += 1
         half = trees.half_written(folder, whole.contents)
@@ -45,12 +46,23 @@ def _case(rng: random.Random, runs: Runs, folder: Path) -> Outcome:
     return Outcome({"runs": 1, "kills": kills, f"kills of {name}": kills}, tuple(failures))
 
 
-def _killed(process: commands.Running, rng: random.Random, folder: Path, whole: Whole) -> bool:
-    """Kills a command at a moment that is drawn; says whether that came before its end."""
+def _killed(
+    process: commands.Running, rng: random.Random, folder: Path, whole: Whole, share: float = 1.0
+) -> bool:
+    """Kills a command at a moment that is drawn; says whether that came before its end.
+
+    Args:
+      process: the command, which has just begun.
+      rng: draws the moment.
+      folder: of its output.
+      whole: what a run takes that is never stopped.
+      share: of that, within which the moment is.
+    """
     if rng.random() < 0.5:
-        end = time.perf_counter() + rng.uniform(0, whole.seconds)
+        end = time.perf_counter() + rng.uniform(0, share * whole.seconds)
         return process.kill_when(lambda: time.perf_counter() > end)
-    changes, after = rng.randint(1, max(1, whole.changes)), rng.uniform(0, _JUST_AFTER)
+    changes = rng.randint(1, max(1, round(share * whole.changes)))
+    after = rng.uniform(0, _JUST_AFTER)
     last = state(folder)
 
     def changed() -> bool:
