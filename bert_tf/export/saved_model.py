@@ -195,7 +195,11 @@ def _write_manifest(manifest: dict[str, Any], path: str) -> None:
     """Writes manifest, model card and checksums."""
     json_files.write(f"{path}/{MANIFEST}", manifest)
     files.write_text(f"{path}/README.md", model_card.render(manifest))
-    checksums.write(path, ("saved_model.pb", "assets", "variables", halves.FOLDER, MANIFEST))
+    # But the warm-up requests, for which users may have better ones.
+    beside = [f"{EXTRA}/{name}" for name in files.names_in(f"{path}/{EXTRA}")]
+    checked = [name for name in beside if name != f"{EXTRA}/{warmup.FILE}"]
+    folders = ("assets", "variables", halves.FOLDER)
+    checksums.write(path, ("saved_model.pb", *folders, MANIFEST, *checked))
 
 
 def _manifest(

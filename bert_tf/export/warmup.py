@@ -13,7 +13,7 @@ from pipelines.common import files, optional
 if TYPE_CHECKING:
     from tensorflow_serving.apis import prediction_log_pb2
 
-_FILE = "tf_serving_warmup_requests"
+FILE = "tf_serving_warmup_requests"
 
 
 def write(signatures: Sequence[Signature], folder: str) -> None:
@@ -22,14 +22,14 @@ def write(signatures: Sequence[Signature], folder: str) -> None:
         logging.info("no warm-up requests are written: pip install 'bert-tf[serving]'")
         return
     files.gfile.makedirs(folder)
-    with tf.io.TFRecordWriter(f"{folder}/{_FILE}") as writer:
+    with tf.io.TFRecordWriter(f"{folder}/{FILE}") as writer:
         for signature in signatures:
             writer.write(_request(signature).SerializeToString())
 
 
 def read(folder: str) -> list[tuple[str, dict[str, np.ndarray]]]:
     """The requests in a folder, each with its signature; none where there is no file of them."""
-    path = f"{folder}/{_FILE}"
+    path = f"{folder}/{FILE}"
     if not files.gfile.exists(path):
         return []
     return [_inputs(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]

@@ -142,9 +142,13 @@ class Bundle:
         """The tokenizer.
 
         Raises:
-          InputError: there is no vocabulary.
+          InputError: there is no vocabulary, or no tokenizer can be made of it.
         """
-        return registry.make(self.need_vocabulary(), self.resolved_settings())
+        vocabulary, settings = self.need_vocabulary(), self.resolved_settings()
+        try:
+            return registry.make(vocabulary, settings)
+        except InputError as error:
+            raise InputError(f"{self.place}: {error}") from error
 
     def encoder(self, **kwargs: Any) -> Encoder:
         """The encoder as a Keras model with these weights.

@@ -71,10 +71,10 @@ class WordPieceTokenizer(Tokenizer):
         chosen = {"lower_case": lower_case, "strip_accents": strip_accents}
         super().__init__(vocabulary, vocabulary.resolve(chosen))
         tokens = vocabulary.tokens
-        # No piece of a text has white space, even where a token has, which would confuse the op;
-        # control characters stand in its place, which no piece has either.
+        # No piece of a text has white space or U+0000, even where a token has, which would confuse
+        # the op; another control character stands in its place, which no piece has either.
         pieces = [
-            token if token.split() == [token] else f"\x01{index}"
+            token if token.split() == [token] and "\0" not in token else f"\x01{index}"
             for index, token in enumerate(tokens)
         ]
         self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(pieces))

@@ -201,6 +201,19 @@ def small_export(folders, tmp_path_factory) -> str:
     return saved_model.export(found, f"{tmp_path_factory.mktemp('small')}/bert")
 
 
+@pytest.mark.parametrize("name", ["vocab.txt", "labels.json"])
+def test_what_is_beside_an_export_is_checked_too(small_export, tmp_path, name):
+    copy = Path(shutil.copytree(small_export, tmp_path / "1"))
+    (copy / "assets.extra" / "tf_serving_warmup_requests").write_bytes(b"")  # of the user's
+    Predictor(str(copy))
+    file = copy / "assets.extra" / name
+    data = bytearray(file.read_bytes())
+    data[-4] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=f"{re.escape(str(file))}: is not as it was written"):
+        Predictor(str(copy))
+
+
 @pytest.mark.parametrize(
     "name",
     ["halves/saved_model.pb", "variables/variables.index", "manifest.json", "variables/*data*"],

@@ -55,6 +55,12 @@ def _check(tokenizer: Tokenizer, texts: list[str], lower_case: bool) -> None:
             assert tokenizer.plain_ids(text) == (wanted if plain else None), ascii(text)
 
 
+@pytest.mark.parametrize("token", ["a\0", "\0", "##\0a", "a b", "a\u3000", "\0" * 40])
+def test_a_token_that_no_text_has_is_in_nobodys_way(token):
+    tokens = [*SPECIAL, "a", "ab", token, "##b", "abc"]
+    _check(tokenizers.wordpiece(tokens), ["a", "ab", "abb", "a\0b", "\0a", "a b", "abc abcb"], True)
+
+
 def _check_places(places, characters: list[str], lower_case: bool) -> None:
     # All letters unknown: what differs is where words end.
     tokenizer = tokenizers.wordpiece([*SPECIAL, "a", "b", "##b", "一"], lower_case=lower_case)
