@@ -16,7 +16,7 @@ from tests import conftest
 from tests.bert_tf import exported, labelled_data
 from tests.bert_tf.experiments import small_plan
 
-_FORM = 3  # of what is made
+_FORM = 4  # of what is made
 _DOCUMENTS = 40
 _TOKENS = 160
 
