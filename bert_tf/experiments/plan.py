@@ -229,5 +229,5 @@ def read(folder: str) -> Plan:
                 "speed": measured,
             }
         ),
-        **({"precision": values["precision"]} if "precision" in values else {}),
+        values.get("precision", Plan.precision),
     )

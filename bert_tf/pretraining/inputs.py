@@ -61,7 +61,7 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
         tuple(example_reader.open_examples(folder) for folder in folders),
         held_out,
         random_share,
-        registry.make(vocabulary, manifests[0]["tokenizer"]),
+        registry.make(vocabulary, manifests[0]["tokenizer"], folders[0]),
         Objective(manifests[0]["settings"]["objective"]),
     )
 

@@ -144,11 +144,7 @@ class Bundle:
         Raises:
           InputError: there is no vocabulary, or no tokenizer can be made of it.
         """
-        vocabulary, settings = self.need_vocabulary(), self.resolved_settings()
-        try:
-            return registry.make(vocabulary, settings)
-        except InputError as error:
-            raise InputError(f"{self.place}: {error}") from error
+        return registry.make(self.need_vocabulary(), self.resolved_settings(), self.place)
 
     def encoder(self, **kwargs: Any) -> Encoder:
         """The encoder as a Keras model with these weights.

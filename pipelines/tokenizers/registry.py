@@ -109,15 +109,25 @@ def load(path: str) -> Vocabulary:
 
 
 def make(
-    vocabulary: Vocabulary, settings: Mapping[str, bool | str | None] | None = None
+    vocabulary: Vocabulary,
+    settings: Mapping[str, bool | str | None] | None = None,
+    place: str | None = None,
 ) -> Tokenizer:
     """The tokenizer of a vocabulary.
 
     Args:
       vocabulary: of any kind.
       settings: what the vocabulary does not tell; None: nothing.
+      place: where the vocabulary is from, for errors; None: it is from nowhere.
+
+    Raises:
+      InputError: none can be made of it.
     """
-    return KINDS[vocabulary.kind].tokenizer(vocabulary, **vocabulary.resolve(settings or {}))
+    chosen = vocabulary.resolve(settings or {})
+    try:
+        return KINDS[vocabulary.kind].tokenizer(vocabulary, **chosen)
+    except InputError as error:
+        raise InputError(f"{place}: {error}" if place else str(error)) from error
 
 
 def read_settings(folder: str) -> Settings | None:
@@ -150,10 +160,7 @@ def load_tokenizer(path: str, chosen: Mapping[str, bool] | None = None) -> Token
     vocabulary = load(path)
     vocabulary.check_settings(chosen or {}, path)
     settings = {**_kept_settings(path), **(chosen or {})}
-    try:
-        return make(vocabulary, settings)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    return make(vocabulary, settings, path)
 
 
 def _kept_settings(path: str) -> Settings:

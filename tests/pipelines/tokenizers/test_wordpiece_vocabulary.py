@@ -205,3 +205,10 @@ def test_a_vocabulary_without_words_is_told(tmp_path, others):
     path.write_text("\n".join((*SPECIAL_TOKENS, *others)))
     with pytest.raises(InputError, match=r"vocab\.txt: the vocabulary of \d tokens has none"):
         registry.load_tokenizer(str(path))
+
+
+def test_a_vocabulary_without_pieces_is_told_with_its_place():
+    vocabulary = WordPieceVocabulary(("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
+    for place, begin in (("models/x", "models/x: the"), (None, "the")):
+        with pytest.raises(InputError, match=rf"^{begin} vocabulary of 5 tokens has none that is"):
+            registry.make(vocabulary, {}, place)
