@@ -19,10 +19,11 @@ from bert_tf.finetuning.task_data import TaskData
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers.base import Weight
 from bert_tf.tasks.model import TaskModel, TaskObjective
-from bert_tf.training import checkpoints, distribution
+from bert_tf.training import checkpoints, distribution, run_folder
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.course import Course
 from bert_tf.training.loop import DivergenceError
+from bert_tf.training.lost_workers import Watch
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.step import Source
@@ -59,6 +60,7 @@ class Setup:
     strategy: tf.distribute.Strategy
     output: str
     tensorboard: bool
+    watch: Watch
 
     def run_folder(self, rate: float, seed: int) -> str:
         """The folder of a run."""
@@ -90,6 +92,7 @@ class Run:
             WarmupLinearDecay(rate, warmup_steps, self.total_steps),
             lambda: _make_model(setup),
             lambda model: _layer_factors(model, settings.layer_decay),
+            setup.watch,
             bias_correction=settings.bias_correction,
         )
         self.model: TaskModel = self.session.model
@@ -124,7 +127,9 @@ class Run:
         begin = time.perf_counter()
         self._reset(seed)
         saved = self.session.checkpoints(f"{folder}/{_CHECKPOINTS}", keep=1)
-        start = saved.restore_newest() or 0
+        restored = saved.resume()
+        distribution.check_same(self.setup.strategy, restored, run_folder.DIFFERENT_FOLDERS)
+        start = restored or 0
         scores = Scores(
             f"{folder}/evaluations.json", start, self.setup.settings, self.session.is_chief
         )
@@ -294,12 +299,12 @@ def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:
     """Factors of the learning rate: 1 for head and pooler, `decay` less for each layer below."""
     if decay == 1.0:
         return {}
-    depth = len(model.encoder.blocks)
-    factors: dict[str, float] = {}
-    for index, block in enumerate(model.encoder.blocks):
-        factors |= {variable.path: decay ** (depth - index) for variable in block.variables}
-    embeddings = {v.path: decay ** (depth + 1) for v in model.encoder.embeddings.variables}
-    return factors | embeddings
+    layers = model.encoder.layer_variables()
+    return {
+        variable.path: decay ** (len(layers) - index)
+        for index, layer in enumerate(layers)
+        for variable in layer
+    }
 
 
 def _first_value(weight: Weight, rng: np.random.Generator) -> np.ndarray:

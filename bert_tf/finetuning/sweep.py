@@ -7,6 +7,8 @@ import statistics
 import time
 from typing import Any
 
+import tensorflow as tf
+
 from bert_tf import weights
 from bert_tf.finetuning import frozen_outputs, task_report
 from bert_tf.finetuning.freezing import Frozen
@@ -24,6 +26,7 @@ from bert_tf.training import (
     run_folder,
 )
 from bert_tf.training.loop import TrainingDivergedError
+from bert_tf.training.lost_workers import Watch
 from bert_tf.training.progress import HISTORY
 from bert_tf.training.settings import StrategyName
 from bert_tf.weights import Bundle, own
@@ -61,6 +64,21 @@ def finetune(
     settings.check()
     done = run_folder.is_finished(output)
     strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
+    with lost_workers.watched(strategy, settings.worker_timeout) as watch:
+        return _finetune(settings, output, cache, tensorboard, strategy, watch, start_time)
+
+
+def _finetune(
+    settings: FineTuningSettings,
+    output: str,
+    cache: str,
+    tensorboard: bool,
+    strategy: tf.distribute.Strategy,
+    watch: Watch,
+    start_time: float,
+) -> dict[str, Any]:
+    """See `finetune`."""
+    done = run_folder.is_finished(output)
     distribution.check_batch(settings.batch_size, settings.accumulation, strategy)
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
@@ -70,16 +88,19 @@ def finetune(
     if Frozen.parse(settings.freeze, config).whole:
         data = frozen_outputs.add(data, bundle, cache)
     settings = dataclasses.replace(
-        settings, precision=run_folder.settled_precision(settings.precision, output)
+        settings, precision=run_folder.settled_precision(settings.precision, output, strategy)
     )
     parts = settings.accumulation * distribution.worker_count(strategy)
     sequences = settings.batch_size // parts
     longest = max(item.longest for item in data)
     if not done:
         footprint.check_training(config, sequences, longest, strategy, settings.rematerialize)
-    setup = Setup(settings, config, bundle, data, strategy, output, tensorboard)
+    setup = Setup(settings, config, bundle, data, strategy, output, tensorboard, watch)
+    identity = _identity(setup, tokenizer)
+    told = [identity, settings.pace()]
+    distribution.check_same(strategy, told, run_folder.DIFFERENT_COMMANDS)
     chief = distribution.is_chief(strategy) and not done
-    with run_folder.open_run(output, _identity(setup, tokenizer), write=chief) as finished:
+    with run_folder.open_run(output, identity, write=chief) as finished:
         if finished is None:
             report = _train(setup, start_time)
             distribution.meet(strategy)
@@ -101,6 +122,7 @@ def _train(setup: Setup, start_time: float) -> dict[str, Any]:
         run = Run(setup, rate)
         results += [run.go(seed) for seed in settings.seeds]
     run_time += time.perf_counter()
+    setup.watch.other_work()
     if not distribution.is_chief(setup.strategy):
         return {}
     chosen = _choose(results)

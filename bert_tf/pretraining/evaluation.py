@@ -30,14 +30,26 @@ def make_evaluation(
         return distribution.run_and_sum(strategy, replica_counts, batch, number)
 
     def evaluate(batches: tf.data.Dataset) -> dict[str, float]:
-        found = (
-            count(batch, tf.constant(number))
-            for number, batch in enumerate(strategy.experimental_distribute_dataset(batches))
-        )
+        parts = strategy.distribute_datasets_from_function(lambda context: _cut(batches, context))
+        found = (count(batch, tf.constant(number)) for number, batch in enumerate(parts))
         each = [{name: float(value) for name, value in counts.items()} for counts in found]
         return objective.metrics_of(loop.sum_counts(each))
 
     return evaluate
+
+
+def _cut(batches: tf.data.Dataset, context: tf.distribute.InputContext) -> tf.data.Dataset:
+    """The parts of batches that the replicas of a worker get; of short ones some may be empty."""
+    replicas = context.num_replicas_in_sync
+    mine = replicas // context.num_input_pipelines
+    first = context.input_pipeline_id * mine
+
+    def parts(batch: Batch) -> tf.data.Dataset:
+        size = -(-tf.shape(next(iter(batch.values())), tf.int64)[0] // replicas)
+        indices = tf.data.Dataset.range(first, first + mine)
+        return indices.map(lambda n: {k: v[n * size : (n + 1) * size] for k, v in batch.items()})
+
+    return batches.flat_map(parts).prefetch(4)
 
 
 def prepared(objective: PretrainingObjective, batches: Iterable[Batch]) -> Iterator[Batch]:

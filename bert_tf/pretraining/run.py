@@ -43,6 +43,7 @@ from bert_tf.training.loop import (
     TrainingDivergedError,
     fingerprint,
 )
+from bert_tf.training.lost_workers import Watch
 from bert_tf.training.session import Session
 from bert_tf.training.settings import StrategyName
 from bert_tf.training.step import Source
@@ -83,31 +84,48 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
         service.check()
     done = run_folder.is_finished(output)
     strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
+    with lost_workers.watched(strategy, settings.worker_timeout) as watch:
+        return _pretrain(settings, output, options, strategy, watch, start_time)
+
+
+def _pretrain(
+    settings: PretrainingSettings,
+    output: str,
+    options: RunOptions,
+    strategy: tf.distribute.Strategy,
+    watch: Watch,
+    start_time: float,
+) -> dict[str, Any]:
+    """See `pretrain`."""
+    done = run_folder.is_finished(output)
     for phase in settings.phases:
         distribution.check_batch(phase.batch_size, settings.accumulation, strategy)
     data = inputs.open_data(settings)
     config = inputs.model_config(settings, data)
     settings = dataclasses.replace(
-        settings, precision=run_folder.settled_precision(settings.precision, output)
+        settings, precision=run_folder.settled_precision(settings.precision, output, strategy)
     )
+    identity = inputs.run_identity(settings, data, config)
+    told = [identity, settings.pace(), options.pace()]
+    distribution.check_same(strategy, told, run_folder.DIFFERENT_COMMANDS)
     if not done:
         inputs.check_memory(settings, data, config, strategy)
     if settings.minutes is not None:
         begun = run_folder.begun(output)
         if begun is None:
-            measuring = _Run(settings, output, options, data, config, strategy)
+            measuring = _Run(settings, output, options, data, config, strategy, watch)
             settings = time_budget.fitted(settings, measuring.step_seconds())
             del measuring
             keras.utils.clear_session()  # the run's variables have the names of one that is alone
         else:
             settings = time_budget.recorded(settings, begun)
-    identity = inputs.run_identity(settings, data, config)
+        identity = inputs.run_identity(settings, data, config)
     chief = distribution.is_chief(strategy) and not done
     try:
         with run_folder.open_run(output, identity, write=chief) as finished:
             if finished is not None:
                 return finished
-            run = _Run(settings, output, options, data, config, strategy)
+            run = _Run(settings, output, options, data, config, strategy, watch)
             result = run.finish(run.train(), start_time)
             distribution.meet(strategy)
             return result
@@ -132,6 +150,7 @@ class _Run:
         data: inputs.PretrainingData,
         config: EncoderConfig,
         strategy: tf.distribute.Strategy,
+        watch: Watch,
     ):
         self.settings, self.output, self.options, self.data = settings, output, options, data
         self._service = inputs.data_service(options)
@@ -143,6 +162,7 @@ class _Run:
             settings,
             schedule.of_run(settings),
             lambda: objective.for_examples(config, traits, dtype=settings.precision),
+            watch=watch,
             beta_2=settings.beta_2,
         )
         self.model: PretrainingObjective = self.session.model
@@ -187,8 +207,8 @@ class _Run:
 
     def _restore(self) -> int:
         """Gives the model the weights to go on from, or the first; returns the steps done."""
-        restored = self.checkpoints.restore_newest()
-        self.checkpoints.tidy(restored)
+        restored = self.checkpoints.resume()
+        distribution.check_same(self.session.strategy, restored, run_folder.DIFFERENT_FOLDERS)
         if restored is None and self.settings.init_checkpoint:
             first_weights.initialize(
                 self.model,

@@ -170,6 +170,10 @@ class RunOptions(Settings):
         1, "Workers of --data_service that read at the same time.", group=Group.MACHINE, least=1
     )
 
+    def pace(self) -> list[object]:
+        """What workers of one run must have in common, as JSON values."""
+        return [self.save_every, self.keep_at, self.log_every, self.evaluate_every]
+
     def kept_steps(self, total_steps: int) -> frozenset[int]:
         """The steps of a run whose checkpoints are kept for good."""
         return frozenset(max(1, round(share * total_steps)) for share in self.keep_at or ())

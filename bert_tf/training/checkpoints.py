@@ -14,6 +14,7 @@ from pipelines.common.errors import InputError
 _NAME = "checkpoint-{step:08d}"
 _PATTERN = re.compile(r"checkpoint-(\d{8,})$")
 _DATA = "state"
+_PARTIAL = ".partial"
 # Names of variables that belong to the model, not to the optimizer, begin with it.
 MODEL_PREFIX = "model/"
 
@@ -118,18 +119,26 @@ class Checkpoints:
         weights = {k: v for k, v in self._variables.items() if k.startswith(MODEL_PREFIX)}
         _read(tf.train.Checkpoint(variables=weights), path, "model").expect_partial()
 
-    def tidy(self, restored: int | None) -> None:
-        """Removes what a run that was killed left: damaged checkpoints, and more than are kept.
+    def resume(self) -> int | None:
+        """Restores the newest whole checkpoint, and removes what a run that was killed left.
 
-        Args:
-          restored: the step that was restored; those beyond it were found to be damaged.
+        That is damaged checkpoints, halves of some, and more than are kept.
+
+        Returns:
+          The step; None if there is no checkpoint.
+
+        Raises:
+          InputError: see `restore_newest`.
         """
-        if not self._write:
-            return
-        for step in self.steps():
-            if restored is None or step > restored:
-                files.remove_tree(self.path(step))
-        self._remove_oldest()
+        restored = self.restore_newest()
+        if self._write:
+            for step in self.steps():
+                if restored is None or step > restored:  # found to be damaged
+                    files.remove_tree(self.path(step))
+            for half in files.matching(self.folder, f"*{_PARTIAL}"):
+                files.remove_tree(half)
+            self._remove_oldest()
+        return restored
 
 
 def is_checkpoint(path: str) -> bool:
@@ -138,7 +147,10 @@ def is_checkpoint(path: str) -> bool:
 
 
 def find_damage(path: str) -> str | None:
-    """Says what is wrong with a checkpoint folder; None if it is whole."""
+    """Says what is wrong with a checkpoint folder; None if it is whole.
+
+    A folder that another process removes meanwhile is damaged, too.
+    """
     try:
         sums = checksums.read(path)
     except InputError:
@@ -149,7 +161,11 @@ def find_damage(path: str) -> str | None:
         file = f"{path}/{name}"
         if not files.gfile.exists(file):
             return f"{path}: is damaged: {name} is missing"
-        if files.sha256(file) != expected:
+        try:
+            found = files.sha256(file)
+        except (InputError, OSError, tf.errors.OpError) as error:
+            return f"{path}: is damaged: {name} cannot be read ({str(error).splitlines()[0]})"
+        if found != expected:
             return f"{path}: is damaged: the checksum of {name} is wrong"
     return None
 
@@ -184,7 +200,7 @@ def _name_of(key: str) -> str | None:
 
 
 def _write(checkpoint: tf.train.Checkpoint, path: str) -> None:
-    partial = f"{path}.partial"
+    partial = f"{path}{_PARTIAL}"
     files.remove_tree(partial)
     try:
         files.gfile.makedirs(partial)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from bert_tf.objectives.base import Trainable
-from bert_tf.training import distribution, loop, lost_workers, progress
+from bert_tf.training import distribution, loop, progress
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.session import Session
 from bert_tf.training.step import INPUT_WAIT, Source
@@ -63,23 +63,26 @@ class Course:
 
         What `evaluate` does counts as no time of training.
         """
+        watch = self._session.watch
 
         def evaluate_apart(done: int) -> bool:
             with self.apart(), watch.unmeasured():
                 return evaluate(done) if evaluate else False
 
-        strategy, limit = self._session.strategy, self._session.settings.worker_timeout
-        with lost_workers.watched(strategy, limit) as watch:
+        watch.other_work()  # the first step is compiled
+        try:
             loop.train(
                 sources,
                 checkpoints,
                 settings,
                 report,
                 self._start,
-                distribution.make_agreement(strategy),
+                distribution.make_agreement(self._session.strategy),
                 evaluate_apart if evaluate else None,
                 watch.alive,
             )
+        finally:
+            watch.other_work()
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
@@ -91,7 +94,7 @@ class Course:
         """Seconds given to the run, by earlier processes too.
 
         Args:
-          begin: from when those of this one count; None: as the course was messages.
+          begin: from when those of this one count; None: from the making of the course.
         """
         since = self._begin if begin is None else begin
         return self._earlier_seconds + time.perf_counter() - since

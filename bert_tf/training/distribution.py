@@ -1,9 +1,12 @@
 """Devices: which strategy to train with, and what may be compiled where."""
 
+import hashlib
+import json
 import os
 from collections.abc import Callable
 from typing import Any, NotRequired, TypedDict
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.training.settings import Compilation, StrategyName
@@ -11,10 +14,18 @@ from pipelines.common import json_files
 from pipelines.common.errors import InputError
 
 
+class _Task(TypedDict):
+    """Which worker of a cluster this process is."""
+
+    type: str
+    index: int
+
+
 class _TfConfig(TypedDict):
     """What is asked of TF_CONFIG here; TensorFlow reads the rest."""
 
     cluster: NotRequired[dict[str, list[str]]]
+    task: NotRequired[_Task]
 
 
 def make_strategy(name: StrategyName) -> tf.distribute.Strategy:
@@ -33,6 +44,7 @@ def make_strategy(name: StrategyName) -> tf.distribute.Strategy:
                 "multi_worker needs TF_CONFIG with a cluster of two workers or more; see "
                 "https://www.tensorflow.org/guide/distributed_training."
             )
+        _check_task(_tf_config())
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU")
     devices = [device.name for device in gpus or tf.config.list_logical_devices("CPU")]
@@ -51,10 +63,24 @@ def _by_what_there_is() -> StrategyName:
     return StrategyName.ONE_DEVICE
 
 
-def _worker_count() -> int:
+def _tf_config() -> _TfConfig:
     text = os.environ.get("TF_CONFIG") or "{}"
-    config = json_files.check(json_files.parse(text, "TF_CONFIG"), _TfConfig, "TF_CONFIG")
-    cluster = config.get("cluster", {})
+    return json_files.check(json_files.parse(text, "TF_CONFIG"), _TfConfig, "TF_CONFIG")
+
+
+def _check_task(config: _TfConfig) -> None:
+    """Raises InputError unless it is told which worker of the cluster this process is."""
+    task, cluster = config.get("task"), config.get("cluster", {})
+    if task is None or task["index"] not in range(len(cluster.get(task["type"], ()))):
+        known = ", ".join(f"{name} 0 to {len(places) - 1}" for name, places in cluster.items())
+        raise InputError(
+            'TF_CONFIG: "task" must say which machine of "cluster" this is, by "type" and "index": '
+            f"{known}."
+        )
+
+
+def _worker_count() -> int:
+    cluster = _tf_config().get("cluster", {})
     return len(cluster.get("worker", ())) + len(cluster.get("chief", ()))
 
 
@@ -128,6 +154,41 @@ def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
 def meet(strategy: tf.distribute.Strategy) -> None:
     """Waits until all workers are here, so that none is gone while another needs it."""
     make_agreement(strategy)(True)
+
+
+def check_same(strategy: tf.distribute.Strategy, told: Any, what: str) -> None:
+    """Raises InputError, on all workers, where they do not all tell the same.
+
+    Args:
+      strategy: the workers.
+      told: values of JSON, each worker's own.
+      what: differs then, and the remedy.
+    """
+    if not has_several_workers(strategy):
+        return
+
+    @tf.function
+    def total(values: tf.Tensor) -> tf.Tensor:
+        return run_and_sum(strategy, lambda: values)
+
+    sums = total(tf.constant(numbers_of(told), tf.float32)).numpy().astype(int)
+    if not are_equal(sums, strategy.num_replicas_in_sync):
+        raise InputError(f"the workers differ in {what}")
+
+
+def numbers_of(told: Any) -> np.ndarray:
+    """Small numbers that stand for values of JSON, and their squares: [2, 64]."""
+    text = json.dumps(told, sort_keys=True)
+    digits = [int(digit, 16) for digit in hashlib.sha256(text.encode()).hexdigest()]
+    return np.array([digits, np.square(digits)])
+
+
+def are_equal(sums: np.ndarray, count: int) -> bool:
+    """Whether so many `numbers_of`, of which all that is known is their sum, are equal.
+
+    They are where the sums of the squares are the least that they can be.
+    """
+    return bool((count * sums[1] == sums[0] ** 2).all())
 
 
 def mean_of_workers(strategy: tf.distribute.Strategy, value: float) -> float:

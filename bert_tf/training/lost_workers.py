@@ -7,7 +7,7 @@ checkpoint together.
 Two things notice. TensorFlow's coordination service does where a process is dead, or stopped so
 that its heartbeats are missing: collectives fail then, within seconds (`told`). Where a process
 lives and does nothing (storage that does not answer, a deadlock), heartbeats go on, and collectives
-wait for ever: so each worker watches that its own steps end (`watched`).
+wait for ever: so each worker watches that its own steps end, and what is around them (`watched`).
 """
 
 import contextlib
@@ -80,8 +80,11 @@ def _reason(error: tf.errors.OpError) -> str:
 class Watch:
     """Looks whether steps end, from a thread of its own.
 
+    Before the first step, which is compiled, and where there are no steps, other work has half an
+    hour, or the limit where that is more.
+
     Args:
-      limit: seconds that may pass without one, once the first has ended; None: by how long they
+      limit: seconds that may pass without a step, once the first has ended; None: by how long they
         take.
       end: is called with the seconds that have passed, when it was too long.
       clock: gives seconds.
@@ -114,10 +117,14 @@ class Watch:
             self._longest = max(self._longest, now - self._last)
         self._last, self._measured = now, True
 
+    def other_work(self) -> None:
+        """What follows is no step, and takes a time of its own."""
+        self._measured, self._last = False, self._clock()
+
     @contextlib.contextmanager
     def unmeasured(self) -> Iterator[None]:
-        """What is done within is no step, and takes a time of its own."""
-        self._measured, self._last = False, self._clock()
+        """What is done within is no step, and takes a time of its own; steps follow."""
+        self.other_work()
         try:
             yield
         finally:
@@ -143,7 +150,7 @@ class Watch:
 
 @contextlib.contextmanager
 def watched(strategy: tf.distribute.Strategy, limit: float | None) -> Iterator[Watch]:
-    """Within it, this process ends with a line and status 75 where no step ends for too long.
+    """Within it, this process ends with a line and status 75 where nothing ends for too long.
 
     Only where there are several workers: one alone waits for nobody. A process that waits in a
     collective cannot be told anything else.
@@ -153,13 +160,13 @@ def watched(strategy: tf.distribute.Strategy, limit: float | None) -> Iterator[W
       limit: see `Watch`.
 
     Yields:
-      What is to be told of each step.
+      What is to be told of each step, and of other work.
     """
 
     def end(seconds: float) -> None:
         print(file=sys.stderr)  # a progress bar may be there
         command_line.leave(
-            f"error: no step has ended for {seconds:.0f} s (--worker_timeout): this worker hangs, "
+            f"error: nothing has ended for {seconds:.0f} s (--worker_timeout): this worker hangs, "
             f"or another one does. {_REMEDY}"
         )
 

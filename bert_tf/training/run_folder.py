@@ -4,15 +4,23 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, TypedDict
 
+import tensorflow as tf
 from absl import logging
 
-from bert_tf.training import precision
+from bert_tf.training import distribution, precision
 from pipelines.common import cleaning, files, json_files, locks, manifest, outputs
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 
 _IDENTITY = "run.json"
 _REPORT = "report.json"
+# What workers of one run may differ in where they must not, and what helps.
+DIFFERENT_COMMANDS = (
+    "their settings, data or models; run the same command on all of them, with the same files."
+)
+DIFFERENT_FOLDERS = (
+    "the checkpoints that they see; name a folder on storage that all of them share (--output)."
+)
 _OF_PRETRAINING = (
     _IDENTITY,
     _REPORT,
@@ -97,12 +105,26 @@ def is_finished(output: str) -> bool:
     return files.gfile.exists(f"{output}/{_REPORT}")
 
 
-def settled_precision(choice: str, output: str) -> str:
-    """The precision to train in: the one that a run began with, where the choice is left open."""
-    path = f"{output}/{_IDENTITY}"
-    if choice == "auto" and _has_begun(output):
+def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy) -> str:
+    """The precision to train in: the one that a run began with, where the choice is left open.
+
+    Args:
+      choice: what was asked for.
+      output: folder of the run.
+      strategy: the workers, who all get the same: bfloat16 where it is faster on all of them.
+
+    Raises:
+      InputError: the precision is unknown, or the workers see different folders.
+    """
+    distribution.check_same(strategy, begun(output), DIFFERENT_FOLDERS)
+    if _has_begun(output):
+        if choice != "auto":
+            return precision.resolve_precision(choice)
+        path = f"{output}/{_IDENTITY}"
         return json_files.read(path, _Identity)["settings"]["precision"]
-    return precision.resolve_precision(choice)
+    found = precision.resolve_precision(choice)
+    in_full = distribution.make_agreement(strategy)(found == "float32")
+    return "float32" if in_full and choice == "auto" else found
 
 
 def begun(output: str) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf.objectives.base import Trainable
 from bert_tf.training import distribution, loop, optimizers
 from bert_tf.training.checkpoints import Checkpoints
+from bert_tf.training.lost_workers import Watch
 from bert_tf.training.schedules import Schedule
 from bert_tf.training.settings import TrainingSettings
 from bert_tf.training.step import TrainingStep
@@ -23,6 +24,7 @@ class Session:
       schedule: of the learning rate.
       make_model: makes the model.
       rate_factors: of the learning rate, by the path of a variable, for a model.
+      watch: is told of each step; None: there is none.
       **options: other arguments of the optimizer, beside those of the settings.
     """
 
@@ -33,11 +35,13 @@ class Session:
         schedule: Schedule,
         make_model: Callable[[], keras.Model],
         rate_factors: Callable[[keras.Model], dict[str, float]] = lambda model: {},
+        watch: Watch | None = None,
         **options: Any,
     ):
         self.strategy = strategy
         self.settings = settings
         self.total_steps = schedule.total_steps
+        self.watch = watch or Watch(None, lambda seconds: None)
         self.is_chief = distribution.is_chief(strategy)
         self.compilation = distribution.resolve_compilation(settings.compilation, strategy)
         with strategy.scope():

@@ -141,6 +141,10 @@ class TrainingSettings(Settings):
         known = {"source": self.data_source, "license": self.data_license, "examples": examples}
         return {name: value for name, value in known.items() if value}
 
+    def pace(self) -> list[object]:
+        """What workers of one run must have in common beside its identity, as JSON values."""
+        return [self.compilation, self.steps_per_execution, self.rematerialize]
+
     def identity(self) -> dict[str, Any]:
         """The settings that decide the weights, as JSON values."""
         return {k: value for k, value in self.describe().items() if k not in self._FREE}

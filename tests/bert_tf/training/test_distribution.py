@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bert_tf.training import distribution
 from bert_tf.training.distribution import StrategyName, make_strategy
 from pipelines.common.errors import InputError
 from tests import commands
@@ -104,3 +105,46 @@ def test_what_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", "{")
     with pytest.raises(InputError, match="TF_CONFIG: is not JSON"):
         make_strategy(StrategyName.AUTO)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        None,
+        {"type": "worker", "index": 2},
+        {"type": "worker", "index": -1},
+        {"type": "helper", "index": 0},
+    ],
+    ids=str,
+)
+def test_a_machine_that_is_not_in_its_cluster_is_told_so(monkeypatch, task):
+    config = {"cluster": {"worker": ["a:1", "b:1"]}} | ({"task": task} if task else {})
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    with pytest.raises(InputError, match='TF_CONFIG: "task" must say .*: worker 0 to 1'):
+        make_strategy(StrategyName.AUTO)
+
+
+def test_an_index_that_is_no_number_is_told(monkeypatch):
+    config = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": "first"}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    with pytest.raises(InputError, match="TF_CONFIG: .*index"):
+        make_strategy(StrategyName.AUTO)
+
+
+@pytest.mark.parametrize(
+    ("told", "same"),
+    [
+        (
+            [{"rate": 1e-3, "steps": 7}, {"steps": 7, "rate": 1e-3}, {"rate": 1e-3, "steps": 7}],
+            True,
+        ),
+        ([{"rate": 1e-3}, {"rate": 1e-3}, {"rate": 1e-4}], False),
+        ([None, 40], False),
+        ([[1, (2, 3)], [1, [2, 3]]], True),
+        ([[number] for number in range(64)], False),
+        ([["x"]] * 1024, True),
+    ],
+)
+def test_workers_hear_of_all_whether_they_differ(told, same):
+    numbers = [distribution.numbers_of(each) for each in told]
+    assert distribution.are_equal(sum(numbers), len(told)) == same

@@ -143,14 +143,14 @@ def test_a_worker_that_is_stopped_is_noticed(tfrecords, model_path, tmp_path):
     assert "Traceback" not in done.stderr
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("error: ") and last.endswith("they go on from the last checkpoint.")
-    assert "no step has ended for" in last or "another worker was lost" in last
+    assert "nothing has ended for" in last or "another worker was lost" in last
 
 
 def test_a_worker_that_lives_and_does_nothing_is_noticed():
     done = commands.run("tests.bert_tf.training.hanging_worker", "0.4")
     assert done.returncode == RETRY
     line = done.stderr.strip().splitlines()[-1]
-    assert line.startswith("error: no step has ended for 0 s (--worker_timeout)")
+    assert line.startswith("error: nothing has ended for 0 s (--worker_timeout)")
 
 
 class _Time:
