@@ -51,6 +51,7 @@ with group(Group.SERVER):
 def main() -> None:
     """Asks with the flags given."""
     from bert_tf.serving import client
+    from bert_tf.serving.credentials import Access
     from bert_tf.serving.predictor import Predictor
     from pipelines.common import json_files
 
@@ -58,7 +59,7 @@ def main() -> None:
     if not isinstance(inputs, dict):
         raise InputError('--inputs: must be an object, such as {"text": ["a text"]}.')
     if _SERVER.value is not None and _MODEL.value is None:
-        access = client.Access.of_files(_TOKEN_FILE.value, _AUTHORITY.value)
+        access = Access.of_files(_TOKEN_FILE.value, _AUTHORITY.value)
         connected = client.connect(
             _SERVER.value, _NAME.value, timeout=_TIMEOUT.value, access=access
         )

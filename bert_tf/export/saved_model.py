@@ -195,11 +195,26 @@ def _write_manifest(manifest: dict[str, Any], path: str) -> None:
     """Writes manifest, model card and checksums."""
     json_files.write(f"{path}/{MANIFEST}", manifest)
     files.write_text(f"{path}/README.md", model_card.render(manifest))
+    checksums.write(path, _checked(path))
+
+
+def _checked(path: str) -> list[str]:
+    """What decides the answers of an export, relative to it."""
     # But the warm-up requests, for which users may have better ones.
     beside = [f"{EXTRA}/{name}" for name in files.names_in(f"{path}/{EXTRA}")]
     checked = [name for name in beside if name != f"{EXTRA}/{warmup.FILE}"]
-    folders = ("assets", "variables", halves.FOLDER)
-    checksums.write(path, ("saved_model.pb", *folders, MANIFEST, *checked))
+    return ["saved_model.pb", "assets", "variables", halves.FOLDER, MANIFEST, *checked]
+
+
+def sums(path: str) -> dict[str, str]:
+    """The checksums of what decides the answers of an export, which may have them written down.
+
+    Args:
+      path: of the export.
+    """
+    if files.gfile.exists(f"{path}/{checksums.CHECKSUMS}"):
+        return checksums.read(path)
+    return checksums.of(path, _checked(path))
 
 
 def _manifest(

@@ -1,7 +1,8 @@
 """Warm-up requests: TF Serving runs them before a version takes traffic."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -9,11 +10,26 @@ from absl import logging
 
 from bert_tf.tasks.signatures import Method, Signature
 from pipelines.common import files, optional
+from pipelines.common.errors import InputError
 
 if TYPE_CHECKING:
     from tensorflow_serving.apis import prediction_log_pb2
 
 FILE = "tf_serving_warmup_requests"
+
+
+class Request(NamedTuple):
+    """A request to warm up with.
+
+    Attributes:
+      method: the interface that it is for.
+      signature: its name; "": the first one of this interface.
+      inputs: by name.
+    """
+
+    method: Method
+    signature: str
+    inputs: dict[str, np.ndarray]
 
 
 def write(signatures: Sequence[Signature], folder: str) -> None:
@@ -27,26 +43,50 @@ def write(signatures: Sequence[Signature], folder: str) -> None:
             writer.write(_request(signature).SerializeToString())
 
 
-def read(folder: str) -> list[tuple[str, dict[str, np.ndarray]]]:
-    """The requests in a folder, each with its signature; none where there is no file of them."""
+def read(folder: str) -> list[Request]:
+    """The requests in a folder; none where there is no file of them.
+
+    Raises:
+      InputError: the file is damaged, or holds something else.
+    """
     path = f"{folder}/{FILE}"
     if not files.gfile.exists(path):
         return []
-    return [_inputs(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]
+    with _named(path):
+        return [_parsed(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]
 
 
-def _inputs(record: bytes) -> tuple[str, dict[str, np.ndarray]]:
+@contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Tells of records that are none as of a fault of their file."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        yield
+    except (tf.errors.DataLossError, DecodeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path}: is damaged, or holds no requests ({str(error).splitlines()[0]}); write it "
+            "again, or remove it: the first requests are slower then."
+        ) from error
+
+
+def _parsed(record: bytes) -> Request:
     from tensorflow_serving.apis import prediction_log_pb2
 
     log = prediction_log_pb2.PredictionLog.FromString(record)
     if log.HasField("predict_log"):
         request = log.predict_log.request
         inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
-        return request.model_spec.signature_name, inputs
-    part = log.classify_log if log.HasField("classify_log") else log.regress_log
+        return Request(Method.PREDICT, request.model_spec.signature_name, inputs)
+    classifies = log.HasField("classify_log")
+    part = log.classify_log if classifies else log.regress_log
     examples = part.request.input.example_list.examples
     serialized = [example.SerializeToString() for example in examples]
-    return part.request.model_spec.signature_name, {"inputs": np.array(serialized, object)}
+    return Request(
+        Method.CLASSIFY if classifies else Method.REGRESS,
+        part.request.model_spec.signature_name,
+        {"inputs": np.array(serialized, object)},
+    )
 
 
 def _request(signature: Signature) -> "prediction_log_pb2.PredictionLog":

@@ -7,7 +7,6 @@ array([b'1'], dtype=object)
 
 import abc
 import base64
-import dataclasses
 import http.client
 import json
 import ssl
@@ -20,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving import requests
+from bert_tf.serving.credentials import Access
 from pipelines.common import json_files, optional
 from pipelines.common.errors import InputError
 
@@ -27,39 +27,9 @@ _MODEL = "bert"
 _TIMEOUT = 60.0
 _LARGEST = 1 << 30  # bytes of a message
 _UNREACHABLE = "no server can be reached; start one with make serve, or check the address"
+_NO_ACCESS = Access()
 _PORTS = {"grpc": 8500, "grpcs": 8500, "http": 8501, "https": 443}
 Outputs = dict[str, np.ndarray]
-
-
-@dataclasses.dataclass(frozen=True)
-class Access:
-    """How a client is let in, and whom it trusts.
-
-    Attributes:
-      token: is sent with each request, as `Authorization: Bearer TOKEN`.
-      authority: file of certificates (PEM) of who may vouch for a server; None: the system's.
-    """
-
-    token: str | None = None
-    authority: str | None = None
-
-    @classmethod
-    def of_files(cls, token: str | None, authority: str | None) -> "Access":
-        """What files hold.
-
-        Args:
-          token: the file of the token.
-          authority: see above.
-
-        Raises:
-          InputError: the file cannot be read.
-        """
-        return cls(token and _content(token).decode().strip(), authority)
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What is sent with each request."""
-        return {} if self.token is None else {"authorization": f"Bearer {self.token}"}
 
 
 class Client(abc.ABC):
@@ -87,7 +57,7 @@ def connect(
     model: str = _MODEL,
     version: int | None = None,
     timeout: float = _TIMEOUT,
-    access: Access = Access(),
+    access: Access = _NO_ACCESS,
 ) -> Client:
     """A client for an address.
 
@@ -116,19 +86,6 @@ def connect(
         return GrpcClient(f"{host}:{port}", model, version, timeout, access, secure)
     base = f"{parts.scheme}://{host}:{port}{parts.path}"
     return RestClient(base.rstrip("/"), model, version, timeout, access)
-
-
-def _content(path: str) -> bytes:
-    """What is in a file.
-
-    Raises:
-      InputError: it cannot be read.
-    """
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
 class GrpcClient(Client):
@@ -161,9 +118,7 @@ class GrpcClient(Client):
         sizes = ("grpc.max_send_message_length", "grpc.max_receive_message_length")
         options = [(name, _LARGEST) for name in sizes]
         if secure:
-            credentials = self._grpc.ssl_channel_credentials(
-                access.authority and _content(access.authority)
-            )
+            credentials = self._grpc.ssl_channel_credentials(access.certificates())
             channel = self._grpc.secure_channel(target, credentials, options)
         else:
             channel = self._grpc.insecure_channel(target, options)
@@ -210,8 +165,7 @@ class RestClient(Client):
         self._headers = {"Content-Type": "application/json", **access.headers}
         self._trust: ssl.SSLContext | None = None
         if base.startswith("https:"):
-            known = access.authority and _content(access.authority).decode()
-            self._trust = ssl.create_default_context(cadata=known)
+            self._trust = access.trust()
         number = "" if version is None else f"/versions/{version}"
         self._url = f"{base}/v1/models/{quote(model)}{number}"
         self._outputs: dict[str, dict[str, str]] = {}

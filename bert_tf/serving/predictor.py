@@ -43,14 +43,15 @@ class Predictor:
       engine: what computes, or "auto": what is the fastest here, of what is installed, which is
         measured once; exports of earlier versions have TensorFlow only.
       threads: of one computation; None: as many as TensorFlow has for one, or as is the fastest.
+        Those of TensorFlow itself are its process's (`tf.config.threading`).
       precision: what is multiplied in; None: what the export was checked with.
       cache: folder for what engines keep; None: that of the user.
       plan: in place of engine, threads and precision.
       most_tokens: of several requests that are computed together: fewer keep each wait shorter.
 
     Raises:
-      InputError: there is no export, it is damaged, it was not checked in this precision, or the
-        engine is not installed.
+      InputError: there is no export, it is damaged, it was not checked in this precision, the
+        engine is not installed, or TensorFlow has another number of threads.
     """
 
     def __init__(
@@ -197,6 +198,11 @@ class Predictor:
 
 def _wish(engine: str, threads: int | None, precision: Precision | None) -> Wish:
     here = registry.threads_of_tensorflow()
+    if engine == EngineName.TENSORFLOW and threads not in (None, here):
+        raise InputError(
+            f"threads={threads}: TensorFlow has {here} in this process; before its first "
+            "computation, tf.config.threading.set_intra_op_parallelism_threads changes that."
+        )
     if engine == AUTO:
         return Wish(engine, threads, precision, threads_of_tensorflow=here)
     return Wish(engine, threads or here, precision, (), threads_of_tensorflow=here)

@@ -4,6 +4,7 @@ What stands between them is computed by an engine (`bert_tf.serving.engines`), f
 for the sequences of several at once.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,6 @@ class Program:
 
         Raises:
           tf.errors.OpError: they make no sense.
-          QueueFullError: too much waits to be computed.
         """
         direct = self._direct.get(name)
         known = direct.prepare(inputs) if direct else None
@@ -139,9 +139,18 @@ class _LoadedLane:
                     self._check(f"{number}_{name}", compute, computation, model)
 
     def _check(self, name: str, compute: Compute, computation: Computation, model: Served) -> None:
+        def measured() -> float:
+            found = agreement.largest_difference(compute, computation, model)
+            if math.isfinite(found):
+                return found
+            raise InputError(
+                f"{self._lane.engine} has results here that are no numbers; use "
+                "--engine=tensorflow."
+            )
+
         difference = self._models.number(
             f"{name}.{self._lane.engine}.{self._lane.precision}.json",
-            lambda: agreement.largest_difference(compute, computation, model),
+            measured,
         )
         self.difference = max(difference, self.difference or 0.0)
         if self._lane.precision is Precision.FLOAT32 and difference > _MOST_DIFFERENCE:

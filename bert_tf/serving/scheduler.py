@@ -74,17 +74,12 @@ class Step:
                 kept[row] = fresh[source]
 
 
-class QueueFullError(Exception):
-    """More waits to be computed than may wait."""
-
-
 class Scheduler:
     """Computes sequences, several at once.
 
     Args:
       threads: that compute at once.
       most_tokens: of sequences that are computed together, padding included.
-      most_waiting: sequences that may wait; None: any number.
       grouped: whether sequences are computed together at all.
     """
 
@@ -92,11 +87,9 @@ class Scheduler:
         self,
         threads: int,
         most_tokens: int = MOST_TOKENS,
-        most_waiting: int | None = None,
         grouped: bool = True,
     ):
-        self._threads, self._most_tokens, self._most_waiting = threads, most_tokens, most_waiting
-        self._grouped = grouped
+        self._threads, self._most_tokens, self._grouped = threads, most_tokens, grouped
         self._changed = threading.Condition()
         self._waiting: collections.deque[_Item] = collections.deque()
         self._busy = 0
@@ -116,9 +109,6 @@ class Scheduler:
         Args:
           step: what to compute.
           sequences: of what.
-
-        Raises:
-          QueueFullError: too many wait.
         """
         request = _Request(step, sequences)
         if not request.left:
@@ -130,17 +120,11 @@ class Scheduler:
             if at_once:
                 alone = self._begin(items)
             else:
-                self._line_up(items)
+                self._waiting.extend(items)
+                self._changed.notify(len(items))
         if at_once:  # handing it to another thread may take as long as it takes itself
             self._compute(items, alone)
         return request.future
-
-    def _line_up(self, items: "Sequence[_Item]") -> None:
-        most = self._most_waiting
-        if most is not None and self._waiting and len(self._waiting) + len(items) > most:
-            raise QueueFullError
-        self._waiting.extend(items)
-        self._changed.notify(len(items))
 
     def close(self) -> None:
         """Computes what waits, and ends."""

@@ -120,8 +120,10 @@ def run(path: str, lanes: Sequence[Lane], folder: str, lengths: bool = True) -> 
     command = [sys.executable, "-m", __name__, asked]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, check=True)
-    except subprocess.SubprocessError as error:
-        reason = str(getattr(error, "stderr", None) or error).strip().splitlines()
+    except subprocess.TimeoutExpired as error:
+        raise FailedTrialError(f"it took more than {_LIMIT:g} seconds") from error
+    except subprocess.CalledProcessError as error:
+        reason = (error.stderr or str(error)).strip().splitlines()
         raise FailedTrialError(reason[-1]) from error
     return [Trial.from_dict(values) for values in json.loads(done.stdout.splitlines()[-1])]
 

@@ -15,9 +15,13 @@ def write(folder: str, names: Iterable[str]) -> None:
       folder: where they are, and the checksums go.
       names: relative to the folder; those that are not there are left out.
     """
+    json_files.write(f"{folder}/{CHECKSUMS}", of(folder, names))
+
+
+def of(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """The checksums that `write` would write, by the names of files."""
     found = sorted(path for name in names for path in _files_of(folder, name))
-    sums = {name: files.sha256(f"{folder}/{name}") for name in found}
-    json_files.write(f"{folder}/{CHECKSUMS}", sums)
+    return {name: files.sha256(f"{folder}/{name}") for name in found}
 
 
 def _files_of(folder: str, name: str) -> list[str]:

@@ -1,5 +1,7 @@
 """Whether engines compute what TensorFlow does."""
 
+import math
+
 import numpy as np
 
 from bert_tf.export.module import Served
@@ -13,6 +15,8 @@ _SHAPES = ((1, 8), (3, 24))  # sequences and tokens of what is compared
 
 def largest_difference(compute: Compute, computation: Computation, model: Served) -> float:
     """How far results are from TensorFlow's, over random sequences; 1 is the scale of the largest.
+
+    It is infinite where a result is no number.
 
     Args:
       compute: of the engine.
@@ -30,6 +34,8 @@ def largest_difference(compute: Compute, computation: Computation, model: Served
         for found, exact in zip(compute(sequences), wanted(sequences), strict=True):
             if not np.issubdtype(exact.dtype, np.floating):
                 continue
+            if not np.isfinite(found).all():
+                return math.inf
             scale = max(1.0, float(np.abs(exact).max()))
             worst = max(worst, float(np.abs(found - exact).max()) / scale)
     return worst

@@ -6,8 +6,8 @@ import json
 import os
 from collections.abc import Callable
 
-from bert_tf.export import quiet_tensorflow
-from pipelines.common import checksums, files, json_files
+from bert_tf.export import quiet_tensorflow, saved_model
+from pipelines.common import files, json_files
 
 # Of what conversions write: models of another form are converted again.
 _FORMAT = 3
@@ -27,7 +27,7 @@ class Converted:
     @functools.cached_property
     def _mark(self) -> str:
         """By the contents of the export and the form of conversions: others have other marks."""
-        sums = checksums.read(self._export)
+        sums = saved_model.sums(self._export)
         told = "".join(f"{sums[name]} {name}\n" for name in sorted(sums))
         return hashlib.sha256(f"{_FORMAT}\n{told}".encode()).hexdigest()[:16]
 

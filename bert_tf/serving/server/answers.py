@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 from absl import logging
 
 from bert_tf.serving.predictor import Outputs, Predictor
-from bert_tf.serving.scheduler import QueueFullError
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Versions
@@ -27,11 +27,13 @@ class Limits:
 
     Attributes:
       rows: of one request.
+      bytes: of one request.
       requests: that are answered or wait at once.
       seconds: that one may take.
     """
 
     rows: int
+    bytes: int
     requests: int
     seconds: float
 
@@ -143,9 +145,7 @@ class Answerer:
             ) from error
 
     def _check_rows(self, inputs: Mapping[str, Any]) -> None:
-        most = max(
-            (len(value) for value in inputs.values() if hasattr(value, "__len__")), default=0
-        )
+        most = max(map(_rows, inputs.values()), default=0)
         if most > self.limits.rows:
             raise RefusalError(
                 Fault.TOO_LARGE,
@@ -179,13 +179,18 @@ def signature_of(predictor: Predictor, asked: Asked) -> str:
     return name
 
 
+def _rows(value: Any) -> int:
+    """The rows of an input; 0 of what is no batch, of which the signature tells."""
+    if isinstance(value, np.ndarray):
+        return value.shape[0] if value.ndim else 0
+    return len(value) if isinstance(value, list) else 0
+
+
 def _outputs(predictor: Predictor, signature: str, inputs: Mapping[str, Any]) -> Outputs:
     try:
         return predictor(signature, **inputs)
     except InputError as error:
         raise RefusalError(Fault.INVALID, str(error)) from error
-    except QueueFullError as error:
-        raise RefusalError(Fault.BUSY, "Too much waits to be computed; ask again later.") from error
     except Exception as error:  # the client is told no more than that
         logging.exception("%s failed.", signature)
         raise RefusalError(Fault.INTERNAL, "The server failed; its log says how.") from error

@@ -32,12 +32,10 @@ class RestInterface:
 
     Attributes:
       answerer: of the model.
-      most_bytes: of a request.
       token: that clients must know; None: nobody is asked.
     """
 
     answerer: Answerer
-    most_bytes: int
     token: str | None = None
 
     def app(self) -> Starlette:
@@ -102,9 +100,9 @@ class RestInterface:
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
-            if size > self.most_bytes:
+            if size > self.answerer.limits.bytes:
                 raise RefusalError(
-                    Fault.TOO_LARGE, f"A request may have {self.most_bytes:,} bytes."
+                    Fault.TOO_LARGE, f"A request may have {self.answerer.limits.bytes:,} bytes."
                 )
             parts.append(part)
         try:

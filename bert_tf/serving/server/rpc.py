@@ -1,6 +1,7 @@
 """TensorFlow Serving's gRPC interface."""
 
 import hmac
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -37,7 +38,8 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self, request: predict_pb2.PredictRequest, context: Any
     ) -> predict_pb2.PredictResponse:
         """Outputs of any signature."""
-        inputs = {name: _array(name, value) for name, value in request.inputs.items()}
+        most = self._answerer.limits.bytes
+        inputs = {name: _array(name, value, most) for name, value in request.inputs.items()}
         found = await self._answerer.answer(_asked(request.model_spec, Method.PREDICT), inputs)
         response = predict_pb2.PredictResponse()
         for name in _wanted(request.output_filter, found):
@@ -156,8 +158,14 @@ def _tell(spec: Any, name: str, answer: Answer) -> None:
     spec.version.value = answer.version
 
 
-def _array(name: str, value: Any) -> np.ndarray:
+def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:
+    """The array of a message, in which a last value may stand for all that follow."""
     try:
+        size = math.prod(axis.size for axis in value.tensor_shape.dim)
+        if size * tf.as_dtype(value.dtype).size > most_bytes:
+            raise RefusalError(
+                Fault.TOO_LARGE, f"{name}: is too large; a tensor may have {most_bytes:,} bytes."
+            )
         return tf.make_ndarray(value)
     except (TypeError, ValueError) as error:
         raise RefusalError(Fault.INVALID, f"{name}: is no tensor: {error}") from error

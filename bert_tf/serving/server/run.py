@@ -18,17 +18,18 @@ from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_p
 from bert_tf.export import saved_model, warmup
 from bert_tf.serving import choosing
 from bert_tf.serving.choosing import Wish
+from bert_tf.serving.credentials import Identity
 from bert_tf.serving.engines import converted
 from bert_tf.serving.engines.names import Precision
 from bert_tf.serving.engines.plans import Plan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import rpc
-from bert_tf.serving.server.answers import Answerer, Limits
+from bert_tf.serving.server.answers import Answerer, Asked, Limits, signature_of
+from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.rest import RestInterface
 from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.serving.server.versions import Versions
-from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores, mapped
 
@@ -55,6 +56,10 @@ class Address:
         self._check_port("rest_port", self.rest_port)
         if self.grpc_port is not None:
             self._check_port("grpc_port", self.grpc_port)
+
+    def of(self, port: int | None) -> str:
+        """A port of the host, as URLs have it: IPv6 in brackets."""
+        return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
 
     def _check_port(self, flag: str, port: int) -> None:
         try:
@@ -89,19 +94,22 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
       InputError: there is no version, a file cannot be read, or a port is taken.
     """
     address.check()
+    identity = Identity.of_files(settings.token_file, settings.certificate, settings.key)
     plan = _plan(saved_model.newest(folder), settings)
     # It has one number of threads in a process, from its first computation on.
     tf.config.threading.set_intra_op_parallelism_threads(plan.threads_of_tensorflow())
     print(f"computes with {plan}", flush=True)
     versions = Versions(folder, settings.versions, lambda path: _load(path, plan, settings))
     metrics = Metrics(lambda: sum(v.predictor.waiting for v in versions.known if v.predictor))
-    limits = Limits(settings.most_rows, settings.most_requests, settings.timeout)
+    limits = Limits(
+        settings.most_rows, settings.most_bytes, settings.most_requests, settings.timeout
+    )
     answerer = Answerer(name, versions, limits, metrics)
     ended = threading.Event()
     watch = threading.Thread(target=_watch, args=(versions, settings.poll_seconds, ended))
     watch.start()
     try:
-        asyncio.run(_listen(answerer, address, settings))
+        asyncio.run(_listen(answerer, address, settings, identity))
     finally:
         ended.set()
         watch.join()
@@ -120,12 +128,26 @@ def _plan(path: str, settings: ServerSettings) -> Plan:
 def _load(path: str, plan: Plan, settings: ServerSettings) -> Predictor:
     """A version that has answered each of its warm-up requests."""
     predictor = Predictor(path, plan=plan, cache=settings.cache, most_tokens=settings.most_tokens)
-    requests = warmup.read(f"{path}/{saved_model.EXTRA}")
-    for _ in mapped(lambda request: predictor(request[0], **request[1]), requests, cores()):
-        pass
+    try:
+        _warm_up(predictor, f"{path}/{saved_model.EXTRA}")
+    except BaseException:
+        predictor.close()
+        raise
     for lane, difference in predictor.differences.items():
         print(f"{lane}: within {difference:.1e} of TensorFlow", flush=True)
     return predictor
+
+
+def _warm_up(predictor: Predictor, folder: str) -> None:
+    def ask(request: warmup.Request) -> None:
+        asked = Asked(predictor.path, signature=request.signature, method=request.method)
+        predictor(signature_of(predictor, asked), **request.inputs)
+
+    try:
+        for _ in mapped(ask, warmup.read(folder), cores()):
+            pass
+    except (InputError, RefusalError) as error:
+        raise InputError(f"{folder}/{warmup.FILE}: {error}") from error
 
 
 def _watch(versions: Versions, seconds: float, ended: threading.Event) -> None:
@@ -137,14 +159,13 @@ def _watch(versions: Versions, seconds: float, ended: threading.Event) -> None:
         ended.wait(seconds)
 
 
-async def _listen(answerer: Answerer, address: Address, settings: ServerSettings) -> None:
-    token = _token(settings.token_file)
+async def _listen(
+    answerer: Answerer, address: Address, settings: ServerSettings, identity: Identity
+) -> None:
     remote = None
     if address.grpc_port is not None:
-        remote = await _grpc_server(
-            answerer, f"{address.host}:{address.grpc_port}", settings, token
-        )
-    app = RestInterface(answerer, settings.most_bytes, token).app()
+        remote = await _grpc_server(answerer, address, identity)
+    app = RestInterface(answerer, identity.token).app()
     config = uvicorn.Config(
         app,
         host=address.host,
@@ -157,12 +178,9 @@ async def _listen(answerer: Answerer, address: Address, settings: ServerSettings
         timeout_graceful_shutdown=round(_GRACE),
     )
     scheme = "http" if settings.certificate is None else "https"
-    remotely = f"gRPC on {address.host}:{address.grpc_port}, " if remote else ""
-    print(
-        f"{remotely}REST and a page on {scheme}://{address.host}:{address.rest_port}; Ctrl-C stops "
-        "it.",
-        flush=True,
-    )
+    remotely = f"gRPC on {address.of(address.grpc_port)}, " if address.grpc_port else ""
+    place = f"{scheme}://{address.of(address.rest_port)}"
+    print(f"{remotely}REST and a page on {place}; Ctrl-C stops it.", flush=True)
     server = _Server(config)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.end)
@@ -184,42 +202,26 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-async def _grpc_server(
-    answerer: Answerer, place: str, settings: ServerSettings, token: str | None
-) -> grpc.aio.Server:
+async def _grpc_server(answerer: Answerer, address: Address, identity: Identity) -> grpc.aio.Server:
     options = [
-        ("grpc.max_receive_message_length", settings.most_bytes),
+        ("grpc.max_receive_message_length", answerer.limits.bytes),
         ("grpc.max_send_message_length", _LARGEST),
         ("grpc.so_reuseport", 0),
     ]
-    server = grpc.aio.server(interceptors=[rpc.Refusals(token)], options=options)
+    server = grpc.aio.server(interceptors=[rpc.Refusals(identity.token)], options=options)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
         rpc.PredictionService(answerer), server
     )
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(rpc.ModelService(answerer), server)
+    place = address.of(address.grpc_port)
     try:
-        if settings.certificate and settings.key:
-            pair = [tuple(_bytes(path) for path in (settings.key, settings.certificate))]
-            server.add_secure_port(place, grpc.ssl_server_credentials(pair))
-        else:
+        if identity.pair is None:
             server.add_insecure_port(place)
+        else:
+            server.add_secure_port(place, grpc.ssl_server_credentials([identity.pair]))
     except RuntimeError as error:
         raise InputError(
             f"--grpc_port: {place} cannot be listened on; another program may have it."
         ) from error
     await server.start()
     return server
-
-
-def _token(path: str | None) -> str | None:
-    if path is None:
-        return None
-    token = _bytes(path).decode().strip()
-    if not token:
-        raise InputError(f"{path}: holds no token.")
-    return token
-
-
-def _bytes(path: str) -> bytes:
-    with files.gfile.GFile(path, "rb") as file:
-        return file.read()

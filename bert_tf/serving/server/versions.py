@@ -13,6 +13,8 @@ from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server.faults import Fault, RefusalError
 from pipelines.common.errors import InputError
 
+_LONGEST_REST = 64  # refreshes
+
 
 class State(enum.StrEnum):
     """Where a version is, by the names of TensorFlow Serving."""
@@ -33,6 +35,8 @@ class Version:
       error: why it cannot be served; "" where it can.
       predictor: answers, while it is available.
       asking: requests that are being answered.
+      failures: how often in a row it could not be loaded.
+      rest: refreshes until it is tried again.
     """
 
     number: int
@@ -40,6 +44,8 @@ class Version:
     error: str = ""
     predictor: Predictor | None = None
     asking: int = 0
+    failures: int = 0
+    rest: int = 0
 
 
 class Versions:
@@ -70,21 +76,30 @@ class Versions:
     def refresh(self) -> None:
         """Loads versions that are new, and lets go of those that are too old or gone.
 
-        A version that cannot be loaded is named once, and older ones go on.
+        A version that cannot be loaded is named once, and tried again, less and less often; older
+        ones go on.
         """
         there = self._there()
         wanted = sorted(there)[-self._count :]
         for number in wanted:
-            with self._changed:
-                if number in self._known and self._known[number].state is not State.END:
-                    continue
-                self._known[number] = Version(number)
-            self._open(self._known[number], there[number])
-        served = [v.number for v in self.known if v.state is State.AVAILABLE]
+            version = self._to_load(number)
+            if version is not None:
+                self._open(version, there[number])
+        served = {v.number for v in self.known if v.state is State.AVAILABLE}
         # Only what has a successor goes: a new version that is damaged leaves the old one there.
-        kept = sorted(served)[-self._count :]
-        for number in set(served) - set(kept):
-            self._retire(self._known[number])
+        if served & set(wanted):
+            kept = sorted(served & set(there))[-self._count :]
+            for number in served - set(kept):
+                self._retire(self._known[number])
+
+    def _to_load(self, number: int) -> Version | None:
+        """A version, where it is time to load it."""
+        with self._changed:
+            version = self._known.setdefault(number, Version(number))
+            if version.state not in (State.LOADING, State.END):
+                return None
+            version.rest -= 1
+            return version if version.rest < 0 else None
 
     def _there(self) -> dict[int, str]:
         """The folders of versions by their numbers; one that is named itself has number 1."""
@@ -98,14 +113,25 @@ class Versions:
         logging.info("loading version %d.", version.number)
         try:
             predictor = self._load(path)
-        except InputError as error:
-            logging.error("version %d is not served: %s", version.number, error)
-            with self._changed:
-                version.state, version.error = State.END, str(error)
+        except Exception as error:  # of a file system, say, which comes back
+            self._note(version, error)
             return
         with self._changed:
             version.predictor, version.state = predictor, State.AVAILABLE
+            version.error, version.failures, version.rest = "", 0, 0
         logging.info("version %d is served.", version.number)
+
+    def _note(self, version: Version, error: Exception) -> None:
+        """Notes why a version is not served; tells it, where that is new."""
+        expected = isinstance(error, InputError)
+        told = str(error) if expected else f"{type(error).__name__}: {error}"
+        if told != version.error:
+            message = "version %d is not served: %s"
+            logging.error(message, version.number, told, exc_info=not expected)
+        with self._changed:
+            version.state, version.error = State.END, told
+            version.rest = min(2**version.failures - 1, _LONGEST_REST)
+            version.failures += 1
 
     def _retire(self, version: Version) -> None:
         with self._changed:

@@ -60,7 +60,8 @@ def _strings(values):
 
 def _requests(export):
     """Warm-up requests of all signatures, and batches of mixed lengths."""
-    found = warmup.read(f"{export}/{saved_model.EXTRA}")
+    kept = warmup.read(f"{export}/{saved_model.EXTRA}")
+    found = [(request.signature, request.inputs) for request in kept]
     several, others = _strings(_TEXTS), _strings(_TEXTS[::-1])
     found += [(name, {"text": several}) for name in ("mood", "tags", "embed", "embed_layers")]
     found += [(name, {"text_a": several, "text_b": others}) for name in ("same", "score")]

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving.engines.base import Sequences
-from bert_tf.serving.scheduler import QueueFullError, Scheduler, Step
+from bert_tf.serving.scheduler import Scheduler, Step
 
 _OUTPUTS = (
     tf.TensorSpec([None, None, 2], tf.float32),
@@ -171,17 +171,6 @@ def test_what_fails_is_told_to_who_asked(make, recorder):
         future.result(60)
     sequences = _sequences(4)
     _check(scheduler.submit(Step(_OUTPUTS, recorder, recorder), sequences), sequences)
-
-
-def test_no_more_may_wait_than_is_let_wait(make, recorder):
-    scheduler, step = make(1, most_waiting=3), Step(_OUTPUTS, recorder, recorder)
-    _held(scheduler, recorder, step)
-    many = _sequences(*range(1, 9))
-    future = scheduler.submit(step, many)  # a request alone may be of any size
-    with pytest.raises(QueueFullError):
-        scheduler.submit(step, _sequences(3))
-    recorder.may_go_on.set()
-    _check(future, many)
 
 
 def test_what_waits_is_computed_before_the_end(recorder):

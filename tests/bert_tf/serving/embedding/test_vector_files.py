@@ -300,7 +300,7 @@ def test_a_name_that_tells_no_format_is_refused():
 
 def test_a_bucket_is_written_from_the_beginning(tmp_path):
     """A file system that can only be written to in one go."""
-    path = "ram://vectors.npy"
+    path = "ram://bucket/vectors.npy"
     write(path, VectorFormat.NPY)
     np.testing.assert_array_equal(np.concatenate(list(VectorFile(path).blocks())), VECTORS)
     with VectorWriter(path, VectorFormat.NPY, IDENTITY) as writer:

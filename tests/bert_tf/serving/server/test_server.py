@@ -25,6 +25,8 @@ from tensorflow_serving.apis import (
 
 from bert_tf.export import saved_model, warmup
 from bert_tf.serving import client
+from bert_tf.serving.credentials import Access
+from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
 
 _TEXTS = ["The small model reads every layer.", "short", "A deep kernel masks " * 20]
@@ -47,8 +49,8 @@ def _post(server, method, body, **headers):
 @pytest.mark.parametrize("protocol", ["grpc", "rest"])
 def test_our_client_gets_what_the_export_answers(served, predictor, export, protocol):
     ask = client.connect(getattr(served, protocol)).predict
-    for signature, inputs in warmup.read(f"{export}/{saved_model.EXTRA}"):
-        if not signature.endswith(("_classify", "_regress")):
+    for method, signature, inputs in warmup.read(f"{export}/{saved_model.EXTRA}"):
+        if method is Method.PREDICT:
             _same(ask(signature, **inputs), predictor(signature, **inputs))
     _same(ask("mood", text=_TEXTS), predictor("mood", text=_TEXTS))
 
@@ -203,7 +205,7 @@ def test_a_token_is_asked_for(serve, tmp_path):
     assert _post(server, ":predict", body, Authorization="Bearer secret")[0] == 200
     with pytest.raises(InputError, match="bearer token"):
         client.connect(server.grpc).predict("mood", text=["x"])
-    access = client.Access.of_files(f"{tmp_path}/token", None)
+    access = Access.of_files(f"{tmp_path}/token", None)
     for address in (server.grpc, server.rest):
         assert client.connect(address, access=access).predict("mood", text=["x"])
 
@@ -218,7 +220,7 @@ def test_tls(serve, tmp_path):
     server = serve(
         f"--certificate={tmp_path}/certificate.pem", f"--key={tmp_path}/key.pem", trust=trust
     )
-    access = client.Access(authority=f"{tmp_path}/authority.pem")
+    access = Access(authority=f"{tmp_path}/authority.pem")
     for address in (server.grpc.replace("grpc:", "grpcs:"), server.rest.replace("http", "https")):
         assert client.connect(address, access=access).predict("mood", text=["x"])
         with pytest.raises(InputError, match="(?i)certificate|handshake"):

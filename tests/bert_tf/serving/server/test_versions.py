@@ -1,0 +1,109 @@
+"""Which versions are served as folders come, go, and are damaged."""
+
+import pytest
+
+from bert_tf.serving.server.faults import RefusalError
+from bert_tf.serving.server.versions import State, Versions
+from pipelines.common.errors import InputError
+
+
+class _Predictor:
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+class _Folder:
+    """A folder of versions, some of which cannot be loaded."""
+
+    def __init__(self, path, count=1):
+        self.path, self.bad, self.loaded, self.made = path, {}, [], {}
+        self.versions = Versions(str(path), count, self._load)
+
+    def put(self, number, error=None):
+        (self.path / str(number)).mkdir(parents=True)
+        self.bad[number] = error
+
+    def remove(self, number):
+        (self.path / str(number)).rmdir()
+
+    def _load(self, path):
+        number = int(path.rpartition("/")[2])
+        self.loaded.append(number)
+        if self.bad[number]:
+            raise self.bad[number]
+        self.made[number] = _Predictor()
+        return self.made[number]
+
+    def served(self, polls=1):
+        """The versions that are served after so many looks."""
+        for _ in range(polls):
+            self.versions.refresh()
+        return {v.number for v in self.versions.known if v.state is State.AVAILABLE}
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(1, {3}), (2, {2, 3})])
+def test_the_newest_are_served_and_others_let_go(tmp_path, count, wanted):
+    folder = _Folder(tmp_path, count)
+    for number in (1, 2, 3):
+        folder.put(number)
+        assert max(folder.served()) == number
+    assert folder.served() == wanted and folder.loaded == [1, 2, 3]
+    assert {n for n, made in folder.made.items() if made.closed} == {1, 2, 3} - wanted
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(1, {1}), (2, {1})])
+def test_a_newest_that_is_removed_gives_way_to_the_one_before(tmp_path, count, wanted):
+    folder = _Folder(tmp_path, count)
+    folder.put(1)
+    folder.put(2)
+    assert 2 in folder.served()
+    folder.remove(2)
+    assert folder.served(polls=4) == wanted
+    assert folder.loaded.count(1) == 1 and folder.made[2].closed
+    with folder.versions.use(None) as version:
+        assert version.number == 1
+
+
+def test_where_all_are_away_what_is_served_stays(tmp_path):
+    folder = _Folder(tmp_path)
+    folder.put(1)
+    assert folder.served() == {1}
+    folder.remove(1)
+    assert folder.served(polls=3) == {1} and not folder.made[1].closed
+
+
+def test_a_damaged_version_is_named_once_and_tried_less_and_less_often(tmp_path, caplog):
+    folder = _Folder(tmp_path)
+    folder.put(1)
+    folder.put(2, InputError("variables: is not as it was written."))
+    folder.served()
+    folder.remove(1)
+    folder.put(1)
+    assert folder.served(polls=40) == set()  # there was no other when it began
+    assert folder.loaded.count(2) == 6  # looks 1, 2, 4, 8, 16 and 32
+    assert caplog.text.count("version 2 is not served") == 1
+    (version,) = (v for v in folder.versions.known if v.number == 2)
+    assert version.state is State.END and version.error.startswith("variables:")
+    folder.bad[2] = None
+    assert folder.served(polls=64) == {2} and version.error == ""
+
+
+def test_a_damaged_version_leaves_the_one_before_there(tmp_path):
+    folder = _Folder(tmp_path)
+    folder.put(1)
+    assert folder.served() == {1}
+    folder.put(2, InputError("damaged"))
+    assert folder.served(polls=5) == {1}
+
+
+def test_an_error_of_a_file_system_is_told_and_tried_again(tmp_path, caplog):
+    folder = _Folder(tmp_path)
+    folder.put(1, OSError(5, "Input/output error"))
+    assert folder.served() == set()
+    assert "version 1 is not served: OSError: " in caplog.text
+    with pytest.raises(RefusalError, match="being loaded"), folder.versions.use(None):
+        pass
+    folder.bad[1] = None
+    assert folder.served() == {1}
