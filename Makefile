@@ -37,7 +37,7 @@ FORMAT ?= bert_tf
 KIND ?=
 ## Tasks to export (names, NAME=FOLDER, pretrained) or of experiments (KIND=PATH); not given: all
 TASKS ?=
-## What an export is stored in and computed with: float32 or bfloat16
+## What an export is computed with: float32, bfloat16 or int8
 PRECISION ?= float32
 ## Labelled files on which less than float32 keeps the scores: TASK=FILE each
 DEV ?=
@@ -49,7 +49,7 @@ SERVE_FLAGS ?=
 ifeq ($(or $(value STEPS),$(value INIT),$(value RECIPE)),)
 MINUTES ?= 4
 endif
-## Minutes of training, to which steps are fitted, or of soak; not given: 4 (built-in recipe)
+## Minutes of training, to which steps are fitted, or of soak; not given: 4 (built-in recipe), 60 (soak)
 MINUTES ?=
 # A model that is there goes on from its weights, in folders of its own.
 ifdef INIT
@@ -316,7 +316,8 @@ bench: setup peers ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=
 
 soak: setup ## Try faults for MINUTES and count them: kills, damage, inputs, disks, requests
 	@$(RUN) -m benchmarks.soak --record=benchmarks/soak.json --seed="$$SEED" \
-		$(call flag,--minutes,MINUTES) $(call flag,--more_flags,SOAK_FLAGS)
+		$(if $(filter-out file,$(origin MINUTES)),$(call flag,--minutes,MINUTES)) \
+		$(call flag,--more_flags,SOAK_FLAGS)
 
 docs: ## Build the documentation: build/docs/index.html
 	$(call environment,$$VENV-docs,docs/requirements.txt)

@@ -62,9 +62,12 @@ class Running:
         """Kills it."""
         self.send_signal(signal.SIGKILL)
 
-    def kill_when(self, condition):
+    def kill_when(self, condition, timeout=1200):
         """Kills it when a condition holds; says whether that came before its end."""
+        end = time.monotonic() + timeout
         while self.poll() is None:
+            if time.monotonic() > end:
+                self._hangs()
             if condition():
                 with contextlib.suppress(ProcessLookupError):  # it ends at this moment
                     self.kill()
@@ -72,12 +75,17 @@ class Running:
             time.sleep(0.002)
         return False
 
+    def _hangs(self):
+        self.kill()
+        raise AssertionError(f"{self.args} did not end")
+
     def wait(self, timeout=1200):
         """The exit status, stdout and stderr, when it has ended."""
         end = time.monotonic() + timeout
         while self.poll() is None and time.monotonic() < end:
             time.sleep(0.005)
-        assert self.poll() is not None, f"{self.args} did not end"
+        if self.poll() is None:
+            self._hangs()
         out, err = (open(file.name, errors="replace").read() for file in self._files)
         return subprocess.CompletedProcess(self.args, self.poll(), out, err)
 

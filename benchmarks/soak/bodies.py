@@ -59,8 +59,8 @@ class _Interfaces:
         predictor = Predictor(export)
         versions = Versions(export, 1, lambda path: predictor)
         versions.refresh()
-        answerer = Answerer(_NAME, versions, Limits(64, 8, 60), Metrics(lambda: 0))
-        self._app = RestInterface(answerer, _LARGEST).app()
+        answerer = Answerer(_NAME, versions, Limits(64, _LARGEST, 8, 60), Metrics(lambda: 0))
+        self._app = RestInterface(answerer).app()
         self._service = rpc.PredictionService(answerer)
         self._loop = asyncio.new_event_loop()
 

@@ -20,6 +20,7 @@ import os
 import platform
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ from typing import Any
 
 from absl import flags
 
-from benchmarks.soak import children
+from benchmarks.soak import children, table
 from benchmarks.soak.outcomes import Case, Outcome, Place
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
@@ -71,7 +72,7 @@ _RECORD = flags.DEFINE_string(
     "record",
     None,
     "File of the counts, benchmarks/soak.json for those of the README, whose table is written, "
-    "too. Not given: they are printed only.",
+    "too; --case writes none. Not given: they are printed only.",
 )
 _WORK = flags.DEFINE_string(
     "work", None, "Folder for what is tried. Not given: a temporary one, which is removed."
@@ -86,15 +87,14 @@ def main() -> None:
         place = Place(folder, _SEED.value)
         print(f"seed {place.seed}, in {folder}", flush=True)
         whole = sum(ROOMS[name].share for name in rooms)
-        results = {}
+        failed = False
         for name in rooms:
             minutes = _MINUTES.value * ROOMS[name].share / whole
-            results[name] = _try(name, place, minutes, number)
-    if _RECORD.value:
-        from benchmarks.soak import table
-
-        table.write(_RECORD.value, _about(), results)
-    if any(result["failures"] for result in results.values()):
+            result = _try(name, place, minutes, number)
+            failed = failed or bool(result["failures"])
+            if _RECORD.value and number is None:  # one case is tried again, and counted already
+                table.write(_RECORD.value, _about(), {name: result})
+    if failed:
         raise SystemExit(1)
 
 
@@ -149,17 +149,27 @@ def _outcomes(
 ) -> Iterator[tuple[int, Outcome]]:
     """The outcomes of cases with their numbers, until a time is over; of as many at the least."""
     if only is not None:
-        yield only, case(only)
+        yield only, _outcome(case, only)
         return
     numbers = itertools.count()
-    running = {pool.submit(case, number): number for number in itertools.islice(numbers, at_once)}
+    first = itertools.islice(numbers, at_once)
+    running = {pool.submit(_outcome, case, number): number for number in first}
     while running:
         done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
         for future in done:
             yield running.pop(future), future.result()
             if time.monotonic() < end:
                 number = next(numbers)
-                running[pool.submit(case, number)] = number
+                running[pool.submit(_outcome, case, number)] = number
+
+
+def _outcome(case: Case, number: int) -> Outcome:
+    """What comes of a case; what it cannot cope with, a command that hangs, say, is a failure."""
+    try:
+        return case(number)
+    except Exception as error:
+        traceback.print_exc()
+        return Outcome({}, (f"{type(error).__name__}: {str(error)[:300]}",))
 
 
 @contextlib.contextmanager

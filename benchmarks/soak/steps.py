@@ -185,10 +185,14 @@ class Runs:
         begin = time.perf_counter()
         process = commands.Running(*words)
         changes, last = 0, state(folder)
-        while process.poll() is None:
+
+        def look() -> bool:
+            nonlocal changes, last
             now = state(folder)
             changes, last = changes + (now != last), now
-            time.sleep(0.001)
+            return False
+
+        process.kill_when(look)
         done = process.wait()
         if done.returncode:
             raise RuntimeError(f"{name} failed, never stopped:\n{done.stderr[-2000:]}")

@@ -8,6 +8,8 @@ Without --tasks, three are made of the corpus itself. Jobs are kept by their set
 that was stopped goes on when it is started again, and other studies take what is there.
 """
 
+import sys
+
 from absl import flags
 
 from bert_tf.experiments.settings import ExperimentSettings, chosen_studies
@@ -64,6 +66,7 @@ def main() -> None:
     only = chosen_studies(_ONLY.value)
     settings = ExperimentSettings.from_flags()
     from bert_tf.experiments import run
+    from bert_tf.experiments.jobs import State
     from bert_tf.experiments.plan import Request
     from bert_tf.experiments.pretraining_jobs import Corpus
     from bert_tf.experiments.scheduler import table
@@ -88,3 +91,9 @@ def main() -> None:
     devices = _DEVICES.value or [""] * (_PROCESSES.value or 0)
     entries = run.run(request, output, only, devices)
     print(f"{run.summary(entries)}\n{output}: report.md, report.json, jobs.txt, pictures")
+    failed = sum(entry.state is State.FAILED for entry in entries)
+    if failed:
+        sys.exit(
+            f"error: {failed} of {len(entries)} jobs failed; {output}/jobs.txt says why. The same "
+            "command again does what is left."
+        )

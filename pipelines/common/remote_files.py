@@ -207,7 +207,8 @@ def rename(source: str, target: str, overwrite: bool = False) -> None:
     """Gives a file or a folder another name.
 
     Most of these file systems replace nothing: for a moment neither is there, and of several who
-    rename to one name at once, each tries again until its own is gone.
+    rename to one name at once, each tries again until its own is gone. So a file that is replaced
+    by an equal one stays.
 
     Args:
       source: its path.
@@ -221,6 +222,9 @@ def rename(source: str, target: str, overwrite: bool = False) -> None:
     old, new = _Place(source), _Place(target)
     if old.info() is None:
         raise _missing(source)
+    if overwrite and _are_equal(source, target):
+        remove(source)
+        return
     for _ in range(_ATTEMPTS):
         if new.info() is not None:
             if not overwrite:
@@ -232,6 +236,20 @@ def rename(source: str, target: str, overwrite: bool = False) -> None:
         if old.info() is None:  # some file systems say nothing where they did nothing
             return
     raise tf.errors.UnknownError(None, None, f"{target}: cannot be written.")
+
+
+def _are_equal(one: str, other: str) -> bool:
+    """Whether two files are there and hold the same."""
+    try:
+        if isdir(one) or isdir(other) or stat(one).length != stat(other).length:
+            return False
+        with open_file(one, "rb") as first, open_file(other, "rb") as second:
+            while content := first.read(_BLOCK):
+                if content != second.read(_BLOCK):
+                    return False
+        return True
+    except tf.errors.NotFoundError:
+        return False
 
 
 def _move(system: fsspec.AbstractFileSystem, old: str, new: str) -> None:

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
+from absl import logging
 
 from pipelines.common import cleaning, files, locks, manifest
 from pipelines.common.errors import InputError
@@ -126,25 +127,55 @@ def segments(found: Manifest) -> int:
 
 
 def finished_manifest(output: str, identity: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest, if the output is complete; checks that it, or what is begun, is the same."""
-    complete = f"{output}/{MANIFEST}"
-    begun = f"{output}/{BEGUN}"
-    for path in (complete, begun):
-        if files.gfile.exists(path):
-            found = manifest.read_sealed(path, dict[str, Any])
-            other = manifest.difference(found, identity)
-            if other:
-                raise InputError(
-                    f"{output}: was made with other {other}. Name another output folder, or "
-                    "remove this one."
-                )
-            return found if path == complete else None
+    """The manifest, if the output is complete; checks that it, or what is begun, is the same.
+
+    Where one of its files is gone, or was cut since, the output counts as just begun.
+    """
+    complete, begun = f"{output}/{MANIFEST}", f"{output}/{BEGUN}"
+    if not files.gfile.exists(complete):
+        if files.gfile.exists(begun):
+            _check_identity(output, manifest.read_sealed(begun, dict[str, Any]), identity)
+        else:
+            manifest.write_sealed(begun, identity)
+        return None
+    found = manifest.read_sealed(complete, dict[str, Any])
+    _check_identity(output, found, identity)
+    lost = _lost_shard(output, found)
+    if lost is None:
+        return found
+    logging.warning("%s: is gone, or was cut; the examples are written again.", lost)
     manifest.write_sealed(begun, identity)
+    files.gfile.remove(complete)
+    return None
+
+
+def _check_identity(output: str, found: dict[str, Any], identity: dict[str, Any]) -> None:
+    other = manifest.difference(found, identity)
+    if other:
+        raise InputError(
+            f"{output}: was made with other {other}. Name another output folder, or remove this "
+            "one."
+        )
+
+
+def _lost_shard(output: str, found: dict[str, Any]) -> str | None:
+    """The first file of a manifest that is not there as it was written, by its size."""
+    for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
+        path = files.inside(output, shard["file"], f"{output}/{MANIFEST}")
+        if not files.gfile.exists(path) or files.gfile.stat(path).length != shard["bytes"]:
+            return path
     return None
 
 
 def finish(output: str, result: dict[str, Any]) -> None:
-    """Writes the manifest, which says that all is whole, and removes what was needed until then."""
+    """Writes the manifest, which says that all is whole, and removes what was needed until then.
+
+    Raises:
+      InputError: a file is gone: a lost worker removed it, where nothing can be replaced at once.
+    """
+    lost = _lost_shard(output, result)
+    if lost is not None:
+        raise InputError(f"{lost}: is gone since it was written; run the same command again.")
     manifest.write_sealed(f"{output}/{MANIFEST}", result)
     files.remove_tree(f"{output}/{UNFINISHED}")
 

@@ -98,13 +98,15 @@ def open_foreign(paths: Sequence[str], vocab_size: int) -> tuple[ExampleFiles, i
 
 def _check_size(path: str, size: int) -> None:
     if not files.gfile.exists(path):
-        raise InputError(f"{path}: no such file, though its manifest lists it; write it again.")
+        raise InputError(
+            f"{path}: no such file, though its manifest lists it; write the examples again."
+        )
     found = files.gfile.stat(path).length
     if found != size:
         count_records(path)  # names the record, if one is damaged
         raise InputError(
-            f"{path}: has {found:,} bytes, but {size:,} were written: records are missing. Remove "
-            "its folder and write the examples again."
+            f"{path}: has {found:,} bytes, but {size:,} were written: records are missing. Write "
+            "the examples again."
         )
 
 
@@ -138,7 +140,7 @@ def count_records(path: str) -> int:
 def _damaged(path: str, record: int) -> InputError:
     return InputError(
         f"{path}: record {record} is damaged or cut off, or this is not a TFRecord file. "
-        "Write it again."
+        "Remove it, and write the examples again."
     )
 
 
