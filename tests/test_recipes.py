@@ -65,3 +65,19 @@ def test_the_warm_up_of_the_day_is_six_hundredths(settings):
     assert found["minutes"] == 24 * 60
     assert found["warmup_steps"] == pytest.approx(0.06 * phase["steps"])
     assert phase["batch_size"] % (8 * found["accumulation"]) == 0
+
+
+def test_the_parts_of_the_day_fit_its_devices(settings):
+    part = settings["day"]["phases"][0]["batch_size"] // 8 // settings["day"]["accumulation"]
+    rows = json.loads((ROOT / "benchmarks" / "fits.json").read_text())
+    (fits,) = (
+        row for row in rows
+        if (row["size"], row["length"], row["precision"]) == ("large", 128, "float32")
+        and not row["rematerialize"]
+    )  # fmt: skip
+    free = 0.9 * 12 * (1 << 30) - fits["fixed_bytes"]
+    assert (
+        int((free - 16 * fits["weights"]) / fits["bytes_a_sequence"])
+        == (fits["most_sequences"]["12 GB"])
+    )
+    assert part <= (free - 20 * fits["weights"]) / fits["bytes_a_sequence"]  # gradients are summed

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tensorflow as tf
+from absl import flags
+from absl.testing import flagsaver
 from hypothesis import strategies as st
 
 from benchmarks.soak import children, corruptions, kills, search, steps, table, trees
@@ -269,6 +271,41 @@ def test_what_is_asked_for_wrongly_is_one_line(flag, message):
     done = _soak(flag)
     assert done.returncode == 2
     assert done.stderr.startswith(message) and len(done.stderr.splitlines()) == 1
+
+
+def test_what_a_case_cannot_cope_with_is_a_failure():
+    def case(number):
+        if number == 1:
+            raise AssertionError("['export'] did not end")
+        return Outcome({"tried": 1})
+
+    with ThreadPoolExecutor(1) as pool:
+        found = dict(soak._outcomes(case, pool, 3, None, 0.0))
+        (alone,) = soak._outcomes(case, pool, 3, 1, 0.0)
+    failed = Outcome({}, ("AssertionError: ['export'] did not end",))
+    assert found == {0: Outcome({"tried": 1}), 1: failed, 2: Outcome({"tried": 1})}
+    assert alone == (1, failed)
+
+
+def test_a_command_that_hangs_is_ended(tmp_path):
+    process = commands.Running("tests.bert_tf.training.hanging_worker", "1000")
+    with pytest.raises(AssertionError, match="did not end"):
+        process.kill_when(lambda: False, timeout=0.2)
+    assert process.wait().returncode == -signal.SIGKILL
+
+
+def test_a_case_that_is_tried_again_counts_for_no_record(tmp_path, monkeypatch):
+    record = tmp_path / "soak.json"
+    monkeypatch.setattr(soak, "_try", lambda *_: {"kills": 1, "failures": []})
+    monkeypatch.setattr(children, "preload", lambda: None)
+    for case in ("kills:7", None):
+        with flagsaver.flagsaver(
+            *((soak._CASE, case), (soak._ONLY, ["kills"])),
+            *((soak._RECORD, str(record)), (soak._WORK, f"{tmp_path}/work")),
+        ):
+            flags.FLAGS.mark_as_parsed()
+            soak.main()
+        assert record.exists() == (case is None)
 
 
 def test_a_kill_that_comes_too_late_is_none(tmp_path):

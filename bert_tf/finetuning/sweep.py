@@ -7,8 +7,6 @@ import statistics
 import time
 from typing import Any
 
-import tensorflow as tf
-
 from bert_tf import weights
 from bert_tf.finetuning import frozen_outputs, task_report
 from bert_tf.finetuning.freezing import Frozen
@@ -26,7 +24,6 @@ from bert_tf.training import (
     run_folder,
 )
 from bert_tf.training.loop import TrainingDivergedError
-from bert_tf.training.lost_workers import Watch
 from bert_tf.training.progress import HISTORY
 from bert_tf.training.settings import StrategyName
 from bert_tf.weights import Bundle, own
@@ -64,21 +61,6 @@ def finetune(
     settings.check()
     done = run_folder.is_finished(output)
     strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
-    with lost_workers.watched(strategy, settings.worker_timeout) as watch:
-        return _finetune(settings, output, cache, tensorboard, strategy, watch, start_time)
-
-
-def _finetune(
-    settings: FineTuningSettings,
-    output: str,
-    cache: str,
-    tensorboard: bool,
-    strategy: tf.distribute.Strategy,
-    watch: Watch,
-    start_time: float,
-) -> dict[str, Any]:
-    """See `finetune`."""
-    done = run_folder.is_finished(output)
     distribution.check_batch(settings.batch_size, settings.accumulation, strategy)
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
@@ -87,20 +69,27 @@ def _finetune(
     config = _config(bundle, settings, data)
     if Frozen.parse(settings.freeze, config).whole:
         data = frozen_outputs.add(data, bundle, cache)
-    settings = dataclasses.replace(
-        settings, precision=run_folder.settled_precision(settings.precision, output, strategy)
-    )
-    parts = settings.accumulation * distribution.worker_count(strategy)
-    sequences = settings.batch_size // parts
-    longest = max(item.longest for item in data)
+    with lost_workers.watched(strategy, settings.worker_timeout) as watch:
+        precision = run_folder.settled_precision(settings.precision, output, strategy)
+        settings = dataclasses.replace(settings, precision=precision)
+        setup = Setup(settings, config, bundle, data, strategy, output, tensorboard, watch)
+        return _finetune(setup, _identity(setup, tokenizer), done, start_time)
+
+
+def _finetune(
+    setup: Setup, identity: dict[str, Any], done: bool, start_time: float
+) -> dict[str, Any]:
+    """See `finetune`."""
+    settings, strategy = setup.settings, setup.strategy
+    distribution.check_same(strategy, [identity, settings.pace()], run_folder.DIFFERENT_COMMANDS)
     if not done:
-        footprint.check_training(config, sequences, longest, strategy, settings.rematerialize)
-    setup = Setup(settings, config, bundle, data, strategy, output, tensorboard, watch)
-    identity = _identity(setup, tokenizer)
-    told = [identity, settings.pace()]
-    distribution.check_same(strategy, told, run_folder.DIFFERENT_COMMANDS)
+        parts = settings.accumulation * distribution.worker_count(strategy)
+        longest = max(item.longest for item in setup.data)
+        footprint.check_training(
+            setup.config, settings.batch_size // parts, longest, strategy, settings.rematerialize
+        )
     chief = distribution.is_chief(strategy) and not done
-    with run_folder.open_run(output, identity, write=chief) as finished:
+    with run_folder.open_run(setup.output, identity, write=chief) as finished:
         if finished is None:
             report = _train(setup, start_time)
             distribution.meet(strategy)

@@ -84,52 +84,47 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
         service.check()
     done = run_folder.is_finished(output)
     strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
-    with lost_workers.watched(strategy, settings.worker_timeout) as watch:
-        return _pretrain(settings, output, options, strategy, watch, start_time)
-
-
-def _pretrain(
-    settings: PretrainingSettings,
-    output: str,
-    options: RunOptions,
-    strategy: tf.distribute.Strategy,
-    watch: Watch,
-    start_time: float,
-) -> dict[str, Any]:
-    """See `pretrain`."""
-    done = run_folder.is_finished(output)
     for phase in settings.phases:
         distribution.check_batch(phase.batch_size, settings.accumulation, strategy)
     data = inputs.open_data(settings)
     config = inputs.model_config(settings, data)
-    settings = dataclasses.replace(
-        settings, precision=run_folder.settled_precision(settings.precision, output, strategy)
-    )
-    identity = inputs.run_identity(settings, data, config)
-    told = [identity, settings.pace(), options.pace()]
-    distribution.check_same(strategy, told, run_folder.DIFFERENT_COMMANDS)
-    if not done:
-        inputs.check_memory(settings, data, config, strategy)
-    if settings.minutes is not None:
-        begun = run_folder.begun(output)
-        if begun is None:
-            measuring = _Run(settings, output, options, data, config, strategy, watch)
-            settings = time_budget.fitted(settings, measuring.step_seconds())
-            del measuring
-            keras.utils.clear_session()  # the run's variables have the names of one that is alone
-        else:
-            settings = time_budget.recorded(settings, begun)
-        identity = inputs.run_identity(settings, data, config)
-    chief = distribution.is_chief(strategy) and not done
+    with lost_workers.watched(strategy, settings.worker_timeout) as watch:
+        setup = _Setup(settings, output, options, data, config, strategy, watch, done)
+        return _pretrain(setup, start_time)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Setup:
+    """What a run is made of."""
+
+    settings: PretrainingSettings
+    output: str
+    options: RunOptions
+    data: inputs.PretrainingData
+    config: EncoderConfig
+    strategy: tf.distribute.Strategy
+    watch: Watch
+    done: bool
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for it to be gone on with."""
+        return inputs.run_identity(self.settings, self.data, self.config)
+
+
+def _pretrain(setup: _Setup, start_time: float) -> dict[str, Any]:
+    """See `pretrain`."""
+    setup = _settled(setup)
+    chief = distribution.is_chief(setup.strategy) and not setup.done
     try:
-        with run_folder.open_run(output, identity, write=chief) as finished:
+        with run_folder.open_run(setup.output, setup.identity(), write=chief) as finished:
             if finished is not None:
                 return finished
-            run = _Run(settings, output, options, data, config, strategy, watch)
+            run = _Run(setup)
             result = run.finish(run.train(), start_time)
-            distribution.meet(strategy)
+            distribution.meet(setup.strategy)
             return result
     except tf.errors.DataLossError as error:
+        data = setup.data
         paths = [
             path
             for examples in (*data.training, data.held_out)
@@ -139,38 +134,54 @@ def _pretrain(
         raise example_reader.find_damage(paths) from error
 
 
+def _settled(setup: _Setup) -> _Setup:
+    """The same with what was left open: precision, and steps that fit the time."""
+    settings, strategy = setup.settings, setup.strategy
+    precision = run_folder.settled_precision(settings.precision, setup.output, strategy)
+    settings = dataclasses.replace(settings, precision=precision)
+    setup = dataclasses.replace(setup, settings=settings)
+    told = [setup.identity(), settings.pace(), setup.options.pace()]
+    distribution.check_same(strategy, told, run_folder.DIFFERENT_COMMANDS)
+    if not setup.done:
+        inputs.check_memory(settings, setup.data, setup.config, strategy)
+    if settings.minutes is None:
+        return setup
+    begun = run_folder.begun(setup.output)
+    if begun is not None:
+        return dataclasses.replace(setup, settings=time_budget.recorded(settings, begun))
+    measuring = _Run(setup)
+    settings = time_budget.fitted(settings, measuring.step_seconds())
+    del measuring
+    keras.utils.clear_session()  # the run's variables have the names of one that is alone
+    return dataclasses.replace(setup, settings=settings)
+
+
 class _Run:
     """One process's part of a run."""
 
-    def __init__(
-        self,
-        settings: PretrainingSettings,
-        output: str,
-        options: RunOptions,
-        data: inputs.PretrainingData,
-        config: EncoderConfig,
-        strategy: tf.distribute.Strategy,
-        watch: Watch,
-    ):
-        self.settings, self.output, self.options, self.data = settings, output, options, data
-        self._service = inputs.data_service(options)
+    def __init__(self, setup: _Setup):
+        self.settings, self.output, self.options = setup.settings, setup.output, setup.options
+        self.data, settings, data = setup.data, setup.settings, setup.data
+        self._service = inputs.data_service(setup.options)
         objective = OBJECTIVES[data.objective]
         traits = inputs.traits(data)
         keras.utils.set_random_seed(settings.seed)
         self.session = Session(
-            strategy,
+            setup.strategy,
             settings,
             schedule.of_run(settings),
-            lambda: objective.for_examples(config, traits, dtype=settings.precision),
-            watch=watch,
+            lambda: objective.for_examples(setup.config, traits, dtype=settings.precision),
+            watch=setup.watch,
             beta_2=settings.beta_2,
         )
         self.model: PretrainingObjective = self.session.model
         self.model.encoder.adopt(data.tokenizer.vocabulary)
         inputs.check_features(self.model, settings, data)
-        self._kept_steps = options.kept_steps(settings.total_steps)
-        self.checkpoints = self.session.checkpoints(f"{output}/checkpoints", kept=self._kept_steps)
-        self.evaluate = evaluation.make_evaluation(self.model, strategy)
+        self._kept_steps = self.options.kept_steps(settings.total_steps)
+        self.checkpoints = self.session.checkpoints(
+            f"{self.output}/checkpoints", kept=self._kept_steps
+        )
+        self.evaluate = evaluation.make_evaluation(self.model, setup.strategy)
         self._ends = list(itertools.accumulate(phase.steps for phase in settings.phases))
 
     def train(self) -> Course:

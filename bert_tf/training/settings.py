@@ -112,8 +112,8 @@ class TrainingSettings(Settings):
     worker_timeout: float | None = setting(
         None,
         "Seconds without a step after which one of several workers ends, with status 75, instead "
-        "of waiting for ever; the first step, which is compiled, and evaluations may take 1800 in "
-        "any case. Not given: ten times the longest step so far, and at least 600.",
+        "of waiting for ever; the first step, which is compiled, evaluations and the end may take "
+        "1800 in any case. Not given: ten times the longest step so far, and at least 600.",
         group=Group.MACHINE,
         newer=True,
         above=0,

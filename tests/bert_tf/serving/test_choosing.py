@@ -197,6 +197,12 @@ def test_a_machine_is_measured(export, tmp_path, caplog):
         trials.run(f"{export}/none", [Lane(threads=1)], str(tmp_path))
 
 
+def test_a_trial_that_takes_too_long_says_so(export, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, "_LIMIT", 0.01)
+    with pytest.raises(trials.FailedTrialError, match=r"^it took more than 0\.01 seconds$"):
+        trials.run(export, [Lane(threads=1)], str(tmp_path))
+
+
 def test_xla_is_tried_where_no_layer_is_in_parts(export, monkeypatch):
     whole, parts = Lane(threads=1), Lane(threads=1, parts=2)
     monkeypatch.setattr(trials, "_trial", lambda lane, *_: Trial(lane, {8: 1}, 1, {}, {}))

@@ -100,6 +100,20 @@ def test_names_that_are_taken_stay(folder):
         assert file.read() == b"a"
 
 
+def test_a_file_that_is_replaced_by_an_equal_one_stays(folder, monkeypatch):
+    """Else there would be a moment without it."""
+    for name in "ab":
+        files.write_text(f"{folder}/{name}", "the same")
+    with monkeypatch.context() as patch:
+        patch.setattr(remote_files, "_move", None)
+        files.gfile.rename(f"{folder}/a", f"{folder}/b", overwrite=True)
+    assert files.names_in(folder) == ["b"]
+    files.write_text(f"{folder}/a", "the last")
+    files.gfile.rename(f"{folder}/a", f"{folder}/b", overwrite=True)
+    with files.open_binary(f"{folder}/b") as file:
+        assert file.read() == b"the last"
+
+
 def test_what_is_not_there(folder):
     for function in (files.gfile.stat, files.gfile.listdir, files.gfile.remove):
         with pytest.raises(tf.errors.NotFoundError, match="none"):

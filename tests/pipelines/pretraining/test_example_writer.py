@@ -190,6 +190,25 @@ def test_a_finished_output_is_left_alone(corpus_path, vocab_path, tmp_path):
     assert before == {path: os.stat(path).st_mtime_ns for path in before}
 
 
+@pytest.mark.parametrize("damage", ["removed", "cut"])
+def test_a_finished_output_that_lost_a_file_is_written_again(
+    corpus_path, vocab_path, tmp_path, small_shards, damage, caplog
+):
+    wanted = request(corpus_path, vocab_path, tmp_path / "o")
+    example_writer.write(wanted, HERE)
+    before = digests(tmp_path / "o")
+    path = sorted(glob.glob(f"{tmp_path}/o/train-*"))[1]
+    if damage == "removed":
+        os.remove(path)
+    else:
+        os.truncate(path, 40)
+    with pytest.raises(InputError, match=rf"{os.path.basename(path)}: .*[Ww]rite the examples"):
+        example_reader.open_examples(str(tmp_path / "o"))
+    example_writer.write(wanted, HERE)
+    assert f"{path}: is gone, or was cut" in caplog.text
+    assert digests(tmp_path / "o") == before
+
+
 def test_other_settings_for_the_same_output_are_refused(corpus_path, vocab_path, tmp_path):
     example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), HERE)
     with pytest.raises(InputError, match=r"made with other settings: seed \(12345 there, 7 asked"):

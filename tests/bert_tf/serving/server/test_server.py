@@ -176,6 +176,12 @@ def test_what_is_told_of_the_model(served):
             400,
             "must have the same batch size",
         ),
+        (
+            "/v1/models/bert:predict",
+            b'{"signature_name": "mood", "inputs": {"text": "' + b"long " * 500 + b'"}}',
+            400,
+            "is one text; give a batch",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_told_in_a_line(served, path, body, status, words):
@@ -183,6 +189,28 @@ def test_what_makes_no_sense_is_told_in_a_line(served, path, body, status, words
     message = json.loads(text)["error"]
     assert (found, words in message) == (status, True), (found, message)
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("tensor", "words"),
+    [
+        # One text that stands for two thousand million; and none at all.
+        ({"shape": [2_000_000_000], "values": [b"x"]}, "text: is too large"),
+        ({"shape": [1 << 40, 1 << 40], "values": []}, "text: is too large"),
+        ({"shape": [], "values": [b"x"]}, "must be an array of string with 1 dimension"),
+    ],
+)
+def test_a_tensor_that_claims_what_it_has_not_is_refused(served, tensor, words):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name, request.model_spec.signature_name = "bert", "mood"
+    request.inputs["text"].dtype = tf.string.as_datatype_enum
+    request.inputs["text"].string_val.extend(tensor["values"])
+    for size in tensor["shape"]:
+        request.inputs["text"].tensor_shape.dim.add(size=size)
+    with grpc.insecure_channel(served.grpc.removeprefix("grpc://")) as channel:
+        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        with pytest.raises(grpc.RpcError, match=words):
+            service.Predict(request, 60)
 
 
 def test_limits(serve):
