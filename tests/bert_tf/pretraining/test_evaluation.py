@@ -1,0 +1,31 @@
+"""How batches are shared by the replicas of several workers when held-out examples are counted."""
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.pretraining import evaluation
+
+
+@pytest.mark.parametrize(
+    ("workers", "replicas", "rows"), [(1, 1, 10), (1, 2, 11), (2, 2, 10), (2, 8, 17), (4, 4, 1)]
+)
+def test_each_row_is_counted_by_one_replica(workers, replicas, rows):
+    batches = tf.data.Dataset.range(rows).map(lambda row: {"a": row, "b": [row, row]}).batch(8)
+    parts = [
+        list(
+            evaluation._cut(
+                batches, tf.distribute.InputContext(workers, worker, replicas)
+            ).as_numpy_iterator()
+        )
+        for worker in range(workers)
+    ]
+    mine = replicas // workers
+    steps = -(-rows // 8)
+    assert [len(each) for each in parts] == [steps * mine] * workers  # as many on each worker
+    found = []
+    for step in range(steps):
+        for each in parts:
+            for part in each[step * mine : (step + 1) * mine]:
+                found += part["a"].tolist()
+                assert part["b"].tolist() == [[row, row] for row in part["a"]]
+    assert found == list(range(rows))
