@@ -36,13 +36,13 @@ def make(place):
 
 
 def test_a_case_that_ends_or_hangs_its_process_is_told(tmp_path):
-    child = children.Child(__name__, Place(tmp_path, 0), 20.0)
+    child = children.Child(__name__, Place(tmp_path, 0), 120.0)
     assert child(0) == Outcome({"tried": 1})
     assert child(1).failures == (f"the process ended with status -{signal.SIGSEGV.value}",)
     assert child(3).failures == ("ZeroDivisionError: division by zero",)
     child._limit = 0.2
     assert child(2).failures == ("no end after 0.2 s",)
-    child._limit = 20.0
+    child._limit = 120.0
     assert child(0) == Outcome({"tried": 1})
     child.close()
 

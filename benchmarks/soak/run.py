@@ -29,7 +29,7 @@ from typing import Any
 
 from absl import flags
 
-from benchmarks.soak import children, table
+from benchmarks.soak import children
 from benchmarks.soak.outcomes import Case, Outcome, Place
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
@@ -93,6 +93,8 @@ def main() -> None:
             result = _try(name, place, minutes, number)
             failed = failed or bool(result["failures"])
             if _RECORD.value and number is None:  # one case is tried again, and counted already
+                from benchmarks.soak import table
+
                 table.write(_RECORD.value, _about(), {name: result})
     if failed:
         raise SystemExit(1)

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from pipelines.common.compiled import compiled
 from pipelines.tokenizers.base import Tokenizer
 
 # Columns of a plan: where segments A and B lie in the flat ids, and the label.
@@ -56,7 +56,7 @@ def fill(ids: np.ndarray, plan: np.ndarray, max_seq_length: int, special: Specia
     return Sequences(*_fill(ids, plan, max_seq_length, start, separator, pad, separators))
 
 
-@numba.njit(cache=True)
+@compiled
 def _fill(ids, plan, max_seq_length, start_id, separator_id, pad_id, separators):
     count = len(plan)
     word_ids = np.full((count, max_seq_length), pad_id, np.int32)

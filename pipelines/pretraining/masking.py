@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from pipelines.common.compiled import compiled
 from pipelines.pretraining.layout import Sequences, SpecialIds
 from pipelines.pretraining.settings import ExampleSettings
 
@@ -59,7 +59,7 @@ def mask(
     )
 
 
-@numba.njit(cache=True)
+@compiled
 def _words(sequence, length, begins_word, separator, whole_word, starts):
     """Writes where the candidates (words or single tokens) begin; returns how many there are."""
     count = 0
@@ -73,7 +73,7 @@ def _words(sequence, length, begins_word, separator, whole_word, starts):
     return count
 
 
-@numba.njit(cache=True)
+@compiled
 def _choose(sequence, length, begins_word, separator, wanted, whole_word, starts, chosen, rng):
     """Marks up to `wanted` tokens as chosen, those of a word together."""
     words = _words(sequence, length, begins_word, separator, whole_word, starts)
@@ -96,7 +96,7 @@ def _choose(sequence, length, begins_word, separator, wanted, whole_word, starts
         found += end - first
 
 
-@numba.njit(cache=True)
+@compiled
 def _mask(
     word_ids,
     lengths,

@@ -8,8 +8,9 @@ most of the writer's time.
 import itertools
 from collections.abc import Mapping
 
-import numba
 import numpy as np
+
+from pipelines.common.compiled import compiled
 
 _INT64_LIST, _FLOAT_LIST = 0x1A, 0x12
 _LENGTH_DELIMITED_1, _LENGTH_DELIMITED_2 = 0x0A, 0x12
@@ -45,7 +46,7 @@ def _bounds(sizes: list[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-@numba.njit(cache=True)
+@compiled
 def _varint_size(value):
     size = 1
     while value >= 0x80:
@@ -54,7 +55,7 @@ def _varint_size(value):
     return size
 
 
-@numba.njit(cache=True)
+@compiled
 def _put_varint(buffer, at, value):
     while value >= 0x80:
         buffer[at] = (value & 0x7F) | 0x80
@@ -64,7 +65,7 @@ def _put_varint(buffer, at, value):
     return at + 1
 
 
-@numba.njit(cache=True)
+@compiled
 def _put_header(buffer, at, key, kind, payload):
     """The map entry, key, Feature and list headers before `payload` bytes of packed values."""
     in_list = 1 + _varint_size(payload) + payload
@@ -85,7 +86,7 @@ def _put_header(buffer, at, key, kind, payload):
     return _put_varint(buffer, at + 1, payload)
 
 
-@numba.njit(cache=True)
+@compiled
 def _put_ints(buffer, at, key, values):
     payload = 0
     for value in values:
@@ -101,7 +102,7 @@ def _put_ints(buffer, at, key, values):
     return at
 
 
-@numba.njit(cache=True)
+@compiled
 def _put_floats(buffer, at, key, values):
     at = _put_header(buffer, at, key, _FLOAT_LIST, 4 * len(values))
     for value in values:
@@ -111,7 +112,7 @@ def _put_floats(buffer, at, key, values):
     return at
 
 
-@numba.njit(cache=True)
+@compiled
 def _encode(values, value_bounds, is_float, keys, key_bounds):
     rows, features = len(values), len(is_float)
     # A number takes five bytes at the most; each feature has its headers and its key.

@@ -1,8 +1,8 @@
 """Full sentences across documents (RoBERTa, arXiv 1907.11692, section 4.2: FULL-SENTENCES)."""
 
-import numba
 import numpy as np
 
+from pipelines.common.compiled import compiled
 from pipelines.pretraining.layout import Sequences
 from pipelines.pretraining.makers.base import ExampleMaker, TokenizedDocuments
 
@@ -39,7 +39,7 @@ class FullSentences(ExampleMaker):
         )
 
 
-@numba.njit(cache=True)
+@compiled
 def _plan(sentence_starts, document_starts, budget):
     tokens = sentence_starts[-1] - sentence_starts[0]
     plan = np.zeros((len(sentence_starts) + tokens // budget + 1, 2), np.int64)
@@ -66,7 +66,7 @@ def _plan(sentence_starts, document_starts, budget):
     return plan[:count].copy()
 
 
-@numba.njit(cache=True)
+@compiled
 def _fill(ids, document_tokens, plan, max_seq_length, start_id, separator_id, pad_id):
     count = len(plan)
     word_ids = np.full((count, max_seq_length), pad_id, np.int32)

@@ -1,8 +1,8 @@
 """Running text, cut where a sequence is full: no sequence has padding."""
 
-import numba
 import numpy as np
 
+from pipelines.common.compiled import compiled
 from pipelines.pretraining.layout import Sequences
 from pipelines.pretraining.makers.base import TokenizedDocuments
 from pipelines.pretraining.makers.full_sentences import LENGTH, START, FullSentences
@@ -30,7 +30,7 @@ class Packed(FullSentences):
         return Sequences(word_ids, lengths, lengths.copy())
 
 
-@numba.njit(cache=True)
+@compiled
 def _plan(document_tokens, budget):
     """Plans sequences.
 

@@ -7,9 +7,9 @@ seeded generator at a time.
 import collections
 from typing import ClassVar
 
-import numba
 import numpy as np
 
+from pipelines.common.compiled import compiled
 from pipelines.common.errors import InputError
 from pipelines.pretraining import layout
 from pipelines.pretraining.layout import (
@@ -94,7 +94,7 @@ def plan_pairs(
     return _plan_pairs(*documents[1:], budget, short_seq_prob, rng)
 
 
-@numba.njit(cache=True)
+@compiled
 def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_seq_prob, rng):
     plan = np.empty((len(sentence_starts) - 1, COLUMNS), np.int64)
     count = 0
@@ -137,7 +137,7 @@ def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_s
     return plan[:count].copy()
 
 
-@numba.njit(cache=True)
+@compiled
 def _random_segment(sentence_starts, document_starts, document_keys, document, target, rng):
     """Sentences of another document, from a random one on, until `target` is reached."""
     other = document
@@ -151,7 +151,7 @@ def _random_segment(sentence_starts, document_starts, document_keys, document, t
     return sentence_starts[first], sentence_starts[end]
 
 
-@numba.njit(cache=True)
+@compiled
 def _truncate_pair(a_start, a_stop, b_start, b_stop, budget, rng):
     """Takes tokens from the longer segment, at its front or its back by chance."""
     while a_stop - a_start + b_stop - b_start > budget:

@@ -1,8 +1,8 @@
 """Single spans of text, for objectives without next-sentence prediction (paper, section 5.1)."""
 
-import numba
 import numpy as np
 
+from pipelines.common.compiled import compiled
 from pipelines.pretraining import layout
 from pipelines.pretraining.layout import A_LENGTH, A_START, COLUMNS
 from pipelines.pretraining.makers import draws
@@ -34,7 +34,7 @@ def plan_spans(
     return _plan_spans(*documents[1:3], budget, short_seq_prob, rng)
 
 
-@numba.njit(cache=True)
+@compiled
 def _plan_spans(sentence_starts, document_starts, budget, short_seq_prob, rng):
     tokens = sentence_starts[-1] - sentence_starts[0]
     rows = len(sentence_starts) + tokens // 2 + 1  # no span but a sentence's last is under 2 tokens
