@@ -161,8 +161,8 @@ def _tell(spec: Any, name: str, answer: Answer) -> None:
 def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:
     """The array of a message, in which a last value may stand for all that follow."""
     try:
-        size = math.prod(axis.size for axis in value.tensor_shape.dim)
-        if size * tf.as_dtype(value.dtype).size > most_bytes:
+        count = math.prod(axis.size for axis in value.tensor_shape.dim)
+        if count * np.dtype(tf.as_dtype(value.dtype).as_numpy_dtype).itemsize > most_bytes:
             raise RefusalError(
                 Fault.TOO_LARGE, f"{name}: is too large; a tensor may have {most_bytes:,} bytes."
             )
