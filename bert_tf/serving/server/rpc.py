@@ -167,8 +167,10 @@ def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:
                 Fault.TOO_LARGE, f"{name}: is too large; a tensor may have {most_bytes:,} bytes."
             )
         return tf.make_ndarray(value)
-    except (TypeError, ValueError) as error:
-        raise RefusalError(Fault.INVALID, f"{name}: is no tensor: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise RefusalError(
+            Fault.INVALID, f"{name}: is no tensor of numbers or texts: {error}"
+        ) from error
 
 
 def _wanted(names: Any, answer: Answer) -> list[str]:

@@ -198,12 +198,13 @@ def test_what_makes_no_sense_is_told_in_a_line(served, path, body, status, words
         ({"shape": [2_000_000_000], "values": [b"x"]}, "text: is too large"),
         ({"shape": [1 << 40, 1 << 40], "values": []}, "text: is too large"),
         ({"shape": [], "values": [b"x"]}, "must be an array of string with 1 dimension"),
+        ({"dtype": 20, "shape": [1], "values": []}, "text: is no tensor of numbers or texts"),
     ],
 )
 def test_a_tensor_that_claims_what_it_has_not_is_refused(served, tensor, words):
     request = predict_pb2.PredictRequest()
     request.model_spec.name, request.model_spec.signature_name = "bert", "mood"
-    request.inputs["text"].dtype = tf.string.as_datatype_enum
+    request.inputs["text"].dtype = tensor.get("dtype", tf.string.as_datatype_enum)
     request.inputs["text"].string_val.extend(tensor["values"])
     for size in tensor["shape"]:
         request.inputs["text"].tensor_shape.dim.add(size=size)
