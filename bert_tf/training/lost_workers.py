@@ -98,28 +98,32 @@ class Watch:
     ):
         self._limit, self._end, self._clock = limit, end, clock
         self._longest = 0.0  # seconds of a step; the first one, which is compiled, left out
-        self._last = clock()
-        self._measured = False
+        # Whether steps are measured, and when the last one ended or other work began; one value, as
+        # two threads use it.
+        self._state = (False, clock())
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
 
     @property
     def allowed(self) -> float:
         """Seconds that may pass without a step at the moment."""
-        if not self._measured:
+        return self._allowed(self._state[0])
+
+    def _allowed(self, measured: bool) -> float:
+        if not measured:
             return max(_UNMEASURED_SECONDS, self._limit or 0.0)
         return self._limit or max(_LEAST_SECONDS, _TIMES_THE_LONGEST * self._longest)
 
     def alive(self) -> None:
         """A step has ended."""
-        now = self._clock()
-        if self._measured:
-            self._longest = max(self._longest, now - self._last)
-        self._last, self._measured = now, True
+        now, (measured, last) = self._clock(), self._state
+        if measured:
+            self._longest = max(self._longest, now - last)
+        self._state = (True, now)
 
     def other_work(self) -> None:
         """What follows is no step, and takes a time of its own."""
-        self._measured, self._last = False, self._clock()
+        self._state = (False, self._clock())
 
     @contextlib.contextmanager
     def unmeasured(self) -> Iterator[None]:
@@ -128,7 +132,7 @@ class Watch:
         try:
             yield
         finally:
-            self._measured, self._last = True, self._clock()
+            self._state = (True, self._clock())
 
     def start(self) -> None:
         """Begins to look."""
@@ -142,8 +146,9 @@ class Watch:
     def _look(self) -> None:
         period = min(_LONGEST_LOOK, (self._limit or _LEAST_SECONDS) / _LOOKS)
         while not self._closed.wait(period):
-            silent = self._clock() - self._last
-            if silent > self.allowed:
+            measured, last = self._state
+            silent = self._clock() - last
+            if silent > self._allowed(measured):
                 self._end(silent)
                 return
 
