@@ -49,7 +49,7 @@ SERVE_FLAGS ?=
 ifeq ($(or $(value STEPS),$(value INIT),$(value RECIPE)),)
 MINUTES ?= 4
 endif
-## Minutes of training, to which steps are fitted, or of soak; not given: 4 (built-in recipe), 60 (soak)
+## Minutes of training, to which steps are fitted, or of soak; not given: 4 (built-in), 60
 MINUTES ?=
 # A model that is there goes on from its weights, in folders of its own.
 ifdef INIT
