@@ -4,6 +4,8 @@ import enum
 
 import grpc
 
+from pipelines.common import texts
+
 
 class Fault(enum.Enum):
     """Kinds of refusals, each with its status of HTTP and of gRPC."""
@@ -34,9 +36,9 @@ class RefusalError(Exception):
 
     Args:
       fault: what kind of refusal it is.
-      message: what is wrong, and what to do.
+      message: what is wrong, and what to do; one line, whatever text of a client's it quotes.
     """
 
     def __init__(self, fault: Fault, message: str):
-        super().__init__(message)
-        self.fault, self.message = fault, message
+        self.fault, self.message = fault, texts.one_line(message)
+        super().__init__(self.message)

@@ -199,19 +199,25 @@ def test_what_makes_no_sense_is_told_in_a_line(served, path, body, status, words
         ({"shape": [1 << 40, 1 << 40], "values": []}, "text: is too large"),
         ({"shape": [], "values": [b"x"]}, "must be an array of string with 1 dimension"),
         ({"dtype": 20, "shape": [1], "values": []}, "text: is no tensor of numbers or texts"),
+        (
+            {"dtype": 0, "name": "a\x1db\nc", "shape": [1], "values": []},
+            r"a.*1db.*nc: is no tensor",
+        ),
     ],
 )
 def test_a_tensor_that_claims_what_it_has_not_is_refused(served, tensor, words):
     request = predict_pb2.PredictRequest()
     request.model_spec.name, request.model_spec.signature_name = "bert", "mood"
-    request.inputs["text"].dtype = tensor.get("dtype", tf.string.as_datatype_enum)
-    request.inputs["text"].string_val.extend(tensor["values"])
+    given = request.inputs[tensor.get("name", "text")]
+    given.dtype = tensor.get("dtype", tf.string.as_datatype_enum)
+    given.string_val.extend(tensor["values"])
     for size in tensor["shape"]:
-        request.inputs["text"].tensor_shape.dim.add(size=size)
+        given.tensor_shape.dim.add(size=size)
     with grpc.insecure_channel(served.grpc.removeprefix("grpc://")) as channel:
         service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        with pytest.raises(grpc.RpcError, match=words):
+        with pytest.raises(grpc.RpcError, match=words) as raised:
             service.Predict(request, 60)
+    assert len(raised.value.details().splitlines()) == 1
 
 
 def test_limits(serve):
