@@ -1,7 +1,6 @@
 """Warm-up requests: TF Serving runs them before a version takes traffic."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -52,17 +51,10 @@ def read(folder: str) -> list[Request]:
     path = f"{folder}/{FILE}"
     if not files.gfile.exists(path):
         return []
-    with _named(path):
-        return [_parsed(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]
-
-
-@contextlib.contextmanager
-def _named(path: str) -> Iterator[None]:
-    """Tells of records that are none as of a fault of their file."""
     from google.protobuf.message import DecodeError
 
     try:
-        yield
+        return [_parsed(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]
     except (tf.errors.DataLossError, DecodeError, TypeError, ValueError) as error:
         raise InputError(
             f"{path}: is damaged, or holds no requests ({str(error).splitlines()[0]}); write it "

@@ -14,7 +14,6 @@ from pipelines.common.errors import InputError
 _NAME = "checkpoint-{step:08d}"
 _PATTERN = re.compile(r"checkpoint-(\d{8,})$")
 _DATA = "state"
-_PARTIAL = ".partial"
 # Names of variables that belong to the model, not to the optimizer, begin with it.
 MODEL_PREFIX = "model/"
 
@@ -135,7 +134,7 @@ class Checkpoints:
             for step in self.steps():
                 if restored is None or step > restored:  # found to be damaged
                     files.remove_tree(self.path(step))
-            for half in files.matching(self.folder, f"*{_PARTIAL}"):
+            for half in files.matching(self.folder, files.partial_of("*")):
                 files.remove_tree(half)
             self._remove_oldest()
         return restored
@@ -200,7 +199,7 @@ def _name_of(key: str) -> str | None:
 
 
 def _write(checkpoint: tf.train.Checkpoint, path: str) -> None:
-    partial = f"{path}{_PARTIAL}"
+    partial = files.partial_of(path)
     files.remove_tree(partial)
     try:
         files.gfile.makedirs(partial)

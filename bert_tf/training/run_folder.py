@@ -116,13 +116,14 @@ def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy
     Raises:
       InputError: the precision is unknown, or the workers see different folders.
     """
-    distribution.check_same(strategy, begun(output), DIFFERENT_FOLDERS)
-    if _has_begun(output):
-        if choice != "auto":
-            return precision.resolve_precision(choice)
-        path = f"{output}/{_IDENTITY}"
-        return json_files.read(path, _Identity)["settings"]["precision"]
+    known = begun(output)
+    distribution.check_same(strategy, known, DIFFERENT_FOLDERS)
+    if known is not None and choice == "auto":
+        whole = json_files.check(known, _Identity, f"{output}/{_IDENTITY}")
+        return whole["settings"]["precision"]
     found = precision.resolve_precision(choice)
+    if known is not None:
+        return found
     in_full = distribution.make_agreement(strategy)(found == "float32")
     return "float32" if in_full and choice == "auto" else found
 

@@ -16,7 +16,7 @@ from pipelines.common.errors import InputError
 from pipelines.pretraining.makers import MAKERS
 from pipelines.pretraining.plan import Plan
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
-from pipelines.pretraining.shard import UNFINISHED, ShardSummary
+from pipelines.pretraining.shard import UNFINISHED, ShardSummary, is_whole
 from pipelines.pretraining.token_store import RangeSummary
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Vocabulary
@@ -162,7 +162,7 @@ def _lost_shard(output: str, found: dict[str, Any]) -> str | None:
     """The first file of a manifest that is not there as it was written, by its size."""
     for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
         path = files.inside(output, shard["file"], f"{output}/{MANIFEST}")
-        if not files.gfile.exists(path) or files.gfile.stat(path).length != shard["bytes"]:
+        if not is_whole(path, shard["bytes"]):
             return path
     return None
 

@@ -79,13 +79,17 @@ def write_shard(
     return summary
 
 
+def is_whole(path: str, size: int) -> bool:
+    """Whether a file is there with as many bytes as were written."""
+    return files.gfile.exists(path) and files.gfile.stat(path).length == size
+
+
 def finished_summary(output: str, shard: Shard) -> ShardSummary | None:
     """The summary of a shard that is written; None if it is not, or not whole."""
     summary = json_files.read_whole(summary_path(output, shard), ShardSummary)
     if summary is None:
         return None
-    written = f"{output}/{shard.file}"
-    whole = files.gfile.exists(written) and files.gfile.stat(written).length == summary["bytes"]
+    whole = is_whole(f"{output}/{shard.file}", summary["bytes"])
     return summary if whole and summary["file"] == shard.file else None
 
 

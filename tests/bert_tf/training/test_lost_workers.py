@@ -1,6 +1,5 @@
 """Workers that are killed, and that hang: the others end, are started again, and all go on."""
 
-import dataclasses
 import json
 import random
 import signal
@@ -18,14 +17,6 @@ from tests.bert_tf.pretraining import runs
 
 RETRY = 75
 STEPS = 100
-
-
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory, vocab_path):
-    tokens = len(open(vocab_path).read().splitlines())
-    path = str(tmp_path_factory.mktemp("model") / "bert_config.json")
-    dataclasses.replace(runs.MODEL, vocab_size=tokens).save(path)
-    return path
 
 
 class Supervised:

@@ -1,21 +1,10 @@
 """Workers that were not started alike: all of them say so, and nothing is trained."""
 
-import dataclasses
 import glob
-
-import pytest
 
 from tests import commands
 from tests.bert_tf.helpers import cluster_of
 from tests.bert_tf.pretraining import runs
-
-
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory, vocab_path):
-    tokens = len(open(vocab_path).read().splitlines())
-    path = str(tmp_path_factory.mktemp("model") / "bert_config.json")
-    dataclasses.replace(runs.MODEL, vocab_size=tokens).save(path)
-    return path
 
 
 def _errors(*each):
