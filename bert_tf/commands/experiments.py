@@ -23,12 +23,12 @@ with group(Group.DATA):
     _CORPUS = flags.DEFINE_string(
         "corpus", None, "Text to pre-train on: files or globs. Not given: --show only."
     )
-    _TASKS = flags.DEFINE_list(
+    _TASKS = flags.DEFINE_string(
         "tasks",
-        [],
-        "Tasks to fine-tune for: KIND=PATH or NAME:KIND=PATH, columns behind a question mark "
-        "(reviews:classification=reviews.csv?text=review&label=stars). Not given: tasks that are "
-        "made of the corpus.",
+        "",
+        "Tasks to fine-tune for, with commas or blanks between: KIND=PATH or NAME:KIND=PATH, "
+        "columns behind a question mark (reviews:classification=reviews.csv?text=review&label="
+        "stars). Not given: tasks that are made of the corpus.",
     )
     _VOCAB = flags.DEFINE_string("vocab", None, "A vocabulary. Not given: one is learned.")
     _OUTPUT = flag_types.define_path(
@@ -70,6 +70,7 @@ def main() -> None:
     from bert_tf.experiments.plan import Request
     from bert_tf.experiments.pretraining_jobs import Corpus
     from bert_tf.experiments.scheduler import table
+    from pipelines.common import files
 
     output = _OUTPUT.value
     if _SHOW.value:
@@ -85,7 +86,7 @@ def main() -> None:
         settings,
         Corpus(_CORPUS.value, _FORMAT.value),
         _VOCAB.value,
-        tuple(_TASKS.value),
+        tuple(files.entries(_TASKS.value)),
         _LOWER_CASE.value,
     )
     devices = _DEVICES.value or [""] * (_PROCESSES.value or 0)

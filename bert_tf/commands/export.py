@@ -49,12 +49,12 @@ def main() -> None:
     from bert_tf.export import model_card, saved_model, sources
     from pipelines.common import command_line, files
 
-    found = sources.find(sources.entries_of(_TASKS.value))
+    found = sources.find(files.entries(_TASKS.value))
     precision, check = Precision(_PRECISION.value), None
     if precision is not Precision.FLOAT32:
         from bert_tf.serving.reduced_precision import ScoreCheck
 
-        dev = command_line.pairs([word.text for word in files.quoted_words(_DEV.value)], "--dev")
+        dev = command_line.pairs(files.entries(_DEV.value), "--dev")
         check = ScoreCheck(found, precision, dev, _MOST_LOSS.value)
     stored = "bfloat16" if precision is Precision.BFLOAT16 else "float32"
     path = saved_model.export(found, _OUTPUT.value, _VERSION.value, stored, check)

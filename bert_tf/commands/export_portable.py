@@ -25,9 +25,10 @@ with group(Group.DATA):
 def main() -> None:
     """Exports with the flags given."""
     from bert_tf.export import portable, sources
+    from pipelines.common import files
 
     formats = [portable.Runtime(name) for name in _FORMATS.value]
-    report = portable.export(sources.find(sources.entries_of(_TASKS.value)), _OUTPUT.value, formats)
+    report = portable.export(sources.find(files.entries(_TASKS.value)), _OUTPUT.value, formats)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())
         print(

@@ -1,12 +1,14 @@
 """A SavedModel in TF Serving's layout: <folder>/<version>/, with all that belongs to it."""
 
 import datetime
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, NotRequired, TypedDict
 
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.export import halves, model_card, quiet_tensorflow, warmup
 from bert_tf.export.module import Exported
@@ -24,6 +26,7 @@ EXTRA = "assets.extra"
 # What a folder of versions has besides them, and `make serve` writes.
 BATCHING = "batching.config"
 _VERSIONS = ("[0-9]*", BATCHING)
+_LARGEST = (1 << 63) - 1  # number of a version: clients are told it as int64
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 
 
@@ -103,17 +106,34 @@ def _export(
     if version is None:
         version = 1 + max(versions(folder), default=0)
     path = f"{folder}/{version}"
-    if files.gfile.exists(path):
+    if version > _LARGEST or files.gfile.exists(path):
         raise InputError(f"{path}: is there already; name another version, or remove it.")
     write(sources, path, dtype, check=check)
     return path
 
 
 def versions(folder: str) -> list[int]:
-    """The numbers of the versions in a folder, ascending."""
+    """The numbers of the versions in a folder, ascending; see `version_number`."""
     if not files.gfile.isdir(folder):
         return []
-    return sorted(int(name) for name in files.names_in(folder) if name.isdecimal())
+    names = files.names_in(folder)
+    for name in names:
+        if name.isdecimal() and version_number(name) is None:
+            _report_number(f"{folder}/{name}")
+    return sorted(n for name in names if (n := version_number(name)) is not None)
+
+
+def version_number(name: str) -> int | None:
+    """The version that a folder of a name is: an int64 of plain digits; None of other names."""
+    number = int(name) if name.isdecimal() and len(name) < 20 else -1
+    return number if str(number) == name and number <= _LARGEST else None
+
+
+@functools.cache  # once
+def _report_number(path: str) -> None:
+    logging.warning(
+        "%s: is not a version: its number has leading zeros or is beyond 64 bits.", path
+    )
 
 
 def is_export(path: str) -> bool:
@@ -141,7 +161,7 @@ def write(
       InputError: names collide, the folder is there, or the disk is full.
     """
     module = Exported(sources, dtype)
-    # The partial folder has no version's name: TensorFlow Serving does not see it.
+    # The partial folder is not named like a version: no server sees it.
     with files.folder_aside(path, replace) as partial:
         with quiet_tensorflow.quiet():
             functions = module.functions()
@@ -152,6 +172,43 @@ def write(
         _write_manifest(manifest, partial)
         if check:
             _write_manifest(manifest | {"reduced": check(partial)}, partial)
+        check_complete(partial)
+
+
+def check_there(path: str) -> None:
+    """Checks that all files of a version are there: it may be on its way, file by file.
+
+    Args:
+      path: of the version.
+
+    Raises:
+      InputError: it has no checksums, or lacks files that they name.
+    """
+    if not files.gfile.exists(f"{path}/{checksums.CHECKSUMS}"):
+        raise InputError(
+            f"{path}: is not complete: it has no {checksums.CHECKSUMS}. If nobody is copying it, "
+            "copy it again; if it never had one, write {} into that file, and nothing is checked."
+        )
+    wanted = [MANIFEST, *checksums.read(path)]
+    if not all(files.gfile.exists(f"{path}/{name}") for name in wanted):
+        raise InputError(
+            f"{path}: is not complete: files that its {checksums.CHECKSUMS} names are missing. If "
+            "nobody is copying it, copy it again."
+        )
+
+
+def check_complete(path: str) -> None:
+    """Checks that a version is there as it was written.
+
+    Args:
+      path: of the version.
+
+    Raises:
+      InputError: it is not complete, or damaged.
+    """
+    check_there(path)
+    read_manifest(path)
+    checksums.check(path)
 
 
 def _set_methods(module: Exported, path: str) -> None:
@@ -212,9 +269,8 @@ def sums(path: str) -> dict[str, str]:
     Args:
       path: of the export.
     """
-    if files.gfile.exists(f"{path}/{checksums.CHECKSUMS}"):
-        return checksums.read(path)
-    return checksums.of(path, _checked(path))
+    written = files.gfile.exists(f"{path}/{checksums.CHECKSUMS}")
+    return (written and checksums.read(path)) or checksums.of(path, _checked(path))
 
 
 def _manifest(

@@ -109,27 +109,6 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True).encode()
 
 
-def entries_of(text: str) -> list[str]:
-    """The entries for `find` of a text, which commas or white space separate.
-
-    Paths may hold either, between quotes, or where the folder is there.
-    """
-    words = files.quoted_words(text)
-    found = []
-    while words:
-        first = words[0].start
-        spans = ((n, text[first : words[n - 1].end]) for n in range(len(words), 0, -1))
-        count, entry = next((s for s in spans if _names_folder(s[1])), (1, words[0].text))
-        found.append(entry)
-        words = words[count:]
-    return found
-
-
-def _names_folder(entry: str) -> bool:
-    _, separator, folder = entry.partition("=")
-    return bool(separator) and files.gfile.isdir(folder)
-
-
 def find(entries: Sequence[str]) -> list[Source]:
     """Reads the models that are named.
 
@@ -172,6 +151,8 @@ def _parse(entry: str) -> tuple[str, str]:
     name, separator, folder = entry.partition("=")
     if separator and not (name and folder):
         raise InputError(f"{entry!r} names no {'folder' if name else 'task'}; write task=folder.")
+    for part in name.split(JOINT):
+        weights.own.check_task_name(part, f"--tasks={entry}")
     if separator:
         return name, folder.rstrip("/")
     known = f"{_FINETUNED}/{name}"

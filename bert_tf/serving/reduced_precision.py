@@ -1,6 +1,7 @@
 """Whether an export keeps its scores on dev data where it is computed in less than float32."""
 
 import dataclasses
+import functools
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,6 +31,10 @@ class ScoreCheck:
       precision: less than float32.
       dev: labelled files by task.
       most_loss: of the main metric of a task, of which 1 is the best.
+
+    Raises:
+      InputError: a file is missing, is not asked for, or cannot be read; or no engine is installed
+        that has this precision. All of this is found before anything is exported.
     """
 
     sources: Sequence[Source]
@@ -53,6 +58,18 @@ class ScoreCheck:
         unknown = sorted(set(self.dev) - set(names))
         if unknown:
             raise InputError(f"--dev: {', '.join(unknown)} is not exported; {', '.join(names)} is.")
+        _engines(self.precision)
+        _ = self._examples
+
+    @functools.cached_property
+    def _examples(self) -> dict[str, Sequence[Any]]:
+        """The labelled examples by task."""
+        return {
+            task.name: file_prediction.read(
+                task, file_prediction.PredictionRequest(self.dev[task.name], labelled=True)
+            )
+            for task in self._tasks()
+        }
 
     def __call__(self, path: str) -> list[Reduced]:
         """The scores with each engine that keeps them.
@@ -61,13 +78,12 @@ class ScoreCheck:
           path: of the export.
 
         Raises:
-          InputError: no engine keeps them, or none is installed that has this precision.
+          InputError: no engine keeps them.
         """
-        engines = _engines(self.precision)
         full = self._full_scores(path)
         found: list[Reduced] = []
         lost: list[str] = []
-        for engine in engines:
+        for engine in _engines(self.precision):
             of_engine = self._reduced(path, engine, full)
             bad = [each for each in of_engine if each["full"] - each["score"] > self.most_loss]
             lost += [_told(each) for each in bad]
@@ -114,8 +130,7 @@ class ScoreCheck:
                 predictor.close()
 
     def _score(self, predictor: Predictor, task: Task) -> float:
-        request = file_prediction.PredictionRequest(self.dev[task.name], labelled=True)
-        examples: Sequence[Any] = file_prediction.read(task, request)
+        examples = self._examples[task.name]
         predictions = predictor.predict(task, examples, file_prediction.progress)
         return task.metrics(examples, predictions)[task.main_metric]
 

@@ -99,6 +99,32 @@ def quoted_words(text: str) -> list[Word]:
     return [Word(_QUOTES.sub(r"\1\3", match[0]), *match.span()) for match in _WORD.finditer(text)]
 
 
+def entries(text: str) -> list[str]:
+    """Splits a list of names and of NAME=PATH at commas and blanks.
+
+    A name has neither. A path may have both, and "=": between quotes (NAME='PATH', 'NAME=PATH'),
+    or as it is where there is a file or folder of that path. Behind a question mark, a path may
+    have options, which are not looked for.
+    """
+    words = quoted_words(text)
+    found = []
+    while words:
+        first, count = words[0], 1
+        if "=" in first.text:
+            ends = ((n, text[first.start : words[n - 1].end]) for n in range(len(words), 1, -1))
+            count, entry = next((each for each in ends if _has_path(each[1])), (1, first.text))
+        else:
+            entry = first.text
+        found.append(entry)
+        words = words[count:]
+    return found
+
+
+def _has_path(entry: str) -> bool:
+    path = entry.partition("=")[2]
+    return any(_is_one(each) and gfile.exists(each) for each in {path, path.partition("?")[0]})
+
+
 def named_folders(names: Sequence[str]) -> list[str]:
     """The folders of a flag that is a list, without slashes at their ends.
 

@@ -73,11 +73,15 @@ def test_scores_that_are_lost_stop_it(mood, dev, tmp_path):
     assert not os.path.exists(tmp_path / "bert" / "1")
 
 
-def test_what_has_to_be_named(mood, folders):
+def test_what_has_to_be_named_and_read_before_anything_is_exported(mood, folders, tmp_path):
     with pytest.raises(InputError, match="mood must be scored"):
-        ScoreCheck(mood, Precision.INT8, {}, 0.0)
+        ScoreCheck(mood, Precision.BFLOAT16, {}, 0.0)
     with pytest.raises(InputError, match="other is not exported; mood is"):
-        ScoreCheck(mood, Precision.INT8, {"mood": "x", "other": "y"}, 0.0)
+        ScoreCheck(mood, Precision.BFLOAT16, {"mood": "x", "other": "y"}, 0.0)
+    for name, words in (("none.tsv", "no such file"), ("bad.tsv", "has no rows")):
+        (tmp_path / "bad.tsv").write_text("one\n")
+        with pytest.raises(InputError, match=f"{name}.*({words})"):
+            ScoreCheck(mood, Precision.BFLOAT16, {"mood": f"{tmp_path}/{name}"}, 0.0)
     pretrained = sources.find([f"pretrained={folders['pretrained']}"])
     with pytest.raises(InputError, match="a pre-trained model has none"):
-        ScoreCheck(pretrained, Precision.INT8, {}, 0.0)
+        ScoreCheck(pretrained, Precision.BFLOAT16, {}, 0.0)

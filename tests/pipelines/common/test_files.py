@@ -132,6 +132,26 @@ def test_patterns_between_quotes_may_hold_blanks_and_commas(tmp_path):
     assert words == ["x=a b", "it's", "c,d", 'e"f', "'g"]
 
 
+def test_entries_are_names_and_paths(tmp_path):
+    for name in ("my model", "a, b", "x=y", "reviews.csv"):
+        (tmp_path / name).mkdir()
+    text = f"""emotion sms={tmp_path}/my model wnut,news={tmp_path}/a, b
+        eq={tmp_path}/x=y 'q={tmp_path}/no such' r="{tmp_path}/n, s" k={tmp_path}/reviews.csv?a=b&c
+    """
+    assert files.entries(text) == [
+        "emotion",
+        f"sms={tmp_path}/my model",
+        "wnut",
+        f"news={tmp_path}/a, b",
+        f"eq={tmp_path}/x=y",
+        f"q={tmp_path}/no such",
+        f"r={tmp_path}/n, s",
+        f"k={tmp_path}/reviews.csv?a=b&c",
+    ]
+    assert files.entries("a b") == files.entries("a,b") == ["a", "b"]
+    assert files.entries(" , ") == []
+
+
 def test_a_path_through_a_folder_that_is_not_there_is_an_error(tmp_path):
     (tmp_path / "there").mkdir()
     path = f"{tmp_path}/new/../there/file"
