@@ -29,7 +29,7 @@ from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.rest import RestInterface
 from bert_tf.serving.server.settings import ServerSettings
-from bert_tf.serving.server.versions import Versions
+from bert_tf.serving.server.versions import Versions, newest_complete
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores, mapped
 
@@ -53,6 +53,11 @@ class Address:
 
     def check(self) -> None:
         """Raises InputError where nobody can listen, before anything that takes time."""
+        if self.grpc_port == self.rest_port:
+            raise InputError(
+                f"--grpc_port={self.grpc_port} and --rest_port={self.rest_port}: REST and gRPC need "
+                "a port each; change one of them."
+            )
         self._check_port("rest_port", self.rest_port)
         if self.grpc_port is not None:
             self._check_port("grpc_port", self.grpc_port)
@@ -91,11 +96,11 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
       settings: how.
 
     Raises:
-      InputError: there is no version, a file cannot be read, or a port is taken.
+      InputError: no version is complete, a file cannot be read, or a port is taken.
     """
     address.check()
     identity = Identity.of_files(settings.token_file, settings.certificate, settings.key)
-    plan = _plan(saved_model.newest(folder), settings)
+    plan = _plan(newest_complete(folder), settings)
     # It has one number of threads in a process, from its first computation on.
     tf.config.threading.set_intra_op_parallelism_threads(plan.threads_of_tensorflow())
     print(f"computes with {plan}", flush=True)

@@ -1,16 +1,18 @@
 """The versions of a model that are served: the newest, picked up as they appear."""
 
+import contextlib
 import dataclasses
 import enum
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 
+import tensorflow as tf
 from absl import logging
 
 from bert_tf.export import saved_model
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server.faults import Fault, RefusalError
+from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
 
 _LONGEST_REST = 64  # refreshes
@@ -37,6 +39,8 @@ class Version:
       asking: requests that are being answered.
       failures: how often in a row it could not be loaded.
       rest: refreshes until it is tried again.
+      files: those of its folder, as they were when it was looked at last, while it is not served.
+      checksums: the text of its checksums, as they were when it was loaded.
     """
 
     number: int
@@ -46,10 +50,49 @@ class Version:
     asking: int = 0
     failures: int = 0
     rest: int = 0
+    files: "_Files | None" = None
+    checksums: str | None = None
+
+
+_Files = Mapping[str, tuple[int, int]]  # bytes and time of change, by path
+
+
+def there(folder: str) -> dict[int, str]:
+    """The folders of versions by their numbers; one that is named itself has its own, or 1."""
+    numbers = saved_model.versions(folder)
+    if not numbers and saved_model.is_export(folder):
+        number = saved_model.version_number(folder.rpartition("/")[2])
+        return {1 if number is None else number: folder}
+    return {number: f"{folder}/{number}" for number in numbers}
+
+
+def newest_complete(folder: str) -> str:
+    """The folder of the newest version that is complete.
+
+    Args:
+      folder: of the versions, or of one.
+
+    Raises:
+      InputError: there is none; of several, why the newest is not.
+    """
+    errors = []
+    for _, path in sorted(there(folder).items(), reverse=True):
+        try:
+            saved_model.check_complete(path)
+        except InputError as error:
+            errors.append(error)
+        else:
+            return path
+    raise errors[0] if errors else InputError(
+        f"{folder}: has no exported version; make one with make export."
+    )
 
 
 class Versions:
-    """Loads the newest versions in a folder, and lets go of others when they have answered.
+    """Loads the newest versions that are complete, and lets go of others when they have answered.
+
+    A version is complete when its checksums are there and match. Until then it may be on its way:
+    it is looked at again when its files have come to rest, and older versions are served.
 
     Args:
       folder: of the versions, or of one.
@@ -76,50 +119,49 @@ class Versions:
     def refresh(self) -> None:
         """Loads versions that are new, and lets go of those that are too old or gone.
 
-        A version that cannot be loaded is named once, and tried again, less and less often; older
-        ones go on.
+        A version that cannot be loaded is named once, and tried again, less and less often; an
+        older one is served meanwhile.
         """
-        there = self._there()
-        wanted = sorted(there)[-self._count :]
-        for number in wanted:
-            version = self._to_load(number)
-            if version is not None:
-                self._open(version, there[number])
-        served = {v.number for v in self.known if v.state is State.AVAILABLE}
-        # Only what has a successor goes: a new version that is damaged leaves the old one there.
-        if served & set(wanted):
-            kept = sorted(served & set(there))[-self._count :]
-            for number in served - set(kept):
-                self._retire(self._known[number])
+        served: set[int] = set()
+        for number, path in sorted(there(self._folder).items(), reverse=True):
+            version = self._look_at(number, path)
+            if version.state is State.AVAILABLE:
+                served.add(number)
+            if len(served) == self._count:
+                break
+        # Only what has a successor goes: where all are away, what is served stays.
+        if served:
+            for version in self.known:
+                if version.state is State.AVAILABLE and version.number not in served:
+                    self._retire(version)
 
-    def _to_load(self, number: int) -> Version | None:
-        """A version, where it is time to load it."""
+    def _look_at(self, number: int, path: str) -> Version:
+        """A version, loaded if it can be."""
         with self._changed:
             version = self._known.setdefault(number, Version(number))
-            if version.state not in (State.LOADING, State.END):
-                return None
-            version.rest -= 1
-            return version if version.rest < 0 else None
-
-    def _there(self) -> dict[int, str]:
-        """The folders of versions by their numbers; one that is named itself has number 1."""
-        numbers = saved_model.versions(self._folder)
-        if not numbers and saved_model.is_export(self._folder):
-            name = self._folder.rpartition("/")[2]
-            return {int(name) if name.isdecimal() else 1: self._folder}
-        return {number: f"{self._folder}/{number}" for number in numbers}
+        if _is_due(version, path):
+            self._open(version, path)
+        return self._known[number]
 
     def _open(self, version: Version, path: str) -> None:
-        logging.info("loading version %d.", version.number)
+        sums = _checksums(path)
         try:
+            saved_model.check_there(path)
+            logging.info("loading version %d.", version.number)
             predictor = self._load(path)
         except Exception as error:  # of a file system, say, which comes back
             self._note(version, error)
             return
+        replaced = version if version.state is State.AVAILABLE else None
         with self._changed:
+            version = Version(version.number) if replaced else version
             version.predictor, version.state = predictor, State.AVAILABLE
             version.error, version.failures, version.rest = "", 0, 0
+            version.files, version.checksums = None, sums
+            self._known[version.number] = version
         logging.info("version %d is served.", version.number)
+        if replaced:
+            self._retire(replaced)
 
     def _note(self, version: Version, error: Exception) -> None:
         """Notes why a version is not served; tells it, where that is new."""
@@ -129,7 +171,9 @@ class Versions:
             message = "version %d is not served: %s"
             logging.error(message, version.number, told, exc_info=not expected)
         with self._changed:
-            version.state, version.error = State.END, told
+            if version.state is not State.AVAILABLE:  # else it is served as it was
+                version.state = State.END
+            version.error = told
             version.rest = min(2**version.failures - 1, _LONGEST_REST)
             version.failures += 1
 
@@ -143,7 +187,7 @@ class Versions:
             predictor.close()
         logging.info("version %d is not served any more.", version.number)
 
-    @contextmanager
+    @contextlib.contextmanager
     def use(self, number: int | None) -> "Iterator[Version]":
         """A version that answers, which stays as long as it is used.
 
@@ -178,3 +222,35 @@ class Versions:
         for version in self.known:
             if version.state is State.AVAILABLE:
                 self._retire(version)
+
+
+def _is_due(version: Version, path: str) -> bool:
+    """Whether it is time to load a version: it is new, has changed, or may have been mended."""
+    if version.state is State.AVAILABLE and _checksums(path) in (None, version.checksums):
+        return False
+    found = _files_in(path)
+    changed, version.files = found != version.files, found
+    if changed and version.failures:
+        version.rest = 0
+        return False  # more may come; what has come to rest is tried at the next look
+    version.rest -= 1
+    return version.rest < 0
+
+
+def _checksums(path: str) -> str | None:
+    """The text of a version's checksums; None where there are none."""
+    name = f"{path}/{checksums.CHECKSUMS}"
+    if not files.gfile.exists(name):
+        return None
+    with files.gfile.GFile(name) as file:
+        return file.read()
+
+
+def _files_in(path: str) -> _Files:
+    found = {}
+    for folder, _, names in files.gfile.walk(path):
+        for place in (f"{folder}/{name}" for name in names):
+            with contextlib.suppress(tf.errors.NotFoundError):  # it is being renamed, or removed
+                told = files.gfile.stat(place)
+                found[place] = told.length, getattr(told, "mtime_nsec", 0)
+    return found

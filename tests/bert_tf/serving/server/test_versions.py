@@ -1,9 +1,12 @@
 """Which versions are served as folders come, go, and are damaged."""
 
+import os
+import shutil
+
 import pytest
 
 from bert_tf.serving.server.faults import RefusalError
-from bert_tf.serving.server.versions import State, Versions
+from bert_tf.serving.server.versions import State, Versions, newest_complete
 from pipelines.common.errors import InputError
 
 
@@ -22,11 +25,14 @@ class _Folder:
         self.versions = Versions(str(path), count, self._load)
 
     def put(self, number, error=None):
-        (self.path / str(number)).mkdir(parents=True)
+        folder = self.path / str(number)
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text("{}")
+        (folder / "checksums.json").write_text("{}")
         self.bad[number] = error
 
     def remove(self, number):
-        (self.path / str(number)).rmdir()
+        shutil.rmtree(self.path / str(number))
 
     def _load(self, path):
         number = int(path.rpartition("/")[2])
@@ -79,15 +85,92 @@ def test_a_damaged_version_is_named_once_and_tried_less_and_less_often(tmp_path,
     folder.put(1)
     folder.put(2, InputError("variables: is not as it was written."))
     folder.served()
-    folder.remove(1)
-    folder.put(1)
-    assert folder.served(polls=40) == set()  # there was no other when it began
+    assert folder.served(polls=40) == {1}
     assert folder.loaded.count(2) == 6  # looks 1, 2, 4, 8, 16 and 32
     assert caplog.text.count("version 2 is not served") == 1
     (version,) = (v for v in folder.versions.known if v.number == 2)
     assert version.state is State.END and version.error.startswith("variables:")
     folder.bad[2] = None
     assert folder.served(polls=64) == {2} and version.error == ""
+
+
+def test_a_version_that_is_copied_in_steps_is_served_when_it_is_whole(tmp_path, caplog):
+    folder = _Folder(tmp_path)
+    folder.put(1)
+    assert folder.served() == {1}
+    folder.bad[2] = None
+    copy = tmp_path / "2"
+    copy.mkdir()
+    steps = {
+        "checksums.json": '{"saved_model.pb": "", "halves/saved_model.pb": ""}',
+        "manifest.json": "{}",
+        "saved_model.pb": "graph",
+        "halves/saved_model.pb": "graph",
+        "assets.extra/tf_serving_warmup_requests": "requests",
+    }
+    for name, text in steps.items():
+        assert folder.served(polls=1) == {1} and 2 not in folder.loaded
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_text(text)
+    assert folder.served(polls=1) == {1}  # more might come
+    assert folder.served(polls=1) == {2} and folder.loaded == [1, 2]
+    assert caplog.text.count("version 2 is not served") == 1
+
+
+def test_what_changes_while_it_cannot_be_loaded_is_tried_soon(tmp_path):
+    folder = _Folder(tmp_path)
+    folder.put(1, InputError("damaged"))
+    assert folder.served(polls=40) == set()
+    (tmp_path / "1" / "saved_model.pb").write_text("graph")
+    folder.bad[1] = None
+    assert folder.served(polls=2) == {1}
+
+
+def test_a_version_that_is_replaced_is_loaded_again(tmp_path):
+    folder = _Folder(tmp_path)
+    folder.put(1)
+    assert folder.served(polls=3) == {1} and folder.loaded == [1]
+    first = folder.made[1]
+    sums = tmp_path / "1" / "checksums.json"
+    sums.write_text('{"manifest.json": "other"}')
+    folder.bad[1] = InputError("damaged")
+    with folder.versions.use(1) as version:
+        assert folder.served() == {1} and not first.closed and version.predictor is first
+    folder.bad[1] = None
+    os.utime(sums)
+    assert folder.served(polls=2) == {1} and first.closed
+    with folder.versions.use(None) as version:
+        assert version.predictor is folder.made[1] is not first
+    assert folder.loaded == [1, 1, 1] and folder.served(polls=5) == {1} and len(folder.loaded) == 3
+
+
+def test_numbers_beyond_int64_are_no_versions(tmp_path, caplog):
+    folder = _Folder(tmp_path)
+    folder.put(7)
+    for name in ("99999999999999999999", "9223372036854775808", "008", "\u0663"):
+        (tmp_path / name).mkdir()
+    assert folder.served(polls=3) == {7}
+    assert [version.number for version in folder.versions.known] == [7]
+    assert caplog.text.count("9" * 20) == 1
+
+
+def test_the_newest_complete_version_is_found(two_tasks, tmp_path):
+    folder = str(tmp_path)
+    with pytest.raises(InputError, match="has no exported version"):
+        newest_complete(folder)
+    shutil.copytree(two_tasks, tmp_path / "1")
+    shutil.copytree(two_tasks, tmp_path / "2")
+    for spoilt in ("variables/variables.index", "checksums.json", "manifest.json"):
+        assert newest_complete(folder) == f"{folder}/2"
+        os.truncate(tmp_path / "2" / spoilt, 10)
+        assert newest_complete(folder) == f"{folder}/1"
+        shutil.copy(f"{two_tasks}/{spoilt}", tmp_path / "2" / spoilt)
+    (tmp_path / "3").mkdir()
+    assert newest_complete(folder) == f"{folder}/2" and newest_complete(two_tasks) == two_tasks
+    shutil.rmtree(tmp_path / "1")
+    shutil.rmtree(tmp_path / "2")
+    with pytest.raises(InputError, match=r"3: is not complete: it has no checksums\.json"):
+        newest_complete(folder)
 
 
 def test_a_damaged_version_leaves_the_one_before_there(tmp_path):
