@@ -120,7 +120,9 @@ def make(request: Request, place: Place, studies: Sequence[str]) -> Plan:
     sources = tuple(map(parse_task, request.tasks))
     for source in sources:
         if not files.gfile.exists(source.data):
-            raise InputError(f"--tasks: {source.data}: no such file or folder (task {source.name}).")
+            raise InputError(
+                f"--tasks: {source.data}: no such file or folder (task {source.name})."
+            )
     hasty = request.settings.seconds < scale.SEVERAL_SEEDS
     corpus, settings = request.corpus, request.settings
     if not sources:

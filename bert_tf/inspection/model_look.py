@@ -19,6 +19,7 @@ from bert_tf.inspection.settings import InspectionSettings
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from pipelines.common.errors import InputError
+from pipelines.common.texts import label
 from pipelines.tokenizers.base import Tokenizer
 
 Progress = Callable[[Iterable[Any]], Iterable[Any]]
@@ -65,7 +66,7 @@ def look(
     packed = attention.packed(found)
     values = {
         "model": {
-            "name": source.folder.rstrip("/").rsplit("/", 1)[-1],
+            "name": label(source.folder.rstrip("/").rsplit("/", 1)[-1]),
             "layers": config.num_hidden_layers,
             "heads": config.num_attention_heads,
             "width": config.hidden_size,

@@ -12,6 +12,7 @@ from bert_tf.pretraining.milestones import Line
 from bert_tf.training import progress
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.common.texts import label
 
 _RUN, _REPORT = "run.json", "report.json"
 _WORDS = "encoder/embeddings/word_embeddings"
@@ -47,7 +48,7 @@ def look(folder: str) -> Look:
     words, parts = _words(folder) if finished else (None, {})
     values = {
         "run": {
-            "name": folder.rstrip("/").rsplit("/", 1)[-1],
+            "name": label(folder.rstrip("/").rsplit("/", 1)[-1]),
             "finished": finished,
             "steps": sum(phase["steps"] for phase in identity["phases"]),
             "objective": report.get("objective"),

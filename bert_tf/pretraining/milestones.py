@@ -104,8 +104,7 @@ def read(folder: str) -> list[Line]:
     path = f"{folder}/{MILESTONES}"
     if not files.gfile.exists(path):
         return []
-    with files.gfile.GFile(path, "rb") as file:
-        lines = map(_parse, file.read().decode(errors="replace").split("\n"))
+    lines = map(_parse, files.read_whole(path).decode(errors="replace").split("\n"))
     return [line for line in lines if line]
 
 

@@ -162,8 +162,8 @@ def choose(path: str, wish: Wish, folder: str) -> Plan:
 def _measure(path: str, wish: Wish, folder: str) -> list[Trial]:
     """The trials of those that can compute."""
     print(
-        f"{path}: measuring what is the fastest on this machine, once; --engine and --threads say "
-        "it without.",
+        f"{path}: measuring what is the fastest on this machine, once, for minutes; "
+        "--engine=tensorflow starts without.",
         flush=True,
     )
     found = _run(path, wish.lanes(path), folder, lengths=wish.lengths is None)

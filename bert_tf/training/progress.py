@@ -137,8 +137,7 @@ def read_history(path: str) -> list[Point]:
     """The points that a file has; none where there is no such file."""
     if not files.gfile.exists(path):
         return []
-    with files.gfile.GFile(path, "r") as file:
-        points = map(_parse, file.read().splitlines())
+    points = map(_parse, files.read_whole(path).decode(errors="replace").splitlines())
     return [point for point in points if point]
 
 

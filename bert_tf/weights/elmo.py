@@ -5,14 +5,13 @@ characters, and so any words will do (words.txt beside it, or --vocab of `bert-t
 """
 
 import dataclasses
-import io
 from typing import NotRequired, TypedDict
 
-import h5py
 import numpy as np
 
 from bert_tf.models.elmo import characters
 from bert_tf.models.elmo_config import CHARACTERS, ElmoConfig
+from bert_tf.weights import hdf5
 from bert_tf.weights.bundle import BIDIRECTIONAL_LM, Bundle
 from bert_tf.weights.table import Table
 from pipelines.common import files, json_files
@@ -88,7 +87,8 @@ def read(path: str) -> Bundle:
     assert found is not None  # by it the format is known
     options, weights = found
     config = _config(json_files.read(options, _Options), options)
-    arrays = _table(config).read(_arrays(weights), config, weights)
+    with hdf5.opened(weights) as stored:
+        arrays = _table(config).read(stored, config, weights)
     none = {_TABLE: np.zeros([config.vocab_size, CHARACTERS], np.int32)}
     bundle = Bundle(config, arrays | none, place=path)
     vocabulary = registry.find(path)
@@ -178,25 +178,3 @@ def _table(config: ElmoConfig) -> Table:
         for part, theirs in _PARTS_OF_CELL.items():
             names[f"encoder/block_{{i}}/{direction}/{part}"] = f"{cell}/{theirs}"
     return Table(names, reshaped=True)
-
-
-def _arrays(path: str) -> dict[str, np.ndarray]:
-    """All arrays of a file by their paths in it.
-
-    Raises:
-      InputError: it is no HDF5, or damaged.
-    """
-    found: dict[str, np.ndarray] = {}
-
-    def note(name: str, item: h5py.Dataset | h5py.Group) -> None:
-        if isinstance(item, h5py.Dataset):
-            found[name] = item[()]
-
-    with files.open_binary(path) as file:
-        data = io.BytesIO(file.read())
-    try:
-        with h5py.File(data) as archive:
-            archive.visititems(note)
-    except (OSError, RuntimeError, KeyError) as error:
-        raise InputError(f"{path}: is damaged ({error}); copy it again.") from error
-    return found

@@ -1,11 +1,13 @@
 """Presets of KerasHub (formerly KerasNLP) on disk; keras_nlp reads their weights."""
 
+from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.weights import hdf5
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
 from pipelines.common import files, json_files, memory, optional
@@ -111,41 +113,42 @@ def _weights(path: str, sizes: _BackboneConfig) -> dict[str, np.ndarray]:
     """The weights by their names in the backbone, read by keras_nlp."""
     keras_nlp = optional.load("keras_nlp", "keras-hub")
     file = f"{path}/{_WEIGHTS}"
+    parts = {file}
     if files.gfile.exists(f"{path}/{_INDEX}"):
         file = f"{path}/{_INDEX}"
-        for names in json_files.read(file, _WeightsIndex)["weight_map"].values():
-            for name in [names] if isinstance(names, str) else names:
-                files.inside(path, name, file)
-    if not files.gfile.exists(file):
-        raise InputError(f"{path}: has no {_WEIGHTS}.")
+        named = json_files.read(file, _WeightsIndex)["weight_map"].values()
+        names = {n for each in named for n in ([each] if isinstance(each, str) else each)}
+        parts = {files.inside(path, name, file) for name in names}
+    if not all(map(files.gfile.exists, parts)):
+        raise InputError(f"{path}: has no {_WEIGHTS}, or not all of its parts.")
     backbone = keras_nlp.models.BertBackbone(
         **{k: value for k, value in sizes.items() if k in _BackboneConfig.__annotations__}
     )
+    _check_parts(sorted(parts), file, backbone)
     try:
         backbone.load_weights(file)
     except Exception as error:  # whatever h5py and Keras find wrong
         reason = (str(error).strip().splitlines() or ["damaged"])[0]
         raise InputError(f"{file}: cannot be read ({reason}).") from error
-    if file.endswith(".h5"):
-        _check_count(file, len(backbone.weights))
     return {variable.path: np.asarray(variable) for variable in backbone.weights}
 
 
-def _check_count(file: str, wanted: int) -> None:
-    """Raises InputError where a file has other weights than the model: Keras lets some be."""
-    import h5py
+def _check_parts(parts: Sequence[str], file: str, backbone: Any) -> None:
+    """Checks that files have the weights of a model, before Keras, which lets some be, reads them.
 
-    found: list[str] = []
-
-    def note(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            found.append(name)
-
-    with h5py.File(file) as stored:
-        stored.visititems(note)
-    if len(found) != wanted:
+    Raises:
+      InputError: they have more or fewer, larger ones, or some outside of the file.
+    """
+    count = size = 0
+    for part in parts:
+        with hdf5.opened(part) as stored:
+            count += len(stored)
+            size += sum(map(hdf5.claimed_bytes, stored.values()))
+    wanted, most = len(backbone.weights), 8 * backbone.count_params()
+    if count != wanted or size > most:
         raise InputError(
-            f"{file}: has {len(found)} weights, the model that its config.json describes {wanted}."
+            f"{file}: has {count} weights of {size:,} bytes, the model that its config.json "
+            f"describes {wanted} of at most {most:,}."
         )
 
 

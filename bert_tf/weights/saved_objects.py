@@ -8,7 +8,6 @@ its checkpoint, as data.
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2, trackable_object_graph_pb2
 
@@ -17,6 +16,7 @@ from pipelines.common import files
 from pipelines.common.errors import InputError
 
 _FILE = "saved_model.pb"
+_LARGEST = (1 << 31) - 1  # bytes of a protocol buffer
 _CHECKPOINT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "VARIABLE_VALUE"
 
@@ -127,8 +127,7 @@ class SavedModel:
 def _parse(path: str) -> saved_model_pb2.SavedModel:
     saved = saved_model_pb2.SavedModel()
     try:
-        with tf.io.gfile.GFile(f"{path}/{_FILE}", "rb") as file:
-            saved.ParseFromString(file.read())
+        saved.ParseFromString(files.read_whole(f"{path}/{_FILE}", _LARGEST))
     except DecodeError as error:
         raise InputError(f"{path}/{_FILE}: is damaged; copy it again.") from error
     return saved

@@ -1,16 +1,29 @@
 """Tables of names: the weights of a foreign format beside ours, read in both directions."""
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.weights.bundle import absent_groups, parameter_shapes
+from pipelines.common import memory
 from pipelines.common.errors import InputError
 
 _QKV = ("query", "key", "value")
+
+
+class Stored(Protocol):
+    """A weight in a file: an array, or what becomes one when it is read."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> Any: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,17 +47,22 @@ class Table:
 
     def read(
         self,
-        theirs: Mapping[str, np.ndarray],
+        theirs: Mapping[str, Stored],
         config: EncoderConfig,
         place: str,
         heads: Sequence[tuple[str, int]] = (),
     ) -> dict[str, np.ndarray]:
         """Turns weights of the format into ours, float32.
 
+        Shape and type of each are checked before it is read; what is surplus is not read.
+
         Raises:
-          InputError: a weight is missing, surplus or misshapen; it is named.
+          InputError: a weight is missing, surplus or misshapen; it is named. Or this machine has
+            not the memory for them.
         """
         rows = list(self._rows(config, heads))
+        parameters = sum(math.prod(shape) for _, shape, _ in rows)
+        memory.check(4 * parameters, f"{place}: a model of {parameters:,} parameters")
         absent = absent_groups(
             ours for ours, _, names in rows if any(name in theirs for name in names)
         )
@@ -104,22 +122,23 @@ class Table:
             yield ours, shape, [name.replace("{part}", part) for part in parts]
 
     def _to_ours(
-        self, ours: str, name: str, value: np.ndarray, shape: tuple[int, ...], place: str
+        self, ours: str, name: str, stored: Stored, shape: tuple[int, ...], place: str
     ) -> np.ndarray:
         theirs = shape[::-1] if self.transposed(ours) else shape
-        if self.reshaped and value.size == np.prod(theirs):
-            value = value.reshape(theirs)
-        if value.shape != theirs:
+        found = stored.shape
+        same_size = self.reshaped and found and math.prod(found) == math.prod(theirs)
+        if found != theirs and not same_size:
             raise InputError(
-                f"{place}: {name} has the shape {list(value.shape)}; the configuration says "
+                f"{place}: {name} has the shape {list(found or ())}; the configuration says "
                 f"{list(theirs)}."
             )
-        if not is_float(value):
-            raise InputError(f"{place}: {name} has the type {value.dtype}, not one of floats.")
+        if not is_float(stored):
+            raise InputError(f"{place}: {name} has the type {stored.dtype}, not one of floats.")
+        value = np.asarray(stored).reshape(theirs)
         value = value.T if self.transposed(ours) else value
         return np.ascontiguousarray(value, np.float32)
 
 
-def is_float(value: np.ndarray) -> bool:
+def is_float(value: Stored) -> bool:
     """Whether an array is of floating-point numbers, bfloat16 included."""
     return np.issubdtype(value.dtype, np.floating) or value.dtype.name == "bfloat16"

@@ -1,5 +1,6 @@
 """Checkpoints of TensorFlow 1 and 2 as files: where they are, and what is in them."""
 
+import math
 import os
 import re
 from collections.abc import Callable
@@ -73,20 +74,37 @@ def read(prefix: str, wanted: Callable[[str], bool]) -> dict[str, np.ndarray]:
     """The variables whose names are wanted, in the order of names.
 
     Raises:
-      InputError: the checkpoint is damaged.
+      InputError: the checkpoint is damaged, or claims to have more than its files.
     """
     reader = _open(prefix)
     try:
-        return {name: reader.get_tensor(name) for name in names(prefix) if wanted(name)}
+        dtypes = reader.get_variable_to_dtype_map()
+        shapes = {n: s for n, s in sorted(reader.get_variable_to_shape_map().items()) if wanted(n)}
+        claimed = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
+        if claimed > sum(files.gfile.stat(path).length for path in _files_of(prefix)):
+            raise ValueError("its variables are larger than its files")
+        return {name: reader.get_tensor(name) for name in shapes}
     except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
         raise _damaged(prefix, error) from error
 
 
 def _open(prefix: str) -> Any:  # TensorFlow has no public name for its readers
+    for path in _files_of(prefix):
+        files.check_regular(path)
     try:
         return tf.train.load_checkpoint(prefix)
     except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
         raise _damaged(prefix, error) from error
+
+
+def _files_of(prefix: str) -> list[str]:
+    folder, name = os.path.split(prefix)
+    found = files.matching(folder or ".", "*")
+    return [
+        path
+        for path in found
+        if re.fullmatch(f"{re.escape(name)}{_DATA.pattern}", os.path.basename(path))
+    ]
 
 
 def _damaged(prefix: str, error: Exception) -> InputError:

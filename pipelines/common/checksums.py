@@ -61,8 +61,8 @@ def check(folder: str) -> None:
         if not files.gfile.exists(place) or files.sha256(place) != expected:
             raise InputError(
                 f"{place}: is not as it was written: damaged, or changed since. Copy it again; if "
-                f"the change is yours, write {{}} into {folder}/{CHECKSUMS}, and nothing is checked "
-                "any more."
+                f"the change is yours, write {{}} into {folder}/{CHECKSUMS}, and nothing is "
+                "checked any more."
             )
 
 

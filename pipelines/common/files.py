@@ -328,8 +328,47 @@ def write_text(path: str, text: str) -> None:
         file.write(text)
 
 
+def check_regular(path: str) -> None:
+    """Checks that a path is a file, whose reading ends.
+
+    Raises:
+      InputError: it is a folder, a pipe or a device, such as a link to /dev/zero.
+    """
+    if "://" not in path and os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(f"{path}: is not a regular file; put a copy of the file in its place.")
+
+
+def read_whole(path: str, most: int = 1 << 28) -> bytes:
+    """Reads a file of settings, a vocabulary or another that is known to be small.
+
+    Args:
+      path: the file.
+      most: bytes that it may have.
+
+    Raises:
+      InputError: there is no such file, it is larger, or it is none whose reading ends.
+    """
+    check_regular(path)
+    try:
+        length = gfile.stat(path).length
+        if length > most:
+            raise InputError(
+                f"{path}: has {length:,} bytes, and a file of this kind at most {most:,}; check "
+                "what it is."
+            )
+        with gfile.GFile(path, "rb") as file:
+            return file.read(length)
+    except tf.errors.NotFoundError as error:
+        raise InputError(f"{path}: no such file.") from error
+
+
 def sha256(path: str) -> str:
-    """Returns the SHA-256 checksum of a file's bytes, in hexadecimal."""
+    """Returns the SHA-256 checksum of a file's bytes, in hexadecimal.
+
+    Raises:
+      InputError: there is no such file, or its reading need not end.
+    """
+    check_regular(path)
     digest = hashlib.sha256()
     with open_binary(path) as file:
         while block := file.read(_BLOCK):

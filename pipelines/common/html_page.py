@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
+from pipelines.common import texts
+
 _FOLDER = "html"  # of a page's files, in its package; of what all pages have, in this one
 
 
@@ -40,7 +42,7 @@ def render(made_of: PageFiles, title: str, writer: str, data: Sequence[str]) -> 
 
     Args:
       made_of: its files.
-      title: of the window.
+      title: of the window; shortened, and without control characters.
       writer: who writes it.
       data: elements of `json_element` and `bytes_element`.
     """
@@ -51,7 +53,7 @@ def render(made_of: PageFiles, title: str, writer: str, data: Sequence[str]) -> 
     return string.Template(_read(__package__, "page.html")).substitute(
         mark=mark(writer),
         policy=_policy(style, script, made_of.asks_its_server),
-        title=html.escape(title),
+        title=html.escape(texts.label(title)),
         style=style,
         body=_read(made_of.package, made_of.body),
         data="\n".join(data),

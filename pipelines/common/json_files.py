@@ -10,7 +10,6 @@ import re
 from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
-import tensorflow as tf
 
 from pipelines.common import files, texts
 from pipelines.common.errors import InputError
@@ -126,13 +125,10 @@ def read(path: str, kind: type[KindT], finite: bool = True) -> KindT:
       finite: as for `parse`.
 
     Raises:
-      InputError: it is missing, is not JSON, or has another shape.
+      InputError: it is missing or too large, is not JSON, or has another shape.
     """
     try:
-        with files.gfile.GFile(path, "rb") as file:
-            text = file.read().decode("utf-8-sig")
-    except tf.errors.NotFoundError as error:
-        raise InputError(f"{path}: no such file.") from error
+        text = files.read_whole(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not JSON (byte {error.start} is not UTF-8).") from error
     return check(parse(text, path, finite), kind, path)

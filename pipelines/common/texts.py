@@ -1,6 +1,7 @@
 """Text that comes from outside."""
 
 import re
+import unicodedata
 
 # What ends lines, steers terminals, turns the direction of writing, or is half of a pair.
 _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -9,6 +10,19 @@ _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udff
 def one_line(text: str) -> str:
     """A text as one line to show: characters that would end it, or do worse, as escapes."""
     return _UNSHOWN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def label(text: str, most: int = 80) -> str:
+    """A text as a short label, such as the title of a window.
+
+    Args:
+      text: of any length. Control characters, and those that turn the direction of writing, are
+        left out; white space becomes one blank.
+      most: characters of the label; of a longer text the beginning is kept.
+    """
+    words = " ".join(text[: 4 * most].split())
+    shown = "".join(c for c in words if unicodedata.category(c)[0] != "C")
+    return shown if len(shown) <= most else f"{shown[: most - 1].rstrip()}…"
 
 
 def has_halves(text: str) -> bool:

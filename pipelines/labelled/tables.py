@@ -8,13 +8,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from pipelines.common import files, json_files
+from pipelines.common import files, json_files, memory
 from pipelines.common.errors import InputError
 
 # Lines of a table that tell whether the first one is its header.
 _LOOKED_AT = 1001
+_BLOCK = 1 << 22  # bytes that are read at a time
+_LONGEST_LINE = 1 << 28  # bytes; a gzipped file of a few kilobytes can hold more
 
 
 class Row(NamedTuple):
@@ -114,7 +116,7 @@ def read_text(path: str) -> str:
       InputError: it is missing, damaged, or not UTF-8; the line is named.
     """
     with files.open_unpacked(path) as file:
-        data = file.read()
+        data = _all_of(file, path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -122,6 +124,25 @@ def read_text(path: str) -> str:
         raise InputError(f"{path}: line {line}: byte {error.start} is not UTF-8.") from error
     # Where no line ends as elsewhere, lines end as they did on old Macs.
     return text if "\n" in text else text.replace("\r", "\n")
+
+
+def _all_of(file: BinaryIO, path: str) -> bytes:
+    """What is left of a file, which may be far more than its gzipped bytes.
+
+    Raises:
+      InputError: it does not fit in memory, with what is made of it.
+    """
+    most = memory.of_machine() // 4
+    blocks, size = [], 0
+    while block := file.read(_BLOCK):
+        blocks.append(block)
+        size += len(block)
+        if size > most:
+            raise InputError(
+                f"{path}: has more than {most / 1e9:,.1f} GB, unpacked, which is too much for the "
+                "memory of this machine; split the file, or take a larger machine."
+            )
+    return b"".join(blocks)
 
 
 def read_lines(path: str) -> Iterator[str]:
@@ -134,7 +155,12 @@ def read_lines(path: str) -> Iterator[str]:
     """
     position = 0
     with files.open_unpacked(path) as file:
-        for number, data in enumerate(file, 1):
+        for number, data in enumerate(iter(lambda: file.readline(_LONGEST_LINE + 1), b""), 1):
+            if len(data) > _LONGEST_LINE:
+                raise InputError(
+                    f"{path}: line {number}: has more than {_LONGEST_LINE:,} bytes; break the text "
+                    "into lines."
+                )
             try:
                 line = data.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:

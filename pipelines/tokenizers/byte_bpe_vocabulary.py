@@ -149,8 +149,7 @@ def _find(path: str) -> tuple[str, str]:
 
 def _read_merges(path: str) -> list[Merge]:
     try:
-        with files.open_binary(path) as file:
-            lines = file.read().decode("utf-8-sig").split("\n")
+        lines = files.read_whole(path).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
     merges = []

@@ -55,8 +55,7 @@ def read_lines(path: str) -> list[str]:
       InputError: it is missing or is not UTF-8.
     """
     try:
-        with files.open_binary(path) as file:
-            text = file.read().decode("utf-8")
+        text = files.read_whole(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
     lines = text.split("\n")

@@ -20,7 +20,7 @@ from bert_tf.serving import choosing
 from bert_tf.serving.choosing import Wish
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.engines import converted
-from bert_tf.serving.engines.names import Precision
+from bert_tf.serving.engines.names import AUTO, Precision
 from bert_tf.serving.engines.plans import Plan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import rpc
@@ -55,8 +55,8 @@ class Address:
         """Raises InputError where nobody can listen, before anything that takes time."""
         if self.grpc_port == self.rest_port:
             raise InputError(
-                f"--grpc_port={self.grpc_port} and --rest_port={self.rest_port}: REST and gRPC need "
-                "a port each; change one of them."
+                f"--grpc_port={self.grpc_port} and --rest_port={self.rest_port}: each protocol "
+                "needs a port of its own; change one of them."
             )
         self._check_port("rest_port", self.rest_port)
         if self.grpc_port is not None:
@@ -127,6 +127,10 @@ def _plan(path: str, settings: ServerSettings) -> Plan:
         lengths = tuple(length for length in lengths if length)
     precision = Precision(settings.precision) if settings.precision else None
     wish = Wish(settings.engine, settings.threads, precision, lengths)
+    if settings.engine != AUTO:  # nothing is left to measure: all cores, and nothing compiled
+        wish = dataclasses.replace(
+            wish, threads=settings.threads or cores(), lengths=lengths or (), parts=1
+        )
     return choosing.choose(path, wish, settings.cache or converted.user_folder())
 
 

@@ -83,8 +83,10 @@ def newest_complete(folder: str) -> str:
             errors.append(error)
         else:
             return path
-    raise errors[0] if errors else InputError(
-        f"{folder}: has no exported version; make one with make export."
+    raise (
+        errors[0]
+        if errors
+        else InputError(f"{folder}: has no exported version; make one with make export.")
     )
 
 
@@ -239,11 +241,10 @@ def _is_due(version: Version, path: str) -> bool:
 
 def _checksums(path: str) -> str | None:
     """The text of a version's checksums; None where there are none."""
-    name = f"{path}/{checksums.CHECKSUMS}"
-    if not files.gfile.exists(name):
+    try:
+        return files.read_whole(f"{path}/{checksums.CHECKSUMS}").hex()
+    except InputError:
         return None
-    with files.gfile.GFile(name) as file:
-        return file.read()
 
 
 def _files_in(path: str) -> _Files:

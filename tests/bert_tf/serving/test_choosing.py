@@ -10,6 +10,8 @@ from bert_tf.serving import choosing, trials
 from bert_tf.serving.choosing import Wish
 from bert_tf.serving.engines.names import AUTO, EngineName, Precision
 from bert_tf.serving.engines.plans import Lane, Plan
+from bert_tf.serving.server import run
+from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.serving.trials import Trial
 from pipelines.common.errors import InputError
 
@@ -213,3 +215,18 @@ def test_xla_is_tried_where_no_layer_is_in_parts(export, monkeypatch):
     assert [trial.lane for trial in plain] == [whole, parts]
     others = trials.measure(export, [Lane(_ORT)], None)
     assert [trial.lane for trial in others] == [Lane(_ORT)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "lane"),
+    [
+        ({"engine": "tensorflow"}, Lane(_TF, 6)),
+        ({"engine": "onnxruntime"}, Lane(_ORT, 6)),
+        ({"engine": "tensorflow", "threads": 1, "lengths": (8, 16)}, Lane(_TF, 1, lengths=(8, 16))),
+        ({"engine": "tensorflow", "lengths": (0,)}, Lane(_TF, 6)),
+    ],
+)
+def test_a_server_measures_nothing_where_its_engine_is_named(export, monkeypatch, asked, lane):
+    monkeypatch.setattr(choosing, "_measure", lambda *_: pytest.fail("it is measured"))
+    monkeypatch.setattr(run, "cores", lambda: 6)
+    assert run._plan(export, ServerSettings(**asked)) == Plan.of(lane)

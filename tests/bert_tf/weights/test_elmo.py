@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import tracemalloc
 
 import h5py
 import numpy as np
@@ -119,6 +120,59 @@ def test_damaged_and_several_files(encoder, tmp_path):
     (tmp_path / "other_weights.hdf5").write_bytes(b"")
     with pytest.raises(InputError, match="other_weights.hdf5 and small_weights.hdf5"):
         weights.read(folder)
+
+
+_BIAS = "CNN/b_cnn_1"
+
+
+def _elsewhere(file, secret):
+    file.create_dataset(_BIAS, (3,), "f4", external=[(str(secret), 0, 12)])
+
+
+def _virtual(file, secret):
+    layout = h5py.VirtualLayout((3,), "f4")
+    layout[:] = h5py.VirtualSource(str(secret), "x", (3,))
+    file.create_virtual_dataset(_BIAS, layout)
+
+
+def _linked(file, secret):
+    file[_BIAS] = h5py.ExternalLink(str(secret), "/x")
+
+
+def _large(file, secret):
+    file.create_dataset(_BIAS, (1 << 28,), "f4", chunks=(1 << 20,))
+
+
+def _large_and_unused(file, secret):
+    file[_BIAS] = np.zeros(3, "f4")
+    file.create_dataset("more", (1 << 28,), "f4", chunks=(1 << 20,))
+
+
+@pytest.mark.parametrize(
+    ("put", "message"),
+    [
+        (_elsewhere, f"{_BIAS} is kept in another file"),
+        (_virtual, f"{_BIAS} is kept in another file"),
+        (_linked, f"lacks the weight {_BIAS}"),
+        (_large, rf"{_BIAS} has the shape \[268435456\]"),
+        (_large_and_unused, r"no place for: more|has the shape"),
+    ],
+)
+def test_other_files_and_claims_of_size_are_not_read(encoder, tmp_path, put, message):
+    """Paths and sizes in a file are whatever its maker wrote there."""
+    secret = tmp_path / "secret"
+    with h5py.File(secret, "w") as file:
+        file["x"] = np.ones(3, "f4")
+    folder = _write(tmp_path, encoder, change=lambda arrays: arrays.pop(_BIAS))
+    with h5py.File(f"{folder}/small_weights.hdf5", "a") as file:
+        put(file, secret)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=message):
+            weights.read(folder)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 28
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.fixture(scope="module")

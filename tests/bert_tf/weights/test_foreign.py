@@ -1,9 +1,11 @@
 """Weights of KerasHub, Model Garden and TF Hub: names as their programs write them."""
 
 import json
+import os
 import shutil
 import sys
 
+import h5py
 import keras_nlp
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf import weights
-from bert_tf.weights import formats
+from bert_tf.weights import formats, tf_checkpoint
 from bert_tf.weights.bundle import MASKED_LM
 from pipelines.common.errors import InputError
 
@@ -297,6 +299,40 @@ def test_damaged_saved_models_are_named(tmp_path, model):
     (tmp_path / "hub/saved_model.pb").write_bytes(proto.SerializeToString())
     with pytest.raises(InputError, match="is damaged|lacks the variable"):
         weights.read(f"{tmp_path}/hub")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"external": [("/etc/hostname", 0, 4)]}, "is kept in another file"),
+        ({"chunks": (1 << 20,)}, r"has \d+ weights of [\d,]+ bytes"),
+    ],
+)
+def test_weights_of_presets_are_those_of_the_file_and_the_model(preset, tmp_path, options, message):
+    copy = shutil.copytree(preset, tmp_path / "preset")
+    with h5py.File(copy / "model.weights.h5", "a") as file:
+        names = []
+        file.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
+        del file[names[0]]
+        size = 1 if "external" in options else 1 << 28
+        file.create_dataset(names[0], (size,), "f4", **options)
+    with pytest.raises(InputError, match=message):
+        weights.read(str(copy))
+
+
+def test_a_checkpoint_that_claims_more_than_its_files_is_damaged(tmp_path):
+    prefix = f"{tmp_path}/bert_model.ckpt"
+    tf.raw_ops.SaveV2(
+        prefix=prefix, tensor_names=["x"], shape_and_slices=[""], tensors=[np.zeros(10_000)]
+    )
+    assert tf_checkpoint.read(prefix, lambda name: True)["x"].shape == (10_000,)
+    os.truncate(f"{prefix}.data-00000-of-00001", 100)
+    with pytest.raises(InputError, match="its variables are larger than its files"):
+        tf_checkpoint.read(prefix, lambda name: True)
+    os.remove(f"{prefix}.index")
+    os.mkfifo(f"{prefix}.index")
+    with pytest.raises(InputError, match="index: is not a regular file"):
+        tf_checkpoint.read(prefix, lambda name: True)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """Paths, names and temporary files: nothing of others is touched, nothing half-written stays."""
 
+import gzip
 import os
 import subprocess
 import sys
 
 import pytest
 
-from pipelines.common import checksums, files, locks, outputs
+from pipelines.common import checksums, files, json_files, locks, outputs
 from pipelines.common.errors import InputError
+from pipelines.labelled import tables
+from pipelines.tokenizers import lines_vocabulary
 
 HOLD = (
     "import sys\nfrom pipelines.common import files\n"
@@ -150,6 +153,46 @@ def test_entries_are_names_and_paths(tmp_path):
     ]
     assert files.entries("a b") == files.entries("a,b") == ["a", "b"]
     assert files.entries(" , ") == []
+
+
+def test_files_are_read_whole_if_they_end_and_are_small(tmp_path):
+    path = str(tmp_path / "vocab.txt")
+    with pytest.raises(InputError, match=r"vocab\.txt: no such file"):
+        files.read_whole(path)
+    with open(path, "wb") as file:
+        file.write(b"12345")
+    assert files.read_whole(path, 5) == b"12345"
+    with pytest.raises(InputError, match="has 5 bytes, and a file of this kind at most 4"):
+        files.read_whole(path, 4)
+    os.truncate(path, 1 << 40)  # of which the disk has none
+    for read in (files.read_whole, lines_vocabulary.read_lines, _json):
+        with pytest.raises(InputError, match="has 1,099,511,627,776 bytes"):
+            read(path)
+    os.remove(path)
+    for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path), os.mkdir):
+        make(path)
+        for read in (files.read_whole, files.sha256, lines_vocabulary.read_lines, _json):
+            with pytest.raises(InputError, match=r"vocab\.txt: is not a regular file"):
+                read(path)
+        os.rmdir(path) if os.path.isdir(path) else os.remove(path)
+
+
+def _json(path):
+    return json_files.read(path, dict)
+
+
+def test_a_small_file_that_unpacks_to_more_than_memory_is_an_error(tmp_path, monkeypatch):
+    path = str(tmp_path / "train.tsv.gz")
+    with gzip.open(path, "wb") as file:
+        file.write(b"a" * (1 << 24))
+    assert os.path.getsize(path) < 1 << 15
+    assert len(tables.read_text(path)) == 1 << 24
+    monkeypatch.setattr(tables.memory, "of_machine", lambda: 1 << 24)
+    with pytest.raises(InputError, match=r"gz: has more than 0\.0 GB, unpacked"):
+        tables.read_text(path)
+    monkeypatch.setattr(tables, "_LONGEST_LINE", 1 << 20)
+    with pytest.raises(InputError, match=r"gz: line 1: has more than 1,048,576 bytes"):
+        list(tables.read_lines(path))
 
 
 def test_a_path_through_a_folder_that_is_not_there_is_an_error(tmp_path):

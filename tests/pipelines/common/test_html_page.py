@@ -20,6 +20,13 @@ def test_data_stays_in_its_element():
     assert base64.b64decode(elements.scripts["part"]) == b"\0</script>"
 
 
+def test_the_title_is_short_and_does_not_turn_round():
+    made_of = html_page.PageFiles("bert_tf.inspection", "run.html", (), ())
+    page = html_page.render(made_of, "\u202e" + "a <b> " * 1000, "bert-tf look", [])
+    title = page.split("<title>")[1].split("</title>")[0]
+    assert title.startswith("a &lt;b&gt; a") and "\u202e" not in title and len(title) < 200
+
+
 def test_the_mark_holds_any_name():
     ((tag, attributes),) = Elements(html_page.mark(NASTY)).tags
     assert tag == "meta" and attributes["content"] == NASTY

@@ -9,6 +9,20 @@ from pipelines.common.errors import InputError
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
+        ("two\n lines\u2028more", "two lines more"),
+        ("\u202eturned\u2066 \u200fround\x07\ud800", "turned round"),
+        ("한국어 😀: é", "한국어 😀: é"),
+        ("word " * 1000, f"{'word ' * 15}word…"),
+        ("x" * 80, "x" * 80),
+    ],
+)
+def test_a_label_is_short_and_has_no_control_characters(text, shown):
+    assert texts.label(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
         ("two\nlines\r\n", r"two\nlines\r\n"),
         ("\x1b[31mred\x07", r"\x1b[31mred\x07"),
         ("a\u2028b\u2029c\x85d", r"a\u2028b\u2029c\x85d"),

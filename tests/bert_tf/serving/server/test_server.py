@@ -7,6 +7,7 @@ import shutil
 import ssl
 import threading
 import time
+from pathlib import Path
 
 import grpc
 import numpy as np
@@ -26,6 +27,7 @@ from tensorflow_serving.apis import (
 from bert_tf.export import saved_model, warmup
 from bert_tf.serving import client
 from bert_tf.serving.credentials import Access
+from bert_tf.serving.server.run import Address
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
 
@@ -303,6 +305,34 @@ def test_a_new_version_takes_over_while_requests_go_on(serve, tmp_path):
         thread.join()
     assert not failed
     assert _post(server, "/versions/1:predict", {"instances": ["x"]})[0] == 404
+
+
+def test_a_version_that_is_copied_slowly_is_served_when_it_is_whole(serve, two_tasks, tmp_path):
+    versions = tmp_path / "bert"
+    (versions / "99999999999999999999").mkdir()
+    (versions / "2").mkdir()  # the first thing that a copy makes
+    server = serve("--poll_seconds=0.2")
+    assert server.get("/v1/models/bert")[0] == 200
+    _wait_for(server, {"1": "AVAILABLE", "2": "END"})
+    there = sorted(path for path in Path(two_tasks).rglob("*") if path.is_file())
+    for path in there:
+        target = versions / "2" / path.relative_to(two_tasks)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = path.read_bytes()
+        for part in (content[: len(content) // 2], content):
+            target.write_bytes(part)
+            time.sleep(0.15)
+        assert server.get("/v1/models/bert/versions/1")[0] == 200
+    _wait_for(server, {"1": "END", "2": "AVAILABLE"})
+    assert _post(server, ":predict", {"signature_name": "mood", "instances": ["x"]})[0] == 200
+    assert server.stop().stderr.count("99999999999999999999") == 1
+
+
+def test_each_protocol_needs_a_port():
+    with pytest.raises(
+        InputError, match="--grpc_port=8501 and --rest_port=8501: .* a port of its own"
+    ):
+        Address("127.0.0.1", 8501, 8501).check()
 
 
 def test_it_answers_what_was_asked_before_it_ends(serve):

@@ -1,0 +1,48 @@
+"""HDF5 files of others as data: only what is in the file is read, and only what is asked for.
+
+Their datasets may name other files, by any path, and claim sizes that no disk has.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterator
+
+import h5py
+
+from pipelines.common import files
+from pipelines.common.errors import InputError
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[dict[str, h5py.Dataset]]:
+    """Yields the datasets of a file by their paths in it; each is read when it becomes an array.
+
+    Links to other places are left out.
+
+    Raises:
+      InputError: it is not HDF5, is damaged, or has data outside of the file.
+    """
+    files.check_regular(path)
+    found: dict[str, h5py.Dataset] = {}
+
+    def note(name: str, item: h5py.Dataset | h5py.Group) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = item
+
+    try:
+        with files.open_binary(path) as file, h5py.File(file, "r") as archive:
+            archive.visititems(note)
+            for name, dataset in found.items():
+                if dataset.external or dataset.is_virtual:
+                    raise InputError(
+                        f"{path}: {name} is kept in another file, which is not read; save the "
+                        "model with all of its weights in one file."
+                    )
+            yield found
+    except (OSError, RuntimeError, KeyError) as error:
+        raise InputError(f"{path}: is damaged ({error}); copy it again.") from error
+
+
+def claimed_bytes(dataset: h5py.Dataset) -> int:
+    """Bytes of memory that a dataset takes when it is read."""
+    return math.prod(dataset.shape or ()) * dataset.dtype.itemsize
