@@ -345,7 +345,7 @@ def test_a_checkpoint_that_claims_more_than_its_files_is_damaged(tmp_path):
         ({"config": {"hidden_dim": 2 * CONFIG.hidden_size}}, "cannot be read|has the shape"),
         (
             {"config": {"num_layers": CONFIG.num_hidden_layers - 1}},
-            r"has \d+ weights, the model that its config.json describes",
+            r"has \d+ weights .*, the model that its config.json describes",
         ),
         (
             {"config": {"num_layers": CONFIG.num_hidden_layers + 1}},
@@ -366,7 +366,7 @@ def test_presets_are_numbers_and_no_classes(preset, tmp_path, changes, message):
         weights.read(str(copy))
     (copy / "config.json").write_text(json.dumps(described))
     (copy / "model.weights.h5").write_bytes(b"damaged")
-    with pytest.raises(InputError, match=r"model\.weights\.h5: cannot be read"):
+    with pytest.raises(InputError, match=r"model\.weights\.h5: is damaged"):
         weights.read(str(copy))
     (copy / "model.weights.json").write_text('{"weight_map": {"/a": "../../x.h5"}}')
     with pytest.raises(InputError, match="names no file in its folder"):
