@@ -70,7 +70,7 @@ def main() -> None:
     from bert_tf.experiments.plan import Request
     from bert_tf.experiments.pretraining_jobs import Corpus
     from bert_tf.experiments.scheduler import table
-    from pipelines.common import files
+    from pipelines.common import path_lists
 
     output = _OUTPUT.value
     if _SHOW.value:
@@ -86,7 +86,7 @@ def main() -> None:
         settings,
         Corpus(_CORPUS.value, _FORMAT.value),
         _VOCAB.value,
-        tuple(files.entries(_TASKS.value)),
+        tuple(path_lists.entries(_TASKS.value)),
         _LOWER_CASE.value,
     )
     devices = _DEVICES.value or [""] * (_PROCESSES.value or 0)

@@ -47,14 +47,14 @@ with group(Group.DATA):
 def main() -> None:
     """Exports with the flags given."""
     from bert_tf.export import model_card, saved_model, sources
-    from pipelines.common import command_line, files
+    from pipelines.common import command_line, path_lists
 
-    found = sources.find(files.entries(_TASKS.value))
+    found = sources.find(path_lists.entries(_TASKS.value))
     precision, check = Precision(_PRECISION.value), None
     if precision is not Precision.FLOAT32:
         from bert_tf.serving.reduced_precision import ScoreCheck
 
-        dev = command_line.pairs(files.entries(_DEV.value), "--dev")
+        dev = command_line.pairs(path_lists.entries(_DEV.value), "--dev")
         check = ScoreCheck(found, precision, dev, _MOST_LOSS.value)
     stored = "bfloat16" if precision is Precision.BFLOAT16 else "float32"
     path = saved_model.export(found, _OUTPUT.value, _VERSION.value, stored, check)

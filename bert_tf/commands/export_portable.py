@@ -25,10 +25,10 @@ with group(Group.DATA):
 def main() -> None:
     """Exports with the flags given."""
     from bert_tf.export import portable, sources
-    from pipelines.common import files
+    from pipelines.common import path_lists
 
     formats = [portable.Runtime(name) for name in _FORMATS.value]
-    report = portable.export(sources.find(files.entries(_TASKS.value)), _OUTPUT.value, formats)
+    report = portable.export(sources.find(path_lists.entries(_TASKS.value)), _OUTPUT.value, formats)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())
         print(

@@ -50,9 +50,9 @@ RunOptions.define_flags()
 
 
 def _phases() -> tuple[Phase, ...]:
-    from pipelines.common import files
+    from pipelines.common import path_lists
 
-    folders = files.named_folders(_TFRECORDS.value)
+    folders = path_lists.named_folders(_TFRECORDS.value)
     steps, batches = _STEPS.value, _BATCH_SIZE.value
     if len(batches) == 1:
         batches *= len(folders)

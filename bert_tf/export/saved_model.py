@@ -106,7 +106,9 @@ def _export(
     if version is None:
         version = 1 + max(versions(folder), default=0)
     path = f"{folder}/{version}"
-    if version > _LARGEST or files.gfile.exists(path):
+    if version > _LARGEST:
+        raise InputError(f"{path}: is beyond the numbers of versions; name a smaller --version.")
+    if files.gfile.exists(path):
         raise InputError(f"{path}: is there already; name another version, or remove it.")
     write(sources, path, dtype, check=check)
     return path

@@ -126,7 +126,7 @@ class Table:
     ) -> np.ndarray:
         theirs = shape[::-1] if self.transposed(ours) else shape
         found = stored.shape
-        same_size = self.reshaped and found and math.prod(found) == math.prod(theirs)
+        same_size = self.reshaped and found is not None and math.prod(found) == math.prod(theirs)
         if found != theirs and not same_size:
             raise InputError(
                 f"{place}: {name} has the shape {list(found or ())}; the configuration says "

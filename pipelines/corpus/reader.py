@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 
 from tqdm import tqdm
 
-from pipelines.common import files, json_files
+from pipelines.common import files, json_files, path_lists
 from pipelines.common.errors import InputError
 from pipelines.common.runners import Workers
 from pipelines.corpus import sentences
@@ -83,7 +83,7 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     if file_format not in (*FORMATS, "auto"):
         raise InputError(f"format {file_format!r} is unknown; use auto, {', '.join(FORMATS)}.")
     found = []
-    for path in files.expand_globs(patterns):
+    for path in path_lists.expand_globs(patterns):
         size = files.gfile.stat(path).length
         if size:
             head = _head(path)

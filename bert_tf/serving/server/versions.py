@@ -16,6 +16,7 @@ from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
 
 _LONGEST_REST = 64  # refreshes
+_Files = Mapping[str, tuple[int, int]]  # bytes and time of change, by path
 
 
 class State(enum.StrEnum):
@@ -50,11 +51,8 @@ class Version:
     asking: int = 0
     failures: int = 0
     rest: int = 0
-    files: "_Files | None" = None
+    files: _Files | None = None
     checksums: str | None = None
-
-
-_Files = Mapping[str, tuple[int, int]]  # bytes and time of change, by path
 
 
 def there(folder: str) -> dict[int, str]:
@@ -75,19 +73,17 @@ def newest_complete(folder: str) -> str:
     Raises:
       InputError: there is none; of several, why the newest is not.
     """
+    found = sorted(there(folder).items(), reverse=True)
+    if not found:
+        raise InputError(f"{folder}: has no exported version; make one with make export.")
     errors = []
-    for _, path in sorted(there(folder).items(), reverse=True):
+    for _, path in found:
         try:
             saved_model.check_complete(path)
+            return path
         except InputError as error:
             errors.append(error)
-        else:
-            return path
-    raise (
-        errors[0]
-        if errors
-        else InputError(f"{folder}: has no exported version; make one with make export.")
-    )
+    raise errors[0]
 
 
 class Versions:

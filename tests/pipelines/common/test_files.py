@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pipelines.common import checksums, files, json_files, locks, outputs
+from pipelines.common import checksums, files, json_files, locks, outputs, path_lists
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables
 from pipelines.tokenizers import lines_vocabulary
@@ -122,16 +122,16 @@ def test_the_path_of_a_file_is_that_file_whatever_it_holds(tmp_path, name):
     (folder / name).touch()
     (folder / "a1.txt").touch()
     (folder / "ab.txt").touch()
-    assert files.expand_globs(f"{folder}/{name}") == [f"{folder}/{name}"]
+    assert path_lists.expand_globs(f"{folder}/{name}") == [f"{folder}/{name}"]
     assert files.matching(str(folder), "a[1b].txt") == [f"{folder}/a1.txt", f"{folder}/ab.txt"]
 
 
 def test_patterns_between_quotes_may_hold_blanks_and_commas(tmp_path):
     for name in ("a b.txt", "c,d.txt", "e.txt"):
         (tmp_path / name).touch()
-    found = files.expand_globs(f"'{tmp_path}/a b.*' \"{tmp_path}/c,*\", {tmp_path}/e.txt")
+    found = path_lists.expand_globs(f"'{tmp_path}/a b.*' \"{tmp_path}/c,*\", {tmp_path}/e.txt")
     assert [os.path.basename(path) for path in found] == ["a b.txt", "c,d.txt", "e.txt"]
-    words = [word.text for word in files.quoted_words("""x='a b', it's  "c,d" e"f 'g""")]
+    words = [word.text for word in path_lists.quoted_words("""x='a b', it's  "c,d" e"f 'g""")]
     assert words == ["x=a b", "it's", "c,d", 'e"f', "'g"]
 
 
@@ -141,7 +141,7 @@ def test_entries_are_names_and_paths(tmp_path):
     text = f"""emotion sms={tmp_path}/my model wnut,news={tmp_path}/a, b
         eq={tmp_path}/x=y 'q={tmp_path}/no such' r="{tmp_path}/n, s" k={tmp_path}/reviews.csv?a=b&c
     """
-    assert files.entries(text) == [
+    assert path_lists.entries(text) == [
         "emotion",
         f"sms={tmp_path}/my model",
         "wnut",
@@ -151,8 +151,8 @@ def test_entries_are_names_and_paths(tmp_path):
         f"r={tmp_path}/n, s",
         f"k={tmp_path}/reviews.csv?a=b&c",
     ]
-    assert files.entries("a b") == files.entries("a,b") == ["a", "b"]
-    assert files.entries(" , ") == []
+    assert path_lists.entries("a b") == path_lists.entries("a,b") == ["a", "b"]
+    assert path_lists.entries(" , ") == []
 
 
 def test_files_are_read_whole_if_they_end_and_are_small(tmp_path):

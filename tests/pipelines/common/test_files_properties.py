@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.common import files
+from pipelines.common import files, path_lists
 from pipelines.common.errors import InputError
 
 _NAMES = st.text(st.sampled_from("ab .,=*?[]'\"\\\n\té한-_"), min_size=1, max_size=8).filter(
@@ -22,13 +22,13 @@ def test_the_path_of_a_file_names_it_whatever_it_is_called(tmp_path_factory, nam
     assert files.names_in(str(folder)) == sorted(names)
     for name in names:
         if name == name.strip():  # a flag has no white space round it
-            assert files.expand_globs(f"{folder}/{name}") == [f"{folder}/{name}"]
+            assert path_lists.expand_globs(f"{folder}/{name}") == [f"{folder}/{name}"]
     # Quoted as patterns, in which a name without signs of patterns is itself.
     quoted = {n: '"' if '"' not in n else "'" for n in names if not set(n) & set("*?[]\\")}
     quoted = {n: q for n, q in quoted.items() if q not in n}
     if quoted:
         text = ", ".join(f"{q}{folder}/{n}{q}" for n, q in quoted.items())
-        assert files.expand_globs(text) == sorted(f"{folder}/{n}" for n in quoted)
+        assert path_lists.expand_globs(text) == sorted(f"{folder}/{n}" for n in quoted)
 
 
 @given(
@@ -39,7 +39,7 @@ def test_the_path_of_a_file_names_it_whatever_it_is_called(tmp_path_factory, nam
 )
 def test_words_between_quotes_come_back(words, quote, key, gap):
     text = gap.join(f"{key}{quote}{word}{quote}" for word in words)
-    found = files.quoted_words(text)
+    found = path_lists.quoted_words(text)
     assert [word.text for word in found] == [key + word for word in words]
     assert [text[w.start : w.end] for w in found] == [f"{key}{quote}{w}{quote}" for w in words]
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import tensorflow as tf
 
-from pipelines.common import checksums, files, json_files, outputs, remote_files
+from pipelines.common import checksums, files, json_files, outputs, path_lists, remote_files
 from pipelines.common.errors import InputError
 from tests import webhdfs
 from tests.ports import free_ports
@@ -56,8 +56,11 @@ def test_files_are_written_and_read(folder):
 def test_names_are_found(folder):
     for name in ("b/1.txt", "b/2.txt", "b/c/3.txt", "b/[x].txt"):
         files.write_text(f"{folder}/{name}", name)
-    assert files.expand_globs(f"'{folder}/b/?.txt'") == [f"{folder}/b/1.txt", f"{folder}/b/2.txt"]
-    assert files.expand_globs(f"'{folder}/b/[x].txt'") == [f"{folder}/b/[x].txt"]
+    assert path_lists.expand_globs(f"'{folder}/b/?.txt'") == [
+        f"{folder}/b/1.txt",
+        f"{folder}/b/2.txt",
+    ]
+    assert path_lists.expand_globs(f"'{folder}/b/[x].txt'") == [f"{folder}/b/[x].txt"]
     assert files.matching(f"{folder}/b", "*.txt") == [
         f"{folder}/b/{name}.txt" for name in ("1", "2", "[x]")
     ]
@@ -137,9 +140,12 @@ def test_several_files_of_a_server_are_several(folder):
     for name in "ab":
         files.write_text(f"{folder}/{name}.txt", name)
     both = [f"{folder}/a.txt", f"{folder}/b.txt"]
-    assert files.expand_globs(",".join(f"'{path}'" for path in both)) == both
+    assert path_lists.expand_globs(",".join(f"'{path}'" for path in both)) == both
     files.gfile.makedirs(f"{folder}/c")
-    assert files.named_folders([f"{folder}/c", f"{folder}/d"]) == [f"{folder}/c", f"{folder}/d"]
+    assert path_lists.named_folders([f"{folder}/c", f"{folder}/d"]) == [
+        f"{folder}/c",
+        f"{folder}/d",
+    ]
 
 
 def test_names_with_brackets_are_no_patterns(folder):
