@@ -51,6 +51,7 @@ def read(folder: str) -> list[Request]:
     path = f"{folder}/{FILE}"
     if not files.gfile.exists(path):
         return []
+    files.check_regular(path)
     from google.protobuf.message import DecodeError
 
     try:
