@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 
 import tensorflow as tf
 
-from pipelines.common import locks, remote_files
+from pipelines.common import locks, memory, remote_files
 from pipelines.common.errors import InputError
 
 
@@ -348,6 +348,27 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
             raise InputError(
                 f"{path}: the gzip data is cut off or damaged ({error}); fetch the file again."
             ) from error
+
+
+def read_unpacked(path: str) -> bytes:
+    """Reads a plain or gzipped file of data, which may be far more than its gzipped bytes.
+
+    Raises:
+      InputError: there is no such file, its gzip data is damaged, or it does not fit in memory with
+        what is made of it.
+    """
+    most = memory.of_machine() // 4
+    blocks, size = [], 0
+    with open_unpacked(path) as file:
+        while size <= most and (block := file.read(_BLOCK)):
+            blocks.append(block)
+            size += len(block)
+    if size > most:
+        raise InputError(
+            f"{path}: has more than {most / 1e9:,.1f} GB, unpacked, which is too much for the "
+            "memory of this machine; split the file, or take a larger machine."
+        )
+    return b"".join(blocks)
 
 
 def remove_tree(path: str) -> None:

@@ -8,14 +8,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
-from pipelines.common import files, json_files, memory
+from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 
 # Lines of a table that tell whether the first one is its header.
 _LOOKED_AT = 1001
-_BLOCK = 1 << 22  # bytes that are read at a time
 _LONGEST_LINE = 1 << 28  # bytes; a gzipped file of a few kilobytes can hold more
 
 
@@ -115,8 +114,7 @@ def read_text(path: str) -> str:
     Raises:
       InputError: it is missing, damaged, or not UTF-8; the line is named.
     """
-    with files.open_unpacked(path) as file:
-        data = _all_of(file, path)
+    data = files.read_unpacked(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -124,25 +122,6 @@ def read_text(path: str) -> str:
         raise InputError(f"{path}: line {line}: byte {error.start} is not UTF-8.") from error
     # Where no line ends as elsewhere, lines end as they did on old Macs.
     return text if "\n" in text else text.replace("\r", "\n")
-
-
-def _all_of(file: BinaryIO, path: str) -> bytes:
-    """What is left of a file, which may be far more than its gzipped bytes.
-
-    Raises:
-      InputError: it does not fit in memory, with what is made of it.
-    """
-    most = memory.of_machine() // 4
-    blocks, size = [], 0
-    while block := file.read(_BLOCK):
-        blocks.append(block)
-        size += len(block)
-        if size > most:
-            raise InputError(
-                f"{path}: has more than {most / 1e9:,.1f} GB, unpacked, which is too much for the "
-                "memory of this machine; split the file, or take a larger machine."
-            )
-    return b"".join(blocks)
 
 
 def read_lines(path: str) -> Iterator[str]:
