@@ -9,6 +9,9 @@ from pipelines.common import json_files
 from pipelines.common.errors import InputError
 
 _SEAL = "sha256"
+_CHECKSUM = 64  # characters of one
+_SHOWN = 3  # differences
+_LONGEST = 60  # characters of a value
 
 
 def write_sealed(path: str, values: Mapping[str, Any]) -> None:
@@ -58,18 +61,41 @@ def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | Non
 
 
 def _describe(key: str, old: Any, new: Any) -> str:
-    if isinstance(old, dict) and isinstance(new, dict):
-        changed = [
-            f"{name} ({old.get(name)} there, {value} asked for)"
-            for name, value in new.items()
-            if old.get(name) != value
-        ]
-        return f"{key}: {', '.join(changed)}"
     if key == "inputs":
         was = {entry["path"]: entry for entry in old or ()}
         now = {entry["path"]: entry for entry in new}
         names = sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path))
-        return f"{key}: {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}"
+        return f"{key}: {', '.join(names[:_SHOWN])}{' and more' if names[_SHOWN:] else ''}"
+    if _fields(old) and _fields(new):
+        changes = _changes(old, new)
+        return f"{key}: {', '.join(changes[:_SHOWN])}{' and more' if changes[_SHOWN:] else ''}"
     if isinstance(new, str | int | float | None):
         return f"{key} ({old} there, {new} asked for)"
     return key
+
+
+def _changes(old: Any, new: Any, path: str = "") -> list[str]:
+    """The fields, and fields of fields, that differ, with both values but for checksums."""
+    was, now = _fields(old), _fields(new)
+    if was and now:
+        names = [name for name in {**now, **was} if was.get(name) != now.get(name)]
+        return [
+            change
+            for name in names
+            for change in _changes(was.get(name), now.get(name), f"{path}.{name}".lstrip("."))
+        ]
+    if isinstance(new, str) and len(new) == _CHECKSUM:
+        return [path]
+    return [f"{path} ({_shorten(old)} there, {_shorten(new)} asked for)"]
+
+
+def _fields(value: Any) -> Mapping[str, Any] | None:
+    """The fields of an object, or the items of a list by their names; None of anything else."""
+    if isinstance(value, list) and all(isinstance(item, dict) and "name" in item for item in value):
+        return {item["name"]: item for item in value}
+    return value if isinstance(value, dict) else None
+
+
+def _shorten(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

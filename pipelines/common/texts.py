@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+# What follows "byte N is not UTF-8": nobody guesses the encoding.
+TO_UTF8 = "convert the file from the encoding it has: iconv -f ENCODING -t UTF-8 FILE > NEW"
 # What ends lines, steers terminals, turns the direction of writing, or is half of a pair.
 _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 

@@ -1,6 +1,7 @@
 """Names for labels that files have as numbers or codes."""
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -8,27 +9,25 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import tables
 from pipelines.labelled.schema import TextExample, WordsExample
 
+_NUMBERED = re.compile(r"[0-9]+\b")
+
 
 def read(entries: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Parses the value of --label_map.
 
     Args:
-      entries: LABEL=NAME each, or one file of names, a line each.
+      entries: LABEL=NAME each, or one file: of names, a line each, or of a label, a tab and its
+        name.
 
     Returns:
-      Names by label; and the names of a file, whose labels are numbers, from 0 or from 1.
+      Names by label; and the names of a file without labels, which count from 0 or from 1.
 
     Raises:
       InputError: an entry is of another form, the file is missing or has no names, or a label or
         a name stands twice.
     """
     if len(entries) == 1 and "=" not in entries[0]:
-        path = entries[0]
-        names = tuple(line.strip() for line in tables.read_text(path).splitlines() if line.strip())
-        if not names:
-            raise InputError(f"{path}: has no names; write one a line, in the order of the labels.")
-        _check_distinct(names, path)
-        return {}, names
+        return _read_file(entries[0])
     found: dict[str, str] = {}
     for entry in entries:
         label, equals, name = map(str.strip, entry.partition("="))
@@ -43,15 +42,48 @@ def read(entries: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     return found, ()
 
 
-def _check_distinct(names: Sequence[str], place: str) -> None:
+def _read_file(path: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The names of a file by label, or in order; see `read`."""
+    lines = [line.strip() for line in tables.read_text(path).splitlines() if line.strip()]
+    if not lines:
+        raise InputError(f"{path}: has no names; write one a line, in the order of the labels.")
+    cells = [[cell.strip() for cell in line.split("\t")] for line in lines]
+    numbered = [line for line in lines if _NUMBERED.match(line)]
+    if all(len(pair) == 2 for pair in cells):
+        labels, names = zip(*cells, strict=True)
+        _check_distinct(labels, path, "label")
+    elif any(len(pair) > 1 for pair in cells) or lines[0][0] in "[{" or len(numbered) == len(lines):
+        raise InputError(
+            f"{path}: the line {lines[0][:40]!r} is neither a name nor a label, a tab and its "
+            "name; write one of these a line, or --label_map=0=NAME,1=NAME,..."
+        )
+    else:
+        labels, names = (), tuple(lines)
+    _check_distinct(names, path, "name")
+    return (dict(zip(labels, names, strict=True)), ()) if labels else ({}, names)
+
+
+def _check_distinct(names: Sequence[str], place: str, what: str) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"{place}: the name {twice!r} stands twice; labels need their own names.")
+        raise InputError(
+            f"{place}: the {what} {twice!r} stands twice; labels need their own names."
+        )
 
 
 def number(names: Sequence[str], examples: Iterable[Any]) -> dict[str, str]:
-    """Names by label, of names in order: labels count from 0 if a label is 0, else from 1."""
-    first = 0 if any("0" in _labels(example) for example in examples) else 1
+    """Names by label, of names in order: labels count from 0 if a label is 0, else from 1.
+
+    Raises:
+      InputError: they may count from either: labels are numbers, but neither 0 nor the last.
+    """
+    there = {label for example in examples for label in _labels(example)}
+    first = 0 if "0" in there else 1
+    if first and str(len(names)) not in there and any(map(str.isdecimal, there)):
+        raise InputError(
+            f"--label_map: of {len(names)} names, is the first one that of the label 0 or 1? The "
+            f"data have neither 0 nor {len(names)}; write a label, a tab and its name a line."
+        )
     return {str(index): name for index, name in enumerate(names, first)}
 
 

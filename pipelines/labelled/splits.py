@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping
 from pipelines.common import files
 from pipelines.common.errors import InputError
 
+_SHOWN = 10  # names of other files
+
 
 def find(
     data: str,
@@ -47,8 +49,14 @@ def find(
         if matches:
             found[split] = matches[0]
     if not found and not named:
-        wanted = ", ".join(name for names in patterns.values() for name in names)
-        raise InputError(f"{data}: has none of the files {wanted}.")
+        usual = ", ".join(names[0] for names in patterns.values())
+        there = [name for name in files.names_in(data) if not name.startswith(".")]
+        more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
+        raise InputError(
+            f"{data}: has no file of a known name, such as {usual}; it has "
+            f"{', '.join(there[:_SHOWN]) or 'nothing'}{more}. Name the files with --train, --dev "
+            "and --test, or one with --data."
+        )
     return found
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipelines.common import files, json_files
+from pipelines.common import files, json_files, texts
 from pipelines.common.errors import InputError
 
 # Lines of a table that tell whether the first one is its header.
@@ -31,6 +31,8 @@ class Row(NamedTuple):
     def get(self, column: str) -> Any:
         """The value of a column, also by its number from 1, by the path in an object, or joined.
 
+        The path through a list of objects gives the list of their fields.
+
         Raises:
           InputError: the row has no such column.
         """
@@ -44,12 +46,18 @@ class Row(NamedTuple):
             return self.cells[number - 1]
         value: Any = self.values
         for key in column.split("."):
-            if not isinstance(value, Mapping) or key not in value:
+            items = value if isinstance(value, list) and value else [value]
+            if not all(isinstance(item, Mapping) and key in item for item in items):
                 raise InputError(
-                    f"{self.place}: has no column {column!r}; it has {', '.join(self.values)}."
+                    f"{self.place}: has no column {column!r}; it has {', '.join(self.names())}."
                 )
-            value = value[key]
+            fields = [item[key] for item in items]
+            value = fields if isinstance(value, list) else fields[0]
         return value
+
+    def names(self) -> list[str]:
+        """The names of all columns; of objects in JSON, the paths of their fields."""
+        return [path for name, value in self.values.items() for path in _paths(name, value)]
 
     def has(self, column: str) -> bool:
         """Whether there is such a column."""
@@ -87,6 +95,14 @@ class Row(NamedTuple):
         return tuple(_as_text(item, self.place, f"an item of {column}") for item in value)
 
 
+def _paths(name: str, value: Any) -> list[str]:
+    """The path of a value, or those of the fields of an object, or of a list of objects."""
+    first = value[0] if isinstance(value, list) and value else value
+    if not isinstance(first, dict):
+        return [name]
+    return [path for key, field in first.items() for path in _paths(f"{name}.{key}", field)]
+
+
 def whole_number(text: str) -> int | None:
     """The number that a text of decimal digits is; None for others, and for more than 18 digits."""
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
@@ -119,7 +135,8 @@ def read_text(path: str) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}: line {line}: byte {error.start} is not UTF-8.") from error
+        place = f"{path}: line {line}: byte {error.start}"
+        raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
     # Where no line ends as elsewhere, lines end as they did on old Macs.
     return text if "\n" in text else text.replace("\r", "\n")
 
@@ -144,7 +161,7 @@ def read_lines(path: str) -> Iterator[str]:
                 line = data.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 place = f"{path}: line {number}: byte {position + error.start}"
-                raise InputError(f"{place} is not UTF-8.") from error
+                raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
             position += len(data)
             if number == 1 and not line.endswith("\n"):
                 # All there is: where no line ends as elsewhere, lines end as on old Macs.
@@ -173,7 +190,7 @@ def iterate_rows(
 
     Tab-separated files are read as they are, without quoting (GLUE's way);
     comma-separated ones with quoting; JSON Lines one object a line, or one list
-    of objects, which is in memory as a whole. A blank line is a row where a table has one column,
+    of objects (or an object that has it as "data"), which is in memory as a whole. A blank line is a row where a table has one column,
     but for those before the header and at the end; of others it is left out.
 
     Args:
@@ -196,6 +213,8 @@ def iterate_rows(
         cells = _without_blank_end(found)
         head = list(itertools.islice(cells, _LOOKED_AT))
         there = [values for _, values in head if values != [""]]
+        if ending(path) == ".csv" and there and all("\t" in "".join(values) for values in there):
+            raise InputError(f"{path}: tabs separate its columns; rename it to .tsv.")
         if columns is None and there and not is_header(there):
             columns = [str(number) for number in range(1, len(there[0]) + 1)]
         rows = _table_rows(itertools.chain(head, cells), path, columns, skipped)
@@ -272,9 +291,10 @@ def _table_rows(
                 continue
             columns = [value.strip() for value in values]
             if len(columns) == 1 and any(mark in columns[0] for mark in ",;\t"):
+                rename = " If commas separate them already, rename it to .csv."
                 raise InputError(
                     f"{place}: has one column, {columns[0]!r}; separate the columns with commas in "
-                    "a .csv, with tabs in a .tsv."
+                    f"a .csv, with tabs in a .tsv.{rename if ',' in columns[0] else ''}"
                 )
             # Several may have no name: none of those can be asked for.
             twice = next((name for name in columns if name and columns.count(name) > 1), None)
@@ -306,27 +326,52 @@ def _as_text(value: Any, place: str, name: str) -> str:
 
 
 def _json_rows(lines: Iterator[str], path: str) -> Iterator[Row]:
-    head = []
+    head: list[str] = []  # up to the second line that is not blank
     for line in lines:
         head.append(line)
-        if line.strip():
+        if sum(not line.isspace() for line in head) == 2:
             break
+    first, *more = [line.strip() for line in head if not line.isspace()] or [""]
     whole = itertools.chain(head, lines)
-    if head and head[-1].lstrip().startswith("["):
-        text = "".join(whole)
-        values = iter(_json_list(text, path) or _json_lines(io.StringIO(text), path))
-    else:
-        values = _json_lines(whole, path)
+    by_line = not first.startswith("[") and (first[:1] != "{" or first.endswith("}"))
+    if by_line and not more and first:
+        by_line = not _is_collection(json_files.parse(first, f"{path}: line 1", finite=False))
+    values = _json_lines(whole, path) if by_line else _json_items("".join(whole), path)
     for place, value in values:
         if not isinstance(value, dict):
             raise InputError(f"{place}: is not a JSON object.")
         yield Row(value, place)
 
 
-def _json_list(text: str, path: str) -> list[tuple[str, Any]]:
-    """The items of a file that is one list, with their places."""
-    items = json_files.check(json_files.parse(text, path, finite=False), list[Any], path)
-    return [(f"{path}: item {number}", item) for number, item in enumerate(items, 1)]
+def _is_collection(value: Any) -> bool:
+    """Whether the only value of a file is an object that holds rows, rather than one row."""
+    if not isinstance(value, dict):
+        return False
+    firsts = [item[0] if isinstance(item, list) and item else None for item in value.values()]
+    nested = all(
+        isinstance(item, dict) or isinstance(first, list | dict)
+        for item, first in zip(value.values(), firsts, strict=True)
+    )
+    return isinstance(value.get("data"), list) or (len(value) > 1 and nested)
+
+
+def _json_items(text: str, path: str) -> Iterator[tuple[str, Any]]:
+    """Yields the items of a file that is one list, or an object with such a list, "data"."""
+    try:
+        value = json_files.parse(text, path, finite=False)
+    except InputError as error:
+        raise InputError(
+            f"{error} Write one object a line (jq -c . FILE), or one list of objects."
+        ) from error
+    where = f"{path}: "
+    if isinstance(value, dict):
+        if not isinstance(value.get("data"), list):
+            raise InputError(
+                f"{path}: is one JSON object ({', '.join(list(value)[:8])}), not rows; write one "
+                "object a line, or one list of objects."
+            )
+        value, where = value["data"], f"{path}: data, "
+    yield from ((f"{where}item {number}", item) for number, item in enumerate(value, 1))
 
 
 def _json_lines(lines: Iterable[str], path: str) -> Iterator[tuple[str, Any]]:
