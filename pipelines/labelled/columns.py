@@ -6,7 +6,7 @@ JSON object (labels.label), or as several, joined by spaces (title+text, 2+3).
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from absl import logging
 
@@ -50,9 +50,12 @@ _QUESTIONS = ("question", "query")
 # Headers that tell a table's columns, beside the names above.
 _CHOICE = re.compile(r"(choice|option|ending)_?[0-9]+|sent[12]")
 _HEADERS = frozenset(name for names in _USUAL.values() for name in names)
-_NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
+_NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)*")  # or several
+_MOST_WORDS = 4  # of a column's name
 _LONGEST_NAME = 60  # characters of a column's name
 _SAMPLE = 30  # characters of a cell, in messages
+_SHOWN = 8  # columns that are not read, in messages
+_ONE_HOT = 3  # columns of 0 and 1 that look like labels
 
 
 class ColumnNames:
@@ -80,9 +83,10 @@ class ColumnNames:
                 f"--columns: {unknown[0]!r} is no role of a column; roles are "
                 f"{', '.join((*ROLES, *ALIASES))}."
             )
-        self._usual = usual or {}
-        self._header = header
+        self.usual = usual or {}
+        self.header = header
         self._headers: dict[str, bool] = {}  # by path: a file may be read more than once
+        self._logged: set[str] = set()
 
     def rows(self, path: str) -> list[tables.Row]:
         """The rows of a file; see `tables.read_rows`."""
@@ -100,11 +104,11 @@ class ColumnNames:
 
     def _is_header(self, path: str, lines: Sequence[Sequence[str]]) -> bool:
         """Whether the first of these lines names the columns; says so where it does not."""
-        if self._header is not None:
-            return self._header
+        if self.header is not None:
+            return self.header
         first, *rest = lines
         names = {name.strip() for name in first}
-        asked = [*self.chosen.values(), *self._usual.values()]
+        asked = [*self.chosen.values(), *self.usual.values()]
         # A number that the user gives is rather a column's place than its name.
         parts = {p for name in asked for p in (name, *name.split("+")) if not p.isdecimal()}
         usual = [name for name in names if name.lower() in _HEADERS or _CHOICE.match(name.lower())]
@@ -120,11 +124,6 @@ class ColumnNames:
             )
         return not reason
 
-    def numbers(self) -> dict[str, str]:
-        """The columns of a file whose columns have no names, by role, as far as they are named."""
-        known = {role: name for role, name in self._usual.items() if name.isdecimal()}
-        return known | self.chosen
-
     def find(self, role: str, row: tables.Row) -> str | None:
         """The column of a role in a row; None if there is none.
 
@@ -135,35 +134,110 @@ class ColumnNames:
             row.get(self.chosen[role])
             return self.chosen[role]
         wanted = _USUAL[role]
-        if role in self._usual:
-            if "+" in self._usual[role] or "." in self._usual[role]:
-                return self._usual[role] if row.has(self._usual[role]) else None
-            wanted = (self._usual[role], *wanted)
+        # What the user calls the label is no text, whatever its name.
+        free = tuple(name for name in row.values if name not in self.chosen.values())
+        if role in self.usual:
+            if "+" in self.usual[role] or "." in self.usual[role]:
+                return self.usual[role] if row.has(self.usual[role]) else None
+            wanted = (self.usual[role], *wanted)
         if role == "text" and tuple(row.values) == ("1",):
             return "1"  # a file of texts without a header
-        return _first(wanted, tuple(row.values))
+        return _first(wanted, free)
 
     def need(self, role: str, row: tables.Row) -> str:
         """As `find`; an error where there is none."""
         found = self.find(role, row)
         if found is None:
-            raise InputError(f"{row.place}: {self._missing(role, row)}")
+            self.check_found({role: None}, row)
+        assert found is not None
         return found
 
-    def _missing(self, role: str, row: tables.Row) -> str:
-        """That a row has no column for a role, and what can be done."""
-        name = f"(with make: TUNE_FLAGS=--columns={role}=%s)"
-        if tuple(row.values) == tuple(map(str, range(1, len(row.values) + 1))):
-            cells = ", ".join(f"{n} ({_sample(value)})" for n, value in row.values.items())
-            return (
-                f"which column is the {role}? There is no header; the columns are {cells}. Name "
-                f"it with --columns={role}=NUMBER {name % 'NUMBER'}."
-            )
-        hint = " If the first line is data, give --no_header." if row.cells else ""
-        return (
-            f"has no column for {role}; it has {', '.join(row.values)}. Name it with "
-            f"--columns={role}=NAME {name % 'NAME'}.{hint}"
+    def find_only(self, role: str, row: tables.Row) -> str | None:
+        """As `find`, of a role that several columns may be meant for.
+
+        Raises:
+          InputError: several have usual names, and the user chose none.
+        """
+        names = [name for name in row.values if name.lower() in _USUAL[role]]
+        if role in self.chosen or role in self.usual or len(names) < 2:
+            return self.find(role, row)
+        joined = f", or both joined, {role}={'+'.join(names)}" if role == "context" else ""
+        raise InputError(
+            f"{row.place}: which column is the {role}, {' or '.join(names)}? Name it with "
+            f"--columns={role}={names[0]}{joined}."
         )
+
+    def check_found(self, roles: Mapping[str, str | None], row: tables.Row) -> None:
+        """Checks that all roles have a column.
+
+        Args:
+          roles: columns by role; None where none was found.
+          row: the first one of the file.
+
+        Raises:
+          InputError: some have none; all of them are named, and what can be done.
+        """
+        missing = [role for role, column in roles.items() if column is None]
+        if not missing:
+            return
+        listed = " and ".join(missing)
+        if len(row.cells) == 1:
+            raise InputError(
+                f"{row.place}: has one column, {_sample(row.cells[0])}, so none for {listed}; put "
+                "tabs between the columns of a .tsv, commas between those of a .csv (a file of "
+                "labels and one of texts: paste LABELS TEXTS > NEW.tsv)."
+            )
+        one_hot = [name for name, value in row.values.items() if str(value) in ("0", "1")]
+        hint = ""
+        if "label" in missing and len(one_hot) >= _ONE_HOT:
+            hint = (
+                f" Are {one_hot[0]}, {one_hot[1]}, ... labels? A text has one label: write it in "
+                "one column, or name one of them, to learn whether it is there."
+            )
+        if _is_numbered(row):
+            cells = ", ".join(f"{n} ({_sample(value)})" for n, value in row.values.items())
+            message = (
+                f"which column is the {listed}? There is no header; the columns are {cells}. Name "
+                f"{'it' if len(missing) == 1 else 'them'} with {_flag(missing, 'NUMBER')}.{hint}"
+            )
+        else:
+            header = " If the first line is data, give --no_header." if row.cells else ""
+            message = (
+                f"has no column for {listed}; it has {', '.join(row.names())}. Name "
+                f"{'it' if len(missing) == 1 else 'them'} with {_flag(missing, 'NAME')}."
+                f"{header}{hint}"
+            )
+        raise InputError(f"{row.place}: {message}")
+
+    def report(self, path: str, row: tables.Row, roles: Mapping[str, str | None]) -> None:
+        """Logs, once for a file, which columns were taken for what, with the first row.
+
+        Args:
+          path: the file.
+          row: its first one.
+          roles: columns by role; None where a role has none.
+        """
+        used = {role: column for role, column in roles.items() if column is not None}
+        parts = {part for column in used.values() for part in (column, *column.split("+"))}
+        rest = [name for name in row.values if name and not _is_part(name, parts)]
+        kinds = {".csv": "comma-separated", ".jsonl": "JSON", ".json": "JSON"}
+        kind = kinds.get(tables.ending(path), "tab-separated")
+        kind += ", no header" if _is_numbered(row) else ""
+        not_read = f"; not read: {_listed(rest)}" if rest else ""
+        values = ", ".join(
+            f"{role} {_sample(row.get(name))}" for role, name in used.items() if row.has(name)
+        )
+        self.log_once(
+            path,
+            f"{kind}; {', '.join(f'{r} = {c}' for r, c in used.items())}{not_read}; first row: "
+            f"{values}",
+        )
+
+    def log_once(self, path: str, message: str) -> None:
+        """Logs how a file is read, but once: it may be read more than once."""
+        if path not in self._logged:
+            self._logged.add(path)
+            logging.info("%s: %s", path, message)
 
     def is_pair(self, row: tables.Row) -> bool:
         """Whether a row has two texts.
@@ -171,7 +245,7 @@ class ColumnNames:
         A question with a sentence or an answer is none if there is a text besides.
         """
         first, second = self.find("text_a", row), self.find("text_b", row)
-        named = {*self.chosen, *(role for role, name in self._usual.items() if row.has(name))}
+        named = {*self.chosen, *(role for role, name in self.usual.items() if row.has(name))}
         if "text" in named or first is None or second is None or first == second:
             return False
         if not named.isdisjoint(_TEXTS) or first.lower() not in _QUESTIONS:
@@ -189,11 +263,32 @@ def _why_data(first: Sequence[str], rest: Sequence[Sequence[str]]) -> str | None
     for number, cell in enumerate(map(str.strip, first)):
         if _NUMBER.fullmatch(cell):
             return f"{cell!r} is a number"
-        if len(cell) > _LONGEST_NAME:
+        if len(cell) > _LONGEST_NAME or len(cell.split()) > _MOST_WORDS:
             return f"{_sample(cell)} is too long for a name"
         if cell and any(number < len(cells) and cells[number].strip() == cell for cells in rest):
             return f"{_sample(cell)} stands in other lines of its column too"
     return None
+
+
+def _is_numbered(row: tables.Row) -> bool:
+    """Whether the columns have no names."""
+    return tuple(row.values) == tuple(map(str, range(1, len(row.values) + 1)))
+
+
+def _is_part(name: str, parts: Collection[str]) -> bool:
+    """Whether a column is read: it is one of these, or has the field of one."""
+    return name in parts or any(part.startswith(f"{name}.") for part in parts)
+
+
+def _flag(roles: Sequence[str], value: str) -> str:
+    """The flag that names the columns of roles, and how make is given it."""
+    flag = f"--columns={','.join(f'{role}={value}' for role in roles)}"
+    return f"{flag} (with make: TUNE_FLAGS={flag})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _sample(value: object) -> str:

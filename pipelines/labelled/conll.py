@@ -6,17 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
+from pipelines.labelled import tables, word_columns
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import WordsExample
+from pipelines.labelled.word_columns import CONLLU, DOCUMENT, WordColumns
 
 # The tags of Universal Dependencies.
 UPOS = tuple(
     "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
 )
-_DOCUMENT = "-DOCSTART-"
-_TAG = 3  # column of CoNLL-U
-_FORM = 1
-_CONLLU_COLUMNS = 10
+_LOOKED_AT = 5000  # lines that tell the columns
 
 
 def read(
@@ -24,33 +23,52 @@ def read(
 ) -> list[WordsExample]:
     """Reads the sentences of a file.
 
-    A file of CoNLL-U is known by its name (.conllu): words are FORM, tags UPOS;
-    of others the word is the first column and the tag the last; tabs separate
-    the columns of a line that has any, else spaces do. Comments before a
+    Tabs separate the columns of a line that has any, else spaces do. Comments before a
     sentence (lines that begin with #, and have other columns than words have)
     are left out.
 
     Args:
       path: the file.
       labelled: whether it has tags.
-      columns: the numbers, from 1, of the columns of "words" and "tags", where they are others.
+      columns: of "words" and "tags"; see `find_columns`.
 
     Raises:
       InputError: a line has too few columns; it is named.
     """
-    return list(iterate(path, labelled, columns))
+    names = ColumnNames(columns or {})
+    return list(iterate(path, labelled, find_columns(path, names, labelled)))
+
+
+def find_columns(
+    path: str, names: ColumnNames | None = None, labelled: bool | None = None
+) -> WordColumns:
+    """Finds where words and tags stand.
+
+    A file of CoNLL-U is known by its name (.conllu): words are FORM, tags UPOS.
+
+    Args:
+      path: the file.
+      names: the columns of "words" and "tags", by number from 1 or by name, as far as the user
+        says; None: nothing is said.
+      labelled: whether tags are read; None: where there are any.
+
+    Raises:
+      InputError: as `word_columns.find`.
+    """
+    lines = list(itertools.islice(_lines(path), _LOOKED_AT))
+    return word_columns.find(path, lines, names or ColumnNames({}), labelled, _is_conllu(path))
 
 
 def iterate(
-    path: str, labelled: bool = True, columns: Mapping[str, str] | None = None
+    path: str, labelled: bool = True, places: WordColumns | None = None
 ) -> Iterator[WordsExample]:
-    """Yields what `read` reads, a sentence at a time."""
-    word, tag = _places(columns or {}, path)
+    """Yields what `read` reads, a sentence at a time; places are those of `find_columns`."""
+    places = places or find_columns(path, labelled=labelled)
     words: list[str] = []
     tags: list[str] = []
     count, document, first = 0, 0, 0
     for number, cells in itertools.chain(_lines(path), [(0, None)]):
-        if cells is None or cells[0] == _DOCUMENT:
+        if cells is None or cells[0] == DOCUMENT:
             if words:
                 known = tuple(tags) if labelled else None
                 place = f"{path}: line {first}"
@@ -59,20 +77,13 @@ def iterate(
                 words.clear()
                 tags.clear()
             document += cells is not None
-        else:
+        elif number > places.header:
             first = first if words else number
-            words.append(_cell(cells, word, f"{path}: line {number}"))
+            words.append(_cell(cells, places.words, f"{path}: line {number}"))
             if labelled:
-                tags.append(_cell(cells, tag, f"{path}: line {number}"))
+                tags.append(_cell(cells, places.tags, f"{path}: line {number}"))
     if not count:
         raise InputError(f"{path}: has no sentences.")
-
-
-def has_tags(path: str, columns: Mapping[str, str] | None = None) -> bool:
-    """Whether the first word of a file has a tag, in the column where `read` looks for it."""
-    _, tag = _places(columns or {}, path)
-    words = (cells for _, cells in _lines(path) if cells and cells[0] != _DOCUMENT)
-    return len(next(words, [])) > max(tag, 1)
 
 
 def is_read_by_line(path: str) -> bool:
@@ -91,21 +102,6 @@ def is_read_by_line(path: str) -> bool:
 
 def _is_conllu(path: str) -> bool:
     return tables.ending(path) == ".conllu"
-
-
-def _places(columns: Mapping[str, str], path: str) -> tuple[int, int]:
-    """Where words and tags stand in a line."""
-    usual = (_FORM, _TAG) if _is_conllu(path) else (0, -1)
-    places = dict(zip(("words", "tags"), usual, strict=True))
-    for role, column in columns.items():
-        number = tables.whole_number(column)
-        if role not in places or not number:
-            raise InputError(
-                f"--columns={role}={column}: of files of words in columns without names, words and "
-                "tags are named by number, such as --columns=words=1,tags=4."
-            )
-        places[role] = number - 1
-    return places["words"], places["tags"]
 
 
 def _cell(cells: Sequence[str], place: int, where: str) -> str:
@@ -143,13 +139,13 @@ def _plain_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str] | None]]
             coming = coming or _columns_to_come(lines, following) or before or len(cells)
             if " " in cells[0] or len(cells) != coming:  # no word has a space
                 continue
-        inside = bool(cells) and cells[0] != _DOCUMENT
+        inside = bool(cells) and cells[0] != DOCUMENT
         yield number, cells or None
 
 
 def _is_certain(cells: Sequence[str]) -> bool:
     """Whether the cells of a line are those of a word, which does not look like a comment."""
-    return bool(cells) and cells[0] != _DOCUMENT and not cells[0].startswith("#")
+    return bool(cells) and cells[0] != DOCUMENT and not cells[0].startswith("#")
 
 
 def _columns_to_come(lines: Iterator[str], following: collections.deque[str]) -> int:
@@ -183,16 +179,16 @@ def _conllu_lines(lines: Iterator[str], path: str) -> Iterator[tuple[int, list[s
     for number, line in enumerate(lines, 1):
         line = line.rstrip("\r")
         if line.startswith("# newdoc"):
-            yield number, [_DOCUMENT]
+            yield number, [DOCUMENT]
         elif line.startswith("#"):
             continue
         elif not line.strip():
             yield number, None
         else:
             cells = line.split("\t")
-            if len(cells) != _CONLLU_COLUMNS:
+            if len(cells) != len(CONLLU):
                 raise InputError(
-                    f"{path}: line {number}: has {len(cells)} columns, not {_CONLLU_COLUMNS}; "
+                    f"{path}: line {number}: has {len(cells)} columns, not {len(CONLLU)}; "
                     "CoNLL-U separates them by tabs."
                 )
             # Tokens of several words (1-2) and empty ones (1.1) carry no tag of their own.

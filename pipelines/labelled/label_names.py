@@ -51,6 +51,8 @@ def _read_file(path: str) -> tuple[dict[str, str], tuple[str, ...]]:
     numbered = [line for line in lines if _NUMBERED.match(line)]
     if all(len(pair) == 2 for pair in cells):
         labels, names = zip(*cells, strict=True)
+        if all(map(str.isdecimal, names)) and not all(map(str.isdecimal, labels)):
+            labels, names = names, labels  # written the other way round
         _check_distinct(labels, path, "label")
     elif any(len(pair) > 1 for pair in cells) or lines[0][0] in "[{" or len(numbered) == len(lines):
         raise InputError(

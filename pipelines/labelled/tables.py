@@ -16,6 +16,7 @@ from pipelines.common.errors import InputError
 # Lines of a table that tell whether the first one is its header.
 _LOOKED_AT = 1001
 _LONGEST_LINE = 1 << 28  # bytes; a gzipped file of a few kilobytes can hold more
+_SHOWN = 5  # fields, in messages
 
 
 class Row(NamedTuple):
@@ -319,6 +320,11 @@ def _as_text(value: Any, place: str, name: str) -> str:
     Raises:
       InputError: it is neither a text, nor a number, nor true or false.
     """
+    if isinstance(value, dict):
+        raise InputError(
+            f"{place}: {name} is an object; name one of its fields with --columns, such as "
+            f"{', '.join(_paths(name, value)[:_SHOWN])}."
+        )
     not_finite = isinstance(value, float) and not math.isfinite(value)
     if not_finite or not isinstance(value, str | int | float):
         raise InputError(f"{place}: {name} is {value!r}, not a text; write a text or a number.")

@@ -10,6 +10,10 @@ from pipelines.labelled.multiple_choice import key_index
 from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
 
 
+_SHOWN = 60  # characters of a value, in messages
+_ROWS_OF_WORDS = 20  # sentences that may all have one word
+
+
 def read_texts(
     path: str, columns: ColumnNames, pair: bool | None, labelled: bool
 ) -> list[TextExample]:
@@ -44,10 +48,14 @@ def iterate_texts(
     """
     for index, row in enumerate(columns.iterate(path), first_number):
         pair = columns.is_pair(row) if pair is None else pair
+        if index == first_number:
+            roles = _text_roles(columns, row, pair) | _optional("label", row, columns, labelled)
+            columns.check_found(roles, row)
+            columns.report(path, row, roles)
         first = columns.need("text_a", row) if pair else _single(columns, row)
         second = columns.need("text_b", row) if pair else None
         column = _label_column("label", row, columns, labelled)
-        label = row.text(column) if column else None
+        label = _label(row, column) if column else None
         if label == "":
             if labelled:
                 raise InputError(f"{row.place}: the label is empty.")
@@ -59,6 +67,36 @@ def iterate_texts(
 
 def _single(columns: ColumnNames, row: tables.Row) -> str:
     return columns.find("text", row) or columns.find("text_a", row) or columns.need("text", row)
+
+
+def _text_roles(columns: ColumnNames, row: tables.Row, pair: bool) -> dict[str, str | None]:
+    """The columns of the texts, by role, as far as they are found."""
+    if pair:
+        return {role: columns.find(role, row) for role in ("text_a", "text_b")}
+    return {"text": columns.find("text", row) or columns.find("text_a", row)}
+
+
+def _optional(
+    role: str, row: tables.Row, columns: ColumnNames, labelled: bool | None
+) -> dict[str, str | None]:
+    """The column of labels, or of tags, by role; nothing where they need not be there."""
+    column = columns.find(role, row) if labelled is not False else None
+    return {role: column} if labelled or column else {}
+
+
+def _label(row: tables.Row, column: str) -> str:
+    value = row.get(column)
+    if isinstance(value, list):
+        raise InputError(
+            f"{row.place}: {column} is a list, {_shorten(value)}; a text has one label here: keep "
+            "the rows of one label, and write it without the list."
+        )
+    return row.text(column)
+
+
+def _shorten(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def read_words(path: str, columns: ColumnNames, labelled: bool) -> list[WordsExample]:
@@ -82,13 +120,27 @@ def iterate_words(path: str, columns: ColumnNames, labelled: bool | None) -> Ite
     Raises:
       InputError: as `read_words`.
     """
+    longest = 0
     for index, row in enumerate(columns.iterate(path)):
+        if not index:
+            tag_column = columns.find_only("tags", row) if labelled is not False else None
+            roles = {"words": columns.find("words", row)}
+            roles |= {"tags": tag_column} if labelled or tag_column else {}
+            columns.check_found(roles, row)
+            columns.report(path, row, roles)
         words = _strings(row, columns.need("words", row))
+        longest = max(longest, len(words))
         column = _label_column("tags", row, columns, labelled)
         tags = _strings(row, column) if column else None
         if tags is not None and len(tags) != len(words):
             raise InputError(f"{row.place}: has {len(words)} words, but {len(tags)} tags.")
         yield WordsExample(columns.key(row, index), row.place, words, tags, index)
+    if labelled and longest == 1 and index >= _ROWS_OF_WORDS:
+        raise InputError(
+            f"{path}: each of its {index + 1} rows has one word; write all words of a sentence in "
+            "one row, with spaces between, or a word a line and a blank line behind each sentence "
+            "in a .conll file."
+        )
 
 
 def _label_column(
@@ -120,6 +172,11 @@ def read_spans(path: str, columns: ColumnNames, labelled: bool) -> list[SpanExam
     """
     found = []
     for index, row in enumerate(columns.rows(path)):
+        if not index:
+            roles = {role: columns.find(role, row) for role in ("question", "context")}
+            roles |= {"answer": columns.find("answer", row)} if labelled else {}
+            columns.check_found(roles, row)
+            columns.report(path, row, roles)
         answers = _answers(row, columns) if labelled else None
         found.append(
             SpanExample(
@@ -178,6 +235,8 @@ def read_choices(path: str, columns: ColumnNames, labelled: bool) -> list[Choice
     """
     found = []
     for index, row in enumerate(columns.rows(path)):
+        if not index:
+            _check_choice_columns(path, row, columns, labelled)
         choices = _choices(row, columns)
         label = _right(row, columns, len(choices)) if labelled else None
         found.append(
@@ -192,6 +251,29 @@ def read_choices(path: str, columns: ColumnNames, labelled: bool) -> list[Choice
     return found
 
 
+def _check_choice_columns(
+    path: str, row: tables.Row, columns: ColumnNames, labelled: bool
+) -> None:
+    """Raises InputError where the first row lacks a column; else logs which were found."""
+    roles = {
+        "context": columns.find_only("context", row),
+        "choices": columns.find("choices", row) or "+".join(_numbered(row)) or None,
+    }
+    roles |= {"label": columns.find("label", row)} if labelled else {}
+    # Where a field has fields, which of them is it?
+    plain = {
+        role: None if column and isinstance(row.get(column), dict) else column
+        for role, column in roles.items()
+    }
+    columns.check_found(plain, row)
+    columns.report(path, row, roles)
+
+
+def _numbered(row: tables.Row) -> list[str]:
+    """The columns choice0, choice1, ..."""
+    return tables.numbered(row.values, "(?i:choice|option|ending)_?")
+
+
 def _right(row: tables.Row, columns: ColumnNames, count: int) -> int:
     """The index of the right one of so many choices."""
     label = row.text(columns.need("label", row))
@@ -200,7 +282,7 @@ def _right(row: tables.Row, columns: ColumnNames, count: int) -> int:
     if index is None or index >= count:
         raise InputError(
             f"{row.place}: the label {label!r} names none of {count} choices; numbers count from "
-            "0, letters from A."
+            "0, letters from A: write letters where they count from 1."
         )
     return index
 
@@ -211,10 +293,13 @@ def _choices(row: tables.Row, columns: ColumnNames) -> tuple[str, ...]:
         cells = [row.text(part) for part in column.split("+")]
     elif column:
         if not isinstance(row.get(column), list):
-            raise InputError(f"{row.place}: {column} is not a list.")
+            raise InputError(
+                f"{row.place}: {column} is {_shorten(row.get(column))!r}, not a list; name a list, "
+                "or several columns (--columns=choices=2+3+4)."
+            )
         cells = [text.strip() for text in row.texts(column)]
     else:
-        names = tables.numbered(row.values, "(?i:choice|option|ending)_?")
+        names = _numbered(row)
         # Tables made JSON Lines have null where a row has fewer choices than others.
         cells = ["" if row.values[name] is None else row.text(name) for name in names]
     choices = tables.without_empty_end(cells)

@@ -73,16 +73,14 @@ def iterate(path: str, names: ColumnNames, labelled: bool | None) -> Iterator[Wo
     Raises:
       InputError: the file is damaged, or lacks a column.
     """
-    numbers = names.numbers()
-    by_name = not all(map(str.isdecimal, numbers.values()))
     ending = tables.ending(path)
     if ending in (".jsonl", ".json", ".csv") or (
-        ending == ".tsv" and (by_name or not conll.is_read_by_line(path))
+        ending == ".tsv" and not conll.is_read_by_line(path)
     ):
         return user_files.iterate_words(path, names, labelled)
-    if labelled is None:
-        labelled = "tags" in numbers or conll.has_tags(path, numbers)
-    return conll.iterate(path, labelled, numbers)
+    places = conll.find_columns(path, names, labelled)
+    names.log_once(path, places.description)
+    return conll.iterate(path, places.has_tags if labelled is None else labelled, places)
 
 
 def check(source: WordsFile) -> int:

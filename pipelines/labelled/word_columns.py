@@ -1,0 +1,224 @@
+"""Which columns of a file with a word a line hold words and tags: as the user says, or by looking.
+
+Published files differ: GermEval-2014 counts the words in column 1 and has the tags of nested
+entities in the last column; CoNLL-2003 has chunks before the entities; some have a header.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from pipelines.common.errors import InputError
+from pipelines.labelled import tables
+from pipelines.labelled.columns import ColumnNames
+
+DOCUMENT = "-DOCSTART-"
+# The columns of CoNLL-U.
+CONLLU = tuple("id form lemma upos xpos feats head deprel deps misc".split())
+_WORDS = ("word", "words", "token", "tokens", "form")
+_TAGS = (
+    *("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags"),
+    *("pos", "pos_tag", "pos_tags", "upos", "xpos", "chunk"),
+)
+# Chunks of the CoNLL shared tasks, which stand before the tags of entities.
+_CHUNKS = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NC VC PC".split())
+_IOB = re.compile(r"O|[BIESLU]-(.+)")
+_SAMPLE = 60  # characters of the first sentence, in messages
+_ROLES = ("words", "tags")
+Line = tuple[int, Sequence[str] | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class WordColumns:
+    """Where words and tags stand in a line.
+
+    Attributes:
+      words: index of the word's cell.
+      tags: index of the tag's cell; -1: the last one.
+      header: number of the line that names the columns; 0: none does.
+      has_tags: whether the first word has a tag.
+      description: how the file is read, with its first sentence.
+    """
+
+    words: int
+    tags: int
+    header: int = 0
+    has_tags: bool = True
+    description: str = ""
+
+
+def find(
+    path: str,
+    lines: Sequence[Line],
+    chosen: ColumnNames,
+    labelled: bool | None,
+    conllu: bool,
+) -> WordColumns:
+    """Finds the columns of words and tags.
+
+    Args:
+      path: the file, for messages.
+      lines: numbers and cells of the first lines; None for the end of a sentence.
+      chosen: the columns of "words" and "tags" by number from 1, or by name.
+      labelled: whether tags are read; None: where there are any.
+      conllu: whether the columns are those of CoNLL-U.
+
+    Raises:
+      InputError: a chosen column is unknown, or it cannot be told which one is meant.
+    """
+    lines = [(n, cells) for n, cells in lines if cells is None or cells[0] != DOCUMENT]
+    number, first = next(((n, cells) for n, cells in lines if cells), (0, ()))
+    names = CONLLU if conllu else tuple(name.lower() for name in first)
+    if not conllu and not _is_header(names, chosen):
+        names = ()
+    header = number if names and not conllu else 0
+    body = [cells for n, cells in lines if n > header]
+    rows = [cells for cells in body if cells]
+    places = {
+        role: _place(role, column, names)
+        for role, column in chosen.usual.items()
+        if role in _ROLES and (column.isdecimal() or column.lower() in names)
+    }
+    places |= {role: _place(role, column, names) for role, column in chosen.chosen.items()}
+    asked = "tags" in places
+    if labelled is False:
+        places.setdefault("tags", -1)  # whichever, they are not read
+    notes: dict[str, str] = {}
+    if conllu:
+        usual = {"words": CONLLU.index("form"), "tags": CONLLU.index("upos")}
+    elif names:
+        usual = _by_header(path, names, places)
+    else:
+        usual = _by_looking(path, body, rows, places, notes)
+    places = usual | places
+    has_tags = asked or bool(rows and len(rows[0]) > max(places["tags"], 1))
+    shown = _ROLES if has_tags and labelled is not False else _ROLES[:1]
+    description = _describe(body, {role: places[role] for role in shown}, names, notes)
+    return WordColumns(places["words"], places["tags"], header, has_tags, description)
+
+
+def _is_header(names: Sequence[str], chosen: ColumnNames) -> bool:
+    if chosen.header is not None:
+        return chosen.header
+    columns = [*chosen.usual.values(), *chosen.chosen.values()]
+    asked = {column.lower() for column in columns if not column.isdecimal()}
+    usual = not set(_WORDS).isdisjoint(names) and not set(_TAGS).isdisjoint(names)
+    return usual or not asked.isdisjoint(names)
+
+
+def _place(role: str, column: str, names: Sequence[str]) -> int:
+    """The index of a column that the user chose."""
+    number = tables.whole_number(column)
+    if role in _ROLES and column.lower() in names:
+        return names.index(column.lower())
+    if role not in _ROLES or not number:
+        known = f" or one of {', '.join(names)}" if names else ""
+        raise InputError(
+            f"--columns={role}={column}: in a file with a word a line, words and tags are named by "
+            f"number{known}, such as --columns=words=1,tags=4."
+        )
+    return number - 1
+
+
+def _by_header(path: str, names: Sequence[str], chosen: Mapping[str, int]) -> dict[str, int]:
+    """The columns that a header names."""
+    word = next((index for index, name in enumerate(names) if name in _WORDS), 0)
+    tags = [index for index, name in enumerate(names) if name in _TAGS]
+    if len(tags) > 1 and "tags" not in chosen:
+        listed = " or ".join(names[index] for index in tags)
+        raise InputError(
+            f"{path}: which column is the tags, {listed}? Name it with "
+            f"--columns=tags={names[tags[-1]]}."
+        )
+    return {"words": word, "tags": tags[0] if tags else -1}
+
+
+def _by_looking(
+    path: str,
+    body: Sequence[Sequence[str] | None],
+    rows: Sequence[Sequence[str]],
+    chosen: Mapping[str, int],
+    notes: dict[str, str],
+) -> dict[str, int]:
+    """The columns of a file without a header; what is odd about them goes to `notes`."""
+    width = len(rows[0]) if rows and all(len(cells) == len(rows[0]) for cells in rows) else 0
+    found = {"words": 0, "tags": -1}
+    counted = "words" not in chosen and _counts(body)
+    if counted:
+        found["words"] = 1
+        notes["words"] = " (column 1 counts them)"
+    types = _types(rows, width - 1) if width else None
+    # Two columns leave no tag; many are those of a treebank, whose last one is rarely a tag.
+    if counted and "tags" not in chosen and (width == 2 or (width > 4 and types is None)):
+        cells = ", ".join(f"{n} ({cell})" for n, cell in enumerate(rows[0], 1))
+        raise InputError(
+            f"{path}: column 1 counts lines; which columns are words and tags? The first line is "
+            f"{cells}. Name them with --columns=words=NUMBER,tags=NUMBER; CoNLL-U is read as such "
+            "where the name ends in .conllu."
+        )
+    if types is not None and "tags" not in chosen:
+        found["tags"] = _outermost(path, rows, width, max(found["words"], chosen.get("words", 0)))
+        if found["tags"] < width - 1:
+            others = ", ".join(str(n) for n in range(found["tags"] + 2, width + 1))
+            notes["tags"] = f" (nested or other tags, not read: column {others})"
+    return found
+
+
+def _counts(body: Iterable[Sequence[str] | None]) -> bool:
+    """Whether the first column counts: the words of each sentence, or the lines."""
+    before, steps = None, 0
+    for cells in body:
+        number = tables.whole_number(cells[0]) if cells else None
+        if cells and (number is None or (before is not None and number != before + 1)):
+            return False
+        steps += before is not None and number is not None
+        before = number
+    return steps > 0
+
+
+def _types(rows: Iterable[Sequence[str]], column: int) -> set[str] | None:
+    """What the tags of a column are of, such as LOC; None if it has others than B-, I- and O."""
+    matches = [_IOB.fullmatch(cell) for cell in {cells[column] for cells in rows}]
+    if not all(matches):
+        return None
+    return {match[1] for match in matches if match and match[1]}
+
+
+def _outermost(path: str, rows: Sequence[Sequence[str]], width: int, word: int) -> int:
+    """The first of the last columns, whose tags are of like entities."""
+    column = width - 1
+    while column - 1 > word:
+        outer, inner = _types(rows, column - 1), _types(rows, column)
+        assert inner is not None
+        if not outer or (inner and outer <= _CHUNKS):
+            break
+        if not any(one.startswith(other) for one in inner for other in outer):
+            raise InputError(
+                f"{path}: columns {column} and {column + 1} both have tags; name the one to learn "
+                f"with --columns=tags={column} or --columns=tags={column + 1}."
+            )
+        column -= 1
+    return column
+
+
+def _describe(
+    body: Iterable[Sequence[str] | None],
+    places: Mapping[str, int],
+    names: Sequence[str],
+    notes: Mapping[str, str],
+) -> str:
+    """How a file is read, with its first sentence."""
+    sentence: list[Sequence[str]] = []
+    for cells in body:
+        if cells:
+            sentence.append(cells)
+        elif sentence:
+            break
+    columns, values = [], []
+    for role, place in places.items() if sentence else ():
+        number = place + 1 if place >= 0 else len(sentence[0])
+        name = f" ({names[number - 1]})" if number <= len(names) else ""
+        columns.append(f"{role} = column {number}{name}{notes.get(role, '')}")
+        text = " ".join(cells[place] for cells in sentence if place < len(cells))
+        values.append(f"{role} {text[:_SAMPLE]!r}")
+    return f"a word a line; {', '.join(columns)}; first sentence: {', '.join(values)}"
