@@ -12,7 +12,7 @@ from bert_tf.finetuning import frozen_outputs, task_report
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.finetuning.single_run import Result, Run, Setup
-from bert_tf.finetuning.task_data import TaskData, load
+from bert_tf.finetuning.task_data import TaskData, convert, read_examples
 from bert_tf.finetuning.task_report import Account
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import (
@@ -62,9 +62,11 @@ def finetune(
     done = run_folder.is_finished(output)
     strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
     distribution.check_batch(settings.batch_size, settings.accumulation, strategy)
+    # Before the model, which takes longer.
+    examples = [read_examples(request, settings) for request in settings.tasks]
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
-    data = [load(request, settings, tokenizer, cache) for request in settings.tasks]
+    data = [convert(each, tokenizer, cache) for each in examples]
     _check_choice(settings, data)
     config = _config(bundle, settings, data)
     if Frozen.parse(settings.freeze, config).whole:

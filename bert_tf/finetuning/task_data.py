@@ -12,7 +12,7 @@ from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.tasks import SPECIAL_OPTIONS, Options, Task, make, suits
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.labelled import features, label_names, splits
+from pipelines.labelled import features, label_checks, label_names, splits
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of
@@ -36,6 +36,16 @@ class Split:
     def labelled(self) -> bool:
         """Whether all examples have their labels, so that predictions can be scored."""
         return have_labels(self.examples)
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskExamples:
+    """A task that knows its labels, and the examples of its files by split."""
+
+    task: Task
+    parts: dict[str, list[Any]]
+    inputs: dict[str, str]  # checksums by split
+    notes: dict[str, int]  # what was skipped and so on, by what it was
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +87,19 @@ def load(
       cache: folder for features.
 
     Raises:
+      InputError: as `read_examples`.
+    """
+    return convert(read_examples(request, settings), tokenizer, cache)
+
+
+def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExamples:
+    """Reads all files of a task.
+
+    Args:
+      request: which task, and where its files are.
+      settings: of the run.
+
+    Raises:
       InputError: a file is missing or bad, or has labels unknown to training.
     """
     task = make(request.kind, request.name, _options(request, settings))
@@ -111,9 +134,15 @@ def load(
         if name != "train":  # scored all the same, as the official scripts do
             count_problems(task, examples, name, notes)
     inputs = {split: files.sha256(path) for split, path in paths.items()}
+    return TaskExamples(task, parts, inputs, notes)
+
+
+def convert(read: TaskExamples, tokenizer: Tokenizer, cache: str | None) -> TaskData:
+    """Makes the features of all examples, or reads them from the cache, a folder."""
+    task, inputs, notes = read.task, read.inputs, dict(read.notes)
     made = {
         name: Split(name, examples, make_features(task, name, examples, tokenizer, inputs, cache))
-        for name, examples in parts.items()
+        for name, examples in read.parts.items()
     }
     for part in made.values():
         for what, count in part.features.counts.items():
@@ -190,6 +219,9 @@ def read(
     for example in examples if labelled else ():
         if label_of(example) is None:
             raise InputError(f"{example.place}: has no label.")
+    if labelled and task.shape == "classification":
+        examples = label_checks.without_undecided(examples, skipped)
+        label_checks.check_single(examples)
     if labelled and task.label_map:
         examples = label_names.rename(examples, dict(task.label_map))
     _count(notes, "rows skipped", skipped)

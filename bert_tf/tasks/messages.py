@@ -8,6 +8,7 @@ from absl import logging
 from pipelines.common.errors import InputError
 
 _FEW_LABELS = 20
+_FEW_EXAMPLES = 3  # of a label, on average
 _MANY_LABELS = 200
 
 
@@ -16,16 +17,17 @@ def file_of(place: str) -> str:
     return re.split(r": (?=line |article )", place)[0]
 
 
-def check_labels(counts: Mapping[str, int], place: str, role: str) -> None:
-    """Checks that labels are labels, not texts of another column.
+def check_labels(counts: Mapping[str, int], place: str, role: str, named: bool = False) -> None:
+    """Checks that labels are labels, not texts or numbers of another column.
 
     Args:
       counts: how often each occurs in the training data.
       place: of the first example.
       role: of their column, "label" or "tags".
+      named: whether the user named that column, and so may have few examples of each label.
 
     Raises:
-      InputError: most of many occur once.
+      InputError: most of many occur once, or they have few examples each, or are fractions.
     """
     once = [label for label, count in counts.items() if count == 1]
     if len(counts) > _FEW_LABELS and len(once) > len(counts) / 2:
@@ -33,6 +35,17 @@ def check_labels(counts: Mapping[str, int], place: str, role: str) -> None:
             f"{file_of(place)}: of {len(counts)} different {role.removesuffix('s')}s {len(once)} "
             f"stand once, such as {shorten(once[0], 60)!r}: is that the column of the {role}? Name "
             f"it with --columns={role}=COLUMN; a column of numbers to predict is --task=regression."
+        )
+    if named or len(counts) <= _FEW_LABELS:
+        return
+    few = sum(counts.values()) < _FEW_EXAMPLES * len(counts)
+    numbers = all(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", label) for label in counts)
+    if few or (numbers and any("." in label for label in counts)):
+        raise InputError(
+            f"{file_of(place)}: {sum(counts.values())} examples have {len(counts)} different "
+            f"{role.removesuffix('s')}s, such as {shorten(min(counts), 60)!r}. If these are what "
+            f"is to be learned, say so with --columns={role}=COLUMN; a column of numbers to "
+            "predict is --task=regression."
         )
     if len(counts) >= _MANY_LABELS:
         logging.warning(

@@ -130,7 +130,9 @@ def read(path: str, kind: type[KindT], finite: bool = True) -> KindT:
     try:
         text = files.read_whole(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not JSON (byte {error.start} is not UTF-8).") from error
+        raise InputError(
+            f"{path}: is not JSON (byte {error.start} is not UTF-8); {texts.TO_UTF8}."
+        ) from error
     return check(parse(text, path, finite), kind, path)
 
 

@@ -161,10 +161,10 @@ class ColumnNames:
         names = [name for name in row.values if name.lower() in _USUAL[role]]
         if role in self.chosen or role in self.usual or len(names) < 2:
             return self.find(role, row)
-        joined = f", or both joined, {role}={'+'.join(names)}" if role == "context" else ""
+        answers = [*names, "+".join(names)] if role == "context" else names
         raise InputError(
-            f"{row.place}: which column is the {role}, {' or '.join(names)}? Name it with "
-            f"--columns={role}={names[0]}{joined}."
+            f"{row.place}: which column is meant for {role}? Name one with "
+            f"{' or '.join(f'--columns={role}={name}' for name in answers)}."
         )
 
     def check_found(self, roles: Mapping[str, str | None], row: tables.Row) -> None:
@@ -180,7 +180,8 @@ class ColumnNames:
         missing = [role for role, column in roles.items() if column is None]
         if not missing:
             return
-        listed = " and ".join(missing)
+        listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
+        pronoun = "it" if len(missing) == 1 else "them"
         if len(row.cells) == 1:
             raise InputError(
                 f"{row.place}: has one column, {_sample(row.cells[0])}, so none for {listed}; put "
@@ -191,21 +192,21 @@ class ColumnNames:
         hint = ""
         if "label" in missing and len(one_hot) >= _ONE_HOT:
             hint = (
-                f" Are {one_hot[0]}, {one_hot[1]}, ... labels? A text has one label: write it in "
-                "one column, or name one of them, to learn whether it is there."
+                f" Are {one_hot[-2]}, {one_hot[-1]} and others labels? A text has one label: write "
+                "it in one column, or name one of these, to learn whether it is there."
             )
         if _is_numbered(row):
             cells = ", ".join(f"{n} ({_sample(value)})" for n, value in row.values.items())
             message = (
-                f"which column is the {listed}? There is no header; the columns are {cells}. Name "
-                f"{'it' if len(missing) == 1 else 'them'} with {_flag(missing, 'NUMBER')}.{hint}"
+                f"which column{' is the' if len(missing) == 1 else 's are'} {listed}? There is no "
+                f"header; the columns are {cells}. Name {pronoun} with {_flag(missing, 'NUMBER')}."
+                f"{hint}"
             )
         else:
             header = " If the first line is data, give --no_header." if row.cells else ""
             message = (
-                f"has no column for {listed}; it has {', '.join(row.names())}. Name "
-                f"{'it' if len(missing) == 1 else 'them'} with {_flag(missing, 'NAME')}."
-                f"{header}{hint}"
+                f"has no column for {listed}; it has {', '.join(row.names())}. Name {pronoun} with "
+                f"{_flag(missing, 'NAME')}.{header}{hint}"
             )
         raise InputError(f"{row.place}: {message}")
 
@@ -219,6 +220,7 @@ class ColumnNames:
         """
         used = {role: column for role, column in roles.items() if column is not None}
         parts = {part for column in used.values() for part in (column, *column.split("+"))}
+        parts.add(self.find("id", row) or "")
         rest = [name for name in row.values if name and not _is_part(name, parts)]
         kinds = {".csv": "comma-separated", ".jsonl": "JSON", ".json": "JSON"}
         kind = kinds.get(tables.ending(path), "tab-separated")
@@ -229,8 +231,8 @@ class ColumnNames:
         )
         self.log_once(
             path,
-            f"{kind}; {', '.join(f'{r} = {c}' for r, c in used.items())}{not_read}; first row: "
-            f"{values}",
+            f"{kind}; {', '.join(f'{role} = {_named(name)}' for role, name in used.items())}"
+            f"{not_read}; first row: {values}",
         )
 
     def log_once(self, path: str, message: str) -> None:
@@ -284,6 +286,10 @@ def _flag(roles: Sequence[str], value: str) -> str:
     """The flag that names the columns of roles, and how make is given it."""
     flag = f"--columns={','.join(f'{role}={value}' for role in roles)}"
     return f"{flag} (with make: TUNE_FLAGS={flag})"
+
+
+def _named(column: str) -> str:
+    return f"column {column}" if column.replace("+", "").isdecimal() else column
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 import dataclasses
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
+from pipelines.labelled import label_checks, tables
 from pipelines.labelled.schema import TextExample
 
 _COLA_COLUMNS = ("source", "label", "star", "sentence")
@@ -102,19 +102,22 @@ def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -
     rows = tables.read_rows(path, data.columns if labelled else None, lenient)
     if name == "ax" and _ANALYSED.text_a in rows[0].values:
         data = _ANALYSED
-    return [_example(row, index, data, labelled) for index, row in enumerate(rows)]
+    examples = [_example(row, index, data, labelled) for index, row in enumerate(rows)]
+    examples = label_checks.without_undecided(examples, skipped)
+    for example in examples:
+        if example.label is not None and data.labels and example.label not in data.labels:
+            raise InputError(
+                f"{example.place}: the label {example.label!r} is unknown; expected "
+                f"{', '.join(data.labels)}."
+            )
+    return examples
 
 
 def _example(row: tables.Row, index: int, data: GlueSet, labelled: bool) -> TextExample:
-    label = row.text(data.label) if labelled else None
-    if label is not None and data.labels and label not in data.labels:
-        raise InputError(
-            f"{row.place}: the label {label!r} is unknown; expected {', '.join(data.labels)}."
-        )
     return TextExample(
         row.values.get("index") or str(index),
         row.place,
         row.text(data.text_a),
         row.text(data.text_b) if data.text_b else None,
-        label,
+        row.text(data.label) if labelled else None,
     )

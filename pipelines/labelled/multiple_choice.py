@@ -56,7 +56,7 @@ def read_keyed(path: str, skipped: list[str]) -> list[ChoiceExample]:
         questions of which a choice was cut).
 
     Raises:
-      InputError: a row has too few columns.
+      InputError: a row has too few columns, or keys count from 0.
     """
     found = []
     for index, (place, cells) in enumerate(tables.csv_rows(path)):
@@ -69,6 +69,13 @@ def read_keyed(path: str, skipped: list[str]) -> list[ChoiceExample]:
         # A question without any choices keeps them, empty: training skips and counts it.
         choices = tables.without_empty_end(given) or tuple(given)
         label = key_index(key, len(choices))
+        if key == "0":
+            numbers = "+".join(str(number) for number in range(2, len(given) + 2))
+            raise InputError(
+                f"{place}: the key '0' names no choice: keys of a file without a header count from "
+                f"1. Where they count from 0: --columns=context=1,choices={numbers},"
+                f"label={len(given) + 2}."
+            )
         if label is None:
             skipped.append(f"{place}: the key {key!r} names none of the choices")
             continue

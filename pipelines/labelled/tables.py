@@ -191,8 +191,9 @@ def iterate_rows(
 
     Tab-separated files are read as they are, without quoting (GLUE's way);
     comma-separated ones with quoting; JSON Lines one object a line, or one list
-    of objects (or an object that has it as "data"), which is in memory as a whole. A blank line is a row where a table has one column,
-    but for those before the header and at the end; of others it is left out.
+    of objects (or an object that has it as "data"), which is in memory as a whole.
+    A blank line is a row where a table has one column, but for those before the
+    header and at the end; of others it is left out.
 
     Args:
       path: a .tsv, .txt (both tab-separated), .csv or .jsonl (.json) file, also gzipped.

@@ -9,7 +9,6 @@ from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.multiple_choice import key_index
 from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
 
-
 _SHOWN = 60  # characters of a value, in messages
 _ROWS_OF_WORDS = 20  # sentences that may all have one word
 
@@ -227,18 +226,20 @@ def _answers_at(row: tables.Row, column: str, start_column: str) -> tuple[Answer
 def read_choices(path: str, columns: ColumnNames, labelled: bool) -> list[ChoiceExample]:
     """Reads choices: a list in JSON Lines, or columns choice0, choice1, ... in tables.
 
-    The label is the number of the right one, counted from 0, or its letter.
+    The label is the number of the right one, counted from 0, or its letter; or, of objects such as
+    {"text": "Rain", "label": "A"}, the label of the right one.
 
     Raises:
       InputError: a column is missing, a choice is no text or is empty while a later
-        one is not, or a label names no choice.
+        one is not, a label names no choice, or some labels are numbers and others letters.
     """
     found = []
+    forms: set[bool] = set()
     for index, row in enumerate(columns.rows(path)):
         if not index:
             _check_choice_columns(path, row, columns, labelled)
         choices = _choices(row, columns)
-        label = _right(row, columns, len(choices)) if labelled else None
+        label = _right(row, columns, len(choices), forms) if labelled else None
         found.append(
             ChoiceExample(
                 columns.key(row, index),
@@ -251,9 +252,7 @@ def read_choices(path: str, columns: ColumnNames, labelled: bool) -> list[Choice
     return found
 
 
-def _check_choice_columns(
-    path: str, row: tables.Row, columns: ColumnNames, labelled: bool
-) -> None:
+def _check_choice_columns(path: str, row: tables.Row, columns: ColumnNames, labelled: bool) -> None:
     """Raises InputError where the first row lacks a column; else logs which were found."""
     roles = {
         "context": columns.find_only("context", row),
@@ -274,10 +273,21 @@ def _numbered(row: tables.Row) -> list[str]:
     return tables.numbered(row.values, "(?i:choice|option|ending)_?")
 
 
-def _right(row: tables.Row, columns: ColumnNames, count: int) -> int:
-    """The index of the right one of so many choices."""
+def _right(row: tables.Row, columns: ColumnNames, count: int, forms: set[bool]) -> int:
+    """The index of the right one of so many choices; `forms` gets whether a number says it."""
     label = row.text(columns.need("label", row))
+    choices = columns.find("choices", row) or ""
+    keys = f"{choices.removesuffix('.text')}.label"
+    if choices.endswith(".text") and row.has(keys) and label in row.texts(keys)[:count]:
+        return row.texts(keys).index(label)
     number = tables.whole_number(label)
+    forms.add(number is None)
+    if len(forms) > 1:
+        raise InputError(
+            f"{row.place}: the label is {label!r}, but those before are "
+            f"{'numbers' if number is None else 'letters'}; write letters for all, or numbers from "
+            "0."
+        )
     index = key_index(label, count) if number is None else number
     if index is None or index >= count:
         raise InputError(

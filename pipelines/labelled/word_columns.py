@@ -23,6 +23,7 @@ _TAGS = (
 # Chunks of the CoNLL shared tasks, which stand before the tags of entities.
 _CHUNKS = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NC VC PC".split())
 _IOB = re.compile(r"O|[BIESLU]-(.+)")
+_COUNTED = 5  # rows that may have consecutive numbers for words
 _SAMPLE = 60  # characters of the first sentence, in messages
 _ROLES = ("words", "tags")
 Line = tuple[int, Sequence[str] | None]
@@ -166,14 +167,14 @@ def _by_looking(
 
 def _counts(body: Iterable[Sequence[str] | None]) -> bool:
     """Whether the first column counts: the words of each sentence, or the lines."""
-    before, steps = None, 0
+    before, rows = None, 0
     for cells in body:
         number = tables.whole_number(cells[0]) if cells else None
         if cells and (number is None or (before is not None and number != before + 1)):
             return False
-        steps += before is not None and number is not None
+        rows += number is not None
         before = number
-    return steps > 0
+    return rows >= _COUNTED
 
 
 def _types(rows: Iterable[Sequence[str]], column: int) -> set[str] | None:

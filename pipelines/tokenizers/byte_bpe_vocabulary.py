@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import tokenizers
 
-from pipelines.common import files, json_files
+from pipelines.common import files, json_files, texts
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Settings, Vocabulary
 
@@ -151,7 +151,8 @@ def _read_merges(path: str) -> list[Merge]:
     try:
         lines = files.read_whole(path).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
+        place = f"{path}: byte {error.start}"
+        raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
     merges = []
     for number, line in enumerate(lines, 1):
         line = line.removesuffix("\r")

@@ -3,7 +3,7 @@
 import collections
 from collections.abc import Mapping, Sequence
 
-from pipelines.common import files
+from pipelines.common import files, texts
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import normalizer
 from pipelines.tokenizers.base import Settings, Vocabulary
@@ -57,7 +57,8 @@ def read_lines(path: str) -> list[str]:
     try:
         text = files.read_whole(path).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8.") from error
+        place = f"{path}: byte {error.start}"
+        raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]
 

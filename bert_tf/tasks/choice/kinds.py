@@ -16,6 +16,11 @@ def _read_choices(
     if tables.ending(path) == ".csv" and multiple_choice.is_swag(path):
         return multiple_choice.read_swag(path)
     if tables.ending(path) == ".csv" and not names.chosen and multiple_choice.is_keyed(path):
+        names.log_once(
+            path,
+            "no header; context = column 1, label = the last column, a letter or a "
+            "number from 1, choices = those between",
+        )
         return multiple_choice.read_keyed(path, skipped)
     return user_files.read_choices(path, names, labelled)
 

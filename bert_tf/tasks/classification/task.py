@@ -54,7 +54,9 @@ class Classification(texts.TextTask[ClassPrediction]):
     def fit(self, examples: Sequence[TextExample]) -> Self:
         """Finds the labels, sorted, and their weights."""
         numbers = collections.Counter(example.truth for example in examples)
-        messages.check_labels(numbers, examples[0].place, "label")
+        messages.check_labels(
+            numbers, examples[0].place, "label", named="label" in dict(self.columns)
+        )
         named = [name for _, name in self.label_map if name in numbers]
         labels = self.labels or tuple(named or sorted(numbers, key=_order))
         counts = np.array([numbers[label] for label in labels])

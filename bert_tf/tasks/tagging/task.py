@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ import scipy.special
 import seqeval.metrics
 import sklearn.metrics
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.tasks import base, messages, plots
 from bert_tf.tasks.base import Task
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
 _MOST_LABELS = 40  # in the picture
+
+
+def _of_entities(tags: Iterable[str]) -> bool:
+    return all(tag == "O" or tag[:2] in ("B-", "I-", "E-", "S-") for tag in tags)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +69,22 @@ class Tagging(Task[WordsExample, TagsPrediction]):
     @property
     def entities(self) -> bool:
         """Whether tags mark the begin and the inside of entities (IOB schemes)."""
-        return all(tag == "O" or tag[:2] in ("B-", "I-", "E-", "S-") for tag in self.labels)
+        return _of_entities(self.labels)
+
+    def _check_kind(self, tags: Collection[str], path: str) -> None:
+        """Raises InputError for entities where parts of speech are asked for; warns of numbers."""
+        if self.tag_set and _of_entities(tags):
+            example = max(set(tags) - {"O"})
+            raise InputError(
+                f"{path}: the tags are of entities, such as {example!r}, not parts of speech; "
+                "name the column with --columns=tags=COLUMN, or give --task=ner."
+            )
+        if all(map(str.isdecimal, tags)):
+            logging.warning(
+                "%s: the tags are numbers, which are scored as plain tags; for entities name them: "
+                "--label_map=0=O,1=B-PER,...",
+                path,
+            )
 
     @property
     def main_metric(self) -> str:
@@ -81,6 +101,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
                 "is nothing to learn from one class."
             )
         messages.check_labels(counts, examples[0].place, "tags")
+        self._check_kind(counts.keys(), messages.file_of(examples[0].place))
         labels = sorted(self.tag_set if counts.keys() <= set(self.tag_set) else counts)
         weights = base.balancing_weights(np.array([counts[label] for label in labels]))
         return dataclasses.replace(
