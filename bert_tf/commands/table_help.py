@@ -25,6 +25,7 @@ FEATURE_COLUMNS_HELP = (
 )
 HEADER_HELP = "Whether the first line of a table names its columns. Not given: as it looks."
 LABEL_MAP_HELP = (
-    "Names of labels, such as 1=World,2=Sports, or of labels that are numbers a file of names, one "
-    "a line. Not given: labels are called as in the files."
+    "Names of labels, such as 1=World,2=Sports; or a file with a label, a tab and its name a line, "
+    "or, of labels that are numbers, with a name a line. Not given: labels are called as in the "
+    "files."
 )

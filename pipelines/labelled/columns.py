@@ -50,7 +50,7 @@ _QUESTIONS = ("question", "query")
 # Headers that tell a table's columns, beside the names above.
 _CHOICE = re.compile(r"(choice|option|ending)_?[0-9]+|sent[12]")
 _HEADERS = frozenset(name for names in _USUAL.values() for name in names)
-_NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)*")  # or several
+_NUMBER = re.compile(r"[-+]?[0-9]+([.,;|][0-9]+)*")  # or several
 _MOST_WORDS = 4  # of a column's name
 _LONGEST_NAME = 60  # characters of a column's name
 _SAMPLE = 30  # characters of a cell, in messages
@@ -182,7 +182,7 @@ class ColumnNames:
             return
         listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
         pronoun = "it" if len(missing) == 1 else "them"
-        if len(row.cells) == 1:
+        if len(row.cells) == 1 and _is_numbered(row):
             raise InputError(
                 f"{row.place}: has one column, {_sample(row.cells[0])}, so none for {listed}; put "
                 "tabs between the columns of a .tsv, commas between those of a .csv (a file of "

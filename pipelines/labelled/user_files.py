@@ -261,7 +261,7 @@ def _check_choice_columns(path: str, row: tables.Row, columns: ColumnNames, labe
     roles |= {"label": columns.find("label", row)} if labelled else {}
     # Where a field has fields, which of them is it?
     plain = {
-        role: None if column and isinstance(row.get(column), dict) else column
+        role: None if column and isinstance(row.values.get(column), dict) else column
         for role, column in roles.items()
     }
     columns.check_found(plain, row)

@@ -52,6 +52,25 @@ def test_data_in_the_first_line_are_told_from_a_header(tmp_path, first):
     assert len(ColumnNames({}).rows(path)) == 4
 
 
+@pytest.mark.parametrize("first", ["so many words in a row\tx", "It\t3,17", "It\t3;17"])
+def test_texts_and_lists_of_numbers_are_no_names(tmp_path, first):
+    path = write(tmp_path / "train.tsv", f"{first}\nHer\ty\n")
+    assert len(ColumnNames({}).rows(path)) == 2
+
+
+def test_a_file_is_read_aloud_once(tmp_path, caplog):
+    caplog.set_level("INFO")
+    path = write(tmp_path / "train.csv", "id,text,label,stars\n7,It rained.,bad,1\n8,Sun.,good,5\n")
+    columns = ColumnNames({})
+    for _ in range(2):
+        user_files.read_texts(path, columns, None, labelled=True)
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message == (
+        f"{path}: comma-separated; text = text, label = label; not read: stars; first row: "
+        "text 'It rained.', label 'bad'"
+    )
+
+
 def test_a_header_is_known_by_its_names(tmp_path):
     path = write(tmp_path / "train.tsv", "label\ttext\nbad\ttext\ngood\tlabel\n")
     assert [e.text_a for e in read(path)] == ["text", "label"]

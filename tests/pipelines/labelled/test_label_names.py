@@ -29,6 +29,29 @@ def test_a_file_of_names_counts_as_the_data_do(tmp_path):
     assert label_names.number(listed, texts("1", "0")) == {"0": "World", "1": "Sports"}
 
 
+@pytest.mark.parametrize("text", ["0\tanger\n1\tjoy of life\n", "anger\t0\njoy of life\t1\n"])
+def test_a_file_may_have_labels_and_names(tmp_path, text):
+    path = tmp_path / "mapping.txt"
+    path.write_text(text, "utf-8")
+    assert label_names.read([str(path)]) == ({"0": "anger", "1": "joy of life"}, ())
+
+
+@pytest.mark.parametrize(
+    "text", ["0 anger\n1 joy\n", "0: anger\n1: joy\n", '{"0": "anger"}', "0\tx\ty\n", "a\n0\tb\n"]
+)
+def test_a_file_that_is_neither_names_nor_labels_and_names_is_refused(tmp_path, text):
+    path = tmp_path / "mapping.txt"
+    path.write_text(text, "utf-8")
+    with pytest.raises(InputError, match="is neither a name nor a label, a tab and its name"):
+        label_names.read([str(path)])
+
+
+def test_names_that_may_count_from_0_or_from_1_are_not_guessed():
+    with pytest.raises(InputError, match="of 4 names, is the first one that of the label 0 or 1?"):
+        label_names.number("abcd", texts("2", "1"))
+    assert label_names.number("ab", texts("a", "b")) == {"1": "a", "2": "b"}
+
+
 def test_tags_have_names_too():
     example = WordsExample("0", "line 1", ("It",), ("1",))
     assert label_names.rename([example], {"1": "PRON"})[0].tags == ("PRON",)

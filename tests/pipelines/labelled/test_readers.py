@@ -37,6 +37,12 @@ def test_tables_of_three_formats_say_the_same(tmp_path):
         ("a.csv", 'text,label\none,1\n"two,2\nthree,3\n', "line 3: unexpected end .* quotes"),
         ("a.jsonl", "\n", r"a\.jsonl: has no rows"),
         ("a.tsv", "text\tlabel\tlabel\na\tb\tc\n", "line 1: has two columns 'label'; rename"),
+        ("a.tsv", "text,label\none,1\n", "in a .tsv. If commas separate them already, rename it"),
+        (
+            "a.csv",
+            "text\tlabel\na, b\tc\n",
+            r"a\.csv: tabs separate its columns; rename it to .tsv",
+        ),
     ],
 )
 def test_a_damaged_row_is_named(tmp_path, name, text, message):
@@ -80,9 +86,43 @@ def test_json_may_be_one_list(tmp_path):
     path = write(tmp_path / "b.json", '[{"text": "a"},\n {"text"]')
     with pytest.raises(InputError, match="b.json: line 2: is not JSON"):
         tables.read_rows(path)
+    for index, text in enumerate(
+        (
+            json.dumps([{"text": "a"}, {"text": "b"}], indent=2),
+            json.dumps({"version": 1, "data": [{"text": "a"}, {"text": "b"}]}, indent=2),
+            json.dumps({"data": [{"text": "a"}, {"text": "b"}]}),
+            '\n{"data": "x", "text": "a"}\n\n{"text": "b"}',
+        )
+    ):
+        rows = tables.read_rows(write(tmp_path / f"{index}.json", text))
+        assert [row.text("text") for row in rows] == ["a", "b"]
     span = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
     path = write(tmp_path / "c.json", json.dumps([span]))
     assert make("span").source.read(path, "all", True, ColumnNames({}), [])[0].key == "0"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            json.dumps({"train": [["a", "x"]], "dev": [["b", "y"]]}),
+            r"object \(train, dev\), not rows",
+        ),
+        (
+            json.dumps({"text": {"0": "a"}, "label": {"0": "b"}}),
+            r"object \(text, label\), not rows",
+        ),
+        (json.dumps({"text": "a"}, indent=2), r"is one JSON object \(text\), not rows; write one"),
+        (json.dumps({"text": "a"}, indent=2) * 2, r"line 3: is not JSON \(Extra data\). Write one"),
+        (
+            '{"text": "a"\n{"text": "b"}\n',
+            r"line 2: is not JSON .* Write one object a line \(jq -c",
+        ),
+    ],
+)
+def test_json_that_is_no_rows_is_refused(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        tables.read_rows(write(tmp_path / "a.json", text))
 
 
 def test_names_of_columns_that_a_model_was_trained_with_come_first(tmp_path):
@@ -138,7 +178,7 @@ def test_columns_without_names_may_be_several(tmp_path):
 
 def test_text_that_is_not_utf8_is_named(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"text\tlabel\na\tb\n\xff\tc\n")
-    with pytest.raises(InputError, match="line 3: byte 15 is not UTF-8"):
+    with pytest.raises(InputError, match="line 3: byte 15 is not UTF-8; convert .*: iconv -f"):
         tables.read_rows(str(tmp_path / "a.tsv"))
 
 
@@ -270,7 +310,7 @@ def test_words_spans_and_choices_of_users(tmp_path):
     listed = write(
         tmp_path / "c.jsonl", '{"context": "Q", "choices": ["a", "b", "c"], "label": 2}\n'
     )
-    table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\nQ\ta\tb\tB\n")
+    table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\nQ\ta\tb\t1\n")
     assert user_files.read_choices(listed, ColumnNames({}), True)[0].label == 2
     assert user_files.read_choices(table, ColumnNames({}), True)[0].choices == ("a", "b")
     assert [e.label for e in user_files.read_choices(table, ColumnNames({}), True)] == [1, 1]

@@ -39,7 +39,7 @@ def test_a_word_a_line(tmp_path_factory, sentences, gap, end, documents):
     parts += ["".join(f"{w}{gap}{t}{end}" for w, t in words) + end for words in sentences]
     path = _write(tmp_path_factory, "t.conll", "".join(parts))
     assert _found(path) == sentences
-    assert conll.has_tags(path)
+    assert conll.find_columns(path).has_tags
 
 
 @given(sentences=_SENTENCES, newdoc=st.booleans())

@@ -1,0 +1,300 @@
+"""Data sets in the layouts in which they are published: read rightly, or refused with a remedy."""
+
+import itertools
+import json
+
+import pytest
+
+from bert_tf.finetuning import task_data
+from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
+from pipelines.common.errors import InputError
+from pipelines.labelled import label_names
+
+WORDS = itertools.cycle("the film is a good story with music and light".split())
+
+
+def text(count=5):
+    return " ".join(next(WORDS) for _ in range(count))
+
+
+def write(path, content):
+    path.write_text(content, "utf-8")
+    return str(path)
+
+
+def write_rows(path, rows):
+    return write(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def read(kind, path, label_map=(), **columns):
+    names, listed = label_names.read(label_map) if label_map else ({}, ())
+    request = TaskRequest(
+        kind, kind, files=(("train", path),), columns=tuple(columns.items()),
+        label_map=tuple(names.items()), label_names=listed,
+    )  # fmt: skip
+    return task_data.read_examples(request, FineTuningSettings((request,), "none", dev_share=0.0))
+
+
+def said(caplog):
+    return "\n".join(record.getMessage() for record in caplog.records)
+
+
+def error_of(*arguments, **columns):
+    with pytest.raises(InputError) as error:
+        read(*arguments, **columns)
+    return str(error.value)
+
+
+GERMEVAL = (
+    "#\thttp://de.wikipedia.org/wiki/Manfred_Korfmann [2009-10-17]\n"
+    "1\tAm\tO\tO\n2\tEnde\tO\tO\n3\tgewann\tO\tO\n4\tBayern\tB-ORG\tB-LOC\n5\tMünchen\tI-ORG\tO\n\n"
+    "#\thttp://de.wikipedia.org/wiki/Rom [2009-10-17]\n"
+    "1\tRömer\tB-LOCderiv\tO\n2\tsahen\tO\tO\n3\tBonn\tB-LOC\tO\n\n"
+)
+
+
+def test_germeval_counts_its_words_and_has_nested_tags(tmp_path, caplog):
+    caplog.set_level("INFO")
+    path = write(tmp_path / "NER-de-train.tsv", GERMEVAL)
+    for kind in ("ner", "tagging"):
+        found = read(kind, path)
+        assert found.parts["train"][0].words == ("Am", "Ende", "gewann", "Bayern", "München")
+        assert found.task.labels == ("B-LOC", "B-LOCderiv", "B-ORG", "I-ORG", "O")
+    assert "words = column 2 (column 1 counts them), tags = column 3 (nested" in said(caplog)
+    assert "words 'Am Ende gewann Bayern München', tags 'O O O B-ORG I-ORG'" in said(caplog)
+    assert read("ner", path, tags="4").task.labels == ("B-LOC", "O")
+    assert read("ner", path, words="1").parts["train"][1].words == ("1", "2", "3")
+
+
+CONLL = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nsaid VBD B-VP O\nno DT O O\n\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "labels"),
+    [
+        (CONLL, {}, ("B-ORG", "O")),  # the chunks are not outer entities
+        (CONLL, {"tags": "2"}, ("DT", "NNP", "VBD")),
+        ("EU B-ORG O\nsaid O O\nBonn B-LOC B-LOC\n\n", {}, ("B-LOC", "B-ORG", "O")),  # predicted
+        ("Word\tPOS\tNER\nEU\tNNP\tB-ORG\nsaid\tVBD\tO\n\n", {"tags": "ner"}, ("B-ORG", "O")),
+        ("Word\tNER\nEU\tB-ORG\nsaid\tO\n\n", {}, ("B-ORG", "O")),
+        ("1 O\n2 O\n9 B-X\n4 O\n5 O\n\n", {}, ("B-X", "O")),
+    ],
+)
+def test_columns_of_conll_are_told_apart(tmp_path, content, columns, labels):
+    found = read("tagging", write(tmp_path / "train.conll", content), **columns)
+    assert found.task.labels == labels
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1 a\n2 b\n3 c\n4 d\n5 e\n\n", "column 1 counts lines; which columns are words and tags?"),
+        (
+            "".join(f"{n}\tw{n}\t_\tNN\tNN\t_\t0\troot\t_\t_\n" for n in range(1, 7)) + "\n",
+            "The first line is 1 (1), 2 (w1), 3 (_), 4 (NN), 5 (NN)",
+        ),
+        (
+            "Word\tPOS\tNER\nEU\tNNP\tB-ORG\nsaid\tVBD\tO\n\n",
+            "which column is the tags, pos or ner? Name it with",
+        ),
+        ("EU B-ORG B-X\nBonn B-LOC O\n\n", "columns 2 and 3 both have tags; name the one to learn"),
+    ],
+)
+def test_columns_of_words_that_leave_doubts_are_asked_for(tmp_path, content, message):
+    path = write(tmp_path / "train.conll", content)
+    found = error_of("ner", path)
+    assert message in found and "--columns=" in found
+    assert read("ner", path, words="1", tags="2").parts["train"]
+
+
+def test_entities_are_no_parts_of_speech(tmp_path):
+    path = write(tmp_path / "train.txt", CONLL)
+    assert "the tags are of entities, such as 'B-ORG', not parts" in error_of("pos", path)
+    assert read("pos", path, tags="2").task.labels == ("DT", "NNP", "VBD")
+
+
+def test_tags_that_are_numbers_or_two_columns_in_json(tmp_path, caplog):
+    rows = [{"tokens": ["EU", "said"], "pos_tags": [1, 2], "ner_tags": [3, 0]}] * 3
+    path = write_rows(tmp_path / "train.jsonl", rows)
+    assert "--columns=tags=pos_tags or --columns=tags=ner_tags." in error_of("ner", path)
+    assert read("ner", path, tags="ner_tags").task.labels == ("0", "3")
+    assert "for entities name them: --label_map=0=O,1=B-PER,..." in said(caplog)
+    names = ["0=O", "3=B-ORG"]
+    assert read("ner", path, names, tags="ner_tags").task.labels == ("B-ORG", "O")
+
+
+def test_a_table_with_one_word_a_row_is_refused(tmp_path):
+    rows = "".join(f"Sentence: {n},EU,NNP,B-org\n,said,VBD,O\n" for n in range(20))
+    path = write(tmp_path / "ner.csv", f"Sentence #,Word,POS,Tag\n{rows}")
+    assert "each of its 40 rows has one word" in error_of("ner", path, words="Word", tags="Tag")
+
+
+NLI = ("neutral", "entailment", "contradiction", "-")
+
+
+def test_pairs_without_a_common_label_are_skipped_and_counted(tmp_path, caplog):
+    caplog.set_level("INFO")
+    rows = [
+        {"gold_label": label, "sentence1": text(), "sentence1_parse": "(ROOT)", "sentence2": text()}
+        for label in NLI * 3
+    ]
+    jsonl = write_rows(tmp_path / "snli_1.0_train.jsonl", rows)
+    table = "".join("\t".join(cells) + "\n" for cells in (rows[0], *map(dict.values, rows)))
+    for path in (jsonl, write(tmp_path / "snli_1.0_train.txt", table)):
+        found = read("pair", path)
+        assert found.task.labels == ("contradiction", "entailment", "neutral")
+        assert len(found.parts["train"]) == 9 and found.notes["rows skipped"] == 3
+    assert "text_a = sentence1, text_b = sentence2, label = gold_label; not read:" in said(caplog)
+    assert "line 4: '-' says that annotators disagreed" in said(caplog)
+    numbers = [
+        {"premise": text(), "hypothesis": text(), "label": n} for n in (-1, 0, 1, 2) for _ in "ab"
+    ]
+    found = read("pair", write_rows(tmp_path / "hf.jsonl", numbers))
+    assert found.task.labels == ("0", "1", "2") and found.notes["rows skipped"] == 2
+
+
+def test_glue_too_leaves_out_pairs_without_a_common_label(tmp_path):
+    rows = "".join(f"{n}\t{text()}\t{text()}\t{label}\n" for n, label in enumerate(NLI))
+    path = write(tmp_path / "train.tsv", f"index\tsentence1\tsentence2\tgold_label\n{rows}")
+    assert read("mnli", path).notes["rows skipped"] == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "pair"),
+    [("+-", True), ("+-", False), (("-1", "0", "1"), True), (("-1", "0", "1", "2"), False)],
+)
+def test_signs_are_labels_elsewhere(tmp_path, labels, pair):
+    rows = [{"sentence1": text(), "sentence2": text(), "label": label} for label in labels * 2]
+    rows = rows if pair else [{"text": row["sentence1"], "label": row["label"]} for row in rows]
+    found = read("classification", write_rows(tmp_path / "train.jsonl", rows))
+    assert set(found.task.labels) == set(labels)
+
+
+def test_several_labels_of_a_text_are_refused(tmp_path):
+    emotions = ["27", "3", "3,17", "17", "0,3,9"] * 20
+    path = write(
+        tmp_path / "train.tsv", "".join(f"{text()}\t{x}\teeb{i}\n" for i, x in enumerate(emotions))
+    )
+    found = error_of("classification", path)
+    assert "which columns are text and label? There is no header; the columns are 1 (" in found
+    assert "--columns=text=NUMBER,label=NUMBER (with make: TUNE_FLAGS=--columns=text" in found
+    names = write(tmp_path / "emotions.txt", "".join(f"emotion{n}\n" for n in range(28)))
+    for label_map in ([], [names]):
+        found = error_of("classification", path, label_map, text="1", label="2")
+        assert "line 3: the label '3,17' has the form of several, as have 40 of 100 rows" in found
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["joy", "love", "joy, love"], ["['joy']", "['love']"], ["a|b", "b", "a"], ["1 2", "1", "3"]],
+)
+def test_lists_of_labels_in_a_column_are_refused(tmp_path, labels):
+    rows = "".join(f'{text()},"{label}"\n' for label in labels * 3)
+    path = write(tmp_path / "train.csv", f"text,label\n{rows}")
+    assert "a text has one label here: keep the rows of one" in error_of("classification", path)
+
+
+def test_labels_may_have_commas(tmp_path):
+    rows = "".join(f'{text()},"{label}"\n' for label in ["Arts, Culture", "Culture", "Sport"])
+    found = read("classification", write(tmp_path / "train.csv", f"text,label\n{rows}"))
+    assert found.task.labels == ("Arts, Culture", "Culture", "Sport")
+
+
+def test_labels_as_json_lists_and_columns_of_0_and_1_are_refused(tmp_path):
+    path = write_rows(tmp_path / "train.jsonl", [{"text": text(), "labels": [3, 17]}] * 3)
+    found = error_of("classification", path, label="labels")
+    assert "line 1: labels is a list, [3, 17]; a text has one label here" in found
+    header = "text,admiration,joy,neutral"
+    path = write(tmp_path / "goemotions_1.csv", f"{header}\n{text()},0,1,0\n")
+    found = error_of("classification", path)
+    assert "Are joy, neutral and others labels? A text has one label: write it in one" in found
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([f"label{n}" for n in range(30)] * 2, "60 examples have 30 different labels"),
+        ([f"{n}.5" for n in range(30)] * 4, "120 examples have 30 different labels"),
+    ],
+)
+def test_too_many_labels_are_learned_only_if_their_column_is_named(tmp_path, labels, message):
+    rows = "".join(f"{text()},{label}\n" for label in labels)
+    path = write(tmp_path / "train.csv", f"text,label\n{rows}")
+    found = error_of("classification", path)
+    assert message in found and "--columns=label=COLUMN" in found and "=regression" in found
+    assert len(read("classification", path, label="label").task.labels) == 30
+
+
+def test_a_label_is_not_read_as_a_text(tmp_path):
+    """BoolQ: `answer` is a usual name of a second text."""
+    rows = [{"question": text(), "answer": n % 2 == 0, "passage": text()} for n in range(8)]
+    path = write_rows(tmp_path / "train.jsonl", rows)
+    assert "has no column for text_b; it has" in error_of("pair", path, label="answer")
+    found = read("pair", path, label="answer", text_b="passage")
+    assert found.parts["train"][0].text_b == rows[0]["passage"]
+
+
+def test_texts_and_labels_in_two_files_are_refused(tmp_path):
+    path = write(tmp_path / "train_text.txt", "".join(f"{text(7)} @user\n" for _ in range(9)))
+    assert "so none for label; put tabs between" in error_of("classification", path)
+    assert "paste LABELS TEXTS > NEW.tsv" in error_of("classification", path)
+
+
+def test_numbers_in_a_map_of_labels_are_not_part_of_the_names(tmp_path):
+    path = write(tmp_path / "train.tsv", "".join(f"{n % 4}\t{text()}\n" for n in range(12)))
+    for content in ("0\tanger\n1\tjoy\n2\toptimism\n3\tsadness\n", "anger\njoy\noptimism\nsadness"):
+        mapping = write(tmp_path / "mapping.txt", content)
+        found = read("classification", path, [mapping], label="1", text="2")
+        assert found.task.labels == ("anger", "joy", "optimism", "sadness")
+
+
+QUESTION = {
+    "stem": "Who is good?",
+    "choices": [{"label": label, "text": f"the {label}"} for label in "1234"],
+}
+
+
+def test_choices_may_be_objects_with_labels_of_their_own(tmp_path):
+    rows = [{"question": QUESTION, "answerKey": key} for key in "123"]  # ARC: from 1
+    path = write_rows(tmp_path / "train.jsonl", rows)
+    found = error_of("choice", path)
+    assert "has no column for context, choices and label; it has question.stem, question" in found
+    named = {"choices": "question.choices.text", "label": "answerKey"}
+    found = read("choice", path, context="question.stem", **named).parts["train"]
+    assert [e.choices[e.label] for e in found] == ["the 1", "the 2", "the 3"]
+    text_only = {"question": text(), "choices": {"text": ["x", "y"]}, "label": 0}
+    path = write_rows(tmp_path / "other.jsonl", [text_only])
+    assert "has no column for choices; it has question, choices.text" in error_of("choice", path)
+    assert read("choice", path, choices="choices.text").parts["train"][0].choices == ("x", "y")
+    assert "is 'x', not a list; name a list" in error_of(
+        "choice", write_rows(tmp_path / "t.jsonl", [text_only | {"choices": "x"}])
+    )
+
+
+def test_labels_of_choices_are_numbers_or_letters_and_count_from_one_place(tmp_path):
+    rows = [{"context": text(), "choices": ["x", "y", "z"], "label": label} for label in ("A", "1")]
+    path = write_rows(tmp_path / "train.jsonl", rows)
+    assert "line 2: the label is '1', but those before are letters" in error_of("choice", path)
+    path = write(tmp_path / "keys.csv", "Who?,x,y,z,2\nWhat?,x,y,z,0\n")
+    found = error_of("choice", path)
+    assert "line 2: the key '0' names no choice" in found
+    columns = dict(item.split("=") for item in found.rpartition("--columns=")[2][:-1].split(","))
+    assert [e.label for e in read("choice", path, **columns).parts["train"]] == [2, 0]
+
+
+def test_two_columns_that_may_be_the_context_are_asked_for(tmp_path):
+    """COPA's question is "cause" or "effect"."""
+    row = {"premise": text(), "choice1": "x", "choice2": "y", "question": "cause", "label": 1}
+    path = write_rows(tmp_path / "train.jsonl", [row])
+    assert "--columns=context=premise+question" in error_of("choice", path)
+    (example,) = read("choice", path, context="premise+question").parts["train"]
+    assert example.context == f"{row['premise']} cause"
+
+
+def test_all_files_are_read_before_the_model(tmp_path):
+    from bert_tf.finetuning import sweep
+
+    request = TaskRequest("classification", "mood", str(tmp_path))
+    settings = FineTuningSettings((request,), f"{tmp_path}/no_model")
+    with pytest.raises(InputError, match="has no file of a known name"):
+        sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")

@@ -1,0 +1,48 @@
+"""How two outputs differ, in a few words."""
+
+import pytest
+
+from pipelines.common import manifest
+
+TASK = {
+    "name": "mood",
+    "columns": {"text": "review"},
+    "inputs": {"train": "a" * 64, "dev": "b" * 64},
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "difference"),
+    [
+        ({"tasks": [TASK], "more": 1}, {"tasks": [TASK]}, None),
+        (
+            {"tasks": [TASK]},
+            {"tasks": [TASK | {"columns": {"text": "title"}}]},
+            "tasks: mood.columns.text (review there, title asked for)",
+        ),
+        (
+            {"tasks": [TASK]},
+            {"tasks": [TASK | {"inputs": TASK["inputs"] | {"train": "c" * 64}}]},
+            "tasks: mood.inputs.train",
+        ),
+        (
+            {"tasks": [TASK]},
+            {"tasks": [TASK | {"label_map": {"0": "bad"}}]},
+            "tasks: mood.label_map (None there, {'0': 'bad'} asked for)",
+        ),
+        (
+            {"settings": {"epochs": 1, "old": 2}},
+            {"settings": {"epochs": 1}},
+            "settings: old (2 there, None asked for)",
+        ),
+        ({"seed": 1}, {"seed": 2}, "seed (1 there, 2 asked for)"),
+        (
+            {"settings": dict.fromkeys("abcde", 1)},
+            {"settings": dict.fromkeys("abcde", 2)},
+            "settings: a (1 there, 2 asked for), b (1 there, 2 asked for), c (1 there, 2 asked for) "
+            "and more",
+        ),
+    ],
+)
+def test_the_difference_names_the_fields(found, wanted, difference):
+    assert manifest.difference(found, wanted) == difference
