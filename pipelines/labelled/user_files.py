@@ -173,7 +173,10 @@ def read_spans(path: str, columns: ColumnNames, labelled: bool) -> list[SpanExam
     for index, row in enumerate(columns.rows(path)):
         if not index:
             roles = {role: columns.find(role, row) for role in ("question", "context")}
-            roles |= {"answer": columns.find("answer", row)} if labelled else {}
+            if labelled:
+                roles["answer"] = columns.find("answer", row)
+            if labelled and roles["answer"] is None:
+                roles["answer_start"] = columns.find("answer_start", row)
             columns.check_found(roles, row)
             columns.report(path, row, roles)
         answers = _answers(row, columns) if labelled else None
@@ -261,11 +264,16 @@ def _check_choice_columns(path: str, row: tables.Row, columns: ColumnNames, labe
     roles |= {"label": columns.find("label", row)} if labelled else {}
     # Where a field has fields, which of them is it?
     plain = {
-        role: None if column and isinstance(row.values.get(column), dict) else column
+        role: None if column and _has_fields(row, column) else column
         for role, column in roles.items()
     }
     columns.check_found(plain, row)
     columns.report(path, row, roles)
+
+
+def _has_fields(row: tables.Row, column: str) -> bool:
+    value = row.get(column) if row.has(column) else None
+    return isinstance(value[0] if isinstance(value, list) and value else value, dict)
 
 
 def _numbered(row: tables.Row) -> list[str]:

@@ -259,6 +259,9 @@ def test_choices_may_be_objects_with_labels_of_their_own(tmp_path):
     path = write_rows(tmp_path / "train.jsonl", rows)
     found = error_of("choice", path)
     assert "has no column for context, choices and label; it has question.stem, question" in found
+    named = {"choices": "question.choices", "label": "answerKey"}
+    found = error_of("choice", path, context="question.stem", **named)
+    assert "has no column for choices; it has question.stem, question.choices.label" in found
     named = {"choices": "question.choices.text", "label": "answerKey"}
     found = read("choice", path, context="question.stem", **named).parts["train"]
     assert [e.choices[e.label] for e in found] == ["the 1", "the 2", "the 3"]
@@ -280,6 +283,20 @@ def test_labels_of_choices_are_numbers_or_letters_and_count_from_one_place(tmp_p
     assert "line 2: the key '0' names no choice" in found
     columns = dict(item.split("=") for item in found.rpartition("--columns=")[2][:-1].split(","))
     assert [e.label for e in read("choice", path, **columns).parts["train"]] == [2, 0]
+
+
+def test_all_columns_that_are_missing_are_asked_for_at_once(tmp_path):
+    path = write(tmp_path / "train.csv", "v1,v2\nham,Go until\nspam,Free entry\n")
+    for kind, roles in (
+        ("classification", ["text", "label"]),
+        ("regression", ["text", "label"]),
+        ("pair", ["text_a", "text_b", "label"]),
+        ("tagging", ["words", "tags"]),
+        ("span", ["question", "context", "answer", "answer_start"]),
+        ("choice", ["context", "choices", "label"]),
+    ):
+        flag = "--columns=" + ",".join(f"{role}=NAME" for role in roles)
+        assert f"it has v1, v2. Name them with {flag} (with make:" in error_of(kind, path)
 
 
 def test_two_columns_that_may_be_the_context_are_asked_for(tmp_path):
