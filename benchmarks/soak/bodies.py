@@ -13,7 +13,6 @@ from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import tensorflow as tf
-from google.protobuf import message
 from hypothesis import strategies as st
 from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_log_pb2
 
@@ -21,12 +20,14 @@ from benchmarks.soak import mutations, search, small
 from benchmarks.soak.outcomes import Case, Outcome, Place
 from benchmarks.soak.search import RIGHT, TOLD, WrongError
 from bert_tf.export import saved_model
+from bert_tf.serving.credentials import Identity
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import rpc
-from bert_tf.serving.server.answers import Answerer, Limits
+from bert_tf.serving.server.answers import Answerer, Limits, Question
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.rest import RestInterface
+from bert_tf.serving.server.sites import Sites
 from bert_tf.serving.server.versions import Versions
 
 ROOM = "bodies"
@@ -59,9 +60,8 @@ class _Interfaces:
         predictor = Predictor(export)
         versions = Versions(export, 1, lambda path: predictor)
         versions.refresh()
-        answerer = Answerer(_NAME, versions, Limits(64, _LARGEST, 8, 60), Metrics(lambda: 0))
-        self._app = RestInterface(answerer).app()
-        self._service = rpc.PredictionService(answerer)
+        self._answerer = Answerer(_NAME, versions, Limits(64, _LARGEST, 8, 60), Metrics(lambda: 0))
+        self._app = RestInterface(self._answerer, Identity(), Sites("127.0.0.1")).app()
         self._loop = asyncio.new_event_loop()
 
     def rest(self, method: str, body: bytes) -> str:
@@ -95,23 +95,22 @@ class _Interfaces:
 
     def predict(self, body: bytes) -> str:
         """Asks over gRPC for outputs."""
-        return self._remote(predict_pb2.PredictRequest, self._service.Predict, body)
+        return self._remote(rpc.Predict, predict_pb2.PredictResponse, body)
 
     def classify(self, body: bytes) -> str:
         """Asks over gRPC for classes."""
-        request = classification_pb2.ClassificationRequest
-        return self._remote(request, self._service.Classify, body)
+        return self._remote(rpc.Classify, classification_pb2.ClassificationResponse, body)
 
-    def _remote(self, kind: Any, method: Callable[[Any, Any], Any], body: bytes) -> str:
+    def _remote(self, kind: Callable[[bytes], Question], response: Any, body: bytes) -> str:
+        async def receive() -> Question:
+            return kind(body)
+
         try:
-            request = kind.FromString(body)
-        except message.DecodeError:
-            return "no message of protocol buffers"  # which the library refuses
-        try:
-            found = self._loop.run_until_complete(method(request, None))
+            encoded = self._loop.run_until_complete(self._answerer.answer(receive))
         except RefusalError as error:
             _check_refusal(error.fault is not Fault.INTERNAL, error.message)
             return TOLD
+        found = response.FromString(encoded)
         for value in getattr(found, "outputs", {}).values():
             _check_numbers(list(value.float_val))
         return RIGHT

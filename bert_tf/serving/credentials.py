@@ -1,6 +1,9 @@
 """Who may ask a server, and whom a client trusts: tokens and certificates, from files."""
 
+import base64
+import binascii
 import dataclasses
+import hmac
 import ssl
 
 from pipelines.common.errors import InputError
@@ -101,6 +104,26 @@ class Identity:
                 f"key, in PEM and without a password ({error})."
             ) from error
         return cls(known, pair)
+
+    def admits(self, authorization: str | bytes, scheme: str = "Bearer") -> bool:
+        """Whether a client knows the token; compared in constant time.
+
+        Args:
+          authorization: the value of its header, or metadata, of that name.
+          scheme: Bearer; or Basic, as browsers ask for: any user, the token as the password.
+        """
+        if self.token is None:
+            return True
+        given = authorization if isinstance(authorization, bytes) else authorization.encode()
+        kind, _, credentials = given.partition(b" ")
+        if kind.lower() != scheme.lower().encode():
+            return False
+        if scheme == "Basic":
+            try:
+                credentials = base64.b64decode(credentials).partition(b":")[2]
+            except binascii.Error:
+                return False
+        return hmac.compare_digest(credentials.strip(), self.token.encode())
 
 
 def _token(path: str) -> str:

@@ -2,14 +2,18 @@
 
 A sequence that comes while a thread is free is computed at once, by the thread that brings it. What
 comes while all are busy waits: a thread that gets free takes the sequence that waits longest, and
-others about as long. Nothing waits for company.
+others about as long. Nothing waits for company. What nobody waits for any more is not computed.
 """
 
 import collections
+import contextlib
+import contextvars
 import dataclasses
 import functools
+import math
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -23,6 +27,21 @@ from bert_tf.serving.engines.plans import MOST_TOKENS
 _ALIKE = 1.25
 _NEAR = 8  # tokens by which they may differ in any case
 Results = list[np.ndarray]
+_END = contextvars.ContextVar("end", default=math.inf)
+
+
+@contextlib.contextmanager
+def deadline(end: float) -> Iterator[None]:
+    """Within it, sequences that this thread submits fail with TimeoutError if they wait too long.
+
+    Args:
+      end: by `time.monotonic`.
+    """
+    token = _END.set(end)
+    try:
+        yield
+    finally:
+        _END.reset(token)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -141,6 +160,9 @@ class Scheduler:
                     if self._closed and not self._waiting:
                         return
                     self._changed.wait()
+                self._drop_late()
+                if not self._waiting:
+                    continue
                 items = self._take()
                 alone = self._begin(items)
             self._compute(items, alone)
@@ -156,6 +178,16 @@ class Scheduler:
         with self._changed:
             self._busy -= 1
             self._changed.notify()
+
+    def _drop_late(self) -> None:
+        """Drops sequences that nobody waits for any more."""
+        now = time.monotonic()
+        late = {id(i.request): i.request for i in self._waiting if i.request.end < now}
+        if not late:
+            return
+        self._waiting = collections.deque(i for i in self._waiting if id(i.request) not in late)
+        for request in late.values():
+            request.fail(TimeoutError())
 
     def _take(self) -> "list[_Item]":
         """The sequence that waits longest, and those that go with it.
@@ -180,7 +212,7 @@ class _Request:
     """Sequences that were asked for together, and their results."""
 
     def __init__(self, step: Step, sequences: Sequences):
-        self.step, self.sequences = step, sequences
+        self.step, self.sequences, self.end = step, sequences, _END.get()
         self.left, length = sequences.ids.shape
         self.results = step.nothing(self.left, length)
         self.future: Future[Results] = Future()

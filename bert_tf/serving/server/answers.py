@@ -1,24 +1,38 @@
-"""Requests of all protocols, answered within limits."""
+"""Requests of all protocols, answered within limits.
 
+Parsing, conversion and computation happen in threads: the event loop only receives and sends bytes,
+so that it answers others whatever a request contains.
+"""
+
+import abc
 import asyncio
 import contextlib
 import dataclasses
+import math
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from absl import logging
 
+from bert_tf.serving import scheduler
 from bert_tf.serving.predictor import Outputs, Predictor
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Versions
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
+from pipelines.common.threads import cores
 
-_UNKNOWN = "unknown"  # counts a request for no signature that there is
+_UNKNOWN = "unknown"  # counts a request before its signature is known
+# Short and long texts of one request are padded to the longest: how many times the bytes that a
+# request may have.
+_MAX_PADDING = 4
+_CHOICES = "choices"  # the input that has several sequences in a row
+_IDS_OF_CHOICES = 3  # axes of its token ids
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +43,7 @@ class Limits:
       rows: of one request.
       bytes: of one request.
       requests: that are answered or wait at once.
-      seconds: that one may take.
+      seconds: from the first byte of a body to the encoded answer.
     """
 
     rows: int
@@ -37,10 +51,45 @@ class Limits:
     requests: int
     seconds: float
 
+    def check_rows(self, count: int) -> None:
+        """Raises RefusalError where a request has too many rows."""
+        if count > self.rows:
+            raise RefusalError(
+                Fault.TOO_LARGE,
+                f"A batch of {count:,} is too large; send at most {self.rows:,} at once.",
+            )
+
+    def check_context(self, size: int, count: int) -> None:
+        """Raises RefusalError where a context is too large to be repeated in each example.
+
+        Args:
+          size: bytes of the context.
+          count: examples.
+        """
+        if size * count > self.bytes:
+            raise RefusalError(
+                Fault.TOO_LARGE,
+                f'"context" would have {size * count:,} bytes in {count:,} examples; at most '
+                f"{self.bytes:,} are allowed: send fewer examples at once.",
+            )
+
+    def check_inputs(self, inputs: Mapping[str, Any]) -> None:
+        """Raises RefusalError where inputs take far more memory, or time, than they have bytes."""
+        for name, value in inputs.items():
+            self.check_rows(_sequences(name, value))
+            lengths = [len(text) for text in _items(value) if isinstance(text, str | bytes)]
+            padded = len(lengths) * max(lengths, default=0)
+            if padded > _MAX_PADDING * self.bytes:
+                raise RefusalError(
+                    Fault.TOO_LARGE,
+                    f"{name}: {len(lengths):,} texts, padded to the longest, have {padded:,} bytes;"
+                    f" at most {_MAX_PADDING * self.bytes:,} are allowed: send long texts alone.",
+                )
+
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """A request.
+    """What a request asks for.
 
     Attributes:
       model: the name of the model.
@@ -57,7 +106,7 @@ class Asked:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a version answered.
+    """The answer of a version.
 
     Attributes:
       version: its number.
@@ -68,6 +117,47 @@ class Answer:
     version: int
     signature: str
     outputs: Outputs
+
+
+class Question(abc.ABC):
+    """A request in the encoding of its protocol; the methods are called once each, in this order.
+
+    All of them run in threads, and may raise RefusalError.
+    """
+
+    @abc.abstractmethod
+    def parse(self, limits: Limits) -> Asked:
+        """Parses the request, and refuses too many rows before anything is converted."""
+
+    @abc.abstractmethod
+    def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """The inputs for a signature.
+
+        Args:
+          names: of the signature's inputs.
+        """
+
+    @abc.abstractmethod
+    def encode(self, answer: Answer) -> bytes:
+        """The response."""
+
+
+class _Job:
+    """A request that is being answered.
+
+    Args:
+      seconds: that it may take.
+
+    Attributes:
+      begin: the time at which it began.
+      end: the time at which nobody waits for it any more.
+      signature: what it asks for, once that is known.
+    """
+
+    def __init__(self, seconds: float):
+        self.begin = time.monotonic()
+        self.end = self.begin + seconds
+        self.signature = _UNKNOWN
 
 
 class Answerer:
@@ -84,7 +174,9 @@ class Answerer:
         self.name, self.versions, self.limits, self.metrics = name, versions, limits, metrics
         # Each waits for its sequences; as many as there may be requests.
         self._threads = ThreadPoolExecutor(limits.requests, "request")
-        self._asking = 0
+        self._places = threading.BoundedSemaphore(limits.requests)
+        # Bounds the memory of parsed requests, and how many threads compete with the event loop.
+        self._conversions = threading.BoundedSemaphore(cores())
 
     def check_name(self, model: str) -> None:
         """Raises RefusalError where a model is not this one."""
@@ -93,64 +185,83 @@ class Answerer:
                 Fault.NOT_FOUND, f"There is no model {model!r}; there is {self.name!r}."
             )
 
-    async def answer(self, asked: Asked, inputs: Mapping[str, Any]) -> Answer:
+    async def answer(self, receive: Callable[[], Awaitable[Question]]) -> bytes:
         """Answers a request.
 
         Args:
-          asked: what is asked for.
-          inputs: as the signature has them.
+          receive: waits for the whole request.
+
+        Returns:
+          The encoded answer.
 
         Raises:
           RefusalError: it is refused, or took too long.
         """
-        begin, signature = time.perf_counter(), _UNKNOWN
+        job = _Job(self.limits.seconds)
         try:
-            with self._place(), self.versions.use(self._number(asked)) as version:
-                predictor = version.predictor
-                assert predictor is not None  # it is available
-                signature = signature_of(predictor, asked)
-                self._check_rows(inputs)
-                outputs = await self._compute(predictor, signature, inputs)
+            encoded = await self._answer(job, receive)
         except RefusalError as error:
-            self.metrics.refused(signature, error.fault)
+            self.metrics.refused(job.signature, error.fault)
             raise
-        self.metrics.answered(signature, time.perf_counter() - begin)
-        return Answer(version.number, signature, outputs)
+        self.metrics.answered(job.signature, time.monotonic() - job.begin)
+        return encoded
 
-    def _number(self, asked: Asked) -> int | None:
-        self.check_name(asked.model)
-        return asked.version
+    async def _answer(self, job: _Job, receive: Callable[[], Awaitable[Question]]) -> bytes:
+        if not self._places.acquire(blocking=False):
+            raise RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                try:
+                    work = self._threads.submit(self._work, job, await receive())
+                except BaseException:
+                    self._places.release()
+                    raise
+                # The thread keeps the place until it ends, even if nobody waits any more.
+                work.add_done_callback(lambda _: self._places.release())
+                return await asyncio.wrap_future(work)
+        except TimeoutError:
+            raise self._late() from None
+
+    def _late(self) -> RefusalError:
+        return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} seconds.")
+
+    def _work(self, job: _Job, question: Question) -> bytes:
+        """Answers a request, in a thread."""
+        try:
+            with contextlib.ExitStack() as using:
+                with self._converting(job):
+                    asked = question.parse(self.limits)
+                    self.check_name(asked.model)
+                    # Chosen once: a newer version may come at any moment.
+                    version = using.enter_context(self.versions.use(asked.version))
+                    predictor = version.predictor
+                    assert predictor is not None  # it is available
+                    job.signature = signature_of(predictor, asked)
+                    known = predictor.manifest["signatures"][job.signature]["inputs"]
+                    inputs = question.inputs(list(known))
+                    self.limits.check_inputs(inputs)
+                with scheduler.deadline(job.end):
+                    outputs = _outputs(predictor, job.signature, inputs)
+                answer = Answer(version.number, job.signature, outputs)
+            with self._converting(job):
+                return question.encode(answer)
+        except RefusalError:
+            raise
+        except TimeoutError as error:
+            raise self._late() from error
+        except Exception as error:  # the client is told no more than that
+            logging.exception("%s failed.", job.signature)
+            raise RefusalError(Fault.INTERNAL, "The server failed; its log says how.") from error
 
     @contextlib.contextmanager
-    def _place(self) -> Iterator[None]:
-        """One of the places for requests."""
-        if self._asking >= self.limits.requests:
-            raise RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
-        self._asking += 1
+    def _converting(self, job: _Job) -> Iterator[None]:
+        """One of the places for conversions."""
+        if not self._conversions.acquire(timeout=job.end - time.monotonic()):
+            raise self._late()
         try:
             yield
         finally:
-            self._asking -= 1
-
-    async def _compute(
-        self, predictor: Predictor, signature: str, inputs: Mapping[str, Any]
-    ) -> Outputs:
-        loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(self._threads, lambda: _outputs(predictor, signature, inputs))
-        try:
-            return await asyncio.wait_for(work, self.limits.seconds)
-        except TimeoutError as error:
-            raise RefusalError(
-                Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} seconds."
-            ) from error
-
-    def _check_rows(self, inputs: Mapping[str, Any]) -> None:
-        most = max(map(_rows, inputs.values()), default=0)
-        if most > self.limits.rows:
-            raise RefusalError(
-                Fault.TOO_LARGE,
-                f"A batch of {most:,} is too large; send at most {self.limits.rows:,} at once.",
-            )
+            self._conversions.release()
 
     def close(self) -> None:
         """Ends when all was answered."""
@@ -179,11 +290,26 @@ def signature_of(predictor: Predictor, asked: Asked) -> str:
     return name
 
 
-def _rows(value: Any) -> int:
-    """The rows of an input; 0 of what is no batch, of which the signature tells."""
+def _sequences(name: str, value: Any) -> int:
+    """How many sequences an input asks for: rows, or rows times choices.
+
+    The signature reports what is not a batch.
+    """
     if isinstance(value, np.ndarray):
-        return value.shape[0] if value.ndim else 0
-    return len(value) if isinstance(value, list) else 0
+        nested = name == _CHOICES or value.ndim == _IDS_OF_CHOICES
+        return math.prod(value.shape[: 2 if nested else 1]) if value.ndim else 0
+    if not isinstance(value, list):
+        return 0
+    rows = [row for row in value if isinstance(row, list)]
+    nested = name == _CHOICES or any(row and isinstance(row[0], list) for row in rows)
+    return max(len(value), sum(map(len, rows))) if nested else len(value)
+
+
+def _items(value: Any) -> Sequence[Any]:
+    """The rows of a batch; nothing of what is not one, or of numbers."""
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.ndim == 1 and value.dtype == object else ()
+    return value if isinstance(value, list) else ()
 
 
 def _outputs(predictor: Predictor, signature: str, inputs: Mapping[str, Any]) -> Outputs:
@@ -191,6 +317,3 @@ def _outputs(predictor: Predictor, signature: str, inputs: Mapping[str, Any]) ->
         return predictor(signature, **inputs)
     except InputError as error:
         raise RefusalError(Fault.INVALID, str(error)) from error
-    except Exception as error:  # the client is told no more than that
-        logging.exception("%s failed.", signature)
-        raise RefusalError(Fault.INTERNAL, "The server failed; its log says how.") from error

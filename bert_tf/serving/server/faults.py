@@ -6,14 +6,20 @@ import grpc
 
 from pipelines.common import texts
 
+# Characters of a message: what it quotes may be as long as a request, and clients of gRPC take
+# 8 KiB of metadata.
+_MAX_LENGTH = 800
+
 
 class Fault(enum.Enum):
     """Kinds of refusals, each with its status of HTTP and of gRPC."""
 
     INVALID = 400, grpc.StatusCode.INVALID_ARGUMENT
     UNAUTHORIZED = 401, grpc.StatusCode.UNAUTHENTICATED
+    FORBIDDEN = 403, grpc.StatusCode.PERMISSION_DENIED
     NOT_FOUND = 404, grpc.StatusCode.NOT_FOUND
     TOO_LARGE = 413, grpc.StatusCode.RESOURCE_EXHAUSTED
+    MEDIA_TYPE = 415, grpc.StatusCode.INVALID_ARGUMENT
     BUSY = 429, grpc.StatusCode.RESOURCE_EXHAUSTED
     INTERNAL = 500, grpc.StatusCode.INTERNAL
     UNIMPLEMENTED = 501, grpc.StatusCode.UNIMPLEMENTED
@@ -40,5 +46,6 @@ class RefusalError(Exception):
     """
 
     def __init__(self, fault: Fault, message: str):
-        self.fault, self.message = fault, texts.one_line(message)
+        shown = message if len(message) <= _MAX_LENGTH else f"{message[:_MAX_LENGTH]}…"
+        self.fault, self.message = fault, texts.one_line(shown)
         super().__init__(self.message)

@@ -1,20 +1,21 @@
 """TensorFlow Serving's REST interface, the page, and what a supervisor asks."""
 
 import dataclasses
-import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from bert_tf.serving.credentials import Identity
 from bert_tf.serving.demo import page
 from bert_tf.serving.server import descriptions, rest_values
-from bert_tf.serving.server.answers import Answerer, Asked, signature_of
+from bert_tf.serving.server.answers import Answer, Answerer, Asked, Limits, Question
 from bert_tf.serving.server.faults import Fault, RefusalError
+from bert_tf.serving.server.sites import Sites
 from bert_tf.tasks.signatures import Method
 
 _METHODS = {
@@ -22,8 +23,50 @@ _METHODS = {
     "classify": Method.CLASSIFY,
     "regress": Method.REGRESS,
 }
-_PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version:int}")
+_PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
+_LARGEST_VERSION = 2**63 - 1
+_BASIC = 'Basic realm="any user; the token as the password"'
 Handler = Callable[[Request], Awaitable[Response]]
+
+
+class _RestQuestion(Question):
+    """A request for `predict`, `classify` or `regress`, in JSON.
+
+    Args:
+      asked: what its path says.
+      body: JSON.
+    """
+
+    def __init__(self, asked: Asked, body: bytes):
+        self._asked, self._encoded = asked, body
+
+    def parse(self, limits: Limits) -> Asked:
+        """See `Question`."""
+        try:
+            self._body = msgspec.json.decode(self._encoded, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise RefusalError(Fault.INVALID, f"The request is no JSON object: {error}") from error
+        self._encoded, self._limits = b"", limits
+        name = self._body.get("signature_name", "")
+        if not isinstance(name, str):
+            raise RefusalError(Fault.INVALID, '"signature_name" must be a string.')
+        limits.check_rows(rest_values.rows_of(self._body))
+        return dataclasses.replace(self._asked, signature=name)
+
+    def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """See `Question`."""
+        if self._asked.method is Method.PREDICT:
+            return rest_values.inputs_of(self._body, names)
+        return {"inputs": rest_values.examples_of(self._body, self._limits)}
+
+    def encode(self, answer: Answer) -> bytes:
+        """See `Question`."""
+        if self._asked.method is Method.PREDICT:
+            by_rows = rest_values.is_by_rows(self._body)
+            return msgspec.json.encode(rest_values.predictions_of(answer.outputs, by_rows))
+        classify = self._asked.method is Method.CLASSIFY
+        shown = rest_values.classes_of if classify else rest_values.numbers_of
+        return msgspec.json.encode(shown(answer.outputs))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,17 +75,19 @@ class RestInterface:
 
     Attributes:
       answerer: of the model.
-      token: that clients must know; None: nobody is asked.
+      identity: knows the token, if clients need one.
+      sites: refuses other websites.
     """
 
     answerer: Answerer
-    token: str | None = None
+    identity: Identity
+    sites: Sites
 
     def app(self) -> Starlette:
         """The ASGI application."""
         routes = [
-            Route("/", self._page),
-            Route("/healthz", self._health),
+            Route("/", self._guarded(self._page, by_browser=True)),
+            Route("/healthz", self._guarded(self._health, secret=False)),
             Route("/metrics", self._guarded(self._metrics)),
         ]
         for place in _PLACES:
@@ -53,73 +98,71 @@ class RestInterface:
             ]
         return Starlette(routes=routes)
 
-    def _guarded(self, handler: Handler) -> Handler:
-        """A handler that knows who asks, and whose refusals are answers."""
+    def _guarded(self, handler: Handler, secret: bool = True, by_browser: bool = False) -> Handler:
+        """A handler that knows who asks, and whose refusals are answers.
+
+        Args:
+          handler: answers.
+          secret: whether clients must know the token.
+          by_browser: whether a browser may ask its user for it.
+        """
 
         async def guarded(request: Request) -> Response:
             try:
-                self._check_token(request)
+                self.sites.check(request.method, request.headers)
+                if secret:
+                    self._check_token(request, by_browser)
                 return await handler(request)
             except RefusalError as error:
-                return JSONResponse({"error": error.message}, error.fault.http)
+                response = JSONResponse({"error": error.message}, error.fault.http)
+                if error.fault is Fault.UNAUTHORIZED:
+                    response.headers["www-authenticate"] = _BASIC if by_browser else "Bearer"
+                return response
+            except ClientDisconnect:
+                return Response()  # which nobody gets
 
         return guarded
 
-    def _check_token(self, request: Request) -> None:
-        if self.token is None:
-            return
+    def _check_token(self, request: Request, by_browser: bool) -> None:
         given = request.headers.get("authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self.token}".encode()):
-            raise RefusalError(Fault.UNAUTHORIZED, "This server wants a bearer token.")
+        if self.identity.admits(given) or (by_browser and self.identity.admits(given, "Basic")):
+            return
+        raise RefusalError(Fault.UNAUTHORIZED, "This server wants a bearer token.")
 
     async def _answer(self, request: Request) -> Response:
         method = _METHODS.get(request.path_params["method"])
         if method is None:
             raise RefusalError(Fault.NOT_FOUND, f"Methods are {', '.join(_METHODS)}.")
-        body = await self._body(request)
-        name = body.get("signature_name", "")
-        if not isinstance(name, str):
-            raise RefusalError(Fault.INVALID, '"signature_name" must be a string.')
-        version = request.path_params.get("version")
-        asked = Asked(request.path_params["model"], version, name, method)
-        if method is not Method.PREDICT:
-            examples = {"inputs": rest_values.examples_of(body)}
-            outputs = (await self.answerer.answer(asked, examples)).outputs
-            shown = rest_values.classes_of if method is Method.CLASSIFY else rest_values.numbers_of
-            return _json(shown(outputs))
-        inputs = rest_values.inputs_of(body, self._input_names(asked))
-        outputs = (await self.answerer.answer(asked, inputs)).outputs
-        return _json(rest_values.predictions_of(outputs, rest_values.is_by_rows(body)))
+        asked = Asked(request.path_params["model"], _version(request), method=method)
+        self.answerer.check_name(asked.model)
 
-    async def _body(self, request: Request) -> dict[str, Any]:
-        """The JSON object of a request.
+        async def receive() -> Question:
+            return _RestQuestion(asked, await self._body(request))
+
+        return Response(await self.answerer.answer(receive), media_type="application/json")
+
+    async def _body(self, request: Request) -> bytes:
+        """The body of a request.
 
         Raises:
-          RefusalError: it is too large, or is none.
+          RefusalError: it is too large.
         """
-        parts, size = [], 0
-        async for part in request.stream():
-            size += len(part)
-            if size > self.answerer.limits.bytes:
-                raise RefusalError(
-                    Fault.TOO_LARGE, f"A request may have {self.answerer.limits.bytes:,} bytes."
-                )
-            parts.append(part)
-        try:
-            return msgspec.json.decode(b"".join(parts), type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise RefusalError(Fault.INVALID, f"The request is no JSON object: {error}") from error
-
-    def _input_names(self, asked: Asked) -> list[str]:
-        self.answerer.check_name(asked.model)
-        with self.answerer.versions.use(asked.version) as version:
-            assert version.predictor is not None  # it is available
-            name = signature_of(version.predictor, asked)
-            return list(version.predictor.manifest["signatures"][name]["inputs"])
+        most = self.answerer.limits.bytes
+        parts, size = [], int(request.headers.get("content-length", 0))
+        if size <= most:
+            size = 0
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    break
+                parts.append(part)
+        if size > most:
+            raise RefusalError(Fault.TOO_LARGE, f"A request may have {most:,} bytes.")
+        return b"".join(parts)
 
     async def _status(self, request: Request) -> Response:
         self.answerer.check_name(request.path_params["model"])
-        wanted = request.path_params.get("version")
+        wanted = _version(request)
         known = [v for v in self.answerer.versions.known if wanted in (None, v.number)]
         if not known:
             raise RefusalError(Fault.NOT_FOUND, f"There is no version {wanted}.")
@@ -127,18 +170,15 @@ class RestInterface:
 
     async def _metadata(self, request: Request) -> Response:
         self.answerer.check_name(request.path_params["model"])
-        with self.answerer.versions.use(request.path_params.get("version")) as version:
+        with self.answerer.versions.use(_version(request)) as version:
             assert version.predictor is not None  # it is available
             found = descriptions.metadata(self.answerer.name, version.number, version.predictor)
         return _json(descriptions.as_json(found))
 
     async def _page(self, request: Request) -> Response:
-        try:
-            with self.answerer.versions.use(None) as version:
-                assert version.predictor is not None  # it is available
-                return HTMLResponse(page.render(version.predictor.manifest, self.answerer.name))
-        except RefusalError as error:
-            return PlainTextResponse(error.message, error.fault.http)
+        with self.answerer.versions.use(None) as version:
+            assert version.predictor is not None  # it is available
+            return HTMLResponse(page.render(version.predictor.manifest, self.answerer.name))
 
     async def _health(self, request: Request) -> Response:
         ready = self.answerer.versions.ready
@@ -146,6 +186,23 @@ class RestInterface:
 
     async def _metrics(self, request: Request) -> Response:
         return Response(self.answerer.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+def _version(request: Request) -> int | None:
+    """The version in a path; None: the newest.
+
+    Raises:
+      RefusalError: it is not a number that a version can have.
+    """
+    text = request.path_params.get("version")
+    if text is None:
+        return None
+    # The length first: converting thousands of digits takes long, and Python refuses it.
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(_LARGEST_VERSION)):
+        number = int(text)
+        if number <= _LARGEST_VERSION:
+            return number
+    raise RefusalError(Fault.NOT_FOUND, f"There is no version {text!r}.")
 
 
 def _json(value: Any) -> Response:

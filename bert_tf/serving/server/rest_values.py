@@ -5,11 +5,13 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving.predictor import Outputs
 from bert_tf.serving.requests import DEEPEST
+from bert_tf.serving.server.answers import Limits
 from bert_tf.serving.server.faults import Fault, RefusalError
 
 
@@ -22,6 +24,14 @@ def is_by_rows(body: Mapping[str, Any]) -> bool:
     if ("instances" in body) == ("inputs" in body):
         raise _invalid('The request must have either "instances" or "inputs".')
     return "instances" in body
+
+
+def rows_of(body: Mapping[str, Any]) -> int:
+    """The rows of a request, before it is checked or converted: the most that it may mean."""
+    rows = [body.get("instances"), body.get("examples"), inputs := body.get("inputs")]
+    if isinstance(inputs, dict):
+        rows += inputs.values()
+    return max((len(found) for found in rows if isinstance(found, list)), default=0)
 
 
 def inputs_of(body: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -73,11 +83,15 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def examples_of(body: Mapping[str, Any]) -> list[bytes]:
+def examples_of(body: Mapping[str, Any], limits: Limits) -> list[bytes]:
     """The serialized tf.Examples of a request for `classify` or `regress`.
 
+    Args:
+      body: the request.
+      limits: of the size of a context that all examples get.
+
     Raises:
-      RefusalError: it is no such request.
+      RefusalError: it is no such request, or too large.
     """
     rows = body.get("examples")
     context = body.get("context", {})
@@ -85,6 +99,7 @@ def examples_of(body: Mapping[str, Any]) -> list[bytes]:
         raise _invalid('"examples" must be a list of objects, and not empty.')
     if not all(isinstance(row, dict) for row in rows):
         raise _invalid('"examples" must be a list of objects.')
+    limits.check_context(len(msgspec.json.encode(context)), len(rows))
     return [_example({**context, **row}) for row in rows]
 
 

@@ -1,161 +1,250 @@
-"""TensorFlow Serving's gRPC interface."""
+"""TensorFlow Serving's gRPC interface.
 
-import hmac
+Messages arrive and leave as bytes: they are parsed in threads, after the token was checked. To
+clients the methods are unary; here they are streams of one message, because only then can a server
+refuse a request, or stop to wait for it, before the message is there.
+"""
+
+import asyncio
+import functools
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import grpc
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
-    model_service_pb2_grpc,
     predict_pb2,
-    prediction_service_pb2_grpc,
     regression_pb2,
 )
 
+from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import descriptions
-from bert_tf.serving.server.answers import Answer, Answerer, Asked
+from bert_tf.serving.server.answers import Answer, Answerer, Asked, Limits, Question
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.tasks.signatures import Method
 
+_PACKAGE = "tensorflow.serving"
+_DESCRIBED_BYTES = 16 << 10  # of a request that names nothing but a model
+Receive = Callable[[], Awaitable[bytes]]
 
-class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """`Predict`, `Classify`, `Regress` and `GetModelMetadata`.
+
+class Predict(Question):
+    """Asks for outputs of any signature.
 
     Args:
-      answerer: of the model.
+      encoded: a PredictRequest.
     """
 
-    def __init__(self, answerer: Answerer):
-        self._answerer = answerer
+    def __init__(self, encoded: bytes):
+        self._encoded = encoded
 
-    async def Predict(  # noqa: N802  # names of the interface
-        self, request: predict_pb2.PredictRequest, context: Any
-    ) -> predict_pb2.PredictResponse:
-        """Outputs of any signature."""
-        most = self._answerer.limits.bytes
-        inputs = {name: _array(name, value, most) for name, value in request.inputs.items()}
-        found = await self._answerer.answer(_asked(request.model_spec, Method.PREDICT), inputs)
+    def parse(self, limits: Limits) -> Asked:
+        """See `Question`."""
+        self._request = _decode(predict_pb2.PredictRequest, self._encoded)
+        self._encoded, self._limits = b"", limits
+        for value in self._request.inputs.values():
+            axes = value.tensor_shape.dim
+            limits.check_rows(axes[0].size if axes else 0)
+        return _asked(self._request.model_spec, Method.PREDICT)
+
+    def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """See `Question`."""
+        most = self._limits.bytes
+        return {name: _array(name, value, most) for name, value in self._request.inputs.items()}
+
+    def encode(self, answer: Answer) -> bytes:
+        """See `Question`."""
         response = predict_pb2.PredictResponse()
-        for name in _wanted(request.output_filter, found):
-            response.outputs[name].CopyFrom(tf.make_tensor_proto(found.outputs[name]))
-        _tell(response.model_spec, self._answerer.name, found)
-        return response
+        for name in _wanted(self._request.output_filter, answer):
+            response.outputs[name].CopyFrom(tf.make_tensor_proto(answer.outputs[name]))
+        return _encode(response, self._request.model_spec.name, answer)
 
-    async def Classify(  # noqa: N802
-        self, request: classification_pb2.ClassificationRequest, context: Any
-    ) -> classification_pb2.ClassificationResponse:
-        """Classes and their scores."""
-        asked = _asked(request.model_spec, Method.CLASSIFY)
-        found = await self._answerer.answer(asked, {"inputs": _examples(request.input)})
+
+class _ByExamples(Question):
+    """Asks for classes, or for a number, of examples.
+
+    Args:
+      encoded: a ClassificationRequest or RegressionRequest.
+    """
+
+    kind: type
+    method: Method
+
+    def __init__(self, encoded: bytes):
+        self._encoded = encoded
+
+    def parse(self, limits: Limits) -> Asked:
+        """See `Question`."""
+        self._request = _decode(self.kind, self._encoded)
+        self._encoded, given = b"", self._request.input
+        joined = given.example_list_with_context
+        count = max(len(given.example_list.examples), len(joined.examples))
+        limits.check_rows(count)
+        limits.check_context(joined.context.ByteSize(), count)
+        return _asked(self._request.model_spec, self.method)
+
+    def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """See `Question`."""
+        return {"inputs": _examples(self._request.input)}
+
+    def encode(self, answer: Answer) -> bytes:
+        """See `Question`."""
+        return _encode(self._response(answer), self._request.model_spec.name, answer)
+
+    def _response(self, answer: Answer) -> Any:
+        raise NotImplementedError
+
+
+class Classify(_ByExamples):
+    """Asks for classes and their scores."""
+
+    kind, method = classification_pb2.ClassificationRequest, Method.CLASSIFY
+
+    def _response(self, answer: Answer) -> classification_pb2.ClassificationResponse:
         response = classification_pb2.ClassificationResponse()
-        rows = zip(found.outputs["classes"], found.outputs["scores"], strict=True)
+        rows = zip(answer.outputs["classes"], answer.outputs["scores"], strict=True)
         for labels, scores in rows:
             classes = response.result.classifications.add().classes
             for label, score in zip(labels, scores, strict=True):
                 classes.add(label=label.decode("utf-8", "replace"), score=score)
-        _tell(response.model_spec, self._answerer.name, found)
         return response
 
-    async def Regress(  # noqa: N802
-        self, request: regression_pb2.RegressionRequest, context: Any
-    ) -> regression_pb2.RegressionResponse:
-        """A number each."""
-        asked = _asked(request.model_spec, Method.REGRESS)
-        found = await self._answerer.answer(asked, {"inputs": _examples(request.input)})
+
+class Regress(_ByExamples):
+    """Asks for a number each."""
+
+    kind, method = regression_pb2.RegressionRequest, Method.REGRESS
+
+    def _response(self, answer: Answer) -> regression_pb2.RegressionResponse:
         response = regression_pb2.RegressionResponse()
-        for value in found.outputs["outputs"].reshape(-1):
+        for value in answer.outputs["outputs"].reshape(-1):
             response.result.regressions.add(value=value)
-        _tell(response.model_spec, self._answerer.name, found)
         return response
 
-    async def GetModelMetadata(  # noqa: N802
-        self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: Any
-    ) -> get_model_metadata_pb2.GetModelMetadataResponse:
-        """The signatures."""
-        asked = _asked(request.model_spec, Method.PREDICT)
-        self._answerer.check_name(asked.model)
-        with self._answerer.versions.use(asked.version) as version:
-            assert version.predictor is not None  # it is available
-            return descriptions.metadata(self._answerer.name, version.number, version.predictor)
 
-
-class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """`GetModelStatus`.
+def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHandler]:
+    """The services of TensorFlow Serving that there are; other methods are unimplemented.
 
     Args:
       answerer: of the model.
+      identity: knows the token, if clients need one.
     """
-
-    def __init__(self, answerer: Answerer):
-        self._answerer = answerer
-
-    async def GetModelStatus(  # noqa: N802
-        self, request: get_model_status_pb2.GetModelStatusRequest, context: Any
-    ) -> get_model_status_pb2.GetModelStatusResponse:
-        """The states of the versions."""
-        asked = _asked(request.model_spec, Method.PREDICT)
-        self._answerer.check_name(asked.model)
-        known = self._answerer.versions.known
-        found = [v for v in known if asked.version in (None, v.number)]
-        if not found:
-            raise RefusalError(Fault.NOT_FOUND, f"There is no version {asked.version}.")
-        return descriptions.statuses(found)
-
-
-class Refusals(grpc.aio.ServerInterceptor):
-    """Answers refusals with their status, and knows who asks.
-
-    Args:
-      token: that clients must know; None: nobody is asked.
-    """
-
-    def __init__(self, token: str | None = None):
-        self._token = token
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler:
-        """See grpc.aio."""
-        handler = await continuation(handler_call_details)
-        if handler is None or handler.unary_unary is None:
-            return handler
-        given = dict(handler_call_details.invocation_metadata or ()).get("authorization", "")
-
-        async def guarded(request: Any, context: Any) -> Any:
-            try:
-                self._check(given)
-                return await handler.unary_unary(request, context)
-            except RefusalError as error:
-                await context.abort(error.fault.grpc, error.message)
-
-        return grpc.unary_unary_rpc_method_handler(
-            guarded, handler.request_deserializer, handler.response_serializer
+    services = {
+        "PredictionService": {
+            "Predict": functools.partial(_answered, answerer, Predict),
+            "Classify": functools.partial(_answered, answerer, Classify),
+            "Regress": functools.partial(_answered, answerer, Regress),
+            "GetModelMetadata": functools.partial(_described, answerer, _metadata),
+        },
+        "ModelService": {"GetModelStatus": functools.partial(_described, answerer, _status)},
+    }
+    return [
+        grpc.method_handlers_generic_handler(
+            f"{_PACKAGE}.{service}",
+            {
+                name: grpc.stream_unary_rpc_method_handler(_guarded(method, identity))
+                for name, method in methods.items()
+            },
         )
+        for service, methods in services.items()
+    ]
 
-    def _check(self, given: str | bytes) -> None:
-        if self._token is None:
-            return
-        text = given if isinstance(given, bytes) else given.encode()
-        if not hmac.compare_digest(text, f"Bearer {self._token}".encode()):
-            raise RefusalError(Fault.UNAUTHORIZED, "This server wants a bearer token.")
+
+def _guarded(method: Callable[[Receive], Awaitable[bytes]], identity: Identity) -> Any:
+    """A method that knows who asks, and whose refusals are statuses."""
+
+    async def guarded(requests: Any, context: Any) -> bytes:
+        async def receive() -> bytes:
+            found = await context.read()
+            if found is grpc.aio.EOF:
+                raise RefusalError(Fault.INVALID, "The request has no message.")
+            return found
+
+        try:
+            given = dict(context.invocation_metadata() or ()).get("authorization", "")
+            if not identity.admits(given):
+                raise RefusalError(Fault.UNAUTHORIZED, "This server wants a bearer token.")
+            return await method(receive)
+        except RefusalError as error:
+            await context.abort(error.fault.grpc, error.message)
+            raise  # abort does
+
+    return guarded
+
+
+async def _answered(
+    answerer: Answerer, kind: Callable[[bytes], Question], receive: Receive
+) -> bytes:
+    async def question() -> Question:
+        return kind(await receive())
+
+    return await answerer.answer(question)
+
+
+async def _described(
+    answerer: Answerer, describe: Callable[[Answerer, bytes], Any], receive: Receive
+) -> bytes:
+    """What is told of the model, which takes no time."""
+    try:
+        async with asyncio.timeout(answerer.limits.seconds):
+            encoded = await receive()
+    except TimeoutError:
+        raise RefusalError(Fault.TIMEOUT, "The request has not arrived.") from None
+    if len(encoded) > _DESCRIBED_BYTES:
+        raise RefusalError(Fault.TOO_LARGE, f"Such a request may have {_DESCRIBED_BYTES:,} bytes.")
+    return describe(answerer, encoded).SerializeToString()
+
+
+def _metadata(
+    answerer: Answerer, encoded: bytes
+) -> get_model_metadata_pb2.GetModelMetadataResponse:
+    """The signatures."""
+    request = _decode(get_model_metadata_pb2.GetModelMetadataRequest, encoded)
+    asked = _asked(request.model_spec, Method.PREDICT)
+    answerer.check_name(asked.model)
+    with answerer.versions.use(asked.version) as version:
+        assert version.predictor is not None  # it is available
+        return descriptions.metadata(answerer.name, version.number, version.predictor)
+
+
+def _status(answerer: Answerer, encoded: bytes) -> get_model_status_pb2.GetModelStatusResponse:
+    """The states of the versions."""
+    request = _decode(get_model_status_pb2.GetModelStatusRequest, encoded)
+    asked = _asked(request.model_spec, Method.PREDICT)
+    answerer.check_name(asked.model)
+    found = [v for v in answerer.versions.known if asked.version in (None, v.number)]
+    if not found:
+        raise RefusalError(Fault.NOT_FOUND, f"There is no version {asked.version}.")
+    return descriptions.statuses(found)
+
+
+def _decode(kind: Any, encoded: bytes) -> Any:
+    try:
+        return kind.FromString(encoded)
+    except DecodeError as error:
+        raise RefusalError(
+            Fault.INVALID, f"The request is not a {kind.DESCRIPTOR.name}."
+        ) from error
+
+
+def _encode(response: Any, name: str, answer: Answer) -> bytes:
+    spec = response.model_spec
+    spec.name, spec.signature_name = name, answer.signature
+    spec.version.value = answer.version
+    return response.SerializeToString()
 
 
 def _asked(spec: Any, method: Method) -> Asked:
+    if spec.version_label:
+        raise RefusalError(Fault.INVALID, "There are no labels of versions here; ask for a number.")
     version = spec.version.value if spec.HasField("version") else None
     return Asked(spec.name, version, spec.signature_name, method)
-
-
-def _tell(spec: Any, name: str, answer: Answer) -> None:
-    spec.name, spec.signature_name = name, answer.signature
-    spec.version.value = answer.version
 
 
 def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:

@@ -1,19 +1,15 @@
 """A server, from its start to its orderly end."""
 
 import asyncio
-import contextlib
 import dataclasses
 import errno
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 
-import grpc
 import tensorflow as tf
 import uvicorn
 from absl import logging
-from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
 from bert_tf.export import saved_model, warmup
 from bert_tf.serving import choosing
@@ -23,18 +19,16 @@ from bert_tf.serving.engines import converted
 from bert_tf.serving.engines.names import AUTO, Precision
 from bert_tf.serving.engines.plans import Plan
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.server import rpc
+from bert_tf.serving.server import connections, listening
 from bert_tf.serving.server.answers import Answerer, Asked, Limits, signature_of
 from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.rest import RestInterface
 from bert_tf.serving.server.settings import ServerSettings
+from bert_tf.serving.server.sites import Sites
 from bert_tf.serving.server.versions import Versions, newest_complete
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores, mapped
-
-_LARGEST = 1 << 30  # bytes of an answer of gRPC
-_GRACE = 30.0  # seconds for what was begun when the end comes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,64 +167,30 @@ async def _listen(
 ) -> None:
     remote = None
     if address.grpc_port is not None:
-        remote = await _grpc_server(answerer, address, identity)
-    app = RestInterface(answerer, identity.token).app()
+        remote = await listening.grpc_server(answerer, address.of(address.grpc_port), identity)
+    app = RestInterface(answerer, identity, Sites(address.host)).app()
     config = uvicorn.Config(
         app,
         host=address.host,
         port=address.rest_port,
-        log_level="warning",
+        http="httptools",
+        ws="none",
+        log_level="error",  # below it are lines that any client can cause
         access_log=False,
+        server_header=False,
         lifespan="off",
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
-        timeout_graceful_shutdown=round(_GRACE),
+        timeout_keep_alive=round(connections.IDLE),
+        timeout_graceful_shutdown=round(listening.GRACE),
     )
     scheme = "http" if settings.certificate is None else "https"
     remotely = f"gRPC on {address.of(address.grpc_port)}, " if address.grpc_port else ""
     place = f"{scheme}://{address.of(address.rest_port)}"
     print(f"{remotely}REST and a page on {place}; Ctrl-C stops it.", flush=True)
-    server = _Server(config)
+    server = listening.RestServer(config, answerer.limits)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.end)
     await server.serve()
     if remote:
-        await remote.stop(_GRACE)
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn that is told when to end: its own handlers of signals would end the process."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Handles none."""
-        yield
-
-    def end(self) -> None:
-        """Ends when what was begun is answered."""
-        self.should_exit = True
-
-
-async def _grpc_server(answerer: Answerer, address: Address, identity: Identity) -> grpc.aio.Server:
-    options = [
-        ("grpc.max_receive_message_length", answerer.limits.bytes),
-        ("grpc.max_send_message_length", _LARGEST),
-        ("grpc.so_reuseport", 0),
-    ]
-    server = grpc.aio.server(interceptors=[rpc.Refusals(identity.token)], options=options)
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        rpc.PredictionService(answerer), server
-    )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(rpc.ModelService(answerer), server)
-    place = address.of(address.grpc_port)
-    try:
-        if identity.pair is None:
-            server.add_insecure_port(place)
-        else:
-            server.add_secure_port(place, grpc.ssl_server_credentials([identity.pair]))
-    except RuntimeError as error:
-        raise InputError(
-            f"--grpc_port: {place} cannot be listened on; another program may have it."
-        ) from error
-    await server.start()
-    return server
+        await remote.stop(listening.GRACE)

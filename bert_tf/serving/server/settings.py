@@ -56,7 +56,7 @@ class ServerSettings(Settings):
         5.0, "Time after which new versions are looked for.", group=Group.SERVER, above=0
     )
     most_bytes: int = setting(
-        64 << 20, "Bytes that a request may have.", group=Group.SERVER, least=1
+        4 << 20, "Bytes that a request may have.", group=Group.SERVER, least=1
     )
     most_rows: int = setting(1024, "Rows that a request may have.", group=Group.SERVER, least=1)
     most_requests: int = setting(
@@ -72,7 +72,9 @@ class ServerSettings(Settings):
         group=Group.SERVER,
         least=1,
     )
-    timeout: float = setting(60.0, "Seconds that an answer may take.", group=Group.SERVER, above=0)
+    timeout: float = setting(
+        60.0, "Seconds from the begin of a request to its answer.", group=Group.SERVER, above=0
+    )
     certificate: str | None = setting(
         None,
         "File of a TLS certificate (PEM); with --key, clients connect by TLS. Not given: they do "

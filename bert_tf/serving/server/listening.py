@@ -1,0 +1,132 @@
+"""What listens: a server of REST and one of gRPC, with limits to what their clients can hold."""
+
+import contextlib
+import functools
+import socket
+from collections.abc import Iterator
+
+import grpc
+import uvicorn
+
+from bert_tf.serving.credentials import Identity
+from bert_tf.serving.server import rpc
+from bert_tf.serving.server.answers import Answerer, Limits
+from bert_tf.serving.server.connections import (
+    IDLE,
+    Acceptor,
+    BoundedProtocol,
+    most_connections,
+)
+from pipelines.common.errors import InputError
+
+GRACE = 30.0  # seconds for what was begun when the end comes
+_BACKLOG = 2048  # connections that wait to be accepted
+_MAX_ANSWER = 1 << 30  # bytes, of gRPC
+_MAX_METADATA = 16 << 10  # bytes of a request of gRPC besides its message
+_MAX_IDLE = 300.0  # seconds in which a connection of gRPC asks nothing
+_PING = 60.0  # seconds after which a client of gRPC that is silent is asked whether it is there
+
+
+class RestServer(uvicorn.Server):
+    """Uvicorn that accepts only as many connections as it can serve.
+
+    It is told when to end: its own handlers of signals would end the process.
+
+    Args:
+      config: of uvicorn, with host and port.
+      limits: of requests.
+    """
+
+    def __init__(self, config: uvicorn.Config, limits: Limits):
+        super().__init__(config)
+        self._limits = limits
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn; listens.
+
+        Raises:
+          InputError: the port is taken.
+        """
+        make = functools.partial(
+            BoundedProtocol,
+            self.config,
+            self.server_state,
+            self.lifespan.state,
+            seconds=self._limits.seconds,
+            max_body=self._limits.bytes,
+        )
+        listeners = _listeners(self.config.host, self.config.port)
+        acceptor = Acceptor(listeners, make, most_connections(), self.config.ssl)
+        self.servers = [acceptor]  # type: ignore[list-item]  # as far as uvicorn uses them
+        self.started = True
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handles none."""
+        yield
+
+    def end(self) -> None:
+        """Ends when what was begun is answered."""
+        self.should_exit = True
+
+
+def _listeners(host: str, port: int) -> list[socket.socket]:
+    """Sockets on all addresses of a host.
+
+    Raises:
+      InputError: the port is taken.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    listeners = []
+    try:
+        for family, place in {(family, place) for family, *_, place in found}:
+            listeners.append(socket.create_server(place, family=family, backlog=_BACKLOG))
+            listeners[-1].setblocking(False)
+    except OSError as error:
+        raise InputError(
+            f"--rest_port={port}: cannot be listened on ({error.strerror}); another program may "
+            "have it."
+        ) from error
+    return listeners
+
+
+async def grpc_server(answerer: Answerer, place: str, identity: Identity) -> grpc.aio.Server:
+    """A server of gRPC that has begun to listen.
+
+    Args:
+      answerer: of the model.
+      place: host:port.
+      identity: token and TLS.
+
+    Raises:
+      InputError: the port is taken.
+    """
+    requests = answerer.limits.requests
+    options = [
+        ("grpc.max_receive_message_length", answerer.limits.bytes),
+        ("grpc.max_send_message_length", _MAX_ANSWER),
+        ("grpc.so_reuseport", 0),
+        # A compressed message would be unpacked, whatever its size, before it is counted.
+        ("grpc.compression_enabled_algorithms_bitset", 1),
+        ("grpc.max_metadata_size", _MAX_METADATA),
+        ("grpc.absolute_max_metadata_size", _MAX_METADATA),
+        ("grpc.max_concurrent_streams", requests),
+        ("grpc.max_allowed_incoming_connections", most_connections()),
+        ("grpc.server_handshake_timeout_ms", round(IDLE * 1000)),
+        ("grpc.max_connection_idle_ms", round(_MAX_IDLE * 1000)),
+        ("grpc.keepalive_time_ms", round(_PING * 1000)),
+        ("grpc.keepalive_timeout_ms", round(IDLE * 1000)),
+    ]
+    server = grpc.aio.server(options=options)
+    server.add_generic_rpc_handlers(tuple(rpc.handlers(answerer, identity)))
+    try:
+        if identity.pair is None:
+            server.add_insecure_port(place)
+        else:
+            server.add_secure_port(place, grpc.ssl_server_credentials([identity.pair]))
+    except RuntimeError as error:
+        raise InputError(
+            f"--grpc_port: {place} cannot be listened on; another program may have it."
+        ) from error
+    await server.start()
+    return server
