@@ -49,6 +49,11 @@ class Running:
         """Its process."""
         return self._process.pid
 
+    @property
+    def log(self):
+        """Its stderr so far."""
+        return open(self._files[1].name, errors="replace").read()
+
     def poll(self):
         """The exit status, None while it runs."""
         with _LOCK:

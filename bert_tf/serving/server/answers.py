@@ -218,40 +218,53 @@ class Answerer:
                     raise
                 # The thread keeps the place until it ends, even if nobody waits any more.
                 work.add_done_callback(lambda _: self._places.release())
-                return await asyncio.wrap_future(work)
+                found = await asyncio.wrap_future(work)
         except TimeoutError:
             raise self._late() from None
+        if isinstance(found, RefusalError):
+            raise found
+        return found
 
     def _late(self) -> RefusalError:
         return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} seconds.")
 
-    def _work(self, job: _Job, question: Question) -> bytes:
-        """Answers a request, in a thread."""
+    def _work(self, job: _Job, question: Question) -> bytes | RefusalError:
+        """Answers a request, in a thread; a refusal is returned.
+
+        Raised, its traceback would be part of a cycle, which keeps the request in memory until the
+        next garbage collection.
+        """
         try:
-            with contextlib.ExitStack() as using:
-                with self._converting(job):
-                    asked = question.parse(self.limits)
-                    self.check_name(asked.model)
-                    # Chosen once: a newer version may come at any moment.
-                    version = using.enter_context(self.versions.use(asked.version))
-                    predictor = version.predictor
-                    assert predictor is not None  # it is available
-                    job.signature = signature_of(predictor, asked)
-                    known = predictor.manifest["signatures"][job.signature]["inputs"]
-                    inputs = question.inputs(list(known))
-                    self.limits.check_inputs(inputs)
-                with scheduler.deadline(job.end):
-                    outputs = _outputs(predictor, job.signature, inputs)
-                answer = Answer(version.number, job.signature, outputs)
-            with self._converting(job):
-                return question.encode(answer)
-        except RefusalError:
-            raise
-        except TimeoutError as error:
-            raise self._late() from error
-        except Exception as error:  # the client is told no more than that
+            return self._computed(job, question)
+        except RefusalError as error:
+            return RefusalError(error.fault, error.message)
+        except TimeoutError:
+            return self._late()
+        except Exception:  # the client is told no more than that
             logging.exception("%s failed.", job.signature)
-            raise RefusalError(Fault.INTERNAL, "The server failed; its log says how.") from error
+            return RefusalError(Fault.INTERNAL, "The server failed; its log says how.")
+
+    def _computed(self, job: _Job, question: Question) -> bytes:
+        with contextlib.ExitStack() as using:
+            with self._converting(job):
+                asked = question.parse(self.limits)
+                self.check_name(asked.model)
+                # Chosen once: a newer version may come at any moment.
+                version = using.enter_context(self.versions.use(asked.version))
+                predictor = version.predictor
+                assert predictor is not None  # it is available
+                job.signature = signature_of(predictor, asked)
+                known = predictor.manifest["signatures"][job.signature]["inputs"]
+                inputs = question.inputs(list(known))
+                self.limits.check_inputs(inputs)
+            try:
+                with scheduler.deadline(job.end):
+                    outputs = predictor(job.signature, **inputs)
+            except InputError as error:
+                raise RefusalError(Fault.INVALID, str(error)) from error
+            answer = Answer(version.number, job.signature, outputs)
+        with self._converting(job):
+            return question.encode(answer)
 
     @contextlib.contextmanager
     def _converting(self, job: _Job) -> Iterator[None]:
@@ -310,10 +323,3 @@ def _items(value: Any) -> Sequence[Any]:
     if isinstance(value, np.ndarray):
         return value.tolist() if value.ndim == 1 and value.dtype == object else ()
     return value if isinstance(value, list) else ()
-
-
-def _outputs(predictor: Predictor, signature: str, inputs: Mapping[str, Any]) -> Outputs:
-    try:
-        return predictor(signature, **inputs)
-    except InputError as error:
-        raise RefusalError(Fault.INVALID, str(error)) from error

@@ -46,6 +46,6 @@ class RefusalError(Exception):
     """
 
     def __init__(self, fault: Fault, message: str):
-        shown = message if len(message) <= _MAX_LENGTH else f"{message[:_MAX_LENGTH]}…"
+        shown = message if len(message) <= _MAX_LENGTH else f"{message[: _MAX_LENGTH - 1]}…"
         self.fault, self.message = fault, texts.one_line(shown)
         super().__init__(self.message)

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import math
 import socket
 from collections.abc import Iterator
 
@@ -9,14 +10,10 @@ import grpc
 import uvicorn
 
 from bert_tf.serving.credentials import Identity
-from bert_tf.serving.server import rpc
+from bert_tf.serving.server import connections, rpc
 from bert_tf.serving.server.answers import Answerer, Limits
-from bert_tf.serving.server.connections import (
-    IDLE,
-    Acceptor,
-    BoundedProtocol,
-    most_connections,
-)
+from bert_tf.serving.server.rest import RestInterface
+from bert_tf.serving.server.sites import Sites
 from pipelines.common.errors import InputError
 
 GRACE = 30.0  # seconds for what was begun when the end comes
@@ -25,6 +22,37 @@ _MAX_ANSWER = 1 << 30  # bytes, of gRPC
 _MAX_METADATA = 16 << 10  # bytes of a request of gRPC besides its message
 _MAX_IDLE = 300.0  # seconds in which a connection of gRPC asks nothing
 _PING = 60.0  # seconds after which a client of gRPC that is silent is asked whether it is there
+
+
+def rest_server(
+    answerer: Answerer, host: str, port: int, identity: Identity, tls: tuple[str, str] | None
+) -> "RestServer":
+    """A server of REST.
+
+    Args:
+      answerer: of the model.
+      host: to listen on.
+      port: to listen on.
+      identity: knows the token.
+      tls: files of the certificate and its key; None: no TLS.
+    """
+    certificate, key = tls or (None, None)
+    config = uvicorn.Config(
+        RestInterface(answerer, identity, Sites(host)).app(),
+        host=host,
+        port=port,
+        http="httptools",
+        ws="none",
+        log_level="error",  # below it are lines that any client can cause
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+        timeout_keep_alive=math.ceil(connections.IDLE),
+        timeout_graceful_shutdown=round(GRACE),
+    )
+    return RestServer(config, answerer.limits)
 
 
 class RestServer(uvicorn.Server):
@@ -48,7 +76,7 @@ class RestServer(uvicorn.Server):
           InputError: the port is taken.
         """
         make = functools.partial(
-            BoundedProtocol,
+            connections.BoundedProtocol,
             self.config,
             self.server_state,
             self.lifespan.state,
@@ -56,7 +84,9 @@ class RestServer(uvicorn.Server):
             max_body=self._limits.bytes,
         )
         listeners = _listeners(self.config.host, self.config.port)
-        acceptor = Acceptor(listeners, make, most_connections(), self.config.ssl)
+        acceptor = connections.Acceptor(
+            listeners, make, connections.most_connections(), self.config.ssl
+        )
         self.servers = [acceptor]  # type: ignore[list-item]  # as far as uvicorn uses them
         self.started = True
 
@@ -111,11 +141,11 @@ async def grpc_server(answerer: Answerer, place: str, identity: Identity) -> grp
         ("grpc.max_metadata_size", _MAX_METADATA),
         ("grpc.absolute_max_metadata_size", _MAX_METADATA),
         ("grpc.max_concurrent_streams", requests),
-        ("grpc.max_allowed_incoming_connections", most_connections()),
-        ("grpc.server_handshake_timeout_ms", round(IDLE * 1000)),
+        ("grpc.max_allowed_incoming_connections", connections.most_connections()),
+        ("grpc.server_handshake_timeout_ms", round(connections.IDLE * 1000)),
         ("grpc.max_connection_idle_ms", round(_MAX_IDLE * 1000)),
         ("grpc.keepalive_time_ms", round(_PING * 1000)),
-        ("grpc.keepalive_timeout_ms", round(IDLE * 1000)),
+        ("grpc.keepalive_timeout_ms", round(connections.IDLE * 1000)),
     ]
     server = grpc.aio.server(options=options)
     server.add_generic_rpc_handlers(tuple(rpc.handlers(answerer, identity)))

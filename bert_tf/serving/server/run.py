@@ -3,12 +3,12 @@
 import asyncio
 import dataclasses
 import errno
+import gc
 import signal
 import socket
 import threading
 
 import tensorflow as tf
-import uvicorn
 from absl import logging
 
 from bert_tf.export import saved_model, warmup
@@ -19,16 +19,18 @@ from bert_tf.serving.engines import converted
 from bert_tf.serving.engines.names import AUTO, Precision
 from bert_tf.serving.engines.plans import Plan
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.server import connections, listening
+from bert_tf.serving.server import listening
 from bert_tf.serving.server.answers import Answerer, Asked, Limits, signature_of
 from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.metrics import Metrics
-from bert_tf.serving.server.rest import RestInterface
 from bert_tf.serving.server.settings import ServerSettings
-from bert_tf.serving.server.sites import Sites
 from bert_tf.serving.server.versions import Versions, newest_complete
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores, mapped
+
+# New containers after which Python looks for cycles. A JSON body of 4 MiB can have a million lists;
+# by default it looks at all of the process, for half a second, many times while one is parsed.
+_COLLECT_AFTER = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +106,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
         settings.most_rows, settings.most_bytes, settings.most_requests, settings.timeout
     )
     answerer = Answerer(name, versions, limits, metrics)
+    gc.set_threshold(_COLLECT_AFTER)
     ended = threading.Event()
     watch = threading.Thread(target=_watch, args=(versions, settings.poll_seconds, ended))
     watch.start()
@@ -168,27 +171,12 @@ async def _listen(
     remote = None
     if address.grpc_port is not None:
         remote = await listening.grpc_server(answerer, address.of(address.grpc_port), identity)
-    app = RestInterface(answerer, identity, Sites(address.host)).app()
-    config = uvicorn.Config(
-        app,
-        host=address.host,
-        port=address.rest_port,
-        http="httptools",
-        ws="none",
-        log_level="error",  # below it are lines that any client can cause
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ssl_certfile=settings.certificate,
-        ssl_keyfile=settings.key,
-        timeout_keep_alive=round(connections.IDLE),
-        timeout_graceful_shutdown=round(listening.GRACE),
-    )
     scheme = "http" if settings.certificate is None else "https"
     remotely = f"gRPC on {address.of(address.grpc_port)}, " if address.grpc_port else ""
     place = f"{scheme}://{address.of(address.rest_port)}"
     print(f"{remotely}REST and a page on {place}; Ctrl-C stops it.", flush=True)
-    server = listening.RestServer(config, answerer.limits)
+    files = (settings.certificate, settings.key) if settings.certificate and settings.key else None
+    server = listening.rest_server(answerer, address.host, address.rest_port, identity, files)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.end)
     await server.serve()

@@ -1,6 +1,7 @@
 """A server of an export, in a process of its own."""
 
 import contextlib
+import resource
 import time
 import urllib.error
 import urllib.request
@@ -43,6 +44,17 @@ class Served:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
+
+    @property
+    def log(self):
+        """What it has logged so far."""
+        return self.process.log
+
+    @property
+    def memory(self):
+        """Its resident memory, in bytes."""
+        with open(f"/proc/{self.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
 
     def wait(self, trust=None):
         """Waits until it answers."""

@@ -1,0 +1,116 @@
+"""A server of a predictor that computes nothing, in a process of its own: it starts at once.
+
+    stub.py --rest_port=8501 --grpc_port=8500 --idle=1 --seconds=2 --token=secret --descriptors=64
+
+Everything between the network and the predictor is that of `bert-tf serve`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import resource
+import time
+
+import numpy as np
+
+from bert_tf.serving.credentials import Identity
+from bert_tf.serving.server import connections, listening
+from bert_tf.serving.server.answers import Answerer, Limits
+from bert_tf.serving.server.metrics import Metrics
+from bert_tf.serving.server.versions import State, Version
+from bert_tf.tasks.signatures import Method
+from tests import commands
+from tests.bert_tf.serving.server.served import Served
+from tests.ports import free_ports
+
+LARGE = 1 << 26  # bytes of the answer of `large`
+_SIGNATURES = {"first": Method.PREDICT, "large": Method.PREDICT, "slow": Method.PREDICT}
+_SIGNATURES |= {"classes": Method.CLASSIFY}
+_INPUTS = {Method.PREDICT: "text", Method.CLASSIFY: "inputs"}
+
+
+class Stub(Served):
+    """A stub that runs; see `Served`.
+
+    Args:
+      **options: see above.
+    """
+
+    def __init__(self, **options):
+        self.grpc_port, self.rest_port = free_ports(2)
+        options |= {"grpc_port": self.grpc_port, "rest_port": self.rest_port}
+        flags = (f"--{name}={value}" for name, value in options.items())
+        self.process = commands.Running("tests.bert_tf.serving.server.stub", *flags)
+
+
+class _Predictor:
+    def __init__(self):
+        self.manifest = {
+            "signatures": {
+                name: {
+                    "method": method,
+                    "inputs": {_INPUTS[method]: ["string", [None]]},
+                    "outputs": {},
+                }
+                for name, method in _SIGNATURES.items()
+            }
+        }
+
+    def __call__(self, signature, /, **inputs):
+        (rows,) = inputs.values()
+        if signature == "slow":
+            time.sleep(2)
+        if signature == "large":
+            return {"answer": np.array([b"x" * LARGE], object)}
+        if signature == "classes":
+            return {
+                "classes": np.array([[b"a"]] * len(rows), object),
+                "scores": np.ones([len(rows), 1], np.float32),
+            }
+        return {"answer": np.arange(len(rows), dtype=np.int32)}
+
+    def close(self):
+        pass
+
+
+class _Versions:
+    known = (Version(1, State.AVAILABLE, predictor=_Predictor()),)
+    ready = True
+
+    @contextlib.contextmanager
+    def use(self, number):
+        yield self.known[0]
+
+    def close(self):
+        pass
+
+
+async def _serve(options, answerer):
+    identity = Identity(options.token)
+    # Kept: what nobody refers to stops to listen.
+    remote = await listening.grpc_server(answerer, f"127.0.0.1:{options.grpc_port}", identity)
+    await listening.rest_server(answerer, "127.0.0.1", options.rest_port, identity, None).serve()
+    await remote.stop(0)
+
+
+def main():
+    """Serves until it is stopped."""
+    parser = argparse.ArgumentParser()
+    for name in ("rest_port", "grpc_port"):
+        parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--idle", type=float, default=15)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--requests", type=int, default=128)
+    parser.add_argument("--descriptors", type=int)
+    parser.add_argument("--token")
+    options = parser.parse_args()
+    connections.IDLE = options.idle
+    if options.descriptors:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (options.descriptors,) * 2)
+    limits = Limits(1024, 4 << 20, options.requests, options.seconds)
+    answerer = Answerer("bert", _Versions(), limits, Metrics(lambda: 0))
+    asyncio.run(_serve(options, answerer))
+
+
+if __name__ == "__main__":
+    main()
