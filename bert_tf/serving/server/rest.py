@@ -57,7 +57,9 @@ class _RestQuestion(Question):
         """See `Question`."""
         if self._asked.method is Method.PREDICT:
             return rest_values.inputs_of(self._body, names)
-        return {"inputs": rest_values.examples_of(self._body, self._limits)}
+        rows = rest_values.rows_of(self._body)
+        self._limits.check_context(rest_values.context_size(self._body), rows)
+        return {"inputs": rest_values.examples_of(self._body)}
 
     def encode(self, answer: Answer) -> bytes:
         """See `Question`."""

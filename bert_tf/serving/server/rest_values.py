@@ -5,13 +5,11 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving.predictor import Outputs
 from bert_tf.serving.requests import DEEPEST
-from bert_tf.serving.server.answers import Limits
 from bert_tf.serving.server.faults import Fault, RefusalError
 
 
@@ -83,15 +81,21 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def examples_of(body: Mapping[str, Any], limits: Limits) -> list[bytes]:
-    """The serialized tf.Examples of a request for `classify` or `regress`.
-
-    Args:
-      body: the request.
-      limits: of the size of a context that all examples get.
+def context_size(body: Mapping[str, Any]) -> int:
+    """The bytes of a context, which all examples of a request get.
 
     Raises:
-      RefusalError: it is no such request, or too large.
+      RefusalError: it has values that no example can have.
+    """
+    context = body.get("context")
+    return len(_example(context)) if isinstance(context, dict) else 0
+
+
+def examples_of(body: Mapping[str, Any]) -> list[bytes]:
+    """The serialized tf.Examples of a request for `classify` or `regress`.
+
+    Raises:
+      RefusalError: it is no such request.
     """
     rows = body.get("examples")
     context = body.get("context", {})
@@ -99,7 +103,6 @@ def examples_of(body: Mapping[str, Any], limits: Limits) -> list[bytes]:
         raise _invalid('"examples" must be a list of objects, and not empty.')
     if not all(isinstance(row, dict) for row in rows):
         raise _invalid('"examples" must be a list of objects.')
-    limits.check_context(len(msgspec.json.encode(context)), len(rows))
     return [_example({**context, **row}) for row in rows]
 
 

@@ -150,7 +150,7 @@ def _inputs(signature, **inputs):
         (b'{"signature_name": "mood_ids", "inputs": [[[[1]]]]}', "must be named"),
         (b'{"instances": [NaN]}', "no JSON object"),
         (b'{"instances": [1e999]}', "no JSON object"),
-        (b'{"instances": [%d]}' % 10**400, "must be"),
+        (b'{"instances": [%d]}' % 10**400, "is beyond int32"),
         (b'{"instances": [1], "instances": [2]}', "must be"),
     ],
 )

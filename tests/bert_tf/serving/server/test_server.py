@@ -197,8 +197,9 @@ def test_what_makes_no_sense_is_told_in_a_line(served, path, body, status, words
     ("tensor", "words"),
     [
         # One text that stands for two thousand million; and none at all.
-        ({"shape": [2_000_000_000], "values": [b"x"]}, "text: is too large"),
-        ({"shape": [1 << 40, 1 << 40], "values": []}, "text: is too large"),
+        ({"shape": [2_000_000_000], "values": [b"x"]}, "batch of 2,000,000,000 is too large"),
+        ({"shape": [1, 2_000_000_000], "values": [b"x"]}, "text: is too large"),
+        ({"shape": [1, 1 << 40, 1 << 40], "values": []}, "text: is too large"),
         ({"shape": [], "values": [b"x"]}, "must be an array of string with 1 dimension"),
         ({"dtype": 20, "shape": [1], "values": []}, "text: is no tensor of numbers or texts"),
         (
