@@ -44,23 +44,23 @@ def describe(
         }
         if not sequence.special[at]:
             data, places = encoded[segment], place_of(at)
-            described["label"] = _label(data[slice(*places)], token)
-            if places in (place_of(at - 1), place_of(at + 1)):  # pieces of one character
+            spelled = tokenizer.vocabulary.bytes_of(token)
+            # Its place is that of all characters that it has a byte of.
+            if spelled.decode(errors="ignore").encode() != spelled:
+                described["label"] = spelled.removeprefix(b" ").hex(" ").upper()
+            elif places in (place_of(at - 1), place_of(at + 1)):  # pieces of one character
                 described["label"] = _alone(tokenizer, token)
+            else:
+                described["label"] = _label(data[slice(*places)], token)
             described["bytes"] = list(places)
-            described["characters"] = [_characters(data, place) for place in places]
+            described["characters"] = [len(data[:place].decode()) for place in places]
         found.append(described)
     return found
 
 
 def _label(data: bytes, token: str) -> str:
     """What bytes of a text are shown as."""
-    if not data:
-        return token
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return data.hex(" ").upper()
+    text = data.decode()
     return text if text.strip() and text.isprintable() else token
 
 
@@ -70,11 +70,6 @@ def _alone(tokenizer: Tokenizer, token: str) -> str:
     before = vocabulary.roles["start"]
     text = vocabulary.text([before, token])[len(before) :].strip()
     return text if text.isprintable() else token
-
-
-def _characters(data: bytes, place: int) -> int:
-    """The characters before a byte; one that the byte is within is not among them."""
-    return len(data[:place].decode(errors="ignore"))
 
 
 def is_right_to_left(text: str) -> bool:

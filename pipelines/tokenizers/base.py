@@ -115,6 +115,10 @@ class Vocabulary(abc.ABC):
     def text(self, pieces: Sequence[str]) -> str:
         """The text of pieces; special tokens as they are."""
 
+    def bytes_of(self, token: str) -> bytes:
+        """What a token spells; not all of it is UTF-8 where tokens may be parts of characters."""
+        return token.encode()
+
     def plain(self, pieces: Sequence[str]) -> str:
         """Their text without white space around it."""
         return self.text(pieces).strip()

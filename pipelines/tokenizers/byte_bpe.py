@@ -87,7 +87,8 @@ class ByteBPETokenizer(Tokenizer):
         """Tokenizes, and tells where each piece stands in the text.
 
         The space that a word takes along is no part of the piece, unless that is all of it.
-        A piece may begin or end within a character.
+        A piece that has some bytes of a character has the place of all of it, as in Hugging
+        Face's tokenizers, so that what stands from one piece to another can be read.
 
         Args:
           texts: string [batch], any bytes.
@@ -122,11 +123,15 @@ class ByteBPETokenizer(Tokenizer):
         words = words_of.split(spaced)
         pieces = self._merge(_spell(spaced, words.bounds))
         added = tf.cast(tf.strings.length(spaced) - tf.strings.length(texts), tf.int64)
-        origin = words.bounds[:-1] - words.text_starts - tf.gather(added, words.texts)
-        visible = tf.maximum(origin + tf.cast(words.takes_space, tf.int64), 0)
-        starts, ends, visible = self._places(pieces, origin, visible)
+        text_starts = tf.gather(words.text_starts + added, words.texts)
+        first = words.bounds[:-1] - text_starts
+        visible = tf.maximum(first + tf.cast(words.takes_space, tf.int64), 0)
+        starts, ends, word = self._places(pieces, first)
         # A piece that is but a space has its place, or the place of nothing if it was added.
-        starts = tf.where(ends - starts > 1, tf.maximum(starts, visible), tf.maximum(starts, 0))
+        lowest = tf.where(ends - starts > 1, tf.gather(visible, word), 0)
+        starts, ends = words.whole_characters(
+            tf.gather(text_starts, word), tf.maximum(starts, lowest), ends
+        )
         splits = tf.gather(pieces.row_splits, words.splits)
         return tuple(
             tf.RaggedTensor.from_row_splits(values, splits, validate=False)
@@ -155,10 +160,13 @@ class ByteBPETokenizer(Tokenizer):
         pieces = self._merge(
             tf.where(takes_space | continues, spelled, tf.strings.join([_SPACE, spelled]))
         )
-        first = tf.gather(words.bounds[:-1] - words.text_starts, kept)
-        visible = first + tf.cast(takes_space, tf.int64)
-        origin = visible - tf.cast(~continues, tf.int64)
-        starts, ends, visible = self._places(pieces, origin, visible)
+        text_starts = tf.gather(words.text_starts, tf.gather(words.texts, kept))
+        visible = tf.gather(words.bounds, kept) - text_starts + tf.cast(takes_space, tf.int64)
+        starts, ends, word = self._places(pieces, visible - tf.cast(~continues, tf.int64))
+        lowest = tf.gather(visible, word)
+        starts, ends = words.whole_characters(
+            tf.gather(text_starts, word), tf.maximum(starts, lowest), tf.maximum(ends, lowest)
+        )
         begins = tf.scatter_nd(
             pieces.row_splits[:-1, tf.newaxis],
             tf.cast(~continues, tf.int32),
@@ -170,8 +178,8 @@ class ByteBPETokenizer(Tokenizer):
                 tf.RaggedTensor.from_row_splits(values, splits, validate=False)
                 for values in (
                     pieces.flat_values,
-                    tf.maximum(starts, visible),
-                    tf.maximum(ends, visible),
+                    starts,
+                    ends,
                     tf.cast(begins, tf.bool),
                 )
             )
@@ -197,25 +205,24 @@ class ByteBPETokenizer(Tokenizer):
         return pieces.with_flat_values(tf.ensure_shape(pieces.flat_values, [None]))
 
     def _places(
-        self, pieces: tf.RaggedTensor, origin: tf.Tensor, visible: tf.Tensor
+        self, pieces: tf.RaggedTensor, first: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Where pieces stand, from where their words begin.
+        """Where the bytes of pieces stand, from where their words begin.
 
         Args:
           pieces: ids [words, (pieces)]; no word is without any.
-          origin: int64 [words], the place of its first byte.
-          visible: int64 [words], the place of the first byte that is no white space.
+          first: int64 [words], the place of the first byte of each.
 
         Returns:
-          First byte and end byte of each piece, and `visible` of its word, int64 [pieces] each.
+          First byte and end byte of each piece, and its word, int64 [pieces] each.
         """
         lengths = tf.gather(self._lengths, pieces.flat_values)
         ends = tf.cumsum(lengths)
         starts = ends - lengths
-        shift = origin - tf.gather(starts, pieces.row_splits[:-1])
+        shift = first - tf.gather(starts, pieces.row_splits[:-1])
         word = words_of.rows_of(pieces.row_splits)
         shift = tf.gather(shift, word)
-        return starts + shift, ends + shift, tf.gather(visible, word)
+        return starts + shift, ends + shift, word
 
 
 def _spell(texts: tf.Tensor, bounds: tf.Tensor) -> tf.Tensor:

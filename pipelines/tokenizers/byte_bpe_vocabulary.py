@@ -125,6 +125,10 @@ class ByteBPEVocabulary(Vocabulary):
                     f"{place}: byte-level BPE takes text as it is; leave out --{name}."
                 )
 
+    def bytes_of(self, token: str) -> bytes:
+        """The bytes that its letters stand for."""
+        return to_bytes(token)
+
     def text(self, pieces: Sequence[str]) -> str:
         """The text that pieces spell; special tokens as they are, U+FFFD for what is no UTF-8."""
         # Bytes are joined before they are decoded: a character may have several pieces.

@@ -41,11 +41,12 @@ class Words(NamedTuple):
       bounds: int64 [words + 1], the first byte of each word in the texts joined to one, and
         the number of bytes.
       texts: int64 [words], the text of each.
-      text_starts: int64 [words], the first byte of that text in the texts joined to one.
+      text_starts: int64 [batch], the first byte of each text in the texts joined to one.
       takes_space: bool [words], whether it is a space and something visible.
       is_white: bool [words], whether it is nothing but white space.
       continues: bool [words], whether it belongs to the word before it, which is the
         apostrophe of a contraction; never unless `split` parts those.
+      characters: int64 [batch, (characters)], the first byte of each character in its text.
     """
 
     splits: tf.Tensor
@@ -55,6 +56,32 @@ class Words(NamedTuple):
     takes_space: tf.Tensor
     is_white: tf.Tensor
     continues: tf.Tensor
+    characters: tf.RaggedTensor
+
+    def whole_characters(
+        self, origins: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Widens ranges of bytes to all characters that they have a byte of.
+
+        Args:
+          origins: int64 [n], the place in the joined texts that each range is counted from.
+          starts: int64 [n], its first byte.
+          ends: int64 [n], the byte after its last one.
+
+        Returns:
+          The wider ranges, counted from the same places.
+        """
+
+        def widen() -> tuple[tf.Tensor, tf.Tensor]:
+            text = rows_of(self.characters.row_splits)
+            first = self.characters.flat_values + tf.gather(self.text_starts, text)
+            bounds = tf.concat([first, self.bounds[-1:]], 0)
+            start = tf.searchsorted(bounds, starts + origins, side="right") - 1
+            end = tf.searchsorted(bounds, ends + origins, side="left")
+            return tf.gather(bounds, start) - origins, tf.gather(bounds, end) - origins
+
+        are_bytes = tf.size(self.characters.flat_values, tf.int64) == self.bounds[-1]
+        return tf.cond(are_bytes, lambda: (starts, ends), widen)
 
 
 def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
@@ -93,8 +120,8 @@ def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
     splits = tf.searchsorted(first, points.row_splits, out_type=tf.int64)
     sizes = tf.cast(tf.strings.length(texts), tf.int64)
     rows = rows_of(splits)
-    text_starts = tf.gather(tf.cumsum(sizes, exclusive=True), rows)
-    starts = tf.gather(offsets.flat_values, first) + text_starts
+    text_starts = tf.cumsum(sizes, exclusive=True)
+    starts = tf.gather(offsets.flat_values, first) + tf.gather(text_starts, rows)
     kind = tf.gather(kinds, first)
     takes_space = (kind == _SPACE) & (tf.gather(after, first) >= _LETTER)
     continues = tf.zeros_like(takes_space)
@@ -108,6 +135,7 @@ def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
         takes_space=takes_space,
         is_white=(kind < _LETTER) & ~takes_space,
         continues=continues,
+        characters=offsets,
     )
 
 
@@ -115,8 +143,9 @@ def split_words(texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
     """The words of string [batch] texts, string [words], to count them."""
     texts = tf.convert_to_tensor(texts, tf.string)
     words = split(texts)
-    starts, ends = words.bounds[:-1], words.bounds[1:]
-    return byte_ranges.cut(texts, words.texts, starts - words.text_starts, ends - words.text_starts)
+    text_starts = tf.gather(words.text_starts, words.texts)
+    starts, ends = words.bounds[:-1] - text_starts, words.bounds[1:] - text_starts
+    return byte_ranges.cut(texts, words.texts, starts, ends)
 
 
 def rows_of(splits: tf.Tensor) -> tf.Tensor:

@@ -283,8 +283,9 @@ def byte_model(tmp_path_factory):
 def test_parts_of_characters_are_called_by_their_bytes(byte_model):
     values = model_look.look(byte_model, ["a é <mask>b"], SETTINGS).values
     labels = [token["label"] for token in values["tokens"]]
-    assert labels[1:4] == ["a", "Ġ", "C3"] and labels[-4:] == ["A9", "<mask>", "b", "</s>"]
-    mask = values["tokens"][-3]
+    assert labels[1:] == ["a", "Ġ", "C3", "A9", "<mask>", "b", "</s>"]
+    parts, mask = values["tokens"][3:5], values["tokens"][-3]
+    assert [(part["characters"], part["bytes"]) for part in parts] == [([2, 3], [2, 4])] * 2
     assert mask["characters"] == [4, 10] and mask["bytes"] == [5, 11]
     assert values["guesses"]["masked"]
 

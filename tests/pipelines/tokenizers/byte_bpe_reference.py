@@ -56,8 +56,11 @@ def split(text: bytes) -> list[bytes]:
 
 
 def make(tokens, merges, add_prefix_space: bool):
+    """Its offsets are those of RoBERTa's tokenizer: the space that a word takes along is cut off."""
     ids = {token: index for index, token in enumerate(tokens)}
-    return tokenizers.ByteLevelBPETokenizer(ids, list(merges), add_prefix_space=add_prefix_space)
+    return tokenizers.ByteLevelBPETokenizer(
+        ids, list(merges), add_prefix_space=add_prefix_space, trim_offsets=True
+    )
 
 
 def random_texts(count: int) -> list[str]:
@@ -95,6 +98,45 @@ def check(tokenizer, reference, texts) -> int:
         wrong = [ascii(text) for text, ours, theirs in pairs if ours != theirs]
         pytest.fail(f"{len(wrong)} differ: {wrong[:10]}")
     return len(texts)
+
+
+def check_places(tokenizer, reference, texts) -> int:
+    """Fails unless both give the same characters to each piece; returns the number of pieces.
+
+    Where a text begins with a space, the reference leaves it in the place of the first piece. White
+    space alone has a place here, and none there.
+    """
+    texts = list(texts)
+    found = [values.to_list() for values in tokenizer.tokenize_with_offsets(texts)]
+    pieces = 0
+    for text, encoding, ids, starts, ends in zip(
+        texts, reference.encode_batch(texts), *found, strict=True
+    ):
+        assert ids == encoding.ids, ascii(text)
+        pieces += len(ids)
+        data = text.encode()
+        character = {len(text[:at].encode()): at for at in range(len(text) + 1)}
+        for start, end, (first, last) in zip(starts, ends, encoding.offsets, strict=True):
+            if data[start:end].decode().strip(WHITE):
+                first += text[first] == " "
+                assert (character[start], character[end]) == (first, last), ascii(text)
+    return pieces
+
+
+def whole_characters(text: bytes, start: int, end: int) -> tuple[int, int]:
+    """The smallest range of whole characters that has all bytes of another one.
+
+    What cannot be read as UTF-8 is a character as Python's decoder takes it apart.
+    """
+    bounds = [0]
+    while bounds[-1] < len(text):
+        rest = text[bounds[-1] :]
+        try:
+            size = len(rest.decode()[0].encode())
+        except UnicodeDecodeError as error:
+            size = len(rest[: error.start].decode()[:1].encode()) or error.end
+        bounds.append(bounds[-1] + size)
+    return max(b for b in bounds if b <= start), min(b for b in bounds if b >= end)
 
 
 def data_of(name: str) -> pathlib.Path:

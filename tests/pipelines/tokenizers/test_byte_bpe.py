@@ -141,26 +141,37 @@ def test_places_in_words(tokenizer):
     assert starts.to_list()[0][0] == 0 and starts.to_list()[5] == []
 
 
-def test_places_are_those_of_the_reference(learned, add_prefix_space):
-    """Of ASCII, where characters are bytes, and but for white space, which has a place here."""
-    tokens, merges = learned.tokens, learned.merges
-    ids = {token: index for index, token in enumerate(tokens)}
-    reference = tokenizers.ByteLevelBPETokenizer(
-        ids, merges, add_prefix_space=add_prefix_space, trim_offsets=True
-    )
-    tokenizer = ByteBPETokenizer(
-        ByteBPEVocabulary(tuple(tokens), tuple(merges)), add_prefix_space=add_prefix_space
-    )
+def test_places_are_those_of_the_reference(tokenizer, reference):
     texts = [
-        text for text in [*byte_bpe_reference.TRICKY, *byte_bpe_reference.CORPUS] if text.isascii()
+        *byte_bpe_reference.TRICKY,
+        *byte_bpe_reference.CORPUS,
+        *byte_bpe_reference.random_texts(500),
+        *("😀" * count for count in range(1, 5)),
     ]
-    found = (value.to_list() for value in tokenizer.tokenize_with_offsets(texts))
-    for text, row, first, last in zip(texts, *found, strict=True):
-        expected = reference.encode(text)
-        assert row == expected.ids
-        for span, (start, end) in zip(expected.offsets, zip(first, last, strict=True), strict=True):
-            if text[start:end].strip(byte_bpe_reference.WHITE):
-                assert (start, end) == span, text
+    assert byte_bpe_reference.check_places(tokenizer, reference, texts) > 20_000
+
+
+@pytest.mark.slow
+def test_places_of_every_code_point_and_of_many_texts(tokenizer, reference):
+    every = byte_bpe_reference.ALL_CODE_POINTS
+    for start in range(0, len(every), 1 << 16):
+        block = [f"a{c}1{c}. {c}{c}" for c in every[start : start + (1 << 16)]]
+        byte_bpe_reference.check_places(tokenizer, reference, block)
+    texts = byte_bpe_reference.random_texts(50_000)
+    for start in range(0, len(texts), 10_000):
+        byte_bpe_reference.check_places(tokenizer, reference, texts[start : start + 10_000])
+
+
+def test_places_of_pieces_of_a_character(learned):
+    tokenizer = ByteBPETokenizer(learned)
+    text = "é 😀b".encode()
+    ids, starts, ends = (values.to_list()[0] for values in tokenizer.tokenize_with_offsets([text]))
+    assert [learned.tokens[index] for index in ids] == ["Ã©", "Ġ", "ðŁ", "ĺ", "Ģ", "b"]
+    emoji = [(3, 7)] * 3
+    assert list(zip(starts, ends, strict=True)) == [(0, 2), (2, 3), *emoji, (7, 8)]
+    words = tokenizer.tokenize_by_word([text])
+    places = zip(words.starts.to_list()[0], words.ends.to_list()[0], strict=True)
+    assert list(places)[-5:] == [*emoji, (7, 7), (7, 8)]
 
 
 def test_places_of_any_bytes(tokenizer):
@@ -179,9 +190,15 @@ def test_places_of_any_bytes(tokenizer):
         position = 0
         for index, start, end in zip(row, first, last, strict=True):
             data = vocabulary.to_bytes(tokenizer.vocabulary.tokens[index])
-            assert text[start:end] in (data, data[1:] if data[:1] == b" " else data)
-            assert text[position:start] in (b"", b" ")  # nothing but the space of a word is left
-            position = end
+            if text[position : position + len(data)] != data:  # without the space that was added
+                data = data.removeprefix(b" ")
+            space = len(data) > 1 and data[:1] == b" "  # of a word, or of white space
+            places = [
+                byte_bpe_reference.whole_characters(text, first, position + len(data))
+                for first in (position, position + space)
+            ]
+            assert (start, end) in places, text
+            position += len(data)
         assert position == len(text)
 
 
@@ -226,8 +243,12 @@ def test_tokenizing_by_word(tokenizer):
         for (position, word), piece in zip(row, pieces, strict=True):
             spans = [next(places) for _ in piece]
             assert spans[0][0] == position and spans[-1][1] == position + len(word), text
-            assert b"".join(text[start:end] for start, end in spans) == word
-            assert all(end == start for (_, end), (start, _) in itertools.pairwise(spans))
+            end = position + len(word)
+            for index, span in zip(reversed(piece), reversed(spans), strict=True):
+                start = max(position, end - len(_bytes_of(tokenizer, [index])))
+                assert span == byte_bpe_reference.whole_characters(text, start, end), text
+                end = start
+            assert end == position
 
 
 def _words_with_places(text: bytes) -> list[tuple[int, bytes]]:
