@@ -9,10 +9,12 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
-from pipelines.common import files, json_files
+from pipelines.common import files, json_files, optional
 from pipelines.common.errors import InputError
 
 HISTORY = "history.jsonl"  # in the folder of a run
+# What tf.summary.scalar writes with a value; that one needs the package of TensorBoard to write.
+_SCALAR = tf.compat.v1.SummaryMetadata(plugin_data={"plugin_name": "scalars"})
 
 
 class Point(NamedTuple):
@@ -150,8 +152,9 @@ def _parse(line: str) -> Point | None:
 
 
 def log_tensorboard(folder: str) -> None:
-    """Says how the curves of a run, or of several in a folder, are looked at meanwhile."""
-    logging.info("curves, while it trains: tensorboard --logdir=%s", folder)
+    """Logs how to view the curves of a run, or of several in a folder, while it trains."""
+    remedy = "" if optional.is_there("tensorboard") else " (pip install 'bert-tf[plots]' has it)"
+    logging.info("curves, while it trains: tensorboard --logdir=%s%s", folder, remedy)
 
 
 class Display:
@@ -180,7 +183,7 @@ class Display:
             with self._writer.as_default(step=step):
                 for name, value in values.items():
                     if not math.isnan(value):
-                        tf.summary.scalar(name, value)
+                        tf.summary.write(name, tf.cast(value, tf.float32), metadata=_SCALAR)
 
     def close(self) -> None:
         """Ends the bar and writes what is buffered."""
