@@ -3,6 +3,7 @@
 import os
 import sys
 
+import bert_tf
 from pipelines.common import command_line, flag_help, flag_types, stopping
 
 # The module of each, and what it does.
@@ -41,6 +42,9 @@ def main() -> None:
     if name in ("--help", "-h", "help"):
         flag_help.show(_usage(program))
         return
+    if name == "--version":
+        print(f"bert-tf {bert_tf.__version__}")
+        return
     if name not in COMMANDS:
         hint = flag_types.did_you_mean(name, COMMANDS)
         print(f"error: there is no command {name!r}{hint} (--help lists all)", file=sys.stderr)
@@ -53,7 +57,8 @@ def _usage(program: str) -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items()]
     about = f"usage: {program} COMMAND [--flag=value ...]; COMMAND --help lists its flags"
-    return "\n".join([about, "", *lines])
+    version = f"       {program} --version"
+    return "\n".join([about, version, "", *lines])
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from bert_tf.serving.embedding.settings import EmbeddingSettings
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
+from pipelines.common.texts import counted
 
 with group(Group.DATA):
     _MODEL = flags.DEFINE_string(
@@ -55,4 +56,5 @@ def main() -> None:
     if known:
         print(f"{_OUTPUT.value}: is there; nothing to do.")
         return
-    print(f"{_OUTPUT.value}: {found['rows']:,} vectors of {found['width']:,} numbers")
+    vectors = counted(found["rows"], "vector")
+    print(f"{_OUTPUT.value}: {vectors} of {counted(found['width'], 'number')}")

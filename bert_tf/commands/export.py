@@ -13,6 +13,7 @@ from bert_tf.serving.engines.names import Precision
 from pipelines.common import flag_types
 from pipelines.common.flag_groups import Group, group
 from pipelines.common.flag_types import Limits
+from pipelines.common.texts import counted
 
 with group(Group.DATA):
     _TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
@@ -59,7 +60,8 @@ def main() -> None:
     stored = "bfloat16" if precision is Precision.BFLOAT16 else "float32"
     path = saved_model.export(found, _OUTPUT.value, _VERSION.value, stored, check)
     manifest = saved_model.read_manifest(path)
-    print(f"{path}: {manifest['parameters']:,} parameters, {manifest['encoders']} encoder(s)")
+    encoders = counted(manifest["encoders"], "encoder")
+    print(f"{path}: {manifest['parameters']:,} parameters, {encoders}")
     for each in manifest.get("reduced", ()):
         print(model_card.reduced(each).removeprefix("- "))
     print(f"signatures: {', '.join(manifest['signatures'])}")

@@ -19,6 +19,7 @@ from bert_tf.serving.extraction.settings import ALL, FeatureSettings
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
+from pipelines.common.texts import counted
 
 
 class _LayersParser(flag_types.NumbersParser):
@@ -100,4 +101,4 @@ def main() -> None:
         print(f"{_OUTPUT.value}: is there; nothing to do.")
         return
     shape = " x ".join(f"{size:,}" for size in found["shape"])
-    print(f"{_OUTPUT.value}: {found['rows']:,} texts, {shape} numbers a {settings.unit}")
+    print(f"{_OUTPUT.value}: {counted(found['rows'], 'text')}, {shape} numbers a {settings.unit}")

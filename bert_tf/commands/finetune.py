@@ -19,6 +19,7 @@ from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
+from pipelines.common.texts import counted
 
 with group(Group.DATA):
     _TASK = flags.DEFINE_list(
@@ -78,7 +79,8 @@ def _requests() -> tuple[TaskRequest, ...]:
         places = [",".join(places)]  # a comma in the path
     if places and len(places) != len(entries):
         raise InputError(
-            f"--task names {len(entries)} tasks, --data {len(places)} places; give as many."
+            f"--task names {counted(len(entries), 'task')}, --data "
+            f"{counted(len(places), 'place')}; give as many."
         )
     named = ((flag.name, flag.value) for flag in (_TRAIN, _DEV, _TEST))
     splits = tuple((name, value) for name, value in named if value)

@@ -17,6 +17,7 @@ from pipelines.common import flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
 from pipelines.common.flag_types import Limits
+from pipelines.common.texts import counted
 
 with group(Group.DATA):
     _TFRECORDS = flags.DEFINE_list(
@@ -58,8 +59,8 @@ def _phases() -> tuple[Phase, ...]:
         batches *= len(folders)
     if not len(folders) == len(steps) == len(batches):
         raise InputError(
-            f"--tfrecords names {len(folders)} phases, --steps {len(steps)} and --batch_size "
-            f"{len(batches)}; give each as many."
+            f"--tfrecords names {counted(len(folders), 'phase')}, --steps {len(steps)} and "
+            f"--batch_size {len(batches)}; give each as many."
         )
     return tuple(map(Phase, folders, steps, batches))
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.models import configs
+from pipelines.common.texts import counted
 
 # What signatures return, by the name of the output.
 OUTPUTS = {
@@ -50,7 +51,7 @@ def render(manifest: dict[str, Any]) -> str:
         f"Runs in TensorFlow Serving {manifest['oldest_serving']} and later, and wherever "
         "TensorFlow loads a SavedModel (with the ops of tensorflow-text).",
         f"{manifest['parameters']:,} parameters in {manifest['precision']}, "
-        f"{manifest['encoders']} encoder(s). Made on {manifest['date']} with {versions}.",
+        f"{counted(manifest['encoders'], 'encoder')}. Made on {manifest['date']} with {versions}.",
         "",
         "## Models",
     ]

@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from absl import logging
-
 from bert_tf.finetuning.inference import LogitsFunction
 from bert_tf.finetuning.scores import Evaluation
 from bert_tf.finetuning.task_data import Split, TaskData
@@ -90,7 +88,6 @@ def _write_dev(
             "with another --learning_rate, with more examples, or, if one label is much more "
             "frequent than the others, with --balanced."
         )
-        logging.warning(account.warnings[-1])
 
 
 def baselines(data: Sequence[TaskData]) -> dict[str, float]:
@@ -163,7 +160,7 @@ def summary(report: Mapping[str, Any]) -> str:
         if labels and len(labels) <= _LABELS_SHOWN:
             lines += _label_lines(task, labels)
     for name, notes in report["notes"].items():
-        lines += [f"{name}: {count:,} {what}" for what, count in notes.items()]
+        lines += [f"{name}: {what}: {count:,}" for what, count in notes.items()]
     lines += [f"warning: {warning}" for warning in report.get("warnings", ())]
     lines.append(f"learning rate {report['learning_rate']:g}, {report['seconds']:.0f} s")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 
 LARGEST_SIZE = (1 << 31) - 1
 
@@ -93,7 +94,8 @@ class EncoderConfig(abc.ABC):
     def size(self) -> str:
         """Its size in a few words."""
         return (
-            f"{self.num_hidden_layers} layers, {self.hidden_size} wide, {self.vocab_size:,} tokens"
+            f"{counted(self.num_hidden_layers, 'layer')}, {self.hidden_size} wide, "
+            f"{counted(self.vocab_size, 'token')}"
         )
 
     @abc.abstractmethod

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 from bert_tf.models.base_config import LARGEST_SIZE, EncoderConfig
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 
 # No model is deeper; a number beyond this is a mistake that would not end.
 _MOST_LAYERS = 10_000
@@ -174,8 +175,9 @@ class BertConfig(EncoderConfig):
     def size(self) -> str:
         """Its size in a few words."""
         return (
-            f"{self.num_hidden_layers} layers, {self.hidden_size} wide, "
-            f"{self.num_attention_heads} heads, {self.vocab_size:,} tokens"
+            f"{counted(self.num_hidden_layers, 'layer')}, {self.hidden_size} wide, "
+            f"{counted(self.num_attention_heads, 'head')}, "
+            f"{counted(self.vocab_size, 'token')}"
         )
 
     @property

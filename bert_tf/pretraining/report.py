@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.training import figures
 from bert_tf.training.progress import Point
+from pipelines.common.texts import counted
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -68,7 +69,7 @@ def summary(report: dict[str, Any]) -> str:
     speed = "" if rate is None else f"{rate:.0f} sequences/s, "
     waited = report.get("input_wait_share")  # reports of older versions lack it
     speed += "" if waited is None else f"{waited:.1%} of the time waiting for input, "
-    lines.append(f"{report['steps']:,} steps, {speed}{report['seconds']:.0f} s")
+    lines.append(f"{counted(report['steps'], 'step')}, {speed}{report['seconds']:.0f} s")
     for sentence in report.get("masked_sentences", ()):
         guesses = ", ".join(f"{token} {p:.0%}" for token, p in sentence["guesses"].items())
         lines.append(

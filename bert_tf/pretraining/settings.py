@@ -6,6 +6,7 @@ from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
+from pipelines.common.texts import counted
 
 _MOST_STEPS = 1 << 31  # they are numbered by int32
 
@@ -107,8 +108,9 @@ class PretrainingSettings(TrainingSettings):
         found = [0 if values is None else len(values) for values in (rates, warmups)]
         if found != [len(self.phases)] * 2:
             raise InputError(
-                f"--phase_learning_rates names {found[0]} rates and --phase_warmup_steps "
-                f"{found[1]}, of {len(self.phases)} phases; give each as many."
+                f"--phase_learning_rates names {counted(found[0], 'rate')} and "
+                f"--phase_warmup_steps {found[1]}, of {counted(len(self.phases), 'phase')}; "
+                "give each as many."
             )
         for phase, warmup in zip(self.phases, warmups or (), strict=True):
             if warmup >= phase.steps:

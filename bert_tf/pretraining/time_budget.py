@@ -10,6 +10,7 @@ from absl import logging
 
 from bert_tf.pretraining.settings import PretrainingSettings
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 
 _COMPILING = 2  # calls that are not timed
 _GROUP_SECONDS = 1.0  # calls that are timed together take about as long
@@ -73,10 +74,10 @@ def fitted(settings: PretrainingSettings, seconds: Sequence[float]) -> Pretraini
         phase_warmup_steps=warmups and tuple(round(factor * steps) for steps in warmups),
     )
     logging.info(
-        "%g minutes at %s s a step: %s steps.",
-        settings.minutes,
+        "%s at %s s a step: %s.",
+        counted(settings.minutes, "minute"),
         ", ".join(f"{value:.3g}" for value in seconds),
-        " and ".join(f"{phase.steps:,}" for phase in phases),
+        " and ".join(counted(phase.steps, "step") for phase in phases),
     )
     return found
 

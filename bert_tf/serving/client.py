@@ -141,7 +141,7 @@ class GrpcClient(Client):
 
     def _reason(self, error: Any) -> str:
         if error.code() is self._grpc.StatusCode.DEADLINE_EXCEEDED:
-            return f"no answer within {self._timeout:g} seconds."
+            return f"no answer within {self._timeout:g} s."
         details = _first_line(error.details() or error.code().name)
         # The server says so, too, when its queue is full.
         if error.code() is self._grpc.StatusCode.UNAVAILABLE and "connect" in details.lower():
@@ -221,7 +221,7 @@ class RestClient(Client):
             if isinstance(error, TimeoutError) or isinstance(
                 getattr(error, "reason", None), TimeoutError
             ):
-                reason = f"no answer within {self._timeout:g} seconds."
+                reason = f"no answer within {self._timeout:g} s."
             elif isinstance(error, http.client.HTTPException):
                 reason = "does not speak HTTP; is this the port for REST?"
             else:

@@ -192,7 +192,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
         features = task_data.make_features(task, "", list(examples), tokenizer, {}, None)
         for what, count in features.counts.items():
             if count:
-                logging.info("%d %s", count, what)
+                logging.info("%s: %d", what, count)
         return task.predict(examples, features, predictor(features))
 
     return task, predict

@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.training.settings import Compilation, StrategyName
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 
 
 class _Task(TypedDict):
@@ -120,8 +121,8 @@ def check_batch(batch_size: int, accumulation: int, strategy: tf.distribute.Stra
     if batch_size % parts:
         raise InputError(
             f"a batch of {batch_size} cannot be cut into {parts} equal parts "
-            f"({strategy.num_replicas_in_sync} devices, --accumulation={accumulation}); choose a "
-            "multiple."
+            f"({counted(strategy.num_replicas_in_sync, 'device')}, "
+            f"--accumulation={accumulation}); choose a multiple."
         )
 
 

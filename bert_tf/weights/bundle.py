@@ -19,6 +19,7 @@ from bert_tf.models.layers.base import Stated
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import Heads, HeadShape, TaskModel
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
 
@@ -82,9 +83,10 @@ class Bundle:
             units = tasks.load(task).units
             if heads[name] != units:
                 raise InputError(
-                    f"{self.place}: the head of {name} has {heads[name]} units, but its "
-                    f"description, {task['shape']} of {len(task['labels'])} labels, {units}; it is "
-                    "of another model."
+                    f"{self.place}: the head of {name} has {counted(heads[name], 'unit')}, "
+                    f"but its description, {task['shape']} of "
+                    f"{counted(len(task['labels']), 'label')}, {units}; it is of another "
+                    "model."
                 )
 
     def _check_finite(self) -> None:

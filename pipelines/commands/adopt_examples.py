@@ -10,6 +10,7 @@ from absl import flags
 
 from pipelines.commands.text_flags import TextFlags
 from pipelines.common.flag_groups import Group, group
+from pipelines.common.texts import counted
 
 with group(Group.DATA):
     _TFRECORDS = flags.DEFINE_string("tfrecords", None, "The folder of the files.", required=True)
@@ -31,6 +32,6 @@ def main() -> None:
     tokens = registry.load_tokenizer(_VOCAB.value, _TEXT.chosen())
     manifest = adoption.adopt(folder, _PATTERN.value, tokens)
     print(
-        f"{folder}: {manifest['train']['records']:,} examples in "
-        f"{len(manifest['train']['shards'])} files"
+        f"{folder}: {counted(manifest['train']['records'], 'example')} in "
+        f"{counted(len(manifest['train']['shards']), 'file')}"
     )

@@ -8,6 +8,7 @@ A corpus that is there is left as it is.
 from pipelines.common import flag_types
 from pipelines.common.flag_groups import Group, group
 from pipelines.common.flag_types import Limits
+from pipelines.common.texts import counted
 
 with group(Group.DATA):
     _OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
@@ -30,6 +31,7 @@ def main() -> None:
         print(f"{path}: is there; nothing to do.")
         return
     print(
-        f"{path}: {counts['documents']:,} documents, {counts['sentences']:,} sentences, "
+        f"{path}: {counted(counts['documents'], 'document')}, "
+        f"{counted(counts['sentences'], 'sentence')}, "
         f"{counts['bytes'] / 1e6:.1f} MB"
     )

@@ -16,6 +16,7 @@ from pipelines.commands.runner_flags import RunnerFlags
 from pipelines.commands.text_flags import TextFlags
 from pipelines.common import flag_types
 from pipelines.common.flag_groups import Group, group
+from pipelines.common.texts import counted
 from pipelines.pretraining.settings import ExampleSettings
 
 _CORPUS = CorpusFlags()
@@ -50,8 +51,8 @@ def main() -> None:
     seconds = time.perf_counter() - start
     records = manifest["train"]["records"]
     print(
-        f"{request.output}: {records:,} training examples and "
+        f"{request.output}: {counted(records, 'training example')} and "
         f"{manifest['held_out'].get('records', 0):,} held out, from "
-        f"{manifest['text']['documents']:,} documents; {manifest['text']['unknown_share']:.3%} "
-        f"unknown; {seconds:.1f} s"
+        f"{counted(manifest['text']['documents'], 'document')}; "
+        f"{manifest['text']['unknown_share']:.3%} unknown; {seconds:.1f} s"
     )

@@ -1,5 +1,6 @@
 """Text that comes from outside."""
 
+import numbers
 import re
 import unicodedata
 
@@ -25,6 +26,17 @@ def label(text: str, most: int = 80) -> str:
     words = " ".join(text[: 4 * most].split())
     shown = "".join(c for c in words if unicodedata.category(c)[0] != "C")
     return shown if len(shown) <= most else f"{shown[: most - 1].rstrip()}…"
+
+
+def counted(number: float, noun: str) -> str:
+    """A number with its noun in singular or plural: "1 step", "2,000 steps", "0.5 minutes".
+
+    Args:
+      number: whole numbers have separators of thousands, others six significant digits.
+      noun: in the singular; its plural ends in s.
+    """
+    shown = f"{number:,}" if isinstance(number, numbers.Integral) else f"{number:g}"
+    return f"{shown} {noun}" if number == 1 else f"{shown} {noun}s"
 
 
 def has_halves(text: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 from pipelines.labelled import tables, word_columns
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import WordsExample
@@ -188,7 +189,8 @@ def _conllu_lines(lines: Iterator[str], path: str) -> Iterator[tuple[int, list[s
             cells = line.split("\t")
             if len(cells) != len(CONLLU):
                 raise InputError(
-                    f"{path}: line {number}: has {len(cells)} columns, not {len(CONLLU)}; "
+                    f"{path}: line {number}: has {counted(len(cells), 'column')}, not "
+                    f"{len(CONLLU)}; "
                     "CoNLL-U separates them by tabs."
                 )
             # Tokens of several words (1-2) and empty ones (1.1) carry no tag of their own.

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 from pipelines.labelled import tables
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.multiple_choice import key_index
@@ -132,7 +133,8 @@ def iterate_words(path: str, columns: ColumnNames, labelled: bool | None) -> Ite
         column = _label_column("tags", row, columns, labelled)
         tags = _strings(row, column) if column else None
         if tags is not None and len(tags) != len(words):
-            raise InputError(f"{row.place}: has {len(words)} words, but {len(tags)} tags.")
+            found = f"{counted(len(words), 'word')}, but {counted(len(tags), 'tag')}"
+            raise InputError(f"{row.place}: has {found}; give each word one.")
         yield WordsExample(columns.key(row, index), row.place, words, tags, index)
     if labelled and longest == 1 and index >= _ROWS_OF_WORDS:
         raise InputError(
@@ -210,7 +212,8 @@ def _answers_at(row: tables.Row, column: str, start_column: str) -> tuple[Answer
     texts, starts = row.texts(column), row.texts(start_column)
     if len(texts) != len(starts):
         raise InputError(
-            f"{row.place}: has {len(texts)} answers, but {len(starts)} starts; give each its own."
+            f"{row.place}: has {counted(len(texts), 'answer')}, but "
+            f"{counted(len(starts), 'start')}; give each answer one."
         )
     found = []
     for text, start in zip(texts, starts, strict=True):

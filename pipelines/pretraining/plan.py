@@ -7,6 +7,7 @@ import numpy as np
 
 from pipelines.common import hashing
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 from pipelines.corpus import reader
 from pipelines.pretraining.makers import MAKERS
 from pipelines.pretraining.settings import ExampleSettings
@@ -95,9 +96,9 @@ def _held_out_keys(keys: np.ndarray, settings: ExampleSettings) -> np.ndarray:
         return keys[:0]
     if len(keys) < _MIN_DOCUMENTS_TO_HOLD_OUT:
         raise InputError(
-            f"the corpus has {len(keys)} documents; to hold some out for evaluation it takes "
-            f"{_MIN_DOCUMENTS_TO_HOLD_OUT}. Use --held_out_fraction=0, or check the format "
-            "(--format)."
+            f"the corpus has {counted(len(keys), 'document')}; to hold some out for evaluation "
+            f"it takes {_MIN_DOCUMENTS_TO_HOLD_OUT}. Use --held_out_fraction=0, or check the "
+            "format (--format)."
         )
     # Keys are hashes, so the smallest are a random choice.
     return keys[: max(2, round(settings.held_out_fraction * len(keys)))]

@@ -104,6 +104,15 @@ def test_help_is_there_at_once(command, tmp_path):
     assert seconds < (2 if command else 1)  # of the processor, however busy it is
 
 
+def test_the_version_is_printed_without_tensorflow(tmp_path):
+    done, _ = _bert_tf("--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"bert-tf {bert_tf.__version__}\n",
+        "",
+    )
+
+
 @pytest.mark.parametrize("words", ["--help", "pretrain --help"])
 def test_help_may_be_read_in_part(words):
     shell = f"set -o pipefail; {sys.executable} -m bert_tf {words} | true"

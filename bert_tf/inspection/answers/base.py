@@ -86,4 +86,4 @@ def cut_note(
     """Says how many tokens of the texts did not fit, where some did not."""
     total = sum(int(numbers.row_lengths()[0]) for numbers in tokenized.numbers)
     lost = total - int((~sequence.special).sum())
-    return (f"{lost} of {total} tokens were cut to fit {max_length}.",) if lost else ()
+    return (f"Cut to fit {max_length} tokens: {lost} of {total}.",) if lost else ()

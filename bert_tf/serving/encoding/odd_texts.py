@@ -54,9 +54,9 @@ def report(counts: Counts, rows: int, max_length: int, what: str) -> None:
     """Tells what was odd about the texts; `what` an empty one has, too."""
     if counts["cut"]:
         logging.warning(
-            "%d of %d texts have more than --max_length=%d tokens, and were cut; the longest has "
-            "%d.",
-            *(counts["cut"], rows, max_length, counts["longest"]),
+            "texts of more than --max_length=%d tokens, which were cut: %d of %d; the longest "
+            "has %d.",
+            *(max_length, counts["cut"], rows, counts["longest"]),
         )
     if counts["empty"]:
-        logging.warning("%d of %d texts are empty; they have %s, too.", counts["empty"], rows, what)
+        logging.warning("empty texts: %d of %d; they have %s, too.", counts["empty"], rows, what)

@@ -226,7 +226,7 @@ class Answerer:
         return found
 
     def _late(self) -> RefusalError:
-        return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} seconds.")
+        return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} s.")
 
     def _work(self, job: _Job, question: Question) -> bytes | RefusalError:
         """Answers a request, in a thread; a refusal is returned.

@@ -44,7 +44,7 @@ class Regression(texts.TextTask[float]):
         if len({float(example.truth) for example in examples}) < 2:
             path = messages.file_of(examples[0].place)
             raise InputError(
-                f"{path}: all {len(examples)} scores are the same; give "
+                f"{path}: every example ({len(examples):,} in all) has the same score; give "
                 "examples of different scores."
             )
         return fitted

@@ -63,7 +63,7 @@ class Classification(texts.TextTask[ClassPrediction]):
         if (counts > 0).sum() < 2:
             path = messages.file_of(examples[0].place)
             raise InputError(
-                f"{path}: all {len(examples)} examples have the label "
+                f"{path}: every example ({len(examples):,} in all) has the label "
                 f"{labels[int(counts.argmax())]!r}; there is nothing to learn from one class."
             )
         return dataclasses.replace(

@@ -80,7 +80,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
         if self.allow_null and not some_null:
             path = messages.file_of(examples[0].place)
             raise InputError(
-                f"{path}: all {len(examples)} questions have an answer, "
+                f"{path}: every question ({len(examples):,} in all) has an answer, "
                 f"so that {self.kind} cannot learn when there is none; train squad1 with them."
             )
         return dataclasses.replace(

@@ -11,6 +11,7 @@ import numpy as np
 
 from pipelines.common.compiled import compiled
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 from pipelines.pretraining import layout
 from pipelines.pretraining.layout import (
     A_LENGTH,
@@ -49,7 +50,8 @@ class Pairs(ExampleMaker):
         left = len(keys) - len(held_out_keys)
         if left < 2:
             raise InputError(
-                f"--held_out_fraction leaves {left} documents to train on; it takes two at least."
+                f"--held_out_fraction leaves {counted(left, 'document')} to train on; it "
+                "takes two at least."
             )
 
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:

@@ -161,3 +161,4 @@ def test_a_model_that_says_one_thing_only_is_told(init, tmp_path):
     (warning,) = report["warnings"]
     assert "so it has learned nothing to tell them apart" in warning
     assert f"warning: {warning}" in done.stdout
+    assert warning not in done.stderr  # it is said once

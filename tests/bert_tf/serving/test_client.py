@@ -67,7 +67,7 @@ def test_refusals_say_why(address):
         connected.predict("mood", text=[1.5])
     with pytest.raises(InputError, match="text: is one text; give a batch"):
         connected.predict("mood", text="a")
-    with pytest.raises(InputError, match="no answer within 0.3 seconds"):
+    with pytest.raises(InputError, match="no answer within 0.3 s"):
         client.connect(address, timeout=0.3).predict(endpoint.SLOW, text=["a"])
 
 

@@ -1,5 +1,6 @@
 """Text from outside, and how it is shown."""
 
+import numpy as np
 import pytest
 
 from pipelines.common import texts
@@ -36,3 +37,18 @@ def test_what_would_end_a_line_is_shown_as_an_escape(text, shown):
     assert str(InputError(f"{text}: is bad.")) == f"{shown}: is bad."
     assert len(f"{shown}".splitlines()) == 1
     shown.encode()  # it can be printed
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0 steps"),
+        (1, "1 step"),
+        (1.0, "1 step"),
+        (0.5, "0.5 steps"),
+        (np.int64(1), "1 step"),
+        (np.int64(1234567), "1,234,567 steps"),
+    ],
+)
+def test_one_thing_is_in_the_singular(number, shown):
+    assert texts.counted(number, "step") == shown

@@ -300,7 +300,7 @@ def test_words_spans_and_choices_of_users(tmp_path):
     (example,) = user_files.read_words(words, ColumnNames({}), True)
     assert (example.words, example.tags) == (("Ann", "ran"), ("B-PER", "O"))
     bad = write(tmp_path / "w.jsonl", '{"words": ["Ann", "ran"], "tags": ["O"]}\n')
-    with pytest.raises(InputError, match=r"line 1: has 2 words, but 1 tags"):
+    with pytest.raises(InputError, match=r"line 1: has 2 words, but 1 tag; give each word one"):
         user_files.read_words(bad, ColumnNames({}), True)
     row = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
     none = {"question": "Why?", "context": "Ann ran.", "answer": "", "answer_start": ""}
@@ -379,11 +379,11 @@ def test_answers_of_users(tmp_path, fields, expected):
     ("fields", "message"),
     [
         ({"answers": {"text": ["Ann"], "answer_start": ["x"]}}, "line 1, answers: the answer 'Ann' starts at 'x'; give"),
-        ({"answers": {"text": ["Ann", "ran"], "answer_start": [0]}}, "line 1, answers: has 2 answers, but 1 starts"),
+        ({"answers": {"text": ["Ann", "ran"], "answer_start": [0]}}, "line 1, answers: has 2 answers, but 1 start"),
         ({"answers": {"text": ["Ann"]}}, "line 1, answers: has no column 'answer_start'"),
         ({"answers": {"text": [None], "answer_start": [0]}}, "line 1, answers: an item of text is None"),
         ({"answers": ["Ann"]}, "line 1: has no column for answer_start"),
-        ({"answers": ["Ann"], "answer_start": []}, "line 1: has 1 answers, but 0 starts"),
+        ({"answers": ["Ann"], "answer_start": []}, "line 1: has 1 answer, but 0 starts"),
         ({"answer": "Ann", "answer_start": -1}, "line 1: the answer 'Ann' starts at '-1'"),
     ],
 )  # fmt: skip

@@ -95,10 +95,10 @@ def test_what_is_odd_is_told(folders, texts, tmp_path, caplog):
     assert found["counts"]["cut"] == 1 and found["counts"]["empty"] == 1
     assert found["counts"]["longest"] > 90
     longest = f"the longest has {found['counts']['longest']}."
-    assert f"1 of 5 texts have more than --max_length=16 tokens, and were cut; {longest}" in (
+    assert f"texts of more than --max_length=16 tokens, which were cut: 1 of 5; {longest}" in (
         caplog.text
     )
-    assert "1 of 5 texts are empty; they have vectors, too" in caplog.text
+    assert "empty texts: 1 of 5; they have vectors, too" in caplog.text
 
 
 def test_what_is_finished_is_left(folders, texts, tmp_path):
