@@ -16,7 +16,7 @@ def covering(text: str) -> list[str] | None:
     """Font families that have all characters of a text between them, the usual one first.
 
     Fonts of this machine come first, then those of Python packages that are there: `mpl-font`
-    (Chinese, Japanese, Korean) and `pymupdf-fonts` (Devanagari, Thai, Georgian and others).
+    (Chinese, Japanese, Korean) and `pymupdf-fonts` (Devanagari, Thai, Georgian and others; emoji).
 
     Returns:
       Names for matplotlib's `fontfamily`, or None if some character is in no font.
@@ -60,15 +60,15 @@ def _of_packages() -> Iterator[str]:
         if os.path.exists(path):
             yield path
     if optional.is_there("pymupdf_fonts"):
-        yield _fira_go()
+        yield from map(_written, ("figo", "symbol2"))  # FiraGO, Noto Sans Symbols 2
 
 
 @functools.cache
-def _fira_go() -> str:
+def _written(name: str) -> str:
     """The path of a font that its package holds in memory; matplotlib reads files alone."""
     import pymupdf_fonts
 
     with tempfile.NamedTemporaryFile(suffix=".ttf", delete=False) as file:
-        file.write(pymupdf_fonts.myfont("figo"))
+        file.write(pymupdf_fonts.myfont(name))
     atexit.register(os.unlink, file.name)
     return file.name

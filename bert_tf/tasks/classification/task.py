@@ -199,7 +199,7 @@ class Classification(texts.TextTask[ClassPrediction]):
             [prediction.label for prediction in predictions],
             labels=list(self.labels),
         )
-        plots.draw_matrix(figure.subplots(), matrix, self.labels)
+        plots.draw_confusion(figure, matrix, self.labels)
 
 
 def _order(label: str) -> tuple[int, int, str]:

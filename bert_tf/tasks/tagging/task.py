@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
-_MOST_LABELS = 40  # in the picture
 
 
 def _of_entities(tags: Iterable[str]) -> bool:
@@ -301,10 +300,9 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         predictions: Sequence[TagsPrediction],
     ) -> None:
         """The confusion matrix of the tags."""
-        labels = list(self.labels[:_MOST_LABELS])
         matrix = sklearn.metrics.confusion_matrix(
             [tag for example in examples for tag in example.truth],
             [tag for prediction in predictions for tag in prediction.tags],
-            labels=labels,
+            labels=list(self.labels),
         )
-        plots.draw_matrix(figure.subplots(), matrix, labels)
+        plots.draw_confusion(figure, matrix, self.labels)

@@ -50,6 +50,7 @@ def test_fonts_that_are_gone_are_passed_over(monkeypatch):
         "\u0627\u06cc\u062c\u0627\u0628\u06cc",
         "\u0938\u0915\u093e\u0930\u093e\u0924\u094d\u092e\u0915",
         "\u0e14\u0e35",
+        "\U0001f44d",
     ],
     ids=[
         "Korean",
@@ -60,6 +61,7 @@ def test_fonts_that_are_gone_are_passed_over(monkeypatch):
         "Persian",
         "Hindi",
         "Thai",
+        "thumb up",
     ],
 )
 def test_labels_of_many_languages_are_drawn_where_only_latin_fonts_are_installed(
