@@ -27,9 +27,9 @@ def plan_spans(
 ) -> np.ndarray:
     """Plans sequences of whole sentences of one document.
 
-    Sentences are added while they fit; one that is too long on its own is cut
-    into several sequences. Arguments and result as for `pairs.plan_pairs`, with
-    an empty B.
+    Sentences are added until a sequence has the length that its document aims at. One that does
+    not fit into the budget begins the next sequence, and only one that is longer than the budget
+    is cut, into several sequences. Arguments and result as for `pairs.plan_pairs`, with an empty B.
     """
     return _plan_spans(*documents[1:3], budget, short_seq_prob, rng)
 
@@ -37,24 +37,26 @@ def plan_spans(
 @compiled
 def _plan_spans(sentence_starts, document_starts, budget, short_seq_prob, rng):
     tokens = sentence_starts[-1] - sentence_starts[0]
-    rows = len(sentence_starts) + tokens // 2 + 1  # no span but a sentence's last is under 2 tokens
-    plan = np.zeros((rows, COLUMNS), np.int64)
+    plan = np.zeros((len(sentence_starts) + tokens // budget, COLUMNS), np.int64)
     count = 0
     for document in range(len(document_starts) - 1):
         target = draws.target_length(budget, short_seq_prob, rng)
-        start = sentence_starts[document_starts[document]]
-        stop = start
+        start = stop = sentence_starts[document_starts[document]]
         for sentence in range(document_starts[document], document_starts[document + 1]):
             end = sentence_starts[sentence + 1]
-            if end - start > target and stop > start:
+            if end - start > budget and stop > start:
                 plan[count, A_START], plan[count, A_LENGTH] = start, stop - start
                 count += 1
                 start = stop
-            while end - start > target:
-                plan[count, A_START], plan[count, A_LENGTH] = start, target
+            while end - start > budget:
+                plan[count, A_START], plan[count, A_LENGTH] = start, budget
                 count += 1
-                start += target
+                start += budget
             stop = end
+            if stop - start >= target:
+                plan[count, A_START], plan[count, A_LENGTH] = start, stop - start
+                count += 1
+                start = stop
         if stop > start:
             plan[count, A_START], plan[count, A_LENGTH] = start, stop - start
             count += 1

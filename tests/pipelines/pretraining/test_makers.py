@@ -118,3 +118,14 @@ def test_spans_cover_every_token_once(short):
     assert (np.sort(covered) == np.arange(len(data.ids))).all()
     ends = plan[:, layout.A_START] + plan[:, layout.A_LENGTH] - 1
     assert (document_of(data, plan[:, layout.A_START]) == document_of(data, ends)).all()
+
+
+def test_short_spans_are_whole_sentences():
+    """As in google-research/bert: sentences are added until the short target is reached."""
+    data = documents(300)  # of sentences below 40 tokens
+    plan = spans.plan_spans(data, 62, 1.0, rng())
+    ends = plan[:, layout.A_START] + plan[:, layout.A_LENGTH]
+    assert np.isin(plan[:, layout.A_START], data.sentence_starts).all()
+    assert np.isin(ends, data.sentence_starts).all()
+    full = spans.plan_spans(data, 62, 0.0, rng())
+    assert plan[:, layout.A_LENGTH].mean() < 0.8 * full[:, layout.A_LENGTH].mean()
