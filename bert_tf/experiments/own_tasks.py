@@ -78,11 +78,14 @@ def make(corpus: Corpus, folder: str) -> tuple[Corpus, tuple[TaskSource, ...]]:
 
 
 def _blocks(corpus: Corpus) -> Iterator[list[str]]:
-    """The sentences of each document, a few in a row."""
+    """The sentences of each document, a few in a row, their words parted by one space."""
     for file_range in reader.plan_ranges(reader.open_corpus(corpus.files, corpus.format), 1 << 26):
         for section in reader.read_sections(file_range, reader.ReadOptions()):
             for start in range(0, len(section.sentences), _BLOCK):
-                yield section.sentences[start : start + _BLOCK]
+                yield [
+                    " ".join(sentence.split())
+                    for sentence in section.sentences[start : start + _BLOCK]
+                ]
 
 
 def _words(sentence: str) -> tuple[list[str], str]:
@@ -94,7 +97,7 @@ def _words(sentence: str) -> tuple[list[str], str]:
 def _fitting(blocks: Sentences) -> Iterator[str]:
     for sentence in itertools.chain.from_iterable(blocks):
         if _WORDS[0] <= len(_words(sentence)[0]) <= _WORDS[1]:
-            yield " ".join(sentence.split())
+            yield sentence
 
 
 def _swapped_words(blocks: Sentences, most: int) -> str:
@@ -119,9 +122,7 @@ def _sentence_order(blocks: Sentences, most: int) -> str:
     pairs = (pair for block in blocks for pair in itertools.pairwise(block))
     for first, second in itertools.islice(pairs, most):
         turned = bool(rng.integers(2))
-        texts = [
-            " ".join(text.split()) for text in ((second, first) if turned else (first, second))
-        ]
+        texts = (second, first) if turned else (first, second)
         lines.append("\t".join([*texts, "turned" if turned else "in order"]))
     return "\n".join(lines) + "\n"
 

@@ -38,7 +38,12 @@ class Section(NamedTuple):
     """A document, or one part of a very long one."""
 
     document: tuple[int, int, int]  # file, range and ordinal: the same for all its sections
-    sentences: list[str]
+    sentences: list[str]  # of prose and JSON Lines: each begins with the white space before it
+
+    @property
+    def characters(self) -> int:
+        """Characters of the sentences, white space between them not included."""
+        return sum(map(_size, self.sentences))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,12 +207,17 @@ def _sections(document: Iterable[str]) -> Iterator[list[str]]:
     size = 0
     for sentence in document:
         section.append(sentence)
-        size += len(sentence)
+        size += _size(sentence)
         if size >= SECTION_CHARACTERS:
             yield section
             section, size = [], 0
     if section:
         yield section
+
+
+def _size(sentence: str) -> int:
+    """Characters of a sentence, as if it stood in one line."""
+    return len(" ".join(filter(None, map(str.strip, sentence.split("\n")))))
 
 
 def _sentence_documents(lines: "_Lines") -> Iterator[Iterator[str]]:
@@ -232,16 +242,25 @@ def _sentence_documents(lines: "_Lines") -> Iterator[Iterator[str]]:
 
 
 def _prose_sentences(lines: "_Lines") -> Iterator[str]:
-    """Splits paragraphs as they come; a paragraph that never ends is cut by the section size."""
+    """Splits paragraphs as they come."""
+    before = ""
+    for block in _prose_blocks(lines):
+        for sentence in sentences.prose_sentences(before + block):
+            yield sentence
+            before = "\n\n"
+
+
+def _prose_blocks(lines: "_Lines") -> Iterator[str]:
+    """Cuts prose after blank lines; a paragraph that never ends is cut by the section size."""
     block: list[str] = []
     size = 0
     for line in lines:
-        block.append(line)
+        block.append(line.strip())
         size += len(line)
-        if not line.strip() or size > SECTION_CHARACTERS:
-            yield from sentences.prose_sentences("\n".join(block))
+        if not block[-1] or size > SECTION_CHARACTERS:
+            yield "\n".join(block)
             block, size = [], 0
-    yield from sentences.prose_sentences("\n".join(block))
+    yield "\n".join(block)
 
 
 def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
@@ -261,7 +280,7 @@ def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
             )
         if not isinstance(record[text_field], str):
             raise InputError(f"{lines.place()}: field {text_field!r} is not a string.")
-        yield sentences.prose_sentences(record[text_field])
+        yield sentences.prose_sentences(record[text_field].strip(), unwrap=False)
 
 
 class _Lines:

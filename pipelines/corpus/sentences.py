@@ -97,9 +97,10 @@ _OPENERS = "\"'“‘«(\\[{「『【《〈（［｛¿¡"
 _WIDE_END = rf"[。！？｡．।॥]+[{_CLOSERS}]*"
 _NARROW_END = rf"[.!?…؟]+[{_CLOSERS}]*(?=\s)"
 _END = re.compile(rf"{_WIDE_END}|{_NARROW_END}")
-_LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+$")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+\Z")
 _STARTS_SENTENCE = re.compile(rf"\s*[{_OPENERS}\-–—*_]*\s*(\S)")
-_PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
+_LINE = re.compile(r"\S(?:.*\S)?")
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 # A line this long was most likely broken to fit a page; a shorter one is a heading or a verse.
 _WRAPPED_LINE = 45
 _WIDE_SCRIPT = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
@@ -107,14 +108,19 @@ _WIDE_SCRIPT = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 def split_sentences(paragraph: str) -> list[str]:
     """Splits one paragraph (no line structure) into stripped, non-empty sentences."""
-    sentences = []
+    return [sentence.strip() for sentence in _split(paragraph)]
+
+
+def _split(paragraph: str) -> Iterator[str]:
+    """Yields the sentences of a paragraph, each with the white space before it."""
     start = 0
     for match in _END.finditer(paragraph):
         if _ends_sentence(paragraph, start, match):
-            sentences.append(paragraph[start : match.end()].strip())
+            yield paragraph[start : match.end()]
             start = match.end()
-    sentences.append(paragraph[start:].strip())
-    return [sentence for sentence in sentences if sentence]
+    rest = paragraph[start:].rstrip()
+    if rest:
+        yield rest
 
 
 def _ends_sentence(text: str, start: int, end: re.Match[str]) -> bool:
@@ -144,27 +150,41 @@ def _is_abbreviation(before: str, following: str) -> bool:
     return bool(re.fullmatch(r"(?:[A-Za-z]\.)+[A-Za-z]", word)) and not following.isupper()
 
 
-def paragraphs(text: str) -> Iterator[str]:
-    """Yields the paragraphs of prose, with lines that were wrapped joined again.
+def paragraphs(text: str, unwrap: bool = True) -> Iterator[str]:
+    """Yields the paragraphs of prose, each with the white space before it.
 
     A blank line ends a paragraph; so does a line too short to have been
     wrapped, such as a heading or a line of verse, unless the next one goes on
     in lower case.
+
+    Args:
+      text: prose.
+      unwrap: whether a line end within a paragraph becomes a space. Between wide characters, as
+        of Chinese, it becomes nothing in any case.
     """
-    for block in _PARAGRAPH.split(text):
-        joined = ""
-        last = 0
-        for line in filter(None, map(str.strip, block.split("\n"))):
-            if joined and last < _WRAPPED_LINE and not line[0].islower():
-                yield joined
-                joined = ""
-            wide = joined and _WIDE_SCRIPT.match(joined[-1]) and _WIDE_SCRIPT.match(line[0])
-            joined = f"{joined}{'' if wide or not joined else ' '}{line}"
-            last = len(line)
-        if joined:
-            yield joined
+    paragraph = ""
+    last = end = 0
+    for match in _LINE.finditer(text):
+        line, between = match.group(), text[end : match.start()]
+        if paragraph:
+            is_short = last < _WRAPPED_LINE and not line[0].islower()
+            if is_short or _BLANK_LINE.search(between):
+                yield paragraph
+                paragraph = ""
+            elif _WIDE_SCRIPT.match(paragraph[-1]) and _WIDE_SCRIPT.match(line[0]):
+                between = ""
+            elif unwrap:
+                between = " "
+        paragraph += between + line
+        last, end = len(line), match.end()
+    if paragraph:
+        yield paragraph
 
 
-def prose_sentences(text: str) -> list[str]:
-    """Splits prose (paragraphs, wrapped lines) into sentences."""
-    return [sentence for part in paragraphs(text) for sentence in split_sentences(part)]
+def prose_sentences(text: str, unwrap: bool = True) -> list[str]:
+    """Splits prose (paragraphs, wrapped lines) into sentences, each with the white space before it.
+
+    So the sentences, joined, are the text as `paragraphs` reads it, but for white space at its end.
+    Tokens of byte-level BPE depend on that.
+    """
+    return [sentence for part in paragraphs(text, unwrap) for sentence in _split(part)]

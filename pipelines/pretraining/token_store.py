@@ -110,7 +110,7 @@ def tokenize_range(
         summary["documents"] += key != last_key
         summary["one_sentence_documents"] += key != last_key and len(lengths) == 1
         last_key = key
-        characters = sum(map(len, section.sentences))
+        characters = section.characters
         summary["characters"] += characters
         summary["sentences"] += len(lengths)
         summary["tokens"] += len(ids)
@@ -148,7 +148,7 @@ def _tokenized(
     size = 0
     for section in sections:
         batch.append(section)
-        size += sum(map(len, section.sentences))
+        size += section.characters
         if size >= _BATCH_CHARACTERS:
             yield from _tokenize_batch(batch, tokens)
             batch, size = [], 0
@@ -159,7 +159,9 @@ def _tokenized(
 def _tokenize_batch(
     batch: list[reader.Section], tokens: Tokenizer
 ) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
-    ragged = tokens.tokenize([sentence for section in batch for sentence in section.sentences])
+    ragged = tokens.tokenize_running_text(
+        [sentence for section in batch for sentence in section.sentences]
+    )
     ids = ragged.flat_values.numpy()
     row_splits = ragged.row_splits.numpy()
     row = 0

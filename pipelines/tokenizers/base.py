@@ -295,6 +295,10 @@ class Tokenizer(tf.Module, abc.ABC):
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Returns the ids of the pieces, int32 [batch, (pieces)], of string [batch] texts."""
 
+    def tokenize_running_text(self, sentences: Sequence[str]) -> tf.RaggedTensor:
+        """As `tokenize`, of sentences that begin with the white space before them in a text."""
+        return self.tokenize(sentences)
+
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """As `tokenize`, of words as they stand within a text, string [words]."""
         return self.tokenize(words)

@@ -73,6 +73,12 @@ class ByteBPETokenizer(Tokenizer):
         texts = tf.convert_to_tensor(texts, tf.string)
         return self._tokenize(self._with_space(texts) if self._add_prefix_space else texts)
 
+    def tokenize_running_text(self, sentences: Sequence[str]) -> tf.RaggedTensor:
+        """As `tokenize`; no space is added before the white space that a sentence begins with."""
+        if self._add_prefix_space:
+            sentences = [s if s[:1].isspace() else f" {s}" for s in sentences]
+        return self._tokenize(tf.convert_to_tensor(sentences, tf.string))
+
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Tokenizes words as they are within a text, after a space.
 

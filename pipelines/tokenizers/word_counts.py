@@ -70,7 +70,7 @@ def _count_range(
         if not sample.takes(section, number):
             continue
         batch.extend(section.sentences)
-        size += sum(map(len, section.sentences))
+        size += section.characters
         if size >= _BATCH_CHARACTERS:
             words.update(split(batch).numpy())
             batch.clear()

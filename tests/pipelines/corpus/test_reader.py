@@ -39,7 +39,9 @@ def test_json_lines_split_anywhere(tmp_path, split_bytes):
     path.write_text(
         "".join(json.dumps({"id": 1, "text": t}, ensure_ascii=False) + "\n" for t in texts)
     )
-    assert read(path, split_bytes) == [[f"Text {i} é.", "It has two sentences."] for i in range(30)]
+    assert read(path, split_bytes) == [
+        [f"Text {i} é.", " It has two sentences."] for i in range(30)
+    ]
 
 
 def test_gzip_and_plain_are_alike(tmp_path):
@@ -59,6 +61,22 @@ def test_prose_is_one_document_a_file(tmp_path):
     documents = read(tmp_path / "*.txt")
     assert [len(document) for document in documents] == [9, 9]
     assert documents[1][0] == "This is file b, whose prose was wrapped at some width."
+    assert documents[1][1] == " It goes on, and the lines are wrapped as they come."
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_prose_keeps_what_parts_sentences_and_paragraphs(tmp_path, line_end):
+    lines = ["", "HEADING", "A line. Two.", " \t", "", "  Indented.  Four.", ""]
+    (tmp_path / "a.txt").write_bytes(line_end.join(lines).encode())
+    assert read(tmp_path / "a.txt", file_format="prose") == [
+        ["HEADING", "\nA line.", " Two.", "\n\nIndented.", "  Four."]
+    ]
+
+
+def test_characters_are_counted_without_the_white_space_between_sentences():
+    sentences = ["One.", " Two.", "\n\nThis was \r\n wrapped."]
+    section = reader.Section((0, 0, 0), sentences)
+    assert section.characters == len("One.Two.This was wrapped.")
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,22 @@ def test_wrapped_lines_are_joined_and_headings_stay_apart():
     )
     assert prose_sentences(text) == [
         "A HEADING",
-        "This line of prose was broken to fit the width of the page.",
-        "And it goes on here for a while until the end.",
+        "\n\nThis line of prose was broken to fit the width of the page.",
+        " And it goes on here for a while until the end.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("It rained.  We stayed.\tWhy? ", ["It rained.", "  We stayed.", "\tWhy?"]),
+        ("A heading\nA line.\n\nOne.", ["A heading", "\nA line.", "\n\nOne."]),
+        ("他说。今天很好。 一", ["他说。", "今天很好。", " 一"]),
+        (
+            f"{'A long line ' * 5}is\r\nwrapped. Two.",
+            [f"{'A long line ' * 5}is\r\nwrapped.", " Two."],
+        ),
+    ],
+)
+def test_sentences_keep_the_white_space_before_them(text, sentences):
+    assert prose_sentences(text, unwrap=False) == sentences

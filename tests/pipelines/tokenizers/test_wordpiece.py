@@ -55,6 +55,13 @@ def _check(tokenizer: Tokenizer, texts: list[str], lower_case: bool) -> None:
             assert tokenizer.plain_ids(text) == (wanted if plain else None), ascii(text)
 
 
+def test_white_space_before_a_text_changes_nothing():
+    """Sentences of prose and JSON Lines begin with it, for the sake of byte-level BPE."""
+    tokenizer = tokenizers.wordpiece([*SPECIAL, "a", "b"])
+    spaced = [f"{c}a b" for c in ALL_CODE_POINTS if c.isspace()]
+    assert tokenizer.tokenize(spaced).to_list() == [[5, 6]] * len(spaced)
+
+
 @pytest.mark.parametrize("token", ["a\0", "\0", "##\0a", "a b", "a\u3000", "\0" * 40])
 def test_a_token_that_no_text_has_is_in_nobodys_way(token):
     tokens = [*SPECIAL, "a", "ab", token, "##b", "abc"]
