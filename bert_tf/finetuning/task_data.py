@@ -10,12 +10,14 @@ from absl import logging
 
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.tasks import SPECIAL_OPTIONS, Options, Task, make, suits
+from bert_tf.tasks.messages import file_of
 from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.labelled import features, label_checks, label_names, splits
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
-from pipelines.labelled.schema import have_labels, label_of
+from pipelines.labelled.schema import have_labels, label_of, text_of
+from pipelines.tokenizers import coverage
 from pipelines.tokenizers.base import Tokenizer
 
 _SPLIT_SEED = 0  # of which examples become dev: the same in every run
@@ -144,6 +146,7 @@ def convert(read: TaskExamples, tokenizer: Tokenizer, cache: str | None) -> Task
         name: Split(name, examples, make_features(task, name, examples, tokenizer, inputs, cache))
         for name, examples in read.parts.items()
     }
+    warn_of_unknown(made["train"].examples, made["train"].features, tokenizer)
     for part in made.values():
         for what, count in part.features.counts.items():
             notes[what] = notes.get(what, 0) + count
@@ -368,6 +371,17 @@ def make_features(
         f"{cache}/{task.name}", split, identity, lambda: task.features(examples, tokenizer)
     )
     return _padded(found, tokenizer)
+
+
+def warn_of_unknown(examples: Sequence[Any], found: Features, tokenizer: Tokenizer) -> None:
+    """Warns where the vocabulary does not cover the texts of examples."""
+    ids = found["input_word_ids"].values
+    coverage.warn_of_unknown(
+        tokenizer,
+        *(int((ids == tokenizer.unknown_id).sum()), len(ids)),
+        map(text_of, examples),
+        file_of(examples[0].place),
+    )
 
 
 def _padded(found: Features, tokenizer: Tokenizer) -> Features:

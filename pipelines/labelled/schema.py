@@ -78,6 +78,13 @@ class ChoiceExample:
         return self.label
 
 
+def text_of(example: Any) -> str:
+    """All text of an example, whatever its shape."""
+    names = ("text_a", "text_b", "question", "words", "context", "stem", "choices")
+    found = (getattr(example, name, None) or "" for name in names)
+    return " ".join(value if isinstance(value, str) else " ".join(value) for value in found)
+
+
 def label_of(example: Any) -> Any:
     """What an example is labelled with, whatever its shape; None where it is not."""
     return next(

@@ -13,10 +13,10 @@ from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
 from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
 from pipelines.pretraining.plan import Plan, Shard, plan_corpus, plan_shards
-from pipelines.pretraining.settings import ExampleSettings
+from pipelines.pretraining.settings import ExampleSettings, SequenceKind
 from pipelines.pretraining.shard import UNFINISHED, ShardSummary, finished_summary, write_shard
 from pipelines.pretraining.token_store import RangeSummary
-from pipelines.tokenizers import registry
+from pipelines.tokenizers import coverage, registry
 from pipelines.tokenizers.base import Tokenizer
 
 
@@ -106,7 +106,33 @@ def _write(
     _remove_left_behind(request.output)
     result = example_folder.make_manifest(identity, summaries, plan, shards)
     example_folder.finish(request.output, result)
+    _warn(request, corpus_files, tokens, result)
     return result
+
+
+def _warn(
+    request: ExampleRequest,
+    corpus_files: list[reader.CorpusFile],
+    tokens: Tokenizer,
+    result: dict[str, Any],
+) -> None:
+    """Warns of a vocabulary or an objective that does not suit the text."""
+    text = result["text"]
+    coverage.warn_of_lost_tokens(tokens, request.vocab)
+    coverage.warn_of_unknown(
+        tokens,
+        *(text["unknown_tokens"], text["tokens"]),
+        coverage.sample(corpus_files, request.read),
+        request.input,
+    )
+    single, documents = text["one_sentence_documents"], text["documents"]
+    if request.settings.sequence_kind is SequenceKind.PAIRS and 2 * single > documents:
+        logging.warning(
+            "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
+            "examples the next sentence is random, so that there is little to learn from it. Use "
+            "--objective=mlm, or check the format (--format).",
+            *(single, documents, 100 * result["train"]["random_next_share"]),
+        )
 
 
 def _remove_left_behind(output: str) -> None:

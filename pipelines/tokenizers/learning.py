@@ -7,9 +7,10 @@ from pipelines.common import files, json_files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner
 from pipelines.corpus import reader
-from pipelines.tokenizers import registry, word_counts
+from pipelines.tokenizers import coverage, registry, word_counts
 from pipelines.tokenizers.base import Vocabulary
 from pipelines.tokenizers.settings import LearningSettings
+from pipelines.tokenizers.word_splitter import WordSplitter
 
 
 class _Manifest(TypedDict):
@@ -57,10 +58,17 @@ def learn(
         }
         if _is_finished(path, identity):
             return None
+        splitter = kind.splitter(tokenizer)
+        if (
+            isinstance(splitter, WordSplitter)
+            and splitter.strip_accents
+            and "strip_accents" not in chosen
+        ):
+            coverage.warn_of_stripping(coverage.sample(corpus, options))
         words = word_counts.count_words(
             corpus,
             options,
-            kind.splitter(tokenizer),
+            splitter,
             sample_bytes=settings.sample_megabytes * 1_000_000,
             seed=settings.seed,
             workers=workers,

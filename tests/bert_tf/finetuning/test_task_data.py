@@ -49,6 +49,15 @@ def test_a_rare_label_stays_in_training(tmp_path, tokens):
         assert found.dev[0].examples
 
 
+@pytest.mark.parametrize("script", ["the layer", "日本 の"])
+def test_a_vocabulary_of_another_script_is_told(tmp_path, tokens, caplog, script):
+    text = "\n".join(["text\tlabel", *(f"the token {script}\t{i % 2}" for i in range(20))])
+    _load(tmp_path, tokens, "classification", text)
+    found = [message for message in caplog.messages if "unknown to the vocabulary" in message]
+    assert len(found) == (script != "the layer")
+    assert all(f"{tmp_path}/data.tsv: " in message and "'日'" in message for message in found)
+
+
 def test_regression_of_single_sentences(tmp_path, tokens):
     for header in ("sentence\tscore", "text\tanswer\tscore"):
         row = "the layer\t1" if header.count("\t") == 1 else "the layer\tno\t1"

@@ -245,6 +245,22 @@ def test_a_document_of_one_sentence_among_others_is_used_and_counted(tmp_path, v
     assert manifest["text"]["one_sentence_documents"] == 1
 
 
+def test_documents_of_one_sentence_and_unknown_words_are_told(tmp_path, vocab_path, caplog):
+    """As tweets are; without pairs, nothing is said of the first."""
+    tweets = [["日本 the token."]] * 40
+    path = write_documents(tmp_path / "c.txt", [*make_documents(3), *tweets])
+    example_writer.write(request(path, vocab_path, tmp_path / "pairs"), HERE)
+    unknown, single = caplog.messages
+    assert "c.txt: " in unknown and "are unknown to the vocabulary, most often '日'" in unknown
+    assert single.startswith("40 of 43 documents have one sentence")
+    assert "--objective=mlm" in single
+    caplog.clear()
+    tokens = tmp_path / "tokens.txt"
+    tokens.write_text(open(vocab_path).read() + "日\n本\n")
+    example_writer.write(request(path, str(tokens), tmp_path / "spans", objective="mlm"), HERE)
+    assert not caplog.messages
+
+
 def test_text_without_a_token_is_an_error(tmp_path, vocab_path):
     (tmp_path / "c.txt").write_text(" \n\u200b\n \n")
     with pytest.raises(InputError, match="no text"):

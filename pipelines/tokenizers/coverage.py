@@ -1,0 +1,136 @@
+"""Warnings where a tokenizer loses much of a text: accents, or words that are unknown to it.
+
+Counts decide whether to warn; a sample of the text gives the examples.
+"""
+
+import collections
+import string
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from absl import logging
+
+from pipelines.corpus import reader
+from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.word_vocabulary import WordVocabulary
+
+_SAMPLE_FILES = 20
+_SAMPLE_CHARACTERS = 1_000_000
+_BATCH = 256
+_MAX_STRIPPED = 0.01  # of the words: English has fewer with accents
+_MAX_UNKNOWN = 0.05  # of the tokens
+_EXAMPLES = 5
+
+
+def sample(corpus: list[reader.CorpusFile], options: reader.ReadOptions) -> Iterator[str]:
+    """Yields about a million characters: the first sentences of at most 20 files of a corpus."""
+    chosen = corpus[:: -(-len(corpus) // _SAMPLE_FILES)]
+    for part in reader.plan_ranges(chosen, max(file.size for file in chosen)):
+        size = 0
+        sections = reader.read_sections(part, options)
+        for sentence in (sentence for section in sections for sentence in section.sentences):
+            yield sentence
+            size += len(sentence)
+            if size > _SAMPLE_CHARACTERS / len(chosen):
+                break
+
+
+def warn_of_stripping(texts: Iterable[str]) -> None:
+    """Warns where many words have letters that lose accents, or are taken apart, by default."""
+    words = collections.Counter(
+        word.strip(string.punctuation) for text in texts for word in text.split()
+    )
+    changed = {word: count for word, count in words.items() if _stripped(word) != word}
+    lost = sum(changed.values())
+    if lost <= _MAX_STRIPPED * words.total():
+        return
+    example = max(changed, key=lambda word: changed[word])
+    becomes = _stripped(example)
+    effect = (
+        f"is taken apart into {len(becomes)} letters"
+        if unicodedata.normalize("NFC", becomes) == unicodedata.normalize("NFC", example)
+        else f"becomes {becomes!r}"
+    )
+    logging.warning(
+        "%.0f %% of the words have accents or marks, which are stripped by default (%r %s). To "
+        "keep them, use --strip_accents=false here and for write-examples.",
+        *(100 * lost / words.total(), example, effect),
+    )
+
+
+def warn_of_lost_tokens(tokenizer: Tokenizer, place: str) -> None:
+    """Warns where the tokenizer strips accents that many tokens of its vocabulary have."""
+    if not tokenizer.settings.get("strip_accents"):
+        return
+    tokens = tokenizer.vocabulary.tokens
+    lost = [token for token in tokens if _stripped(token) != token]
+    if len(lost) > _MAX_STRIPPED * len(tokens):
+        logging.warning(
+            "%s: %d of %d tokens have accents or marks, such as %r, which are stripped from the "
+            "text, so they never occur. To keep them, use --strip_accents=false.",
+            *(place, len(lost), len(tokens), lost[0]),
+        )
+
+
+def warn_of_unknown(
+    tokenizer: Tokenizer, unknown: int, tokens: int, texts: Iterable[str], place: str
+) -> None:
+    """Warns where a vocabulary does not cover the script of a text.
+
+    Args:
+      tokenizer: of the vocabulary. Whole words are left out: any text has others.
+      unknown: how many tokens of the text are unknown.
+      tokens: how many there are.
+      texts: some of the text.
+      place: what the text is, for the message.
+    """
+    if unknown <= _MAX_UNKNOWN * tokens or isinstance(tokenizer.vocabulary, WordVocabulary):
+        return
+    frequent = _unknown_words(tokenizer, texts).most_common(_EXAMPLES)
+    logging.warning(
+        "%s: %d of %d tokens (%.0f %%) are unknown to the vocabulary, most often %s. Use a "
+        "vocabulary, or a model, that covers the script of the text.",
+        *(place, unknown, tokens, 100 * unknown / tokens),
+        ", ".join(repr(word) for word, _ in frequent),
+    )
+
+
+def _stripped(text: str) -> str:
+    """A text as normalization leaves it where accents are stripped."""
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFD", text)
+    return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+
+
+def _unknown_words(tokenizer: Tokenizer, texts: Iterable[str]) -> collections.Counter[str]:
+    """What stands in texts where tokens are unknown; of about a million characters."""
+    found: collections.Counter[str] = collections.Counter()
+    for batch in _batches(texts):
+        ids, starts, ends = tokenizer.tokenize_with_offsets(batch)
+        for text, row, first, last in zip(
+            batch, ids.to_list(), starts.to_list(), ends.to_list(), strict=True
+        ):
+            data = text.encode()
+            found.update(
+                data[begin:end].decode(errors="replace")
+                for token, begin, end in zip(row, first, last, strict=True)
+                if token == tokenizer.unknown_id
+            )
+    return found
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts some at a time, until they have a million characters."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text)
+        if len(batch) == _BATCH or size > _SAMPLE_CHARACTERS:
+            yield batch
+            batch = []
+        if size > _SAMPLE_CHARACTERS:
+            return
+    if batch:
+        yield batch
