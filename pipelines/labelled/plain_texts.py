@@ -27,7 +27,7 @@ class TextFile:
 
     A file is a table by its ending, or where its columns are named; of any other file each line
     is a text, an empty one too. The key of a text is its id, where there is such a column, else
-    its number from 1: that of its line, or of its row.
+    its number from 0: that of its row, or of its line less one.
 
     Attributes:
       path: of a UTF-8 file, plain or gzipped.
@@ -72,7 +72,7 @@ class TextFile:
         number = 0
         for number, line in enumerate(tables.read_lines(self.path), 1):
             text = line.removesuffix("\n").rstrip("\r")
-            yield TextExample(str(number), f"{self.path}: line {number}", *self._split(text))
+            yield TextExample(str(number - 1), f"{self.path}: line {number}", *self._split(text))
         if not number:
             raise InputError(f"{self.path}: is empty.")
 
@@ -108,7 +108,7 @@ class TextFile:
         if not pair and "text" not in roles:
             self._check_single(columns)
         labelled = None if self.labelled else False
-        return user_files.iterate_texts(self.path, columns, pair, labelled, first_number=1)
+        return user_files.iterate_texts(self.path, columns, pair, labelled)
 
     def _check_single(self, columns: ColumnNames) -> None:
         """Raises InputError where two columns may have the text, and none was named."""

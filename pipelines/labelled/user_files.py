@@ -32,7 +32,7 @@ def read_texts(
 
 
 def iterate_texts(
-    path: str, columns: ColumnNames, pair: bool | None, labelled: bool | None, first_number: int = 0
+    path: str, columns: ColumnNames, pair: bool | None, labelled: bool | None
 ) -> Iterator[TextExample]:
     """Yields what `read_texts` reads, one after the other.
 
@@ -41,12 +41,11 @@ def iterate_texts(
       columns: finds what is where.
       pair: whether to read pairs; None: if there are two texts.
       labelled: whether to read labels; None: those that are there.
-      first_number: the key of the first example, where no column has keys.
 
     Raises:
       InputError: as `read_texts`.
     """
-    for index, row in enumerate(columns.iterate(path), first_number):
+    for index, row in enumerate(columns.iterate(path)):
         pair = columns.is_pair(row) if pair is None else pair
         if index == first_number:
             roles = _text_roles(columns, row, pair) | _optional("label", row, columns, labelled)

@@ -42,14 +42,13 @@ function short(value) {
   return text.replace(/^-/, "−");
 }
 
-/* Rows with bars: {name, share, value, strong}; `tone` names a colour of the style. With `choose`,
-which gets the number of a row, names are buttons. */
+/* Rows with bars: {name, share, value, strong}; a share of 1 fills its bar, whatever the others
+are. `tone` names a colour of the style. With `choose`, which gets the number of a row, names are
+buttons. */
 function bars(rows, tone = "look", choose = null) {
-  const most = Math.max(1e-9, ...rows.map((row) => row.share));
-  const scale = most > 0.3 ? 1 : most;
   return make("ol.bars", { style: `--tone: var(--${tone})` }, ...rows.map((row, number) => {
     const fill = make("span.fill", {});
-    fill.style.width = `${(100 * Math.max(row.share, 0)) / scale}%`;
+    fill.style.width = `${100 * Math.min(Math.max(row.share, 0), 1)}%`;
     const text = make("bdi", {}, row.name);
     const shown = choose ? make("button.plain", { type: "button" }, text) : text;
     if (choose) shown.addEventListener("click", () => choose(number));

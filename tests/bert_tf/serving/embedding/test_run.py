@@ -52,7 +52,7 @@ def test_row_n_is_line_n(folders, texts, tmp_path, name):
     wanted = Embedder(folders["pretrained"])(TEXTS)
     np.testing.assert_array_equal(np.concatenate(list(stored.blocks())), wanted)
     rows = stored.texts(range(5))
-    assert [rows[n].id for n in range(5)] == ["1", "2", "3", "4", "5"]
+    assert [rows[n].id for n in range(5)] == ["0", "1", "2", "3", "4"]
     assert [rows[n].texts for n in range(5)] == [(text,) for text in TEXTS]
     assert np.abs(wanted[1]).max() > 0  # an empty text has [CLS] and [SEP]
 

@@ -24,7 +24,7 @@ def test_each_format_has_the_features_in_order(folders, texts, tmp_path, kind, u
     wanted = FeatureExtractor(folders["pretrained"], FeatureSettings(unit=unit))(TEXTS)
     rows = read(kind, tmp_path / NAMES[kind])
     assert [row["text"] for _, row in rows] == TEXTS
-    assert [row["id"] for _, row in rows] == ["1", "2", "3", "4", "5"]
+    assert [row["id"] for _, row in rows] == ["0", "1", "2", "3", "4"]
     for (values, row), one in zip(rows, wanted, strict=True):
         assert values.size == one.values.size
         np.testing.assert_allclose(values.reshape(one.values.shape), one.values, atol=1e-6)
