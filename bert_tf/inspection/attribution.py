@@ -93,7 +93,10 @@ class Attributor:
         """What the first layer gets, float32 [length, hidden_size]."""
         inputs = sequence.inputs()
         word_ids = tf.constant(ids[np.newaxis], tf.int32)
-        return self._encoder.embeddings(word_ids, inputs["input_type_ids"])
+        # Padding in the place of a token has its position, also where padding is not counted.
+        return self._encoder.embeddings(
+            word_ids, inputs["input_type_ids"], counted_ids=inputs["input_word_ids"]
+        )
 
     def _scores(
         self, sequence: TokenSequence, embedded: tf.Tensor, scores: Sequence[Score]

@@ -70,22 +70,22 @@ class Embeddings(Configured, Layer):
         seed: tf.Tensor | None = None,
         dtype: str | None = None,
         rows: TokenRows | None = None,
+        counted_ids: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Embeds int32 [batch, length] ids as [batch * length, hidden_size], or as [rows, ...].
 
         The result has `dtype`, or the compute dtype; all that follows computes in it. Without
         `type_ids` all tokens are of the first type; without a table of types they count for
-        nothing.
+        nothing. Positions are counted by `counted_ids`, or by the ids (see `_positions`).
 
         Raises:
           InputError: the length is known and there are not as many positions.
         """
         config = self.config
         config.check_length(word_ids.shape[1])
-        begin, end = config.position_offset, config.position_offset + tf.shape(word_ids)[1]
         # Looked up in float32, so that the gradient of a table is summed in float32.
         total = tf.cast(tf.gather(tf.convert_to_tensor(self.word), word_ids), tf.float32)
-        total += tf.cast(tf.convert_to_tensor(self.position)[begin:end], tf.float32)
+        total += self._positions(word_ids if counted_ids is None else counted_ids)
         if config.type_vocab_size:
             # A product, not a look-up: two rows only, and the gradient is one dense sum.
             types = tf.zeros_like(word_ids) if type_ids is None else type_ids
@@ -99,6 +99,23 @@ class Embeddings(Configured, Layer):
         else:
             x = fused_ops.dropout(x, config.hidden_dropout_prob, seed)
         return self.projection(x) if self.projection else x
+
+    def _positions(self, ids: tf.Tensor) -> tf.Tensor:
+        """The embeddings of positions, float32 [batch, length, width] or [length, width].
+
+        With an offset, only ids that are no padding are counted, wherever it stands, and padding
+        has the last row before the first token's: as in RoBERTa of transformers, where the offset
+        is one more than the id of padding.
+        """
+        table, offset = tf.convert_to_tensor(self.position), self.config.position_offset
+        length = tf.shape(ids)[1]
+        if not offset:
+            return tf.cast(table[:length], tf.float32)
+        is_token = tf.cast(ids != offset - 1, tf.float32)  # a GPU has no kernel for int32 sums
+        number = tf.cast(tf.cumsum(is_token, axis=1) * is_token, tf.int32)
+        # Of another shape, which is an error, where there are not as many positions.
+        table = tf.reshape(table[offset - 1 : offset + length], [length + 1, table.shape[1]])
+        return tf.gather(tf.cast(table, tf.float32), number)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """[batch * length, hidden_size] of [batch, length].

@@ -16,6 +16,7 @@ from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.training.throughput import training_flops
 from bert_tf.weights.bundle import parameter_shapes
+from pipelines.tokenizers.packing import MODEL_INPUTS
 from tests.bert_tf.helpers import CONFIG, make_batch
 
 
@@ -46,6 +47,14 @@ def _softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
+def _positions(ids, offset):
+    """Rows of the table; with an offset, those of transformers' RoBERTa."""
+    if not offset:
+        return np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
+    mask = (ids != offset - 1).astype(int)
+    return np.cumsum(mask, 1) * mask + offset - 1
+
+
 def _reference(encoder, batch, causal=False):
     """Section 3.1 of Vaswani et al. and section 3 of Devlin et al., written out."""
     config = encoder.config
@@ -55,7 +64,7 @@ def _reference(encoder, batch, causal=False):
     tables = encoder.embeddings
     length, heads = ids.shape[1], config.num_attention_heads
     x = tables.word.numpy().astype(np.float64)[ids]
-    x += tables.position.numpy()[config.position_offset :][:length]
+    x += tables.position.numpy()[_positions(ids, config.position_offset)]
     x += tables.token_type.numpy()[types] if config.type_vocab_size else 0
     x = _norm(x, tables.norm) if config.embedding_norm else x
     x = embedded = _dense(x, tables.projection) if config.embedding_size else x
@@ -172,16 +181,43 @@ def test_all_shapes_are_told_before_there_are_any(options):
     assert encoder.parameters == encoder.count_params()
 
 
-def test_positions_before_the_first_are_never_looked_up():
+def _roberta_batch(rows):
+    """Inputs of ids, of which 1 is padding."""
+    ids = np.array(rows, np.int32)
+    return dict(zip(MODEL_INPUTS, (ids, (ids != 1).astype(np.int32), 0 * ids), strict=True))
+
+
+def test_positions_before_the_first_are_of_padding_only():
     encoder = BertEncoder(dataclasses.replace(CONFIG, position_offset=2))
-    batch = make_batch()
-    before = encoder(batch)["sequence_output"]
+    batch = _roberta_batch([[0, 5, 7, 9, 2, 1, 1], [0, 5, 2, 1, 1, 1, 1]])
+    before = encoder(batch, drop_padding=True)["sequence_output"]
     table = encoder.embeddings.position.numpy()
     table[:2] = np.nan
     encoder.embeddings.position.assign(table)
-    np.testing.assert_array_equal(encoder(batch)["sequence_output"], before)
+    after = encoder(batch, drop_padding=True)["sequence_output"]
+    there = batch["input_mask"] > 0
+    np.testing.assert_array_equal(after[there], before[there])
     with pytest.raises(ValueError, match="11 tokens exceed the 10 positions"):
         encoder(make_batch(length=11))
+    spec = tf.TensorSpec([None, None], tf.int32)
+    traced = tf.function(encoder, input_signature=[[spec] * 3])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        traced([make_batch(length=11)[name] for name in MODEL_INPUTS])
+
+
+@pytest.mark.parametrize("drop_padding", [False, True])
+def test_padding_may_stand_anywhere_where_positions_have_an_offset(drop_padding):
+    """Before, between and after the tokens, as in transformers; not so in BERT."""
+    encoder = BertEncoder(dataclasses.replace(CONFIG, position_offset=2))
+    tokens = [0, 5, 7, 9, 2]
+    rows = [[*tokens, 1, 1], [1, 1, *tokens], [1, 0, 5, 1, 7, 9, 2]]
+    batch = _roberta_batch(rows)
+    outputs = encoder(batch, drop_padding=drop_padding)["sequence_output"].numpy()
+    right, left, between = (
+        row[mask > 0] for row, mask in zip(outputs, batch["input_mask"], strict=True)
+    )
+    np.testing.assert_allclose(left, right, atol=1e-6)
+    np.testing.assert_allclose(between, right, atol=1e-6)
 
 
 def test_without_types_their_ids_may_be_absent_or_anything():
