@@ -165,7 +165,7 @@ export $(VARIABLES)
 RUN := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 "$$VENV/bin/python"
 # The same in the environment of who writes the examples.
 RUN_THERE := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 \
-	"$$(if [ "$$RUNNER" = beam ]; then echo "$$BEAM"; else echo "$$VENV"; fi)/bin/python"
+	"$$$(if $(filter beam,$(value RUNNER)),BEAM,VENV)/bin/python"
 PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder
 INSTALL := -m pip install --quiet --disable-pip-version-check
 # Makes an environment unless it is there; $(call environment,FOLDER,REQUIREMENTS[,with bert-tf]).

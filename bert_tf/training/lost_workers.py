@@ -44,6 +44,8 @@ _PERHAPS_OF_PEERS = (
     tf.errors.InvalidArgumentError,
     tf.errors.UnknownError,
 )
+# Lines of a message with the place of an operation in the graph, which no user knows.
+_PLACES = ("Graph execution error", "Detected at node", "Node:", "[[{{node", "File ")
 _WORDS = ("collective", "coordination", "incarnation", "heartbeat", "/job:", "grpc", "rpc")
 
 
@@ -70,11 +72,12 @@ def _is_of_peers(error: tf.errors.OpError) -> bool:
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """What TensorFlow says of the loss, in one line: where an operation failed is of no use."""
+    """The reason that TensorFlow gives, in one line; the error's name where it gives none."""
     lines = [line.strip() for line in error.message.splitlines()]
-    said = [line for line in lines if any(word in line.lower() for word in _WORDS)]
-    text = (said or [line for line in lines if line] or [type(error).__name__])[0]
-    return text.rpartition("aborted by: ")[2].rstrip(".:") or type(error).__name__
+    reasons = [line for line in lines if line and not line.startswith(_PLACES)]
+    named = [line for line in reasons if any(word in line.lower() for word in _WORDS)]
+    text = (named or reasons or [""])[0].rpartition("aborted by: ")[2].rstrip(".:")
+    return text or type(error).__name__
 
 
 class Watch:

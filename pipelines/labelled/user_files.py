@@ -47,7 +47,7 @@ def iterate_texts(
     """
     for index, row in enumerate(columns.iterate(path)):
         pair = columns.is_pair(row) if pair is None else pair
-        if index == first_number:
+        if index == 0:
             roles = _text_roles(columns, row, pair) | _optional("label", row, columns, labelled)
             columns.check_found(roles, row)
             columns.report(path, row, roles)

@@ -198,6 +198,26 @@ def test_what_a_lost_worker_causes_is_told_as_such(error, monkeypatch):
         raise error
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (
+            "Graph execution error:\n\nDetected at node CollectiveReduceV2_2 defined at (most recent "
+            'call last):\n  File "run.py", line 1\nCollective ops is aborted by: Socket closed.',
+            "Socket closed",
+        ),
+        (
+            "Detected at node CollectiveReduceV2_2 defined at (most recent call last):",
+            "UnavailableE",
+        ),
+    ],
+)
+def test_the_reason_of_a_loss_names_no_operation(message, reason, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", cluster_of(2)[0])
+    with pytest.raises(RetryError, match=rf"was lost \({reason}"), lost_workers.told():
+        raise _error(tf.errors.UnavailableError, message)
+
+
 def test_other_errors_of_workers_stay_what_they_are(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", cluster_of(2)[0])
     for kind in (tf.errors.DataLossError, tf.errors.InternalError):
