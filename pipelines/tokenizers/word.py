@@ -1,12 +1,16 @@
 """Whole words as TensorFlow ops: one token a word.
 
-Words are those that BERT's tokenizer takes apart (`wordpiece`, steps 1 to 4). The op of that
-tokenizer finds them, too: WordPiece with no piece that continues a word is a table of words.
+Words of texts are those that BERT's tokenizer takes apart (`wordpiece`, steps 1 to 4). The op of
+that tokenizer finds them, too: WordPiece with no piece that continues a word is a table of words.
+Words that are given are looked up as they are, such as U.S., which a text would be split at.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from pipelines.tokenizers.word_vocabulary import LONGEST_WORD, WordVocabulary
+import tensorflow as tf
+
+from pipelines.tokenizers.word_vocabulary import LONGEST_WORD, SPECIAL_TOKENS, WordVocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 
 
@@ -17,7 +21,7 @@ class WordTokenizer(WordPieceTokenizer):
     >>> WordTokenizer(WordVocabulary(tokens)).tokenize(["It rained, yesterday."]).to_list()
     [[5, 6, 1, 1, 7]]
 
-    Longer words than LONGEST_WORD are unknown.
+    Longer words of texts than LONGEST_WORD are unknown.
 
     Args:
       vocabulary: the words.
@@ -43,3 +47,46 @@ class WordTokenizer(WordPieceTokenizer):
             strip_accents=strip_accents,
             max_characters_per_word=LONGEST_WORD,
         )
+        words = vocabulary.tokens[len(SPECIAL_TOKENS) :]
+        numbers = tf.range(len(SPECIAL_TOKENS), len(vocabulary.tokens))
+        self._table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(tf.constant(words, tf.string), numbers),
+            self.unknown_id,
+        )
+
+    def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
+        """The ids of `tokenize_words_with_offsets`."""
+        return self.tokenize_words_with_offsets(words)[0]
+
+    def tokenize_words_with_offsets(
+        self, words: tf.Tensor | Sequence[str]
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Looks up each word as it is given.
+
+        One that is not in the vocabulary is split as a text is, if all of its parts are there, as
+        those of "n't" are in a vocabulary that is learned from texts; else it is one unknown word.
+
+        Args:
+          words: string [words], UTF-8.
+
+        Returns:
+          As `tokenize_with_offsets`.
+        """
+        words = tf.convert_to_tensor(words, tf.string)
+        normalize = self.normalize
+        given = normalize(words) if normalize.lower_case or normalize.strip_accents else words
+        known = self._table.lookup(given)
+        parts = self.tokenize_with_offsets(words)
+        lacks_part = tf.reduce_any(parts[0] == self.unknown_id, 1)
+        is_whole = (known != self.unknown_id) | lacks_part
+        ends = tf.cast(tf.strings.length(words), tf.int64)
+        wholes = (known, tf.zeros_like(ends), ends)
+        return tuple(
+            tf.concat([_rows(some, ~is_whole), _rows(whole[:, tf.newaxis], is_whole)], 1)
+            for some, whole in zip(parts, wholes, strict=True)
+        )
+
+
+def _rows(values: tf.Tensor | tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
+    """[rows, (values)], of which only some rows keep their values, bool [rows]."""
+    return tf.ragged.boolean_mask(values, kept[:, tf.newaxis] & tf.ones_like(values, tf.bool))

@@ -21,7 +21,7 @@ class Sequences(NamedTuple):
 
     Attributes:
       ids: of the tokens.
-      mask: 1 for tokens, 0 for padding, which stands at the end.
+      mask: 1 for tokens, 0 for padding.
       types: the segments.
     """
 

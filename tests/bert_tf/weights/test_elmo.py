@@ -11,9 +11,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import weights
+from bert_tf.serving.extraction.extractor import FeatureExtractor
+from bert_tf.serving.extraction.settings import FeatureSettings
+from bert_tf.tasks.tagging.words import cut
 from bert_tf.weights import elmo, formats
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
 from pipelines.tokenizers.word_vocabulary import SPECIAL_TOKENS, WordVocabulary
 from tests.bert_tf.models.elmo_models import BATCH, CONFIG, VOCABULARY, make_encoder
 
@@ -175,6 +179,25 @@ def test_other_files_and_claims_of_size_are_not_read(encoder, tmp_path, put, mes
         tracemalloc.stop()
 
 
+def test_words_of_a_vocabulary_are_never_split(encoder, tmp_path):
+    """Features of given words, and their tags, are of one token each."""
+    words = ["The", "U.S.", "isn't", "the", "model", "."]
+    vocabulary = WordVocabulary((*SPECIAL_TOKENS, *words))
+    folder = _write(tmp_path, encoder)
+    vocabulary.save(folder)
+    ours = weights.read(folder)
+    weights.write(ours, f"{tmp_path}/ours")
+    ids, mask = _inputs(vocabulary, [words])
+    outputs = ours.encoder()({"input_word_ids": ids, "input_mask": mask})["sequence_output"]
+    extract = FeatureExtractor(f"{tmp_path}/ours", FeatureSettings(unit="word"))
+    (found,) = extract.of_words([words])
+    assert found.units.tokens == words
+    np.testing.assert_allclose(found.values[:, 0], outputs[0, 1:-1], atol=1e-6)
+    runs = cut(ours.tokenizer(), words, np.zeros(len(words), np.int64), 1, 20)
+    assert runs.packed.word_ids.to_list() == ids.tolist()
+    assert runs.position.numpy().tolist() == [1, 2, 3, 4, 5, 6]
+
+
 @pytest.fixture(scope="module")
 def fixture():
     """The small model of the format's own program: documents, and vectors of each sentence.
@@ -197,6 +220,7 @@ def fixture():
 
 
 def _inputs(vocabulary, sentences):
+    """Ids and mask of words, looked up one by one."""
     ids = {word: index for index, word in enumerate(vocabulary.tokens)}
     rows = [[2, *(ids[word] for word in sentence), 3] for sentence in sentences]
     longest = max(map(len, rows))
@@ -211,6 +235,14 @@ def test_first_sentences_are_those_of_the_fixture(fixture):
     found = np.stack(np.split(outputs["sequence_output"], 2, -1), 1)
     for row, expected in enumerate(vectors):
         np.testing.assert_allclose(found[row, :, 1 : mask[row].sum() - 1], expected[0], atol=1e-6)
+
+
+def test_words_of_the_fixture_are_its_words(fixture):
+    _, vocabulary, documents, _ = fixture
+    tokenizer = registry.make(vocabulary)
+    for sentence in (sentence for document in documents for sentence in document):
+        ids = [[vocabulary.tokens.index(word)] for word in sentence]
+        assert tokenizer.tokenize_words(sentence).to_list() == ids
 
 
 def test_states_that_are_carried_on_give_the_rest_of_the_fixture(fixture):

@@ -78,6 +78,42 @@ def test_places_are_those_of_the_words():
                 assert word == word.strip()
 
 
+def test_given_words_are_looked_up_as_they_are():
+    tokenizer = _tokenizer(("U.S.", "U", ".", "n", "'", "t", "e\u0301", "x" * 200))
+    words = {
+        "U.S.": ["U.S."],
+        "U.U.": ["U", ".", "U", "."],  # its parts are all there
+        "U.K.": ["<UNK>"],
+        "n't": ["n", "'", "t"],
+        "e\u0301": ["e\u0301"],
+        "x" * 200: ["x" * 200],
+        "\u200bU.\n": ["U", "."],
+        "<UNK>": ["<UNK>"],
+        "<S>": ["<UNK>"],
+        "unknown": ["<UNK>"],
+        "": [],
+        " \u200b": [],
+    }
+    ids, starts, ends = tokenizer.tokenize_words_with_offsets(list(words))
+    assert ids.to_list() == tokenizer.tokenize_words(list(words)).to_list()
+    for word, pieces, row, first, last in zip(
+        words, words.values(), ids.to_list(), starts.to_list(), ends.to_list(), strict=True
+    ):
+        assert [tokenizer.vocabulary.tokens[index] for index in row] == pieces
+        if len(pieces) == 1:
+            assert (first, last) == ([0], [len(word.encode())])
+        else:
+            spelled = [word.encode()[a:b].decode() for a, b in zip(first, last, strict=True)]
+            assert spelled == pieces
+    assert tokenizer.tokenize(["U.S."]).to_list() == [[6, 7, 1, 7]], "a text is split"
+    assert tokenizer.tokenize_words([]).to_list() == []
+
+
+def test_given_words_have_the_case_of_the_vocabulary():
+    tokenizer = _tokenizer(("u.s.", "ete"), lower_case=True)
+    assert tokenizer.tokenize_words(["U.S.", "Été", "E.T."]).to_list() == [[5], [6], [1]]
+
+
 def test_packed_as_start_words_separator():
     tokenizer = _tokenizer()
     inputs = tokenizer(["The rained."], ["the"])
@@ -118,10 +154,14 @@ def test_a_saved_model_gives_the_same(tmp_path):
     root = tf.Module()
     root.tokenizer = tokenizer
     specs = [tf.TensorSpec([None], tf.string)]
-    root.tokenize = tf.function(tokenizer.tokenize, specs, autograph=False)
+    for name in ("tokenize", "tokenize_words"):
+        setattr(root, name, tf.function(getattr(tokenizer, name), specs, autograph=False))
     tf.saved_model.save(root, str(tmp_path / "m"))
     loaded = tf.saved_model.load(str(tmp_path / "m"))
-    assert loaded.tokenize(tf.constant(_TEXTS)).to_list() == tokenizer.tokenize(_TEXTS).to_list()
+    texts = [*_TEXTS, *_WORDS]
+    for name in ("tokenize", "tokenize_words"):
+        found = getattr(loaded, name)(tf.constant(texts))
+        assert found.to_list() == getattr(tokenizer, name)(texts).to_list()
 
 
 def test_learned_by_the_command(corpus_path, tmp_path):
