@@ -95,9 +95,7 @@ def test_files_have_whole_characters(model):
     rng = np.random.default_rng(0)
     ids = features["input_word_ids"]
     logits = [rng.normal(size=(len(ids.row(row)), 2)) for row in range(len(ids))]
-    for prediction, context in zip(
-        task.predict(examples, features, logits), CONTEXTS, strict=True
-    ):
+    for prediction, context in zip(task.predict(examples, features, logits), CONTEXTS, strict=True):
         data = context.encode()
         for candidate in prediction.candidates:
             assert data[candidate.start : candidate.end].decode() == candidate.text
