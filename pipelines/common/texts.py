@@ -1,6 +1,5 @@
 """Text that comes from outside."""
 
-import numbers
 import re
 import unicodedata
 
@@ -35,7 +34,7 @@ def counted(number: float, noun: str) -> str:
       number: whole numbers have separators of thousands, others six significant digits.
       noun: in the singular; its plural ends in s.
     """
-    shown = f"{number:,}" if isinstance(number, numbers.Integral) else f"{number:g}"
+    shown = f"{int(number):,}" if float(number).is_integer() else f"{number:g}"
     return f"{shown} {noun}" if number == 1 else f"{shown} {noun}s"
 
 
