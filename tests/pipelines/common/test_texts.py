@@ -52,3 +52,11 @@ def test_what_would_end_a_line_is_shown_as_an_escape(text, shown):
 )
 def test_one_thing_is_in_the_singular(number, shown):
     assert texts.counted(number, "step") == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(1, "1 step"), (2000, "2,000 steps"), (0, "0 steps"), (1.0, "1 step"), (0.5, "0.5 steps")],
+)
+def test_nouns_agree_with_their_numbers(number, shown):
+    assert texts.counted(number, "step") == shown
