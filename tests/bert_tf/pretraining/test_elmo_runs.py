@@ -11,6 +11,8 @@ from bert_tf import weights
 from bert_tf.finetuning import sweep
 from bert_tf.models.elmo import ElmoEncoder
 from bert_tf.models.elmo_config import ElmoConfig
+from bert_tf.serving.predictor import Predictor
+from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import BIDIRECTIONAL_LM
 from pipelines.tokenizers.word_vocabulary import SPECIAL_TOKENS, WordVocabulary
@@ -125,8 +127,16 @@ def test_pretrained_is_fine_tuned(init, tmp_path):
         f"--output={tmp_path}/predictions",
     )  # fmt: skip
     commands.done("export", f"--tasks=ner={tmp_path}/ner", f"--output={tmp_path}/export")
-    loaded = tf.saved_model.load(f"{tmp_path}/export/1")
-    assert "ner" in loaded.signatures
+    predictor = Predictor(f"{tmp_path}/export")
+    session = SavedModelSession(f"{tmp_path}/export/1")
+    given = np.array([[word.encode() for word in (GOOD[0], "U.K.", OTHER[0])]], object)
+    found = predictor("ner_words", words=given)
+    assert found["tags"].all()
+    np.testing.assert_allclose(
+        found["probabilities"],
+        session.run("ner_words", {"words": given})["probabilities"],
+        atol=1e-5,
+    )
 
 
 def test_texts_are_classified_and_embedded(init, tmp_path):
