@@ -23,7 +23,7 @@ from pipelines.tokenizers.base import Tokenizer
 _SPLIT_SEED = 0  # of which examples become dev: the same in every run
 _NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
 _SHOWN = 3  # messages of what was skipped
-_FORMAT = 2  # of the features; a new one leaves old caches alone
+_FORMAT = 3  # of the features; a new one leaves old caches alone
 
 
 @dataclasses.dataclass(frozen=True)
