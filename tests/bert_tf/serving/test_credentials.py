@@ -1,5 +1,6 @@
 """Tokens and certificates from files, and files that hold something else."""
 
+import base64
 import ssl
 
 import pytest
@@ -57,3 +58,21 @@ def test_authorities_that_are_none_are_named(folder, name):
     for function in (access.trust, access.certificates):
         with pytest.raises(InputError, match=f"{name}: cannot be read, or holds no certificates"):
             function()
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_a_token_is_known_by_any_case_of_its_scheme(scheme):
+    identity = Identity("secret")
+    for given in (f"{scheme} secret", f"{scheme} secret".encode()):
+        assert identity.admits(given)
+    for given in ("", "secret", scheme, f"{scheme} ", f"{scheme} Secret", f"{scheme} secret2"):
+        assert not identity.admits(given)
+    assert Identity().admits("")
+
+
+def test_a_browser_gives_the_token_as_a_password():
+    identity, given = Identity("secret"), "Basic " + base64.b64encode(b"any:secret").decode()
+    assert identity.admits(given, "Basic") and identity.admits(given.replace("B", "b", 1), "Basic")
+    assert not identity.admits(given)
+    for other in ("Basic", "Basic ?", "Basic c2VjcmV0", "Basic Onh4", "Bearer secret", "Basic é"):
+        assert not identity.admits(other, "Basic")

@@ -1,6 +1,7 @@
 """Sequences of many requests: computed together by length, each as alone."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving.engines.base import Sequences
-from bert_tf.serving.scheduler import Scheduler, Step
+from bert_tf.serving.scheduler import Scheduler, Step, deadline
 
 _OUTPUTS = (
     tf.TensorSpec([None, None, 2], tf.float32),
@@ -193,3 +194,17 @@ def test_a_sequence_that_nothing_else_runs_beside_is_computed_alone(make, record
     _check(scheduler.submit(step, other := _sequences(7)), other)  # beside another
     assert (alone.shapes, recorder.shapes) == ([], [(1, 7)])
     alone.may_go_on.set()
+
+
+def test_what_nobody_waits_for_any_more_is_not_computed(make, recorder):
+    scheduler, step = make(1), Step(_OUTPUTS, recorder, recorder)
+    _held(scheduler, recorder, step)
+    with deadline(time.monotonic() - 1):
+        late = scheduler.submit(step, _sequences(9, 9))
+    sequences = _sequences(4)
+    in_time = scheduler.submit(step, sequences)
+    recorder.may_go_on.set()
+    _check(in_time, sequences)
+    with pytest.raises(TimeoutError):
+        late.result(60)
+    assert all(length != 9 for _, length in recorder.shapes)

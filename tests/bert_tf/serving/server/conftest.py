@@ -1,5 +1,6 @@
-"""A server of the tests' export."""
+"""Servers of the tests' export, and of nothing."""
 
+import contextlib
 import os
 import shutil
 
@@ -7,6 +8,7 @@ import pytest
 
 from bert_tf.export import saved_model, sources
 from tests.bert_tf.serving.server.served import Served
+from tests.bert_tf.serving.server.stub import Stub
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +41,23 @@ def serve(tmp_path, two_tasks):
     yield start
     for server in started:
         server.stop()
+
+
+@pytest.fixture
+def stub():
+    """Starts servers, which must not have logged a traceback when the test ends."""
+    with contextlib.ExitStack() as stack:
+
+        def start(**options):
+            server = Stub(**options).wait()
+
+            def end():
+                log = server.log
+                server.process.kill()
+                server.process.wait(60)
+                assert "Traceback" not in log, log[-3000:]
+
+            stack.callback(end)
+            return server
+
+        yield start

@@ -1,0 +1,73 @@
+"""What attackers of a server send."""
+
+import contextlib
+import socket
+import threading
+
+import grpc
+from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+SIZE = 4 << 20  # bytes that a request may have
+PREDICT, CLASSIFY = "/v1/models/bert:predict", "/v1/models/bert:classify"
+SMALL = b'{"instances": ["x"]}'
+
+
+def connect(server):
+    """A connection on which nothing was sent."""
+    return socket.create_connection(("127.0.0.1", server.rest_port), 60)
+
+
+def send(server, data):
+    """What a server answers to bytes, until it closes the connection."""
+    with connect(server) as connection:
+        with contextlib.suppress(ConnectionError):  # it may close before all is sent
+            connection.sendall(data)
+        return rest_of(connection)
+
+
+def rest_of(connection):
+    """What comes until the server closes a connection."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while part := connection.recv(1 << 16):
+            found += part
+    return found
+
+
+def request(body=b"", path=PREDICT, framing=None):
+    """A POST request; framing is the header that says how long the body is."""
+    framing = framing or f"Content-Length: {len(body)}"
+    head = (f"POST {path} HTTP/1.1", "Host: localhost", "Connection: close", framing, "", "")
+    return "\r\n".join(head).encode() + body
+
+
+@contextlib.contextmanager
+def attack(function):
+    """Calls a function again and again meanwhile."""
+    stop = threading.Event()
+
+    def run():
+        while not stop.is_set():
+            function()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def service(server, kind=prediction_service_pb2_grpc.PredictionServiceStub):
+    """The stock stub of a service of gRPC."""
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        yield kind(channel)
+
+
+@contextlib.contextmanager
+def method(server, method, **options):
+    """A method of gRPC that takes and returns bytes."""
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://"), **options) as channel:
+        yield channel.unary_unary(f"/tensorflow.serving.{method}")

@@ -1,0 +1,114 @@
+"""Connections that are kept, and more of them than there can be."""
+
+import contextlib
+import http.client
+import os
+import resource
+import threading
+import time
+
+import grpc
+import pytest
+
+from tests.bert_tf.serving.server import attacks
+from tests.bert_tf.serving.server.stub import LARGE
+
+
+def test_connections_that_wait_are_closed(stub):
+    server = stub(idle=0.5, seconds=1)
+    head = attacks.request(framing="Content-Length: 100")
+    # What each sends, and then again and again.
+    begun = {
+        "nothing": (b"", b"\n"),
+        "half of a header": (b"GET /healthz HTTP/1.1\r\nHost: local", b"x"),
+        "half of a body": (head + b'{"inst', b"x"),
+        "an answer": (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\n"),
+        "chunks without an end": (
+            attacks.request(b"1\r\n{\r\n", framing="Transfer-Encoding: chunked"),
+            b"0",
+        ),
+        "a body that is not asked for": (head.replace(attacks.PREDICT.encode(), b"/"), b"x"),
+    }
+    with contextlib.ExitStack() as stack:
+        opened = {}
+        for name, (data, _) in begun.items():
+            opened[name] = stack.enter_context(attacks.connect(server))
+            opened[name].sendall(data)
+        stop = time.monotonic() + 1.5
+        while time.monotonic() < stop:  # a byte at a time keeps none of them
+            for name, connection in opened.items():
+                with contextlib.suppress(OSError):
+                    connection.send(begun[name][1])
+            time.sleep(0.1)
+        answers = {name: attacks.rest_of(connection) for name, connection in opened.items()}
+    assert answers["nothing"] == b"" == answers["half of a header"]
+    assert answers["an answer"].endswith(b"ok")
+    assert answers["half of a body"].startswith(b"HTTP/1.1 504 ")
+    assert answers["chunks without an end"].startswith(b"HTTP/1.1 504 ")
+    assert answers["a body that is not asked for"].startswith(b"HTTP/1.1 405 ")
+
+
+def test_an_answer_that_nobody_takes_is_dropped(stub):
+    server = stub(idle=0.5, seconds=1)
+    memory = server.memory
+    body = b'{"signature_name": "large", "instances": ["x"]}'
+    with attacks.connect(server) as connection:
+        connection.sendall(attacks.request(body))
+        end = time.monotonic() + 60
+        while server.memory < memory + LARGE:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        end = time.monotonic() + 60
+        while server.memory > memory + LARGE:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert len(attacks.rest_of(connection)) < LARGE
+
+
+def test_messages_of_grpc_that_do_not_come_are_not_waited_for(stub):
+    server = stub(seconds=1, requests=1)
+    stop = threading.Event()
+
+    def never():
+        stop.wait(60)
+        yield from ()
+
+    with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
+        predict = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        with pytest.raises(grpc.RpcError) as raised:
+            predict(never())
+        assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        stop.set()
+    assert server.get(attacks.PREDICT, attacks.SMALL)[0] == 200
+
+
+def test_where_descriptors_are_short_connections_wait(stub):
+    server = stub(idle=0.5, descriptors=64)
+    kept = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=60)
+    answers = []
+
+    def ask():
+        kept.request("GET", "/healthz")
+        answers.append(kept.getresponse().read())
+        time.sleep(0.1)
+
+    ask()
+    with attacks.attack(ask), contextlib.ExitStack() as stack:
+        for _ in range(120):
+            stack.enter_context(attacks.connect(server))
+        assert server.get("/healthz") == (200, "ok")  # when those before it have timed out
+    assert len(answers) > 5 and set(answers) == {b"ok"}
+    assert server.get("/healthz") == (200, "ok")
+    assert len(server.log) < 10_000
+
+
+def test_accepting_pauses_without_descriptors(stub):
+    server = stub(idle=0.3)
+    used = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used + 20, used + 20))
+    with contextlib.ExitStack() as stack:
+        for _ in range(60):
+            stack.enter_context(attacks.connect(server))
+        assert server.get("/healthz") == (200, "ok")
+    assert server.log.count("connections have to wait") >= 1
+    assert len(server.log) < 10_000
