@@ -136,8 +136,6 @@ async def grpc_server(answerer: Answerer, place: str, identity: Identity) -> grp
         ("grpc.max_receive_message_length", answerer.limits.bytes),
         ("grpc.max_send_message_length", _MAX_ANSWER),
         ("grpc.so_reuseport", 0),
-        # A compressed message would be unpacked, whatever its size, before it is counted.
-        ("grpc.compression_enabled_algorithms_bitset", 1),
         ("grpc.max_metadata_size", _MAX_METADATA),
         ("grpc.absolute_max_metadata_size", _MAX_METADATA),
         ("grpc.max_concurrent_streams", requests),

@@ -128,18 +128,21 @@ def test_refusals_of_grpc_leave_no_memory_behind(stub):
     assert max(memories[3:]) - memories[2] < 1 << 28
 
 
-def test_a_compressed_message_is_not_unpacked(stub):
+def test_a_compressed_message_is_not_unpacked_beyond_the_limit(stub):
     server = stub()
     memory = server.memory
-    body = b"\0" * (1 << 26)
     options = [("grpc.max_send_message_length", -1)]
     with (
         attacks.method(
-            server, "PredictionService/Predict", options=options, compression=grpc.Compression.Gzip
+            server,
+            "PredictionService/Predict",
+            options=options,
+            compression=grpc.Compression.Gzip,
         ) as predict,
-        pytest.raises(grpc.RpcError),
+        pytest.raises(grpc.RpcError) as raised,
     ):
-        predict(body, 60)
+        predict(b"\0" * (1 << 26), 60)
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert server.memory - memory < 1 << 25
 
 
