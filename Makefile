@@ -231,9 +231,10 @@ vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one, or INIT a
 	@if [ -n "$$INIT" ]; then \
 		$(RUN) -m bert_tf convert --input="$$INIT" --output="$(OWN_VOCAB)" --tokenizer_only; fi
 	@if [ -z "$$VOCAB$$INIT" ]; then \
+		recipe=$$([ -n "$$CORPUS" ] || echo --flagfile=recipes/vocabulary.flags); \
 		$(RUN_THERE) -m bert_tf learn-vocabulary --input="$(TEXT)" --output="$(VOCAB_FILE)" \
 			--runner="$$RUNNER" $(call flag,--pipeline,PIPELINE) \
-			--seed="$$SEED" $$([ -n "$$CORPUS" ] || echo --flagfile=recipes/vocabulary.flags) \
+			--seed="$$SEED" $$recipe \
 			$(call flag,--more_flags,VOCAB_FLAGS); fi
 
 examples: vocab ## Write masked sentence pairs as TFRecords

@@ -1,7 +1,10 @@
 """BERT (Devlin et al., arXiv 1810.04805) and its relatives in TensorFlow 2 and Keras 3."""
 
 import importlib
+import sys
 from typing import Any
+
+from pipelines.common import quiet_start
 
 __version__ = "0.2.0"
 
@@ -29,7 +32,10 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _HOMES[name]
-    return getattr(importlib.import_module(module), attribute)
+    found = getattr(importlib.import_module(module), attribute)
+    if "tensorflow" in sys.modules:
+        quiet_start.look_for_devices()
+    return found
 
 
 def __dir__() -> list[str]:

@@ -39,6 +39,8 @@ def make(tmp_path):
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert not (tmp_path / "made").exists()
+        shown = [line for line in done.stderr.splitlines() if line.startswith("+")]
+        assert all(line.startswith("+ exec env ") for line in shown), shown
         return [json.loads(line) for line in record.read_text().splitlines()]
 
     (tmp_path / "requirements.txt").touch()

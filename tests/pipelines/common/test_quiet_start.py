@@ -1,0 +1,66 @@
+"""What TensorFlow prints at its start, and which of it is shown."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import bert_tf
+from pipelines.common import quiet_start
+
+_CUDA = "E0000 00:00:1 1 cuda_platform.cc:52] failed call to cuInit: INTERNAL\n"
+
+
+def _printed(code):
+    root = os.path.dirname(os.path.dirname(bert_tf.__file__))
+    environment = {**os.environ, "PYTHONPATH": root}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.skipif(quiet_start._has_gpu(), reason="there is a GPU")
+def test_a_program_sees_no_error_where_there_is_no_gpu():
+    code = "import bert_tf, tensorflow as tf; bert_tf.BertEncoder; print(tf.constant(1))"
+    assert "cuInit" not in _printed(code)
+
+
+def _start(monkeypatch, devices, found, said):
+    """What is shown where a machine has these devices, and TensorFlow found those GPUs."""
+    import tensorflow as tf
+
+    def look(kind=None):
+        os.write(2, said.encode())
+        return found
+
+    monkeypatch.setattr(quiet_start.glob, "glob", lambda pattern: devices)
+    monkeypatch.setattr(tf.config, "list_physical_devices", look)
+
+
+@pytest.mark.parametrize(
+    ("devices", "visible", "found", "shown"),
+    [
+        ([], None, [], False),
+        (["/dev/nvidia0"], None, ["GPU:0"], False),
+        (["/dev/nvidia0"], None, [], True),
+        (["/dev/nvidia0"], "", [], False),
+    ],
+    ids=["no GPU", "a GPU", "a GPU that is not used", "a GPU that is hidden"],
+)
+def test_why_a_gpu_is_not_used_is_shown(monkeypatch, capfd, devices, visible, found, shown):
+    _start(monkeypatch, devices, found, _CUDA)
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    quiet_start.import_silently()
+    assert ("cuInit" in capfd.readouterr().err) is shown
+
+
+def test_nothing_else_is_hidden_from_a_program(monkeypatch, capfd):
+    _start(monkeypatch, [], [], f"one\n{_CUDA}two\n")
+    quiet_start.look_for_devices.__wrapped__()
+    assert capfd.readouterr().err == "one\ntwo\n"
