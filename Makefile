@@ -164,8 +164,7 @@ export $(VARIABLES)
 # `set -x` shows what is run; `exec`, so that a signal that make passes on arrives.
 RUN := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 "$$VENV/bin/python"
 # The same in the environment of who writes the examples.
-RUN_THERE := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 \
-	"$$$(if $(filter beam,$(value RUNNER)),BEAM,VENV)/bin/python"
+RUN_THERE := [ "$$RUNNER" != beam ] || VENV="$$BEAM"; $(RUN)
 PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder
 INSTALL := -m pip install --quiet --disable-pip-version-check
 # Makes an environment unless it is there; $(call environment,FOLDER,REQUIREMENTS[,with bert-tf]).
