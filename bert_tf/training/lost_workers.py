@@ -44,8 +44,7 @@ _PERHAPS_OF_PEERS = (
     tf.errors.InvalidArgumentError,
     tf.errors.UnknownError,
 )
-# Lines of a message with the place of an operation in the graph, which no user knows.
-_PLACES = ("Graph execution error", "Detected at node", "Node:", "[[{{node", "File ")
+_CAUSE = "aborted by: "
 _WORDS = ("collective", "coordination", "incarnation", "heartbeat", "/job:", "grpc", "rpc")
 
 
@@ -72,12 +71,15 @@ def _is_of_peers(error: tf.errors.OpError) -> bool:
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """The reason that TensorFlow gives, in one line; the error's name where it gives none."""
-    lines = [line.strip() for line in error.message.splitlines()]
-    reasons = [line for line in lines if line and not line.startswith(_PLACES)]
-    named = [line for line in reasons if any(word in line.lower() for word in _WORDS)]
-    text = (named or reasons or [""])[0].rpartition("aborted by: ")[2].rstrip(".:")
-    return text or type(error).__name__
+    """What TensorFlow reports: its status and, where it names one, the cause.
+
+    The rest of its message, which is of operations and where they were defined, is in the error
+    that this one was raised from.
+    """
+    status = type(error).__name__.removesuffix("Error")
+    causes = [line for line in error.message.splitlines() if _CAUSE in line]
+    cause = causes[0].rpartition(_CAUSE)[2].strip().rstrip(".:") if causes else ""
+    return f"{status}: {cause}" if cause else status
 
 
 class Watch:
