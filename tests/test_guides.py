@@ -19,8 +19,6 @@ def test_the_guide_for_keras_users_runs(tmp_path, monkeypatch):
     exec(first, names)
     assert names["classifier"].history.history["loss"]
     assert (tmp_path / "classifier.keras").exists()
-    exec("import tensorflow as tf\n" + data, names)
-    (batch,) = names["data"]
-    assert batch[0]["input_word_ids"].shape[0] == 2
+    exec(data, names)
     exec(int8, names)
     exec(lora, names)
