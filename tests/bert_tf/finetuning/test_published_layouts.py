@@ -54,7 +54,7 @@ GERMEVAL = (
 
 
 def test_germeval_counts_its_words_and_has_nested_tags(tmp_path, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     path = write(tmp_path / "NER-de-train.tsv", GERMEVAL)
     for kind in ("ner", "tagging"):
         found = read(kind, path)
@@ -133,7 +133,7 @@ NLI = ("neutral", "entailment", "contradiction", "-")
 
 
 def test_pairs_without_a_common_label_are_skipped_and_counted(tmp_path, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     rows = [
         {"gold_label": label, "sentence1": text(), "sentence1_parse": "(ROOT)", "sentence2": text()}
         for label in NLI * 3

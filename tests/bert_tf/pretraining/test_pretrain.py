@@ -225,8 +225,8 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
             "--steps_per_execution=0: it must be a whole number, at least 1",
         ),
         ("--dropout=1.0", "--dropout=1.0: it must be a number, at least 0, below 1"),
-        ("--steps=1,2", "--tfrecords names 1 phases, --steps 2"),
-        ("--phase_learning_rates=1e-3", "names 1 rates and --phase_warmup_steps 0, of 1 phases"),
+        ("--steps=1,2", "--tfrecords names 1 phase, --steps 2"),
+        ("--phase_learning_rates=1e-3", "names 1 rate and --phase_warmup_steps 0, of 1 phase"),
         ("--model=huge", "model 'huge' is unknown"),
     ],
 )

@@ -190,7 +190,7 @@ def test_what_there_is_not(export, tmp_path, wish, words):
 
 
 def test_a_machine_is_measured(export, tmp_path, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="absl")
     (trial,) = trials.run(export, [Lane(threads=1)], str(tmp_path))
     assert list(trial.alone) == [8, 32] and trial.lane.engine is _TF
     figures = [each for of in (trial.single, trial.together, trial.singly) for each in of.values()]

@@ -59,7 +59,7 @@ def test_texts_and_lists_of_numbers_are_no_names(tmp_path, first):
 
 
 def test_a_file_is_read_aloud_once(tmp_path, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     path = write(tmp_path / "train.csv", "id,text,label,stars\n7,It rained.,bad,1\n8,Sun.,good,5\n")
     columns = ColumnNames({})
     for _ in range(2):
