@@ -61,10 +61,10 @@ def test_a_text_is_its_own_nearest_neighbour(folders, vectors, name):
     queries = [TextExample("1", "", "a deep kernel"), TextExample("2", "", "every shard")]
     first, second = neighbours.find(folders["pretrained"], vectors[name], queries, 3)
     assert [(near.id, near.texts) for near in first.found[:2]] == [
-        ("2", ("a deep kernel",)), ("4", ("a deep kernel",)),
+        ("1", ("a deep kernel",)), ("3", ("a deep kernel",)),
     ]  # fmt: skip
     assert first.found[0].similarity == pytest.approx(1, abs=1e-5)
-    assert second.query is queries[1] and second.found[0].id == "6"
+    assert second.query is queries[1] and second.found[0].id == "5"
     embedder = Embedder(
         folders["pretrained"],
         EmbeddingSettings(pooling="max", layers=(1, 2), max_length=9),
@@ -106,9 +106,9 @@ def test_neighbours_are_printed(folders, vectors):
     queries = ("--query=a deep kernel", "--query=every shard")
     lines = commands.done(*_flags(folders, vectors, *queries, "--count=2")).stdout.splitlines()
     assert lines[0] == "a deep kernel" and lines[3] == "every shard" and len(lines) == 6
-    assert lines[1].split(maxsplit=3) == ["1", "1.0000", "2", "a deep kernel"]
-    assert lines[2].split(maxsplit=3) == ["2", "1.0000", "4", "a deep kernel"]
-    assert lines[4].split(maxsplit=3) == ["1", "1.0000", "6", "every shard"]
+    assert lines[1].split(maxsplit=3) == ["1", "1.0000", "1", "a deep kernel"]
+    assert lines[2].split(maxsplit=3) == ["2", "1.0000", "3", "a deep kernel"]
+    assert lines[4].split(maxsplit=3) == ["1", "1.0000", "5", "every shard"]
 
 
 def test_neighbours_of_a_file_are_printed_as_json(folders, vectors, tmp_path):
@@ -121,7 +121,7 @@ def test_neighbours_of_a_file_are_printed_as_json(folders, vectors, tmp_path):
     assert near == {
         "rank": 1,
         "similarity": pytest.approx(1, abs=1e-5),
-        "id": "3",
+        "id": "2",
         "text": "the mask",
     }
 
