@@ -25,14 +25,14 @@ def test_each_line_is_a_text_an_empty_one_too(tmp_path):
     path = write(tmp_path / "a.txt", "\ufefffirst\r\n\n  a,b\tc \n\nlast")
     found = list(TextFile(path))
     assert [(e.key, e.text_a) for e in found] == [
-        ("1", "first"), ("2", ""), ("3", "  a,b\tc "), ("4", ""), ("5", "last"),
+        ("0", "first"), ("1", ""), ("2", "  a,b\tc "), ("3", ""), ("4", "last"),
     ]  # fmt: skip
     assert found[2].place == f"{path}: line 3"
     assert plain_texts.check(TextFile(path)) == 5
 
 
 def test_lines_may_end_in_other_ways_and_be_packed(tmp_path):
-    wanted = [("1", "a", None), ("2", "", None), ("3", "b", None)]
+    wanted = [("0", "a", None), ("1", "", None), ("2", "b", None)]
     for name, text in (("a.txt", "a\n\nb\n"), ("a", "a\r\n\r\nb"), ("a.md", "a\r\rb\r")):
         assert read(write(tmp_path / name, text)) == wanted
     assert read(write(tmp_path / "a.txt.gz", gzip.compress(b"a\n\nb\n", mtime=0))) == wanted
@@ -51,7 +51,7 @@ def test_lines_may_end_in_other_ways_and_be_packed(tmp_path):
 )
 def test_tables_have_their_texts_in_a_column(tmp_path, name, text, columns):
     path = write(tmp_path / name, text)
-    assert read(path, columns) == [("1", "x y", None), ("2", "z", None)]
+    assert read(path, columns) == [("0", "x y", None), ("1", "z", None)]
     assert read(write(tmp_path / f"{name}.gz", gzip.compress(text.encode())), columns)
 
 
@@ -64,8 +64,8 @@ def test_an_id_is_kept(tmp_path):
 def test_pairs_are_named(tmp_path):
     path = write(tmp_path / "a.csv", "question1,question2\nWho?,What?\n")
     chosen = {"text_a": "question1", "text_b": "question2"}
-    assert read(path, chosen) == [("1", "Who?", "What?")]
-    assert read(path, {"text": "question2"}) == [("1", "What?", None)]
+    assert read(path, chosen) == [("0", "Who?", "What?")]
+    assert read(path, {"text": "question2"}) == [("0", "What?", None)]
     with pytest.raises(InputError, match=r"two columns of texts, 'question1' and 'question2'; nam"):
         read(path)
 
