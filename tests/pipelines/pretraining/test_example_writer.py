@@ -339,7 +339,7 @@ def test_hdfs_has_the_same_bytes(vocab_path, tmp_path, small_shards):
 
 def test_holding_out_all_but_one_document_is_refused(tmp_path, vocab_path):
     path = write_documents(tmp_path / "c.txt", make_documents(20))
-    with pytest.raises(InputError, match="leaves 1 documents to train on"):
+    with pytest.raises(InputError, match="leaves 1 document to train on"):
         example_writer.write(
             request(path, vocab_path, tmp_path / "o", held_out_fraction=0.97), HERE
         )
