@@ -56,7 +56,9 @@ def test_squad_takes_no_file_of_the_other_version(tmp_path, names, kind, expecte
 
 def test_squad2_needs_questions_without_an_answer():
     task = tasks.make("squad2")
-    with pytest.raises(InputError, match=r"^f.json: every question \(2 in all\) has an answer.* train squad1"):
+    with pytest.raises(
+        InputError, match=r"^f.json: every question \(2 in all\) has an answer.* train squad1"
+    ):
         task.fit([question("1", "cat"), question("2", "sat")])
     assert task.fit([question("1", "cat"), question("2")]).allow_null
     assert not tasks.make("squad1").fit([question("1", "cat")]).allow_null
