@@ -26,7 +26,7 @@ EXTRA = "assets.extra"
 # What a folder of versions has besides them, and `make serve` writes.
 BATCHING = "batching.config"
 _VERSIONS = ("[0-9]*", BATCHING)
-_LARGEST = (1 << 63) - 1  # number of a version: clients are told it as int64
+_LARGEST = (1 << 63) - 1  # version numbers are int64 in the protocol
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 
 

@@ -257,7 +257,7 @@ def read_whole(path: str, most: int = 1 << 28) -> bytes:
       most: bytes that it may have.
 
     Raises:
-      InputError: there is no such file, it is larger, or it is none whose reading ends.
+      InputError: there is no such file, it is larger, or it is not a regular file.
     """
     check_regular(path)
     try:
@@ -277,7 +277,7 @@ def sha256(path: str) -> str:
     """Returns the SHA-256 checksum of a file's bytes, in hexadecimal.
 
     Raises:
-      InputError: there is no such file, or its reading need not end.
+      InputError: there is no such file, or it is not a regular file.
     """
     check_regular(path)
     digest = hashlib.sha256()

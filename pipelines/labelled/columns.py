@@ -134,7 +134,7 @@ class ColumnNames:
             row.get(self.chosen[role])
             return self.chosen[role]
         wanted = _USUAL[role]
-        # What the user calls the label is no text, whatever its name.
+        # A column that the user named as the label is not a text, whatever its name.
         free = tuple(name for name in row.values if name not in self.chosen.values())
         if role in self.usual:
             if "+" in self.usual[role] or "." in self.usual[role]:

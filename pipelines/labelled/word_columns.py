@@ -65,7 +65,7 @@ def find(
       conllu: whether the columns are those of CoNLL-U.
 
     Raises:
-      InputError: a chosen column is unknown, or it cannot be told which one is meant.
+      InputError: a chosen column is unknown or ambiguous.
     """
     lines = [(n, cells) for n, cells in lines if cells is None or cells[0] != DOCUMENT]
     number, first = next(((n, cells) for n, cells in lines if cells), (0, ()))

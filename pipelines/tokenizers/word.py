@@ -88,5 +88,5 @@ class WordTokenizer(WordPieceTokenizer):
 
 
 def _rows(values: tf.Tensor | tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
-    """[rows, (values)], of which only some rows keep their values, bool [rows]."""
+    """Empties the rows of [rows, (values)] where `kept`, bool [rows], is False."""
     return tf.ragged.boolean_mask(values, kept[:, tf.newaxis] & tf.ones_like(values, tf.bool))

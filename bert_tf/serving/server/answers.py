@@ -240,7 +240,7 @@ class Answerer:
             return RefusalError(error.fault, error.message)
         except TimeoutError:
             return self._late()
-        except Exception:  # the client is told no more than that
+        except Exception:  # details go to the log only
             logging.exception("%s failed.", job.signature)
             return RefusalError(Fault.INTERNAL, "The server failed; its log says how.")
 

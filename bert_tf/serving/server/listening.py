@@ -58,7 +58,7 @@ def rest_server(
 class RestServer(uvicorn.Server):
     """Uvicorn that accepts only as many connections as it can serve.
 
-    It is told when to end: its own handlers of signals would end the process.
+    `end` stops it: uvicorn's own signal handlers would end the process.
 
     Args:
       config: of uvicorn, with host and port.

@@ -190,7 +190,7 @@ async def _answered(
 async def _described(
     answerer: Answerer, describe: Callable[[Answerer, bytes], Any], receive: Receive
 ) -> bytes:
-    """What is told of the model, which takes no time."""
+    """Descriptions of the model, which need no computation."""
     try:
         async with asyncio.timeout(answerer.limits.seconds):
             encoded = await receive()

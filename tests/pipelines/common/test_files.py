@@ -164,7 +164,7 @@ def test_files_are_read_whole_if_they_end_and_are_small(tmp_path):
     assert files.read_whole(path, 5) == b"12345"
     with pytest.raises(InputError, match="has 5 bytes, and a file of this kind at most 4"):
         files.read_whole(path, 4)
-    os.truncate(path, 1 << 40)  # of which the disk has none
+    os.truncate(path, 1 << 40)  # sparse: it takes no space on the disk
     for read in (files.read_whole, lines_vocabulary.read_lines, _json):
         with pytest.raises(InputError, match="has 1,099,511,627,776 bytes"):
             read(path)
