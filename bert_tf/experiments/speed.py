@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,6 @@ from bert_tf.models.heads import MaskedLMHead
 from bert_tf.models.layers import BiLstm
 from bert_tf.objectives.base import ExampleTraits
 from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.pretraining import time_budget
 from bert_tf.training import distribution, throughput
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
@@ -25,6 +25,11 @@ from bert_tf.training.settings import TrainingSettings
 
 _BATCH = 32
 _PREDICTED = 0.16  # share of the tokens
+_COMPILING = 2  # calls that are not timed
+_GROUP_SECONDS = 1.0  # calls that are timed together take about as long
+_LARGEST_GROUP = 20  # calls
+_SECONDS = 5.0  # to measure for, at the least
+_GROUPS = 3  # to measure, at the least
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +104,7 @@ def measure(sizes: list[Size], vocab_size: int, length: int, precision: str) -> 
         found.append((size.width, _token_flops(size, vocab_size, length) / seconds))
         keras.utils.clear_session()
     # What is not measuring is compiling; a job compiles for training and for evaluation.
-    around = (time.perf_counter() - begin) / len(sizes) - time_budget.SECONDS
+    around = (time.perf_counter() - begin) / len(sizes) - _SECONDS
     lstm_flops = _lstm_flops(sizes[0].width, length)
     return Speed(tuple(found), lstm_flops, vocab_size, length, overhead=max(2.0, 2 * around))
 
@@ -120,7 +125,7 @@ def _lstm_flops(width: int, length: int) -> float:
         found = gradients()
         return lambda: found[0].numpy()
 
-    return 3 * _BATCH * layer.flops(length) / time_budget.seconds_per_call(call)
+    return 3 * _BATCH * layer.flops(length) / _seconds_per_call(call)
 
 
 def _step_seconds(size: Size, vocab_size: int, length: int, precision: str) -> float:
@@ -147,4 +152,29 @@ def _step_seconds(size: Size, vocab_size: int, length: int, precision: str) -> f
         counts = step(batches, 0, 1, tf.constant(1))
         return lambda: tf.nest.map_structure(lambda value: value.numpy(), counts)
 
-    return time_budget.seconds_per_call(call)
+    return _seconds_per_call(call)
+
+
+def _seconds_per_call(call: Callable[[], Callable[[], Any]]) -> float:
+    """Measures a call that may go on in the background when it returns.
+
+    Args:
+      call: begins a call; what it returns waits for its end.
+
+    Returns:
+      The median of several groups of calls.
+    """
+    for _ in range(_COMPILING):
+        call()()
+    begin = time.perf_counter()
+    call()()
+    alone = time.perf_counter() - begin
+    size = min(max(1, round(_GROUP_SECONDS / max(alone, 1e-6))), _LARGEST_GROUP)
+    found: list[float] = []
+    while len(found) < _GROUPS or sum(found) < _SECONDS:
+        begin = time.perf_counter()
+        for _ in range(size):
+            wait = call()
+        wait()
+        found.append(time.perf_counter() - begin)
+    return statistics.median(found) / size

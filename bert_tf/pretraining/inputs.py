@@ -175,7 +175,7 @@ def run_identity(
         "vocabulary_sha256": first["vocabulary_sha256"],
         "phases": [
             {
-                "steps": phase.steps,
+                "steps": None if settings.minutes else phase.steps,
                 "batch_size": phase.batch_size,
                 "examples": found["settings"],
                 "inputs": [entry["sha256"] for entry in found["inputs"]],

@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NotRequired, TypedDict
 
-from bert_tf.objectives.base import Batch, PretrainingObjective
+from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.pretraining import masked_sentences
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.base import Vocabulary
 
 MILESTONES = "milestones.jsonl"  # in the folder of a run
 
@@ -56,26 +55,26 @@ class Milestones:
         self._known = {_key(line) for line in read(folder)} if write else set()
         self._ask: Callable[[], list[masked_sentences.Guess]] | None = None
 
-    def ask(self, model: PretrainingObjective, batch: Batch, vocabulary: Vocabulary) -> None:
+    def ask(
+        self,
+        model: PretrainingObjective,
+        questions: masked_sentences.Questions,
+        tokens: tuple[str, ...],
+    ) -> None:
         """Takes the sentences to guess in at each milestone.
 
         Args:
           model: that is trained, and guesses masked tokens.
-          batch: held-out examples, prepared.
-          vocabulary: their tokens.
+          questions: the sentences.
+          tokens: of the vocabulary.
         """
-        sentences = masked_sentences.choose(batch, vocabulary)
-        if not self._write or not sentences:
-            return
-        rows = masked_sentences.of_rows(batch, sentences)
-        places = [(row, sentence.slot) for row, sentence in enumerate(sentences)]
-        originals = [sentence.original for sentence in sentences]
-        self._ask = lambda: masked_sentences.guess(model, rows, places, originals, vocabulary)
-        told: list[Sentence] = [
-            {"text": sentence.text, "original": vocabulary.tokens[sentence.original]}
-            for sentence in sentences
-        ]
-        self._add({"sentences": told})
+        if self._write:
+            self._ask = lambda: masked_sentences.guess(model, questions, tokens)
+            told: list[Sentence] = [
+                {"text": sentence.text, "original": sentence.original}
+                for sentence in questions.sentences
+            ]
+            self._add({"sentences": told})
 
     def guess(self, step: int) -> None:
         """Notes what is guessed after so many steps."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from bert_tf.pretraining import masked_sentences, outlook
 from bert_tf.training import figures
 from bert_tf.training.progress import Point
 from pipelines.common.texts import counted
@@ -24,6 +25,7 @@ _OF_THE_RUN = frozenset(
         "data",
         "weights_sha256",
         "masked_sentences",
+        "expected_gain",
     )
 )
 # Figures of names that end so are shares of what was asked.
@@ -70,9 +72,18 @@ def summary(report: dict[str, Any]) -> str:
     waited = report.get("input_wait_share")  # reports of older versions lack it
     speed += "" if waited is None else f"{waited:.1%} of the time waiting for input, "
     lines.append(f"{counted(report['steps'], 'step')}, {speed}{report['seconds']:.0f} s")
-    for sentence in report.get("masked_sentences", ()):
-        guesses = ", ".join(f"{token} {p:.0%}" for token, p in sentence["guesses"].items())
-        lines.append(
-            f"\n  {sentence['text']}\n  [?] was {sentence['original']!r}; guesses: {guesses}"
-        )
-    return "\n".join(lines)
+    lines += map(_shown, report.get("masked_sentences", ()))
+    told = outlook.sentences(report)
+    return "\n".join([*lines, *(["", *told] if told else [])])
+
+
+def _shown(sentence: dict[str, Any]) -> str:
+    """A masked sentence with its guesses; the right one is marked."""
+    original = sentence["original"]
+    guesses = ", ".join(
+        f"{'✓ ' if token == original else ''}{token} {share:.0%}"
+        for token, share in sentence["guesses"].items()
+    )
+    return (
+        f"\n  {sentence['text']}\n  {masked_sentences.ASKED} was {original!r}; guesses: {guesses}"
+    )

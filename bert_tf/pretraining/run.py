@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ from absl import logging
 
 from bert_tf.export import saved_model, sources
 from bert_tf.models.base_config import EncoderConfig
-from bert_tf.objectives.base import Batch, PretrainingObjective
+from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining import (
     baselines,
@@ -22,12 +22,13 @@ from bert_tf.pretraining import (
     first_weights,
     inputs,
     masked_sentences,
+    outlook,
     report,
     schedule,
-    time_budget,
 )
 from bert_tf.pretraining.milestones import Milestones
 from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
+from bert_tf.pretraining.time_budget import TimeBudget
 from bert_tf.training import (
     distribution,
     lost_workers,
@@ -44,17 +45,20 @@ from bert_tf.training.loop import (
     fingerprint,
 )
 from bert_tf.training.lost_workers import Watch
+from bert_tf.training.schedules import WarmupHoldDecay
 from bert_tf.training.session import Session
 from bert_tf.training.settings import StrategyName
 from bert_tf.training.step import Source
 from bert_tf.weights import own
 from pipelines.common import json_files
+from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
 from pipelines.pretraining.data_service import DataService
 
 _BASELINE_RECORDS = 50_000  # enough to count neighbours in
 _BASELINE_BATCH = 512
 _EVALUATION_BATCH = 64
+_POINTS = 3  # of the history, from which the speed is known: in the first one, much is compiled
 
 
 @lost_workers.told()
@@ -79,6 +83,9 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     start_time = time.perf_counter()
     settings.check()
     options.check()
+    if settings.minutes is not None and options.keep_at:
+        raise InputError("--keep_at: shares of --steps, which are not known with --minutes.")
+    settings = settings.timed()
     service = inputs.data_service(options)
     if service is not None:
         service.check()
@@ -135,7 +142,7 @@ def _pretrain(setup: _Setup, start_time: float) -> dict[str, Any]:
 
 
 def _settled(setup: _Setup) -> _Setup:
-    """The same with what was left open: precision, and steps that fit the time."""
+    """The same with what was left open: the precision."""
     settings, strategy = setup.settings, setup.strategy
     precision = run_folder.settled_precision(settings.precision, setup.output, strategy)
     settings = dataclasses.replace(settings, precision=precision)
@@ -144,16 +151,7 @@ def _settled(setup: _Setup) -> _Setup:
     distribution.check_same(strategy, told, run_folder.DIFFERENT_COMMANDS)
     if not setup.done:
         inputs.check_memory(settings, setup.data, setup.config, strategy)
-    if settings.minutes is None:
-        return setup
-    begun = run_folder.begun(setup.output)
-    if begun is not None:
-        return dataclasses.replace(setup, settings=time_budget.recorded(settings, begun))
-    measuring = _Run(setup)
-    settings = time_budget.fitted(settings, measuring.step_seconds())
-    del measuring
-    keras.utils.clear_session()  # the run's variables have the names of one that is alone
-    return dataclasses.replace(setup, settings=settings)
+    return setup
 
 
 class _Run:
@@ -166,10 +164,12 @@ class _Run:
         objective = OBJECTIVES[data.objective]
         traits = inputs.traits(data)
         keras.utils.set_random_seed(settings.seed)
+        with setup.strategy.scope():
+            rates = schedule.of_run(settings)
         self.session = Session(
             setup.strategy,
             settings,
-            schedule.of_run(settings),
+            rates,
             lambda: objective.for_examples(setup.config, traits, dtype=settings.precision),
             watch=setup.watch,
             beta_2=settings.beta_2,
@@ -190,11 +190,16 @@ class _Run:
         peak = throughput.peak_flops(tf.as_dtype(self.model.compute_dtype))
         self._log_begin(start, peak)
         shares = self._peak_shares(peak * self.session.strategy.num_replicas_in_sync)
-        milestones = self._milestones()
+        milestones, budget = self._milestones(), self._time_budget(start)
 
         def note(done: int, counts: list[Counts]) -> None:
             index = bisect.bisect_left(self._ends, done)
-            course.note(done, counts, self.settings.phases[index].batch_size, index, shares[index])
+            batch_size = self.settings.phases[index].batch_size
+            course.note(done, counts, batch_size, index, shares[index])
+            if budget and len(course.history.points) >= _POINTS:
+                spent = course.history.training_seconds(batch_size)
+                budget.note(done, spent, batch_size / course.history.rate)
+                course.display.end_at(self.session.total_steps)
             if self._is_milestone(done):
                 with course.apart():
                     milestones.guess(done)
@@ -230,26 +235,35 @@ class _Run:
             )
         return restored or 0
 
+    def _time_budget(self, start: int) -> TimeBudget | None:
+        """What ends the run in time, where minutes count."""
+        schedule, minutes = self.session.schedule, self.settings.minutes
+        if minutes is None or not isinstance(schedule, WarmupHoldDecay):
+            return None
+        strategy, chief = self.session.strategy, self.session.is_chief
+        return TimeBudget(minutes, schedule, self.output, start, strategy, chief)
+
     def _milestones(self) -> Milestones:
         """What is to be noted as training goes on: guesses for the first held-out sentences."""
         milestones = Milestones(self.output, self.session.is_chief)
-        batch = self._first_held_out()
-        if batch is not None:
-            milestones.ask(self.model, batch, self.data.tokenizer.vocabulary)
+        questions = self._questions()
+        if questions:
+            milestones.ask(self.model, questions, self.data.tokenizer.vocabulary.tokens)
         return milestones
 
     def _is_milestone(self, done: int) -> bool:
         """Whether a checkpoint or an evaluation follows after so many steps."""
         options = self.options
         periods = [options.save_every, options.evaluate_every or options.save_every]
-        return done == self.settings.total_steps or not all(done % period for period in periods)
+        return done == self.session.total_steps or not all(done % period for period in periods)
 
-    def _first_held_out(self) -> Batch | None:
-        """The first held-out examples, prepared; None where no masked tokens are guessed."""
+    def _questions(self) -> masked_sentences.Questions | None:
+        """Words to guess in the first held-out examples; None where no model guesses any."""
         if self.data.held_out is None or not self.model.guesses_masked:
             return None
         batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
-        return next(evaluation.prepared(self.model, batches))
+        first = next(evaluation.prepared(self.model, batches))
+        return masked_sentences.choose(first, self.data.tokenizer)
 
     def _loop_settings(self) -> LoopSettings:
         options = self.options
@@ -288,21 +302,6 @@ class _Run:
             if within < phase.steps:
                 batches = iter(self._batches(index, within, self._service))
                 yield from itertools.repeat(Source(step, batches), phase.steps - within)
-
-    def step_seconds(self) -> list[float]:
-        """Seconds of a step of each phase, measured on its first batches; the weights change."""
-        step = self.session.make_step(self.model)
-        count, seed = self.settings.steps_per_execution, tf.constant(self.settings.seed)
-        found = []
-        for index in range(len(self.settings.phases)):
-            batches = iter(self._batches(index, 0))
-
-            def call(batches: Iterator[Any] = batches) -> Callable[[], Any]:
-                counts = step(batches, 0, count, seed)
-                return lambda: tf.nest.map_structure(lambda value: value.numpy(), counts)
-
-            found.append(time_budget.seconds_per_call(call) / count)
-        return [distribution.mean_of_workers(self.session.strategy, seconds) for seconds in found]
 
     def _batches(
         self, index: int, start: int, service: DataService | None = None
@@ -344,12 +343,13 @@ class _Run:
           start_time: of this process, as time.perf_counter gives it.
         """
         metrics = self._held_out_metrics()
-        Milestones(self.output, self.session.is_chief).score(self.settings.total_steps, metrics)
+        Milestones(self.output, self.session.is_chief).score(self.session.total_steps, metrics)
         result: dict[str, Any] = {
             **dict.fromkeys(self.model.curves, math.nan),
             **metrics,
             **self._baselines(),
-            "steps": self.settings.total_steps,
+            "expected_gain": self._expected_gain(course),
+            "steps": self.session.total_steps,
             "sequences_per_second": course.history.rate,
             "input_wait_share": course.history.input_wait_share,
             "seconds": course.seconds(start_time),
@@ -369,14 +369,21 @@ class _Run:
         own.write_sealed_description(source.bundle, self.output)
         if self.options.saved_model:
             saved_model.write([source], f"{self.output}/saved_model", replace=True)
-        batch = self._first_held_out()
-        if batch is not None:
+        questions = self._questions()
+        if questions:
             result["masked_sentences"] = masked_sentences.report(
-                self.model, batch, self.data.tokenizer.vocabulary
+                self.model, questions, self.data.tokenizer.vocabulary.tokens
             )
         report.draw_curves(course.history.points, f"{self.output}/curves.png")
         run_folder.write_report(self.output, result)
         return result
+
+    def _expected_gain(self, course: Course) -> float:
+        """What more time would bring; NaN where that is not known."""
+        points, (phase, *others) = course.history.points, self.settings.phases
+        if others or not self.model.guesses_masked:
+            return math.nan
+        return outlook.expected_gain(points, course.history.training_seconds(phase.batch_size))
 
     def _describe_data(self) -> dict[str, Any]:
         data = self.data

@@ -3,15 +3,25 @@
 from absl import logging
 
 from bert_tf.pretraining.settings import PretrainingSettings
-from bert_tf.training.schedules import PhaseCycles, Schedule, WarmupLinearDecay
+from bert_tf.training.schedules import (
+    PhaseCycles,
+    Schedule,
+    WarmupHoldDecay,
+    WarmupLinearDecay,
+)
 
 
 def of_run(settings: PretrainingSettings) -> Schedule:
-    """The schedule that settings ask for."""
+    """The schedule that settings ask for; one of minutes has no end yet."""
+    if settings.minutes is not None:
+        return WarmupHoldDecay(settings.learning_rate, settings.warmup_steps)
     if settings.phase_learning_rates and settings.phase_warmup_steps:
         steps = [phase.steps for phase in settings.phases]
         return PhaseCycles(settings.phase_learning_rates, settings.phase_warmup_steps, steps)
-    return WarmupLinearDecay(settings.learning_rate, _warmup_steps(settings), settings.total_steps)
+    rate, warmup, total = settings.learning_rate, _warmup_steps(settings), settings.total_steps
+    if settings.decay_steps is not None:
+        return WarmupHoldDecay(rate, warmup, total, settings.decay_steps)
+    return WarmupLinearDecay(rate, warmup, total)
 
 
 def _warmup_steps(settings: PretrainingSettings) -> int:

@@ -1,14 +1,13 @@
 """What a pre-training run is asked to do."""
 
 import dataclasses
+from typing import Self
 
-from bert_tf.training.settings import TrainingSettings
+from bert_tf.training.settings import MOST_STEPS, TrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
 from pipelines.common.texts import counted
-
-_MOST_STEPS = 1 << 31  # they are numbered by int32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,12 +37,20 @@ class PretrainingSettings(TrainingSettings):
         group=Group.TRAINING,
         above=0,
     )
+    decay_steps: int | None = setting(
+        None,
+        "Last steps, in which the learning rate falls; before them it stays at its peak. Not "
+        "given: it falls from the end of the warm-up on.",
+        group=Group.TRAINING,
+        newer=True,
+        least=1,
+    )
     warmup_steps: int = setting(
         10_000,
         "Steps in which the learning rate rises linearly from 0 to its peak; 0: none.",
         group=Group.TRAINING,
         least=0,
-        below=_MOST_STEPS,
+        below=MOST_STEPS,
     )
     phase_learning_rates: tuple[float, ...] | None = setting(
         None,
@@ -61,13 +68,12 @@ class PretrainingSettings(TrainingSettings):
         group=Group.TRAINING,
         newer=True,
         least=0,
-        below=_MOST_STEPS,
+        below=MOST_STEPS,
     )
     minutes: float | None = setting(
         None,
-        "Minutes of training: --steps, --warmup_steps and --phase_warmup_steps are scaled to take "
-        "as long, at the speed that is measured first; evaluations and the export come on top. "
-        "Not given: --steps count.",
+        "Minutes of training, in place of --steps: the learning rate falls in the second half of "
+        "them. Evaluations and the export come on top. Not given: --steps count.",
         group=Group.TRAINING,
         newer=True,
         above=0,
@@ -96,9 +102,27 @@ class PretrainingSettings(TrainingSettings):
     def check(self) -> None:
         """Raises InputError where a value makes no sense."""
         super().check()
-        if self.total_steps >= _MOST_STEPS:
-            raise InputError(f"--steps={self.total_steps}: it must be below {_MOST_STEPS:,}.")
+        if self.total_steps >= MOST_STEPS:
+            raise InputError(f"--steps={self.total_steps}: it must be below {MOST_STEPS:,}.")
+        self._check_minutes()
         self._check_cycles()
+
+    def _check_minutes(self) -> None:
+        """Raises InputError where minutes, or a decay of its own, are beside several cycles."""
+        if len(self.phases) > 1 and self.minutes is not None:
+            raise InputError(
+                f"--minutes is for one phase, and --tfrecords names {len(self.phases)}; give the "
+                "--steps of each instead."
+            )
+        for name in ("minutes", "decay_steps"):
+            if getattr(self, name) is not None and self.phase_learning_rates:
+                raise InputError(f"--{name} is of no use beside --phase_learning_rates.")
+        if self.minutes is not None and self.decay_steps is not None:
+            raise InputError("--decay_steps follows from the time where --minutes are given.")
+        if (self.decay_steps or 0) > self.total_steps:
+            raise InputError(
+                f"--decay_steps={self.decay_steps}: the run has {self.total_steps:,} steps only."
+            )
 
     def _check_cycles(self) -> None:
         """Raises InputError unless each phase has its rate and its warm-up, or none has."""
@@ -119,9 +143,17 @@ class PretrainingSettings(TrainingSettings):
                     "steps; it must be below."
                 )
 
+    def timed(self) -> Self:
+        """The same without an end, if it is minutes that count."""
+        if self.minutes is None:
+            return self
+        (phase,) = self.phases
+        endless = dataclasses.replace(phase, steps=MOST_STEPS)
+        return dataclasses.replace(self, phases=(endless,))
+
     @property
     def total_steps(self) -> int:
-        """Steps of all phases."""
+        """Steps of all phases; MOST_STEPS where minutes count."""
         return sum(phase.steps for phase in self.phases)
 
 

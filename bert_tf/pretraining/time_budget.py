@@ -1,104 +1,78 @@
-"""Steps for a run that is to take a number of minutes, by the speed that is measured first."""
+"""Steps for a run that is to take a number of minutes.
 
-import dataclasses
-import statistics
-import time
-from collections.abc import Callable, Sequence
-from typing import Any
+The learning rate stays at its peak until half of the time is over. How many steps fit into the
+other half, in which it falls, is known then.
+"""
 
+from typing import TypedDict
+
+import tensorflow as tf
 from absl import logging
 
-from bert_tf.pretraining.settings import PretrainingSettings
-from pipelines.common.errors import InputError
+from bert_tf.training import distribution
+from bert_tf.training.schedules import WarmupHoldDecay
+from pipelines.common import files, json_files
 from pipelines.common.texts import counted
 
-_COMPILING = 2  # calls that are not timed
-_GROUP_SECONDS = 1.0  # calls that are timed together take about as long
-_LARGEST_GROUP = 20  # calls
-SECONDS = 5.0  # to measure for, at the least
-_GROUPS = 3  # to measure, at the least
+ENDING = "ending.json"  # in the folder of a run
 
 
-def seconds_per_call(call: Callable[[], Callable[[], Any]]) -> float:
-    """Measures a call that may go on in the background when it returns.
+class _Ending(TypedDict):
+    """When a run ends, and over how many steps the rate falls before that."""
 
-    Args:
-      call: begins a call; what it returns waits for its end.
-
-    Returns:
-      The median of several groups of calls.
-    """
-    for _ in range(_COMPILING):
-        call()()
-    begin = time.perf_counter()
-    call()()
-    alone = time.perf_counter() - begin
-    size = min(max(1, round(_GROUP_SECONDS / max(alone, 1e-6))), _LARGEST_GROUP)
-    found: list[float] = []
-    while len(found) < _GROUPS or sum(found) < SECONDS:
-        begin = time.perf_counter()
-        for _ in range(size):
-            wait = call()
-        wait()
-        found.append(time.perf_counter() - begin)
-    return statistics.median(found) / size
+    total_steps: int
+    decay_steps: int
 
 
-def fitted(settings: PretrainingSettings, seconds: Sequence[float]) -> PretrainingSettings:
-    """The settings with as many steps as fit into their minutes.
+class TimeBudget:
+    """Ends the schedule of a run in time.
 
     Args:
-      settings: with `minutes`; the steps of its phases and warm-ups keep their proportions.
-      seconds: of a step of each phase.
-
-    Raises:
-      InputError: the minutes are not enough for a step of each phase.
+      minutes: of training.
+      schedule: whose end is open.
+      folder: of the run, where the end is kept: a run that goes on ends where it was to.
+      start: the steps done before; without any, an end that was kept is of no run.
+      strategy: the workers, who end together.
+      write: whether this process writes.
     """
-    assert settings.minutes is not None
-    asked = sum(p.steps * s for p, s in zip(settings.phases, seconds, strict=True))
-    factor = 60 * settings.minutes / asked
-    if any(round(factor * phase.steps) < 1 for phase in settings.phases):
-        shown = ", ".join(f"{value:.3g}" for value in seconds)
-        raise InputError(
-            f"--minutes={settings.minutes:g}: a step takes {shown} s here, which is too long for "
-            "one; give more minutes, a smaller --batch_size or a smaller --model."
+
+    def __init__(
+        self,
+        minutes: float,
+        schedule: WarmupHoldDecay,
+        folder: str,
+        start: int,
+        strategy: tf.distribute.Strategy,
+        write: bool,
+    ):
+        self._seconds, self._schedule, self._strategy = 60 * minutes, schedule, strategy
+        self._path, self._write = f"{folder}/{ENDING}", write
+        self._known = start > 0 and files.gfile.exists(self._path)
+        if self._known:
+            ending = json_files.read(self._path, _Ending)
+            schedule.end_at(ending["total_steps"], ending["decay_steps"])
+
+    def note(self, done: int, spent: float, step_seconds: float) -> None:
+        """Sets the end, once half of the time is over.
+
+        Args:
+          done: steps of the run so far.
+          spent: seconds of training so far.
+          step_seconds: what a step takes.
+        """
+        if self._known:
+            return
+        left = self._seconds - distribution.mean_of_workers(self._strategy, spent)
+        if left > self._seconds / 2:
+            return
+        step_seconds = distribution.mean_of_workers(self._strategy, step_seconds)
+        decay = max(1, round(left / step_seconds))
+        if self._write:
+            json_files.write(self._path, _Ending(total_steps=done + decay, decay_steps=decay))
+        self._schedule.end_at(done + decay, decay)
+        self._known = True
+        logging.info(
+            "half of the time is over after %s; there will be %s.",
+            counted(done, "step"),
+            counted(done + decay, "step"),
         )
-    phases = tuple(
-        dataclasses.replace(phase, steps=round(factor * phase.steps)) for phase in settings.phases
-    )
-    warmups = settings.phase_warmup_steps
-    found = dataclasses.replace(
-        settings,
-        phases=phases,
-        warmup_steps=round(factor * settings.warmup_steps),
-        phase_warmup_steps=warmups and tuple(round(factor * steps) for steps in warmups),
-    )
-    logging.info(
-        "%s at %s s a step: %s.",
-        counted(settings.minutes, "minute"),
-        ", ".join(f"{value:.3g}" for value in seconds),
-        " and ".join(counted(phase.steps, "step") for phase in phases),
-    )
-    return found
-
-
-def recorded(settings: PretrainingSettings, identity: dict[str, Any]) -> PretrainingSettings:
-    """The settings with the steps that a run began with, if it was to take as long.
-
-    Args:
-      settings: as asked.
-      identity: the run.json of the run.
-    """
-    if identity["settings"].get("minutes") != settings.minutes:
-        return settings
-    steps = [phase["steps"] for phase in identity["phases"]]
-    if len(steps) != len(settings.phases):
-        return settings
-    pairs = zip(settings.phases, steps, strict=True)
-    warmups = identity["settings"].get("phase_warmup_steps")
-    return dataclasses.replace(
-        settings,
-        phases=tuple(dataclasses.replace(phase, steps=count) for phase, count in pairs),
-        warmup_steps=identity["settings"]["warmup_steps"],
-        phase_warmup_steps=warmups and tuple(warmups),
-    )

@@ -54,7 +54,7 @@ class DivergenceError(InputError):
 class LoopSettings:
     """How the loop runs."""
 
-    total_steps: int
+    total_steps: Callable[[], int]  # asked anew at each call of a step
     seed: int = 12345
     save_every: int = 1000  # steps
     log_every: int = 20  # steps
@@ -98,7 +98,7 @@ def train(
             pending.append(source.step(source.batches, first, count, seed))
             alive()
             done = first + count
-            last = done == settings.total_steps
+            last = done == settings.total_steps()
             scored = bool(settings.evaluate_every) and done % settings.evaluate_every == 0
             saved = done % settings.save_every == 0 or done in settings.save_at
             due = last or scored or saved
@@ -129,17 +129,22 @@ def _calls(
 
     A call ends where its source does, and where something is due after a step.
     """
-    done, total = start, settings.total_steps
-    ends = (total, settings.save_every, settings.log_every, settings.evaluate_every or total)
-    for source, steps in itertools.groupby(itertools.islice(sources, total - start)):
+    done = start
+    ends = (settings.save_every, settings.log_every, settings.evaluate_every or settings.save_every)
+    for source, steps in itertools.groupby(sources):
         while True:
             ahead = [step - done for step in settings.save_at if step > done]
-            most = min(settings.steps_per_execution, *(end - done % end for end in ends), *ahead)
-            count = sum(1 for _ in itertools.islice(steps, most))
+            left = settings.total_steps() - done
+            most = min(
+                *(settings.steps_per_execution, left), *(end - done % end for end in ends), *ahead
+            )
+            count = sum(1 for _ in itertools.islice(steps, max(most, 0)))
             if not count:
                 break
             yield source, done, count
             done += count
+        if done >= settings.total_steps():
+            return
 
 
 def _read(pending: list[Scalars], done: int, checkpoints: Checkpoints) -> list[Counts]:

@@ -5,12 +5,14 @@ from typing import Any
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.lamb import LAMB
 from bert_tf.training.moments import MomentOptimizer
+from bert_tf.training.muon import Muon
 from bert_tf.training.schedules import Schedule
 from bert_tf.training.settings import OptimizerName
 
 _CLASSES: dict[OptimizerName, type[MomentOptimizer]] = {
     OptimizerName.ADAMW: AdamW,
     OptimizerName.LAMB: LAMB,
+    OptimizerName.MUON: Muon,
 }
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
+from bert_tf.training.settings import MOST_STEPS
 from pipelines.common import files, json_files, optional
 from pipelines.common.errors import InputError
 
@@ -106,6 +107,14 @@ class History:
         """Seconds up to the last point."""
         return self.points[-1].seconds if self.points else 0.0
 
+    def training_seconds(self, batch_size: int) -> float:
+        """Seconds of all steps, of as many sequences each; evaluations do not count."""
+        before = (0, *(point.step for point in self.points))
+        return sum(
+            (point.step - last) * batch_size / point.sequences_per_second
+            for last, point in zip(before, self.points, strict=False)
+        )
+
     @property
     def rate(self) -> float:
         """The median of the sequences a second; NaN without points."""
@@ -162,14 +171,19 @@ class Display:
 
     Args:
       name: of what is done.
-      total_steps: of the run.
+      total_steps: of the run; MOST_STEPS: not known yet.
       start: the steps done before.
       log_folder: for TensorBoard; None: no summaries.
     """
 
     def __init__(self, name: str, total_steps: int, start: int, log_folder: str | None):
-        self._bar = tqdm(total=total_steps, initial=start, unit="step", desc=name)
+        self._bar = tqdm(initial=start, unit="step", desc=name)
+        self.end_at(total_steps)
         self._writer = tf.summary.create_file_writer(log_folder) if log_folder else None
+
+    def end_at(self, total_steps: int) -> None:
+        """Says how many steps there are; MOST_STEPS where that is not known yet."""
+        self._bar.total = None if total_steps == MOST_STEPS else total_steps
 
     def show(self, point: Point) -> None:
         """Shows a point."""

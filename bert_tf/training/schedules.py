@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import keras
 import tensorflow as tf
 
+from bert_tf.training.settings import MOST_STEPS
+
 
 @keras.saving.register_keras_serializable("bert_tf")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -35,6 +37,51 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "peak": self.peak,
             "warmup_steps": self.warmup_steps,
             "total_steps": self.total_steps,
+        }
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class WarmupHoldDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly from 0 over the warm-up, stays, and falls linearly to 0 at the end.
+
+    The end may be told while training goes on (Hägele et al. 2024, arXiv 2405.18392, where it is as
+    good as a fall that begins at once).
+
+    Args:
+      peak: the learning rate between warm-up and decay.
+      warmup_steps: length of the warm-up.
+      total_steps: the step at which the rate is 0; None: not known yet.
+      decay_steps: length of the decay.
+    """
+
+    def __init__(
+        self, peak: float, warmup_steps: int, total_steps: int | None = None, decay_steps: int = 1
+    ):
+        super().__init__()
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self._end = tf.Variable([0.0, 0.0], trainable=False, name="end_of_schedule")
+        self.end_at(total_steps or MOST_STEPS, decay_steps)
+
+    def end_at(self, total_steps: int, decay_steps: int) -> None:
+        """Says when the rate is 0, and over how many steps before that it falls."""
+        self.total_steps, self.decay_steps = total_steps, decay_steps
+        self._end.assign([total_steps, max(decay_steps, 1)])
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        """The learning rate of the update after `step` updates, float32."""
+        step = tf.cast(step, tf.float32)
+        total, decay = tf.unstack(tf.convert_to_tensor(self._end))
+        rising = (step + 1.0) / max(self.warmup_steps, 1)
+        return self.peak * tf.clip_by_value(tf.minimum(rising, (total - step) / decay), 0.0, 1.0)
+
+    def get_config(self) -> dict:
+        """The arguments of the constructor."""
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+            "decay_steps": self.decay_steps,
         }
 
 
@@ -72,4 +119,4 @@ class PhaseCycles(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-Schedule = WarmupLinearDecay | PhaseCycles
+Schedule = WarmupLinearDecay | WarmupHoldDecay | PhaseCycles

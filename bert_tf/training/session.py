@@ -40,7 +40,7 @@ class Session:
     ):
         self.strategy = strategy
         self.settings = settings
-        self.total_steps = schedule.total_steps
+        self.schedule = schedule
         self.watch = watch or Watch(None, lambda seconds: None)
         self.is_chief = distribution.is_chief(strategy)
         self.compilation = distribution.resolve_compilation(settings.compilation, strategy)
@@ -55,6 +55,11 @@ class Session:
                 **options,
             )
             self.optimizer.build(self.model.trainable_variables)
+
+    @property
+    def total_steps(self) -> int:
+        """The last step; MOST_STEPS as long as it is not known."""
+        return self.schedule.total_steps
 
     def state(self) -> dict[str, tf.Variable]:
         """All that the run carries from step to step, by name."""
@@ -81,7 +86,7 @@ class Session:
     def loop_settings(self, **settings: Any) -> loop.LoopSettings:
         """Settings of the loop: those given, and those that follow from the run's."""
         return loop.LoopSettings(
-            total_steps=self.total_steps,
+            total_steps=lambda: self.total_steps,
             steps_per_execution=self.settings.steps_per_execution,
             **settings,
         )

@@ -8,6 +8,7 @@ from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
 
 PRECISIONS = ("auto", "float32", "mixed_bfloat16")
+MOST_STEPS = (1 << 31) - 1  # of a run: they are numbered by int32
 
 
 class OptimizerName(enum.StrEnum):
@@ -15,6 +16,7 @@ class OptimizerName(enum.StrEnum):
 
     ADAMW = "adamw"  # the paper's
     LAMB = "lamb"  # for batches of thousands (You et al. 2019)
+    MUON = "muon"  # learns more of each step (Jordan et al. 2024)
 
 
 class StrategyName(enum.StrEnum):
@@ -42,7 +44,8 @@ class TrainingSettings(Settings):
 
     optimizer: OptimizerName = setting(
         OptimizerName.ADAMW,
-        "adamw is the paper's: Adam with decoupled weight decay. lamb is for batches of thousands.",
+        "adamw is the paper's: Adam with decoupled weight decay. lamb is for batches of thousands. "
+        "muon learns more of each step of pre-training, at several times the rate of adamw.",
         group=Group.OPTIMIZER,
         newer=True,
     )

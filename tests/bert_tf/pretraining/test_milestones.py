@@ -4,84 +4,138 @@ import dataclasses
 import json
 import os
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.pretraining import masked_sentences, milestones
 from bert_tf.pretraining.milestones import Milestones
+from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests import commands
-from tests.bert_tf.helpers import CONFIG, make_batch
+from tests.bert_tf.helpers import CONFIG
 from tests.bert_tf.pretraining import runs
+
+TOKENS = (
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *("the", "house", "of", "tree", "##s", "a", ",", "stands", "by", "my"),
+    *(f"word{number}" for number in range(15)),
+)
 
 
 @pytest.fixture
-def vocabulary():
-    roles = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    return WordPieceVocabulary((*roles, *(f"w{number}" for number in range(45))))
+def tokenizer():
+    return WordPieceTokenizer(WordPieceVocabulary(TOKENS))
+
+
+def _example(text, masked):
+    """A text as an example, of which some pieces are masked; a few of them by other tokens."""
+    pieces = ["[CLS]", *text.split(), "[SEP]"]
+    ids = np.array([TOKENS.index(piece) for piece in pieces])
+    seen = ids.copy()
+    seen[masked] = [TOKENS.index(other) for other in ("[MASK]", "by", "[MASK]")[: len(masked)]]
+    empty = [0] * (3 - len(masked))
+    return seen, masked + empty, [*ids[masked], *empty]
 
 
 @pytest.fixture
 def batch():
-    """Examples with a mask at their second position of those to guess; the first has none."""
-    batch = make_batch(rows=9)
-    ids = batch["input_word_ids"].numpy()
-    for row in range(1, 9):
-        ids[row, batch["masked_lm_positions"][row, 1]] = 4
-    ids[0][ids[0] == 4] = 5
-    return batch | {"input_word_ids": tf.constant(ids)}
+    """Three examples of 12 tokens with three masks each, and one with a single one."""
+    texts = [
+        ("the house ##s of the tree ##s stands by", [2, 3, 8]),
+        ("my tree , the tree stands by a house", [3, 5, 6]),
+        ("the house stands , the tree stands , my", [4, 5, 9]),
+        ("a , ##s", [1]),
+    ]
+    examples = [_example(*each) for each in texts]
+    ids = np.stack([np.pad(seen, (0, 12 - len(seen))) for seen, _, _ in examples]).astype("i4")
+    return {
+        "input_word_ids": tf.constant(ids),
+        "input_mask": tf.constant((ids > 0).astype("i4")),
+        "input_type_ids": tf.zeros_like(ids),
+        "masked_lm_positions": tf.constant([masked for _, masked, _ in examples], tf.int32),
+        "masked_lm_ids": tf.constant(np.stack([right for *_, right in examples]), tf.int32),
+        "masked_lm_weights": tf.constant([[1.0] * 3] * 3 + [[1.0, 0.0, 0.0]]),
+    }
 
 
-def test_sentences_are_of_the_first_examples_that_have_masks(batch, vocabulary):
-    found = masked_sentences.choose(batch, vocabulary)
-    assert [sentence.row for sentence in found] == [1, 2, 3, 4, 5, 6]
-    for sentence in found:
-        ids = batch["input_word_ids"].numpy()[sentence.row]
-        position = int(batch["masked_lm_positions"][sentence.row, sentence.slot])
-        assert ids[position] == 4
-        assert sentence.text.split()[position] == masked_sentences.ASKED
-        assert sentence.original == int(batch["masked_lm_ids"][sentence.row, sentence.slot])
+@pytest.fixture
+def questions(batch, tokenizer):
+    return masked_sentences.choose(batch, tokenizer)
 
 
-def test_guesses_are_those_of_the_model(batch, vocabulary, tmp_path):
+def test_whole_common_words_are_asked_for_and_all_else_is_shown(questions, batch):
+    assert [tuple(sentence) for sentence in questions.sentences] == [
+        ("the houses of the trees [?] by", "stands"),
+        ("my tree , the [?] stands by a house", "tree"),
+        ("the house stands , [?] tree stands , my", "the"),
+        ("[?] ,s", "a"),
+    ]
+    ids, positions = (questions.batch[n].numpy() for n in ("input_word_ids", "masked_lm_positions"))
+    for row, ((position,), sentence) in enumerate(zip(positions, questions.sentences, strict=True)):
+        assert [TOKENS[index] for index in ids[row]].count("[MASK]") == 1
+        assert TOKENS[ids[row, position]] == "[MASK]"
+        assert TOKENS[questions.batch["masked_lm_ids"].numpy()[row, 0]] == sentence.original
+    for name in ("input_mask", "input_type_ids"):
+        np.testing.assert_array_equal(questions.batch[name], batch[name])
+
+
+def test_long_sentences_are_cut_between_words(tokenizer):
+    ids = [TOKENS.index(piece) for piece in ["house", "##s"] * 20]
+    ids[21] = ids[20]
+    batch = {
+        "input_word_ids": tf.constant([ids]),
+        "masked_lm_positions": tf.constant([[20]]),
+        "masked_lm_ids": tf.constant([[ids[20]]]),
+        "masked_lm_weights": tf.ones([1, 1]),
+    }
+    (sentence,) = masked_sentences.choose(batch, tokenizer).sentences
+    assert sentence.text == f"…{'houses ' * 6}[?] house {'houses ' * 6}".strip() + "…"
+
+
+def test_nothing_is_asked_where_nothing_is_masked(batch, tokenizer):
+    none = batch | {"masked_lm_weights": tf.zeros([4, 3])}
+    assert masked_sentences.choose(none, tokenizer) is None
+
+
+def test_guesses_are_those_of_the_model(questions, tmp_path):
     model = MaskedLM(CONFIG)
     noted = Milestones(str(tmp_path))
-    noted.ask(model, batch, vocabulary)
+    noted.ask(model, questions, TOKENS)
     noted.guess(10)
     sentences, guesses = milestones.read(str(tmp_path))
-    shares = tf.nn.softmax(model(batch)["masked_lm"]).numpy()
-    reported = masked_sentences.report(model, batch, vocabulary)
-    chosen = masked_sentences.choose(batch, vocabulary)
+    shares = tf.nn.softmax(model(questions.batch)["masked_lm"]).numpy()[:, 0]
+    reported = masked_sentences.report(model, questions, TOKENS)
     assert guesses["step"] == 10
-    for told, guess, one, sentence in zip(
-        sentences["sentences"], guesses["guesses"], reported, chosen, strict=True
+    originals = questions.batch["masked_lm_ids"].numpy()[:, 0]
+    for told, guess, one, row, original in zip(
+        sentences["sentences"], guesses["guesses"], reported, shares, originals, strict=True
     ):
         assert told == {"text": one["text"], "original": one["original"]}
-        row = shares[sentence.row, sentence.slot]
-        assert guess["right"] == pytest.approx(row[sentence.original], abs=1e-6)
+        assert guess["right"] == pytest.approx(row[original], abs=1e-6)
         assert guess["tokens"] == pytest.approx(one["guesses"], abs=2e-4)
-        best = sorted(row, reverse=True)[:5]
+        best = sorted(row[: len(TOKENS)], reverse=True)[:5]
         assert list(guess["tokens"].values()) == pytest.approx(best, abs=1e-4)
 
 
-def test_ids_without_tokens_are_not_guessed(batch, vocabulary):
+def test_ids_without_tokens_are_not_guessed(questions):
     model = MaskedLM(dataclasses.replace(CONFIG, vocab_size=60))
     bias = next(w for w in model.weights if w.shape == (60,))
     bias.assign([0.0] * 50 + [9.0] * 10)
-    for found in masked_sentences.report(model, batch, vocabulary):
-        assert len(found["guesses"]) > 1 and set(found["guesses"]) <= set(vocabulary.tokens)
+    for found in masked_sentences.report(model, questions, TOKENS):
+        assert len(found["guesses"]) > 1 and set(found["guesses"]) <= set(TOKENS)
         assert sum(found["guesses"].values()) < 0.01
 
 
-def test_the_file_only_grows_and_steps_are_noted_once(batch, vocabulary, tmp_path):
+def test_the_file_only_grows_and_steps_are_noted_once(questions, tmp_path):
     folder = str(tmp_path)
     path = tmp_path / milestones.MILESTONES
     assert milestones.read(folder) == []
 
     def note(*steps):
         noted = Milestones(folder)
-        noted.ask(MaskedLM(CONFIG), batch, vocabulary)
+        noted.ask(MaskedLM(CONFIG), questions, TOKENS)
         for step in steps:
             noted.guess(step)
             noted.score(step, {"loss": step / 10, "nothing": float("nan")})
@@ -103,11 +157,9 @@ def test_the_file_only_grows_and_steps_are_noted_once(batch, vocabulary, tmp_pat
     ]  # fmt: skip
 
 
-def test_only_the_chief_writes_and_nothing_is_scored_where_there_is_nothing(
-    batch, vocabulary, tmp_path
-):
+def test_only_the_chief_writes_and_nothing_is_scored_where_there_is_nothing(questions, tmp_path):
     other = Milestones(str(tmp_path), write=False)
-    other.ask(MaskedLM(CONFIG), batch, vocabulary)
+    other.ask(MaskedLM(CONFIG), questions, TOKENS)
     other.guess(10)
     other.score(10, {"loss": 1.0})
     Milestones(str(tmp_path)).score(10, {"loss": float("nan")})

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import pytest
 import tensorflow as tf
@@ -44,28 +45,47 @@ def test_first_weights_must_be_of_the_same_computation(foreign, tfrecords, model
 def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
     tfrecords, model_path, tmp_path
 ):
-    fitted = run(tfrecords, model_path, tmp_path / "fitted", "--minutes=0.05")
-    assert fitted.returncode == 0, fitted.stderr[-3000:]
-    identity = json.loads((tmp_path / "fitted" / "run.json").read_text())
-    steps, warmup = identity["phases"][0]["steps"], identity["settings"]["warmup_steps"]
-    assert f"{steps:,} steps" in fitted.stderr
-    assert abs(warmup - steps / 6) <= 1  # both are rounded
-    plain = [f"--steps={steps}", f"--warmup_steps={warmup}"]
-    assert run(tfrecords, model_path, tmp_path / "plain", *plain).returncode == 0
-    reports = [json.loads((tmp_path / n / "report.json").read_text()) for n in ("fitted", "plain")]
-    assert reports[0]["steps"] == steps
-    assert reports[0]["weights_sha256"] == reports[1]["weights_sha256"]
-    again = run(tfrecords, model_path, tmp_path / "fitted", "--minutes=0.05")
+    folders = {name: tmp_path / name for name in ("timed", "resumed", "plain")}
+    flags = ("--minutes=0.1", "--save_every=7", "--warmup_steps=2")
+    timed = run(tfrecords, model_path, folders["timed"], *flags)
+    assert timed.returncode == 0, timed.stderr[-3000:]
+    ending = json.loads((folders["timed"] / "ending.json").read_text())
+    steps, decay = ending["total_steps"], ending["decay_steps"]
+    assert f"half of the time is over after {steps - decay} steps" in timed.stderr
+    points = [json.loads(line) for line in (folders["timed"] / "history.jsonl").open()]
+    assert points[-1]["step"] == steps and points[-1]["learning_rate"] == 0
+    # One that is stopped after the half goes on to the same end.
+    shutil.copytree(folders["timed"], folders["resumed"])
+    for path in (folders["resumed"] / "checkpoints").glob(f"*-{steps:08}*"):
+        shutil.rmtree(path)
+    (folders["resumed"] / "report.json").unlink()
+    assert run(tfrecords, model_path, folders["resumed"], *flags).returncode == 0
+    plain = (f"--steps={steps}", f"--decay_steps={decay}", "--warmup_steps=2")
+    assert run(tfrecords, model_path, folders["plain"], *plain).returncode == 0
+    reports = [json.loads((path / "report.json").read_text()) for path in folders.values()]
+    assert {report["steps"] for report in reports} == {steps}
+    assert len({report["weights_sha256"] for report in reports}) == 1
+    again = run(tfrecords, model_path, folders["timed"], *flags)
     assert again.returncode == 0 and "is complete; nothing to do" in again.stderr
-    other = run(tfrecords, model_path, tmp_path / "fitted", "--minutes=0.1")
-    assert "minutes (0.05 there, 0.1 asked for)" in _error(other)
+    other = run(tfrecords, model_path, folders["timed"], *flags, "--minutes=0.2")
+    assert "minutes (0.1 there, 0.2 asked for)" in _error(other)
 
 
-def test_minutes_too_few_for_a_step_are_told(tfrecords, model_path, tmp_path):
-    process = run(tfrecords, model_path, tmp_path / "o", "--minutes=0.000001")
-    assert "which is too long for one; give more minutes" in _error(process)
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--minutes=1", "--decay_steps=5"], "--decay_steps follows from the time"),
+        (["--minutes=1", "--keep_at=0.5"], "shares of --steps, which are not known"),
+        (["--steps=5", "--decay_steps=6"], "--decay_steps=6: the run has 5 steps only"),
+        (["--minutes=1", "--phase_learning_rates=1e-3", "--phase_warmup_steps=1"], "is of no use"),
+        (["--minutes=1", "--tfrecords={0},{0}", "--steps=5,5"], "--minutes is for one phase"),
+    ],
+)
+def test_what_does_not_go_with_minutes_is_told(flags, told, tfrecords, model_path, tmp_path):
+    flags = [flag.format(tfrecords) for flag in flags]
+    assert told in _error(run(tfrecords, model_path, tmp_path / "o", *flags))
     # A start that failed leaves nothing that the corrected command would have to match.
-    assert run(tfrecords, model_path, tmp_path / "o", "--steps=5").returncode == 0
+    assert not (tmp_path / "o").exists()
 
 
 def test_a_start_that_failed_can_be_corrected(foreign, tfrecords, model_path, tmp_path):

@@ -31,7 +31,7 @@ class Run:
     """A model, its optimizer and its loop, made anew as after a start."""
 
     def __init__(self, folder, tfrecords, accumulation=1, compilation=Compilation.FUSED, **changes):
-        options = {"total_steps": STEPS, "save_every": 3, "log_every": 1, "seed": 5}
+        options = {"total_steps": lambda: STEPS, "save_every": 3, "log_every": 1, "seed": 5}
         self.settings = loop.LoopSettings(**(options | changes))
         keras.utils.set_random_seed(5)
         self.model = MaskedLMNextSentence(SMALL)
@@ -119,7 +119,7 @@ def test_checkpoints_are_saved_at_steps_that_are_named(tmp_path, tfrecords):
 
 def test_calls_end_where_something_is_due():
     def calls(start, sources="aaaaaaaaaaaa", **changes):
-        settings = loop.LoopSettings(total_steps=12, steps_per_execution=4, **changes)
+        settings = loop.LoopSettings(total_steps=lambda: 12, steps_per_execution=4, **changes)
         return [tuple(call) for call in loop._calls(iter(sources[start:]), settings, start)]
 
     assert calls(0) == [("a", 0, 4), ("a", 4, 4), ("a", 8, 4)]

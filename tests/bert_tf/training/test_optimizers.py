@@ -5,10 +5,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.models.config import BertConfig
+from bert_tf.models.layers import Dense, TransformerBlock
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.lamb import LAMB
+from bert_tf.training.muon import Muon
 from bert_tf.training.optimizers import OptimizerName, make_optimizer
-from bert_tf.training.schedules import PhaseCycles, WarmupLinearDecay
+from bert_tf.training.schedules import PhaseCycles, WarmupHoldDecay, WarmupLinearDecay
 
 
 def _variables():
@@ -112,6 +115,51 @@ def test_nothing_moves_without_gradient_and_decay():
     np.testing.assert_array_equal(kernel.numpy(), before)
 
 
+def _blocks():
+    """The kernels of a block, and a head."""
+    layer = TransformerBlock(BertConfig.named("tiny"), name="block_0")
+    head = Dense(128, 2, name="head")
+    for part, name in ((layer, "encoder"), (head, "other")):
+        with keras.name_scope(name):
+            part.build()
+    return [*layer.trainable_variables, *head.trainable_variables]
+
+
+def test_muon_gives_all_directions_of_a_hidden_matrix_the_same_update():
+    variables = _blocks()
+    before = [variable.numpy() for variable in variables]
+    rng = np.random.default_rng(0)
+    gradients = [rng.normal(size=v.shape) for v in variables]
+    Muon(0.01, decay=0.0, clip_norm=None).apply(
+        [tf.constant(g, tf.float32) for g in gradients], variables
+    )
+    hidden = 0
+    for variable, old in zip(variables, before, strict=True):
+        update = (old - variable.numpy()) / 0.01
+        if "block_0" not in variable.path or not variable.path.endswith("kernel"):
+            continue
+        for matrix in np.split(update, 3, axis=1) if "qkv" in variable.path else [update]:
+            hidden += 1
+            values = np.linalg.svd(matrix, compute_uv=False) / (0.2 * max(matrix.shape) ** 0.5)
+            # Five steps do not reach what is next to nothing in a square matrix.
+            assert np.quantile(values, 0.2) > 0.6 and values.max() < 1.3
+            assert np.sqrt(np.mean(matrix**2)) == pytest.approx(0.2, rel=0.25)
+    assert hidden == 6
+
+
+def test_muon_is_adamw_for_all_else():
+    gradients = [tf.random.stateless_normal(v.shape, [0, 1]) for v in _blocks()]
+    found = []
+    for cls in (AdamW, Muon):
+        keras.utils.set_random_seed(1)
+        variables = _blocks()
+        cls(0.01, decay=0.1, clip_norm=None).apply(gradients, variables)
+        found.append({v.path: v.numpy() for v in variables})
+    for path, value in found[0].items():
+        same = np.array_equal(value, found[1][path])
+        assert same != ("block_0" in path and path.endswith("kernel")), path
+
+
 @pytest.mark.parametrize("cls", [AdamW, LAMB])
 def test_rates_of_variables_have_factors(cls):
     moved = []
@@ -149,6 +197,17 @@ def test_the_rate_rises_then_falls_to_zero():
     assert rates[9] == rates[10] == pytest.approx(1.0)
     assert rates[60] == pytest.approx(0.5)
     assert rates[110] == 0
+
+
+def test_the_rate_stays_until_the_end_is_told():
+    schedule = WarmupHoldDecay(1.0, 10)
+    rate = tf.function(schedule)
+    assert float(rate(tf.constant(4))) == pytest.approx(0.5)
+    assert {float(rate(tf.constant(step))) for step in (10, 1000, 10**6)} == {1.0}
+    schedule.end_at(120, 100)
+    assert [float(rate(tf.constant(step))) for step in (20, 70, 120)] == [1.0, 0.5, 0.0]
+    again = WarmupHoldDecay.from_config(schedule.get_config())
+    assert float(again(70)) == 0.5 and again.total_steps == 120
 
 
 def test_each_phase_has_a_cycle_of_its_own():
