@@ -106,6 +106,10 @@ class EncoderConfig(abc.ABC):
     def with_dropout(self, rate: float) -> Self:
         """The same with another dropout rate, of all layers."""
 
+    def with_initializer_range(self, deviation: float) -> Self:
+        """The same with another standard deviation of first weights."""
+        return dataclasses.replace(self, initializer_range=deviation)  # type: ignore[type-var]
+
     @classmethod
     def from_dict(cls, values: dict[str, Any], name: str = "the configuration") -> Self:
         """Makes a configuration of the keys of bert_config.json.

@@ -1,11 +1,19 @@
 """What can be guessed without a model: the most frequent token, and the best by a neighbour."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.pretraining import evaluation
+from bert_tf.pretraining.inputs import PretrainingData
+from pipelines.pretraining import example_reader
+
 Batch = dict[str, np.ndarray]
+_RECORDS = 50_000  # enough to count neighbours in
+_BATCH = 512
 
 
 class Guesses(NamedTuple):
@@ -19,6 +27,41 @@ class Guesses(NamedTuple):
     def bigram_accuracy(self) -> float:
         """The better of the two guesses by a neighbour."""
         return max(self.left_accuracy, self.right_accuracy)
+
+
+def of_data(model: PretrainingObjective, data: PretrainingData, seed: int) -> dict[str, float]:
+    """What can be guessed of held-out examples without a model, by name; NaN where nothing can.
+
+    Args:
+      model: whose objective it is.
+      data: all examples.
+      seed: of the order of those to count in.
+    """
+    majority, share = math.nan, data.held_out_random_share
+    if share is not None and "next_sentence_labels" in model.features:
+        majority = max(share, 1 - share)  # of the more frequent label
+    found = {
+        "next_sentence_majority": majority,
+        "unigram_accuracy": math.nan,
+        "bigram_accuracy": math.nan,
+    }
+    if data.held_out is None or not model.guesses_masked:
+        return found
+    tokens = data.tokenizer
+    training = example_reader.training_batches(data.training[-1], _BATCH, seed)
+    held_out = example_reader.evaluation_batches(data.held_out, evaluation.BATCH)
+    guesses = guess(
+        evaluation.prepared_arrays(model, training.take(_RECORDS // _BATCH)),
+        evaluation.prepared_arrays(model, held_out),
+        len(tokens.vocabulary),
+        tokens.special_ids,
+    )
+    return found | {
+        "unigram_accuracy": guesses.unigram_accuracy,
+        "bigram_accuracy": guesses.bigram_accuracy,
+        "left_neighbour_accuracy": guesses.left_accuracy,
+        "right_neighbour_accuracy": guesses.right_accuracy,
+    }
 
 
 def guess(

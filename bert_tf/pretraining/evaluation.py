@@ -8,6 +8,8 @@ import tensorflow as tf
 from bert_tf.objectives.base import Batch, PretrainingObjective, Scalars
 from bert_tf.training import distribution, loop
 
+BATCH = 64  # held-out examples at a time
+
 
 def make_evaluation(
     objective: PretrainingObjective, strategy: tf.distribute.Strategy

@@ -75,6 +75,8 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> Encode
     config = _asked_config(settings, len(data.tokenizer.vocabulary))
     if settings.dropout is not None:
         config = config.with_dropout(settings.dropout)
+    if settings.initializer_range is not None:
+        config = config.with_initializer_range(settings.initializer_range)
     for phase, examples in zip(settings.phases, data.training, strict=True):
         if examples.max_seq_length > config.longest_sequence:
             raise InputError(

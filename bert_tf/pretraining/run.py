@@ -55,11 +55,6 @@ from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
 from pipelines.pretraining.data_service import DataService
 
-_BASELINE_RECORDS = 50_000  # enough to count neighbours in
-_BASELINE_BATCH = 512
-_EVALUATION_BATCH = 64
-_POINTS = 3  # of the history, from which the speed is known: in the first one, much is compiled
-
 
 @lost_workers.told()
 def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) -> dict[str, Any]:
@@ -196,9 +191,8 @@ class _Run:
             index = bisect.bisect_left(self._ends, done)
             batch_size = self.settings.phases[index].batch_size
             course.note(done, counts, batch_size, index, shares[index])
-            if budget and len(course.history.points) >= _POINTS:
-                spent = course.history.training_seconds(batch_size)
-                budget.note(done, spent, batch_size / course.history.rate)
+            if budget:
+                budget.note(done, course.history, batch_size)
                 course.display.end_at(self.session.total_steps)
             if self._is_milestone(done):
                 with course.apart():
@@ -240,8 +234,10 @@ class _Run:
         schedule, minutes = self.session.schedule, self.settings.minutes
         if minutes is None or not isinstance(schedule, WarmupHoldDecay):
             return None
-        strategy, chief = self.session.strategy, self.session.is_chief
-        return TimeBudget(minutes, schedule, self.output, start, strategy, chief)
+        share, session = self.settings.decay_share, self.session
+        return TimeBudget(
+            minutes, share, schedule, self.output, start, session.strategy, session.is_chief
+        )
 
     def _milestones(self) -> Milestones:
         """What is to be noted as training goes on: guesses for the first held-out sentences."""
@@ -261,7 +257,7 @@ class _Run:
         """Words to guess in the first held-out examples; None where no model guesses any."""
         if self.data.held_out is None or not self.model.guesses_masked:
             return None
-        batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
+        batches = example_reader.evaluation_batches(self.data.held_out, evaluation.BATCH)
         first = next(evaluation.prepared(self.model, batches))
         return masked_sentences.choose(first, self.data.tokenizer)
 
@@ -347,7 +343,7 @@ class _Run:
         result: dict[str, Any] = {
             **dict.fromkeys(self.model.curves, math.nan),
             **metrics,
-            **self._baselines(),
+            **baselines.of_data(self.model, self.data, self.settings.seed),
             "expected_gain": self._expected_gain(course),
             "steps": self.session.total_steps,
             "sequences_per_second": course.history.rate,
@@ -395,39 +391,8 @@ class _Run:
     def _held_out_metrics(self) -> dict[str, float]:
         if self.data.held_out is None:
             return self.model.metrics_of({})
-        batches = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
+        batches = example_reader.evaluation_batches(self.data.held_out, evaluation.BATCH)
         return self.evaluate(batches)
-
-    def _baselines(self) -> dict[str, float]:
-        """What can be guessed without a model."""
-        majority = math.nan
-        share = self.data.held_out_random_share
-        if share is not None and "next_sentence_labels" in self.model.features:
-            majority = max(share, 1 - share)  # of the more frequent label
-        found = {
-            "next_sentence_majority": majority,
-            "unigram_accuracy": math.nan,
-            "bigram_accuracy": math.nan,
-        }
-        if self.data.held_out is None or not self.model.guesses_masked:
-            return found
-        tokens = self.data.tokenizer
-        training = example_reader.training_batches(
-            self.data.training[-1], _BASELINE_BATCH, self.settings.seed
-        ).take(_BASELINE_RECORDS // _BASELINE_BATCH)
-        held_out = example_reader.evaluation_batches(self.data.held_out, _EVALUATION_BATCH)
-        guesses = baselines.guess(
-            evaluation.prepared_arrays(self.model, training),
-            evaluation.prepared_arrays(self.model, held_out),
-            len(tokens.vocabulary),
-            tokens.special_ids,
-        )
-        return found | {
-            "unigram_accuracy": guesses.unigram_accuracy,
-            "bigram_accuracy": guesses.bigram_accuracy,
-            "left_neighbour_accuracy": guesses.left_accuracy,
-            "right_neighbour_accuracy": guesses.right_accuracy,
-        }
 
 
 def _with_remedy(error: DivergenceError) -> TrainingDivergedError:

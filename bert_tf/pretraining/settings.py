@@ -37,13 +37,14 @@ class PretrainingSettings(TrainingSettings):
         group=Group.TRAINING,
         above=0,
     )
-    decay_steps: int | None = setting(
+    decay_share: float | None = setting(
         None,
-        "Last steps, in which the learning rate falls; before them it stays at its peak. Not "
-        "given: it falls from the end of the warm-up on.",
+        "Share of the steps in which the learning rate falls, at the end; before them it stays at "
+        "its peak. Not given: it falls from the end of the warm-up on; with --minutes, 0.3.",
         group=Group.TRAINING,
         newer=True,
-        least=1,
+        above=0,
+        most=1,
     )
     warmup_steps: int = setting(
         10_000,
@@ -72,8 +73,8 @@ class PretrainingSettings(TrainingSettings):
     )
     minutes: float | None = setting(
         None,
-        "Minutes of training, in place of --steps: the learning rate falls in the second half of "
-        "them. Evaluations and the export come on top. Not given: --steps count.",
+        "Minutes of training, in place of --steps, which follow from the speed. Evaluations and "
+        "the export come on top. Not given: --steps count.",
         group=Group.TRAINING,
         newer=True,
         above=0,
@@ -84,6 +85,14 @@ class PretrainingSettings(TrainingSettings):
         group=Group.OPTIMIZER,
         least=0,
         below=1,
+    )
+    initializer_range: float | None = setting(
+        None,
+        "Standard deviation of the first weights. Not given: as the model's configuration has it "
+        "(0.02); small models take more.",
+        group=Group.MODEL,
+        newer=True,
+        above=0,
     )
     init_checkpoint: str | None = setting(
         None,
@@ -114,15 +123,9 @@ class PretrainingSettings(TrainingSettings):
                 f"--minutes is for one phase, and --tfrecords names {len(self.phases)}; give the "
                 "--steps of each instead."
             )
-        for name in ("minutes", "decay_steps"):
+        for name in ("minutes", "decay_share"):
             if getattr(self, name) is not None and self.phase_learning_rates:
                 raise InputError(f"--{name} is of no use beside --phase_learning_rates.")
-        if self.minutes is not None and self.decay_steps is not None:
-            raise InputError("--decay_steps follows from the time where --minutes are given.")
-        if (self.decay_steps or 0) > self.total_steps:
-            raise InputError(
-                f"--decay_steps={self.decay_steps}: the run has {self.total_steps:,} steps only."
-            )
 
     def _check_cycles(self) -> None:
         """Raises InputError unless each phase has its rate and its warm-up, or none has."""

@@ -28,6 +28,7 @@ _OF_PRETRAINING = (
     "checkpoints",
     "checksums.json",
     "curves.png",
+    "ending.json",
     "history.jsonl",
     "milestones.jsonl",
     "saved_model",

@@ -51,16 +51,16 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
     assert timed.returncode == 0, timed.stderr[-3000:]
     ending = json.loads((folders["timed"] / "ending.json").read_text())
     steps, decay = ending["total_steps"], ending["decay_steps"]
-    assert f"half of the time is over after {steps - decay} steps" in timed.stderr
+    assert f"learning rate falls: {steps} steps in all" in timed.stderr
     points = [json.loads(line) for line in (folders["timed"] / "history.jsonl").open()]
     assert points[-1]["step"] == steps and points[-1]["learning_rate"] == 0
-    # One that is stopped after the half goes on to the same end.
+    # One that is stopped while the rate falls goes on to the same end.
     shutil.copytree(folders["timed"], folders["resumed"])
     for path in (folders["resumed"] / "checkpoints").glob(f"*-{steps:08}*"):
         shutil.rmtree(path)
     (folders["resumed"] / "report.json").unlink()
     assert run(tfrecords, model_path, folders["resumed"], *flags).returncode == 0
-    plain = (f"--steps={steps}", f"--decay_steps={decay}", "--warmup_steps=2")
+    plain = (f"--steps={steps}", f"--decay_share={decay / steps}", "--warmup_steps=2")
     assert run(tfrecords, model_path, folders["plain"], *plain).returncode == 0
     reports = [json.loads((path / "report.json").read_text()) for path in folders.values()]
     assert {report["steps"] for report in reports} == {steps}
@@ -74,9 +74,8 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--minutes=1", "--decay_steps=5"], "--decay_steps follows from the time"),
         (["--minutes=1", "--keep_at=0.5"], "shares of --steps, which are not known"),
-        (["--steps=5", "--decay_steps=6"], "--decay_steps=6: the run has 5 steps only"),
+        (["--decay_share=0.5", "--phase_learning_rates=1e-3", "--phase_warmup_steps=1"], "no use"),
         (["--minutes=1", "--phase_learning_rates=1e-3", "--phase_warmup_steps=1"], "is of no use"),
         (["--minutes=1", "--tfrecords={0},{0}", "--steps=5,5"], "--minutes is for one phase"),
     ],

@@ -140,10 +140,10 @@ def test_muon_gives_all_directions_of_a_hidden_matrix_the_same_update():
             continue
         for matrix in np.split(update, 3, axis=1) if "qkv" in variable.path else [update]:
             hidden += 1
-            values = np.linalg.svd(matrix, compute_uv=False) / (0.2 * max(matrix.shape) ** 0.5)
+            values = np.linalg.svd(matrix, compute_uv=False) / (0.4 * max(matrix.shape) ** 0.5)
             # Five steps do not reach what is next to nothing in a square matrix.
             assert np.quantile(values, 0.2) > 0.6 and values.max() < 1.3
-            assert np.sqrt(np.mean(matrix**2)) == pytest.approx(0.2, rel=0.25)
+            assert np.sqrt(np.mean(matrix**2)) == pytest.approx(0.4, rel=0.25)
     assert hidden == 6
 
 

@@ -1,0 +1,189 @@
+r"""Searches for the recipe of the built-in run: candidates at equal seconds, the best ones longer.
+
+  python -m benchmarks.recipe_search --corpus=CORPUS --work=/tmp/recipes [--minutes=1,2,4]
+
+Each candidate is `recipes/builtin.flags` with one change, or the recipe that was there before, and
+is trained by `bert-tf pretrain --minutes`. Of all, a third goes on to twice the time, and so on
+(successive halving; Jamieson and Talwalkar 2016, arXiv 1502.07943); the best few have three seeds.
+What is compared is the accuracy for masked tokens of documents that were held out, in one set of
+examples for all: a model of other examples is scored on the usual ones afterwards. Runs that
+--work has are not repeated. Results go to benchmarks/recipes.json, a picture to docs/guides.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib.pyplot as plt
+from absl import app, flags
+
+_CORPUS = flags.DEFINE_string("corpus", None, "Text, as write-examples takes it.", required=True)
+_WORK = flags.DEFINE_string("work", None, "Folder for what the runs write.", required=True)
+_MINUTES = flags.DEFINE_list("minutes", ["1", "2", "4"], "Minutes of training of each round.")
+_SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds of those that are left in the last round.")
+_ONLY = flags.DEFINE_list("only", [], "Names of candidates; none: all.")
+_RESULTS = flags.DEFINE_string("results", "benchmarks/recipes.json", "File of the results.")
+_PICTURE = flags.DEFINE_string("picture", "docs/guides/recipes.png", "Plot of the first round.")
+
+_RECIPE = "recipes/builtin.flags"
+_KEPT = 1 / 3  # of the candidates, from round to round
+_USUAL = "recipe"
+
+
+class Candidate(NamedTuple):
+    """A change of the recipe: flags of pretrain, of write-examples, and of the configuration."""
+
+    training: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    config: tuple[tuple[str, int], ...] = ()
+
+
+_CANDIDATES = {
+    _USUAL: Candidate(),
+    "before: AdamW, batches of 128, linear decay": Candidate(
+        (
+            *("--optimizer=adamw", "--batch_size=128", "--learning_rate=2e-3"),
+            *("--decay_share=0.92", "--initializer_range=0.02"),
+        )
+    ),
+    "AdamW": Candidate(("--optimizer=adamw",)),
+    "AdamW, half the rate": Candidate(("--optimizer=adamw", "--learning_rate=7e-4")),
+    "LAMB": Candidate(("--optimizer=lamb", "--learning_rate=5e-3")),
+    "half the rate": Candidate(("--learning_rate=7e-4",)),
+    "twice the rate": Candidate(("--learning_rate=2.8e-3",)),
+    "batches of 8": Candidate(("--batch_size=8", "--learning_rate=1e-3")),
+    "batches of 32": Candidate(("--batch_size=32", "--learning_rate=2e-3")),
+    "batches of 64": Candidate(("--batch_size=64", "--learning_rate=2.8e-3")),
+    "linear decay": Candidate(("--decay_share=0.95",)),
+    "decay of 15 %": Candidate(("--decay_share=0.15",)),
+    "decay of 50 %": Candidate(("--decay_share=0.5",)),
+    "beta 2 of 0.95": Candidate(("--beta_2=0.95",)),
+    "beta 2 of 0.999": Candidate(("--beta_2=0.999",)),
+    "first weights of 0.02": Candidate(("--initializer_range=0.02",)),
+    "first weights of 0.1": Candidate(("--initializer_range=0.1",)),
+    "warm-up of 50 steps": Candidate(("--warmup_steps=50",)),
+    "warm-up of 800 steps": Candidate(("--warmup_steps=800",)),
+    "weight decay of 0.1": Candidate(("--weight_decay=0.1",)),
+    "dropout of 0.1": Candidate(("--dropout=0.1",)),
+    "1 layer": Candidate(config=(("num_hidden_layers", 1),)),
+    "4 layers": Candidate(config=(("num_hidden_layers", 4),)),
+    "256 wide": Candidate(
+        config=(("hidden_size", 256), ("num_attention_heads", 4), ("intermediate_size", 1024))
+    ),
+    "sequences of 32": Candidate(
+        ("--batch_size=32",), ("--max_seq_length=32", "--max_predictions_per_seq=5")
+    ),
+    "sequences of 128": Candidate(
+        ("--batch_size=8",), ("--max_seq_length=128", "--max_predictions_per_seq=20")
+    ),
+    "25 % masked": Candidate(
+        (), ("--masked_lm_prob=0.25", "--max_predictions_per_seq=16", "--max_seq_length=64")
+    ),
+}
+
+
+def _command(name: str, *arguments: str) -> None:
+    """Runs a command of bert-tf; its output goes to a log in --work."""
+    command = [sys.executable, "-m", "bert_tf", name, *arguments]
+    print("$", " ".join(command), flush=True)
+    with Path(_WORK.value, "log.txt").open("a") as log:
+        subprocess.run(command, check=True, stdout=log, stderr=log)
+
+
+def _vocabulary() -> str:
+    path = f"{_WORK.value}/vocabulary"
+    if not Path(path).exists():
+        flags_of = ("--flagfile=recipes/vocabulary.flags", f"--input={_CORPUS.value}")
+        _command("learn-vocabulary", *flags_of, f"--output={path}")
+    return path
+
+
+def _examples(changes: tuple[str, ...]) -> str:
+    """The folder of examples with changes of the usual ones."""
+    name = "-".join(["examples", *(change.strip("-").replace("=", "-") for change in changes)])
+    folder = f"{_WORK.value}/{name}"
+    if not Path(folder, "manifest.json").exists():
+        _command(
+            "write-examples",
+            *("--flagfile=recipes/examples.flags", "--held_out_fraction=0.02"),
+            *(f"--input={_CORPUS.value}", f"--vocab={_vocabulary()}", f"--output={folder}"),
+            *changes,
+        )
+    return folder
+
+
+def _model(config: tuple[tuple[str, int], ...]) -> str:
+    """What --model takes: a size, or a file with changes of it."""
+    if not config:
+        return "tiny"
+    tiny = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+    values = {"vocab_size": 8192, **tiny, "intermediate_size": 512} | dict(config)
+    path = Path(_WORK.value, "-".join(f"{k}-{v}" for k, v in config) + ".json")
+    path.write_text(json.dumps(values))
+    return str(path)
+
+
+def _trained(name: str, minutes: str, seed: int) -> dict[str, Any]:
+    """The report of a candidate, on the usual held-out examples."""
+    candidate = _CANDIDATES[name]
+    folder = Path(_WORK.value, "runs", f"{name.replace(' ', '_')}-{minutes}-{seed}")
+    usual, common = _examples(()), ("--nosaved_model", "--notensorboard", f"--seed={seed}")
+    recipe = (f"--flagfile={_RECIPE}", f"--model={_model(candidate.config)}")
+    examples = _examples(candidate.examples)
+    if not (folder / "report.json").exists():
+        where = (f"--tfrecords={examples}", f"--output={folder}", f"--minutes={minutes}")
+        _command("pretrain", *recipe, *candidate.training, *where, *common)
+    report = json.loads((folder / "report.json").read_text())
+    if examples == usual:
+        return report
+    again = Path(f"{folder}-scored")
+    if not (again / "report.json").exists():
+        # A step at a rate of next to nothing: the model as it is.
+        still = ("--steps=1", "--warmup_steps=0", "--learning_rate=1e-20", "--optimizer=adamw")
+        where = (f"--tfrecords={usual}", f"--output={again}", f"--init_checkpoint={folder}")
+        _command("pretrain", *recipe, *candidate.training, *still, *where, *common)
+    scored = json.loads((again / "report.json").read_text())
+    return scored | {name: report[name] for name in ("steps", "sequences_per_second", "seconds")}
+
+
+def _scores(name: str, minutes: str, seeds: int) -> dict[str, Any]:
+    """What is kept of a candidate in a round."""
+    reports = [_trained(name, minutes, seed) for seed in range(1, seeds + 1)]
+    kept = ("masked_lm_accuracy", "next_sentence_accuracy", "perplexity", "steps")
+    found = {key: [report[key] for report in reports] for key in kept}
+    print(f"{name}, {minutes} min:", json.dumps(found), flush=True)
+    return {"candidate": name, "minutes": float(minutes), **found}
+
+
+def _mean(row: dict[str, Any]) -> float:
+    return statistics.fmean(row["masked_lm_accuracy"])
+
+
+def _draw(rows: list[dict[str, Any]], path: str) -> None:
+    """Draws the first round: the accuracy of each candidate."""
+    rows = sorted(rows, key=_mean)
+    colors = ["tab:orange" if row["candidate"] == _USUAL else "tab:blue" for row in rows]
+    figure, axes = plt.subplots(figsize=(8, 0.28 * len(rows) + 1), layout="constrained")
+    axes.barh([row["candidate"] for row in rows], [100 * _mean(row) for row in rows], color=colors)
+    axes.set_xlabel(f"masked tokens guessed right after {rows[0]['minutes']:g} min, % (held out)")
+    figure.savefig(path, dpi=110)
+
+
+def main(_: list[str]) -> None:
+    """Searches, and writes the results."""
+    Path(_WORK.value).mkdir(parents=True, exist_ok=True)
+    names, rounds = _ONLY.value or list(_CANDIDATES), []
+    for number, minutes in enumerate(_MINUTES.value):
+        last = number == len(_MINUTES.value) - 1
+        rows = [_scores(name, minutes, _SEEDS.value if last else 1) for name in names]
+        rounds.append(sorted(rows, key=_mean, reverse=True))
+        names = [row["candidate"] for row in rounds[-1]][: max(2, round(_KEPT * len(names)))]
+        Path(_RESULTS.value).write_text(json.dumps(rounds, indent=1) + "\n")
+    _draw(rounds[0], _PICTURE.value)
+
+
+if __name__ == "__main__":
+    app.run(main)
