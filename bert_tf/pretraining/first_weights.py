@@ -1,11 +1,13 @@
-"""The first weights of a pre-training run that goes on from another model."""
+"""The first weights of a pre-training run: those of another model, or sinusoids for positions."""
 
 import dataclasses
 
+import numpy as np
 from absl import logging
 
 from bert_tf import weights
 from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.training.checkpoints import Checkpoints, is_checkpoint
 from pipelines.common.errors import InputError
@@ -51,6 +53,39 @@ def initialize(
     missing = weights.assign(model, bundle.weights, path)
     if missing:
         logging.warning("%s: lacks %s, which begin anew.", path, ", ".join(missing))
+
+
+def place_sinusoids(model: PretrainingObjective) -> None:
+    """Gives a new model sinusoids as position embeddings.
+
+    Raises:
+      InputError: it has no position embeddings.
+    """
+    if not isinstance(model.config, BertConfig):
+        raise InputError(
+            "--sinusoidal_positions: a model of model_type "
+            f"{model.config.model_type!r} has no position embeddings; leave it out."
+        )
+    table = model.encoder.embeddings.position
+    positions, width = table.shape
+    table.assign(sinusoids(positions, width, model.config.initializer_range))
+
+
+def sinusoids(positions: int, width: int, deviation: float) -> np.ndarray:
+    """Position embeddings of sines and cosines (Vaswani et al. 2017, section 3.5).
+
+    Args:
+      positions: rows.
+      width: columns.
+      deviation: their root mean square.
+
+    Returns:
+      float32 [positions, width]: a sine and its cosine in turn, of ever longer waves.
+    """
+    exponents = 2 * np.arange((width + 1) // 2) / width
+    angles = np.arange(positions)[:, np.newaxis] * 10_000.0**-exponents
+    waves = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(positions, -1)[:, :width]
+    return (np.sqrt(2) * deviation * waves).astype(np.float32)
 
 
 def _check_same_model(ours: EncoderConfig, theirs: EncoderConfig, path: str) -> None:

@@ -227,6 +227,8 @@ class _Run:
                 self.settings.phases[0].tfrecords,
                 self.settings.init_checkpoint,
             )
+        elif restored is None and self.settings.sinusoidal_positions:
+            first_weights.place_sinusoids(self.model)
         return restored or 0
 
     def _time_budget(self, start: int) -> TimeBudget | None:

@@ -94,6 +94,13 @@ class PretrainingSettings(TrainingSettings):
         newer=True,
         above=0,
     )
+    sinusoidal_positions: bool = setting(
+        False,
+        "Begin with sinusoids as position embeddings, which are learned from there on as any: what "
+        "is near to what need not be found out first.",
+        group=Group.MODEL,
+        newer=True,
+    )
     init_checkpoint: str | None = setting(
         None,
         "What to start from: a folder in checkpoints/ of a run, or any model that `bert-tf "
@@ -113,6 +120,8 @@ class PretrainingSettings(TrainingSettings):
         super().check()
         if self.total_steps >= MOST_STEPS:
             raise InputError(f"--steps={self.total_steps}: it must be below {MOST_STEPS:,}.")
+        if self.sinusoidal_positions and self.init_checkpoint:
+            raise InputError("--sinusoidal_positions is of no use beside --init_checkpoint.")
         self._check_minutes()
         self._check_cycles()
 

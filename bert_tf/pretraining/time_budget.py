@@ -79,6 +79,12 @@ class TimeBudget:
             json_files.write(self._path, _Ending(total_steps=done + decay, decay_steps=decay))
         self._schedule.end_at(done + decay, decay)
         self._known = True
+        if done < self._schedule.warmup_steps:
+            logging.warning(
+                "the warm-up of %s is not over; --warmup_steps=%d suits so short a run.",
+                counted(self._schedule.warmup_steps, "step"),
+                done // 10,
+            )
         logging.info(
             "%s from now on, in which the learning rate falls: %s in all.",
             counted(decay, "step"),

@@ -2,12 +2,20 @@
 
 import dataclasses
 import json
+import math
 import shutil
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf import weights
+from bert_tf.models.config import BertConfig
+from bert_tf.models.elmo_config import ElmoConfig
+from bert_tf.objectives.bidirectional_lm import BidirectionalLM
+from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.pretraining import first_weights
+from pipelines.common.errors import InputError
 from tests import commands
 from tests.bert_tf.pretraining.runs import MODEL, command, run
 
@@ -40,6 +48,41 @@ def test_first_weights_must_be_of_the_same_computation(foreign, tfrecords, model
     flag = f"--init_checkpoint={foreign}"
     process = run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag)
     assert "hidden_act is gelu_erf, that of the run gelu; use --model with" in _error(process)
+
+
+def test_positions_can_begin_as_sinusoids():
+    model = MaskedLM(BertConfig.named("tiny", vocab_size=30))
+    first_weights.place_sinusoids(model)
+    table = model.encoder.embeddings.position.numpy()
+    assert table.shape == (512, 128)
+    assert np.sqrt(np.mean(table**2)) == pytest.approx(0.02, rel=1e-3)
+    # Rows are as long as each other, and the more alike the nearer they are.
+    alike = table @ table.T / (128 * 0.02**2)
+    np.testing.assert_allclose(np.diag(alike), 1, rtol=1e-5)
+    assert alike[100, 101] > alike[100, 102] > alike[100, 104] > alike[100, 120]
+    np.testing.assert_allclose(alike[3, 5], alike[400, 402], rtol=1e-5)
+    # The formula of Vaswani et al., but for its scale.
+    assert table[7, 10] == pytest.approx(0.02 * 2**0.5 * math.sin(7 / 10_000 ** (10 / 128)))
+    assert table[7, 11] == pytest.approx(0.02 * 2**0.5 * math.cos(7 / 10_000 ** (10 / 128)))
+
+
+def test_a_model_without_positions_is_refused():
+    model = BidirectionalLM(ElmoConfig.named("debug", vocab_size=30))
+    with pytest.raises(InputError, match="model_type 'elmo' has no position embeddings"):
+        first_weights.place_sinusoids(model)
+
+
+def test_first_weights_can_be_asked_for(tfrecords, model_path, tmp_path):
+    """A run of a step at a rate of next to nothing leaves them as they are."""
+    still = ("--steps=1", "--warmup_steps=0", "--learning_rate=1e-12")
+    flags = ("--sinusoidal_positions", "--initializer_range=0.1")
+    assert run(tfrecords, model_path, tmp_path / "o", *still, *flags).returncode == 0
+    found = weights.read(str(tmp_path / "o")).weights
+    expected = first_weights.sinusoids(64, 32, 0.1)
+    np.testing.assert_allclose(found["encoder/embeddings/position_embeddings"], expected, atol=1e-6)
+    assert np.std(found["encoder/embeddings/word_embeddings"]) == pytest.approx(0.088, rel=0.05)
+    flags = ("--sinusoidal_positions", f"--init_checkpoint={tmp_path / 'o'}")
+    assert "of no use beside" in _error(run(tfrecords, model_path, tmp_path / "p", *flags))
 
 
 def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(

@@ -55,3 +55,10 @@ def test_one_that_begins_anew_has_an_end_of_its_own(tmp_path):
     assert schedule.total_steps == MOST_STEPS
     budget.note(10, _history(200.0, 20.0), 32)  # later than all of the time
     assert (schedule.total_steps, schedule.decay_steps) == (11, 1)
+
+
+def test_a_warm_up_that_is_too_long_is_told(tmp_path, caplog):
+    caplog.set_level("WARNING", logger="absl")
+    _, budget = _budget(tmp_path)
+    budget.note(9, _history(200.0, 20.0), 32)
+    assert "the warm-up of 10 steps is not over; --warmup_steps=0" in caplog.text
