@@ -15,6 +15,7 @@ from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.weights import own
 
 _EVALUATION = 1 / 3  # of what a token costs in training
+_DROPOUT = 0.1  # as in the paper; pre-training had none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +138,7 @@ class FineTuning(ModelJob):
             freeze="all" if self.frozen else None,
             train_examples=self.train_examples,
             precision=place.precision,
+            dropout=_DROPOUT,
             # What is scored on dev must not be chosen by it.
             selection=Selection.LAST,
             evaluations=0,

@@ -12,7 +12,7 @@ from bert_tf.experiments.finetuning_jobs import TaskSource
 from bert_tf.experiments.jobs import Job, Place
 from bert_tf.experiments.pretraining_jobs import Corpus, Vocabulary
 from bert_tf.experiments.scale import Inputs, Scale
-from bert_tf.experiments.settings import ExperimentSettings
+from bert_tf.experiments.settings import BY_WEIGHT, ExperimentSettings
 from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from bert_tf.experiments.studies.registry import STUDIES
@@ -70,13 +70,14 @@ class Plan:
     Attributes:
       inputs: see there.
       scale: see there.
-      precision: what all models are trained in, so that they can be compared; auto, in plans of
-        before it was decided here: each run decides.
+      precision: what all models are trained in, so that they can be compared.
+      studies: that there is time for.
     """
 
     inputs: Inputs
     scale: Scale
-    precision: str = "auto"
+    precision: str
+    studies: tuple[str, ...]
 
     def jobs(self, studies: Sequence[str]) -> list[Job]:
         """All jobs of studies."""
@@ -147,13 +148,37 @@ def make(request: Request, place: Place, studies: Sequence[str]) -> Plan:
         widths, len(tokenizer.vocabulary), settings.max_seq_length, chosen_precision
     )
 
-    def jobs_of(thought: Scale) -> list[Job]:
-        return jobs.with_needs(Plan(inputs, thought).jobs(studies))
-
-    fitted = scale.fit(settings.seconds, settings.seeds or (), measured, jobs_of, widths[-1])
-    plan = Plan(inputs, fitted, chosen_precision)
+    fitted, kept = _fitted(settings, inputs, measured, studies, widths[-1])
+    plan = Plan(inputs, fitted, chosen_precision, kept)
     json_files.write(f"{place.root}/{PLAN}", dataclasses.asdict(plan))
     return plan
+
+
+def _fitted(
+    settings: ExperimentSettings,
+    inputs: Inputs,
+    measured: Speed,
+    studies: Sequence[str],
+    largest: Size,
+) -> tuple[Scale, tuple[str, ...]]:
+    """The scale, and the studies that there is time for with models that have learned something.
+
+    Where there is none even for one, it is the smallest scale, with all of them.
+    """
+    seconds, seeds = settings.seconds, settings.seeds or ()
+
+    def jobs_of(names: Sequence[str]) -> scale.JobsOf:
+        return lambda thought: jobs.with_needs(
+            job for name in names for job in STUDIES[name].jobs(inputs, thought)
+        )
+
+    weighty = [name for name in BY_WEIGHT if name in studies]
+    for count in range(len(weighty), 0, -1):
+        kept = tuple(name for name in studies if name in weighty[:count])
+        fitted = scale.fit(seconds, seeds, measured, jobs_of(kept), largest)
+        if fitted:
+            return fitted, kept
+    return scale.smallest(seconds, seeds, measured, jobs_of(studies)), tuple(studies)
 
 
 def _one_of_each(sources: Sequence[TaskSource]) -> tuple[TaskSource, ...]:
@@ -231,8 +256,10 @@ def read(folder: str) -> Plan:
             | {
                 "main": Size(**thought["main"]),
                 "seeds": tuple(thought["seeds"]),
+                "pretraining_seeds": tuple(thought["pretraining_seeds"]),
                 "speed": measured,
             }
         ),
-        values.get("precision", Plan.precision),
+        values["precision"],
+        tuple(values["studies"]),
     )

@@ -15,6 +15,7 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.pretraining import run
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
 from bert_tf.training.loop import TrainingDivergedError
+from bert_tf.training.settings import OptimizerName
 from bert_tf.weights import Bundle
 from pipelines.common import files
 from pipelines.corpus import reader
@@ -23,8 +24,11 @@ from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers import learning, registry
 from pipelines.tokenizers.settings import LearningSettings, VocabularyKind
 
-_WARMUP_SHARE = 0.1
-_BETA_2 = 0.98  # runs are short
+# The recipe of short runs (docs/guides/recipes.md).
+_WARMUP_SHARE = 0.05
+_DECAY_SHARE = 0.3
+_BETA_2 = 0.98
+_DEVIATION = 0.05  # of first weights
 _HELD_OUT = 0.03  # share of the documents
 
 
@@ -184,7 +188,12 @@ class Pretraining(ModelJob):
             model=config,
             learning_rate=self.learning_rate,
             warmup_steps=round(_WARMUP_SHARE * self.steps),
+            decay_share=_DECAY_SHARE,
+            optimizer=OptimizerName.MUON,
             beta_2=_BETA_2,
+            dropout=0.0,
+            initializer_range=_DEVIATION,
+            sinusoidal_positions=self.examples.objective is not Objective.BIDIRECTIONAL_LM,
             seed=self.seed,
             precision=place.precision,
         )

@@ -9,15 +9,22 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.experiments import plots
 from bert_tf.experiments.plan import Plan
+from bert_tf.experiments.scale import sees_enough
 from bert_tf.experiments.scheduler import Entry, table
 from bert_tf.experiments.studies.base import Outcomes, PaperTable, Scores, Study
 from pipelines.common import files, json_files, process_pool
 
 REPORT, NUMBERS = "report.md", "report.json"
+_SURE = 0.01  # a difference of accuracies that is none of chance
 
 
 def write(
-    folder: str, plan: Plan, studies: Sequence[Study], entries: Sequence[Entry], about: str
+    folder: str,
+    plan: Plan,
+    studies: Sequence[Study],
+    entries: Sequence[Entry],
+    about: str,
+    left_out: Sequence[str] = (),
 ) -> None:
     """Writes the report of what is done so far.
 
@@ -27,9 +34,10 @@ def write(
       studies: to report on.
       entries: all jobs.
       about: what the data is.
+      left_out: studies that there was no time for.
     """
     outcomes = {e.job.key: e.outcome for e in entries if e.outcome is not None}
-    parts = [_head(plan, outcomes, about)]
+    parts = [_head(plan, outcomes, about), *_warnings(plan, entries, left_out)]
     found: dict[str, Any] = {}
     for study in studies:
         scores = study.scores(plan.inputs, plan.scale, outcomes)
@@ -56,7 +64,9 @@ def _head(plan: Plan, outcomes: Outcomes, about: str) -> str:
         f"{task.rows[1]:,} | {task.tokens} | {scale.recipe(task).epochs:g} |"
         for task in inputs.tasks
     ]
-    precision = "" if plan.precision == "auto" else f"; all models in {plan.precision}"
+    several = len(scale.pretraining_seeds)
+    models = "one seed" if several == 1 else f"{several} seeds in the first study, one in others"
+    precision = f"; all models in {plan.precision}"
     cap = f"; at most {scale.cap:,} training examples of a task" if scale.cap else ""
     return "\n".join(
         [
@@ -65,7 +75,7 @@ def _head(plan: Plan, outcomes: Outcomes, about: str) -> str:
             f"Pre-training: {scale.main.layers} layers, {scale.main.width} wide (but where sizes "
             f"are compared), {scale.steps:,} steps of {scale.batch_size} sequences of "
             f"{scale.length} tokens ({tokens / 1e6:,.1f} million), learning rate "
-            f"{scale.pretraining_rate:g}, one seed{precision}. Fine-tuning: seeds {seeds}{cap}. "
+            f"{scale.pretraining_rate:g}, {models}{precision}. Fine-tuning: seeds {seeds}{cap}. "
             f"{about.capitalize()}.",
             "",
             f"{hours:.1f} hours of computing on {_machine()}, bert-tf {bert_tf.__version__}, "
@@ -73,14 +83,52 @@ def _head(plan: Plan, outcomes: Outcomes, about: str) -> str:
             "",
             "Figures are those on dev, in percent unless said: mean ± standard deviation over "
             "seeds (number of seeds). Two figures count as different when their means are "
-            "farther apart than twice the standard error of the difference. A model is "
-            "pre-trained once, so the spread has nothing of that in it.",
+            "farther apart than twice the standard error of the difference. "
+            + _about_spread(several),
             "",
             "| task | kind | training examples | dev examples | tokens of one | epochs |",
             "|---|---|---|---|---|---|",
             *tasks,
         ]
     )
+
+
+def _about_spread(models: int) -> str:
+    if models == 1:
+        return "A model is pre-trained once, so the spread has nothing of that in it."
+    return (
+        f"In the first study the spread is that of {models} models, each with the mean of its "
+        "seeds of fine-tuning; others are pre-trained once, and their spread has nothing of that in it."
+    )
+
+
+def _warnings(plan: Plan, entries: Sequence[Entry], left_out: Sequence[str]) -> list[str]:
+    """What is to be known before the figures are read."""
+    found = []
+    if left_out:
+        found.append(
+            f"Left out, as there was no time for models that learn enough: {', '.join(left_out)}. "
+            "A larger budget has them."
+        )
+    if not sees_enough(plan.scale):
+        found.append(
+            "**The budget is too small for the studies:** the models see less than four tokens for "
+            "each of their weights, and know little more than what stands next to what."
+        )
+    behind = [entry.job.label for entry in entries if _is_behind(entry)]
+    if behind:
+        found.append(
+            "No better at masked tokens than the best guess from a neighbour, so that findings are "
+            f"not to be expected of them: {'; '.join(behind)}."
+        )
+    return found
+
+
+def _is_behind(entry: Entry) -> bool:
+    """Whether a pre-trained model guesses masked tokens no better than can be without one."""
+    scores = (entry.outcome or {"scores": {}})["scores"].get("", {})
+    masked, guess = scores.get("masked_lm_accuracy"), scores.get("bigram_accuracy")
+    return masked is not None and guess is not None and masked <= guess + _SURE
 
 
 def _section(study: Study, scores: Scores, picture: str | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.experiments import own_tasks, plan, report
+from bert_tf.experiments import own_tasks, plan, report, scale
 from bert_tf.experiments.jobs import Place, State, with_needs
 from bert_tf.experiments.plan import PLAN, Plan, Request
 from bert_tf.experiments.scheduler import Entry, Schedule, table
@@ -41,19 +41,27 @@ def run(request: Request, output: str, only: Sequence[str], devices: Sequence[st
     outputs.check_folder(output, "experiments", [_IDENTITY])
     with locks.held(output):
         _identify(request, output)
-        studies = [STUDIES[name] for name in only]
         made = _plan(request, Place(output), only)
-        schedule = _schedule(made, only, output)
+        # Where none that is asked for has enough time, it is asked for all the same.
+        chosen = [name for name in only if name in made.studies] or only
+        studies = [STUDIES[name] for name in chosen]
+        schedule = _schedule(made, chosen, output)
         devices = devices or [""] * _processes(schedule, request.settings.seconds)
         about = own_tasks.described(made.inputs.tasks) if not request.tasks else _described(request)
         _log_plan(made, schedule, len(devices), request.settings.seconds)
+        left_out = [name for name in only if name not in chosen]
+        if left_out:
+            logging.warning(
+                "there is no time for models that learn enough in all studies; left out: %s.",
+                ", ".join(left_out),
+            )
         reporter = _Reporter(schedule, len(devices))
         try:
             schedule.run([_environment(device) for device in devices], reporter)
         finally:
             entries = list(schedule.entries.values())
             files.write_text(f"{output}/{TABLE}", table(entries) + "\n")
-            report.write(output, made, studies, entries, about)
+            report.write(output, made, studies, entries, about, left_out)
         return entries
 
 
@@ -65,7 +73,9 @@ def show(output: str, only: Sequence[str]) -> list[Entry]:
     """
     if not files.gfile.exists(f"{output}/{PLAN}"):
         raise InputError(f"{output}: has no {PLAN}; nothing was begun there.")
-    return list(_schedule(plan.read(output), only, output).entries.values())
+    made = plan.read(output)
+    chosen = [name for name in only if name in made.studies] or only
+    return list(_schedule(made, chosen, output).entries.values())
 
 
 def _identify(request: Request, output: str) -> None:
@@ -119,16 +129,20 @@ def _environment(device: str) -> dict[str, str]:
 
 
 def _log_plan(made: Plan, schedule: Schedule, processes: int, budget: float) -> None:
-    scale = made.scale
+    thought = made.scale
     left = schedule.seconds_left(processes)
-    if left > _BEYOND * budget and not schedule.outcomes:  # else it only went slower than thought
-        logging.warning("the smallest plan that there is takes longer than %s.", _time(budget))
+    if not scale.sees_enough(made.scale):
+        logging.warning(
+            "%s is too little for models that learn more than what stands next to what; this is a "
+            "trial of the program, and findings are not to be expected.",
+            _time(budget),
+        )
     logging.info(
         "%d jobs: models of %s, %s steps of pre-training, %d seeds, tasks %s; about %s.",
         len(schedule.entries),
-        ", ".join(map(str, scale.sizes)),
-        f"{scale.steps:,}",
-        len(scale.seeds),
+        ", ".join(map(str, thought.sizes)),
+        f"{thought.steps:,}",
+        len(thought.seeds),
         ", ".join(task.name for task in made.inputs.tasks),
         _time(left),
     )

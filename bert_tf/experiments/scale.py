@@ -17,14 +17,17 @@ MAIN_SIZES = (
 )
 _CAPS = (None, 10_000, 3_000, 1_000, 300)  # training examples of a task
 _ENOUGH = 3_000  # of them, which no larger model is worth giving up
-_PRETRAINING_SHARE = 0.3  # of the time, at the least
-_TOKENS_A_PARAMETER = 4  # of pre-training, at the least
+_PRETRAINING_SHARE = 0.7  # of the time, at the least
+# Of pre-training, at the least: with fewer, a model knows little more than what stands next to what
+# (docs/guides/recipes.md).
+_TOKENS_A_PARAMETER = 4
 _FEWEST_STEPS = 30
-SEVERAL_SEEDS = 3600  # seconds of budget from which there are three
+SEVERAL_SEEDS = 3600  # seconds of budget from which there are three of fine-tuning
+_SEVERAL_MODELS = 24 * 3600  # the same of pre-training, in the first study
 _UPDATES = 400  # of fine-tuning at the least, where data is small
 _EPOCHS = (3, 10)
 _BATCH = 32
-_PRETRAINING_BATCH = 128
+_PRETRAINING_BATCH = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Scale:
       batch_size: sequences of a step of it.
       length: tokens of a sequence of it.
       seeds: of fine-tuning.
+      pretraining_seeds: of the models of the first study; others have the first of them.
       cap: training examples of a task at the most; None: all.
       speed: what jobs cost.
     """
@@ -67,6 +71,7 @@ class Scale:
     seeds: tuple[int, ...]
     cap: int | None
     speed: Speed
+    pretraining_seeds: tuple[int, ...] = (1,)
 
     @property
     def sizes(self) -> tuple[Size, ...]:
@@ -80,7 +85,7 @@ class Scale:
     @property
     def pretraining_rate(self) -> float:
         """The learning rate of pre-training; smaller models take larger ones."""
-        return 2e-3 if self.main.width <= 128 else 1e-3 if self.main.width <= 512 else 4e-4
+        return 2e-3 if self.main.width <= 128 else 1e-3 if self.main.width <= 512 else 5e-4
 
     @property
     def bilstm_width(self) -> int:
@@ -117,7 +122,7 @@ def fit(
     speed: Speed,
     jobs_of: JobsOf,
     largest: Size = MAIN_SIZES[-1],
-) -> Scale:
+) -> Scale | None:
     """The scale whose jobs take as long as there is time.
 
     Args:
@@ -126,30 +131,39 @@ def fit(
       speed: of this machine.
       jobs_of: all jobs at a scale.
       largest: the largest main size to think of.
+
+    Returns:
+      That of the largest model that sees enough text; None where none does.
     """
-    chosen = tuple(seeds) or ((1, 2, 3) if budget >= SEVERAL_SEEDS else (1,))
-    sizes = [size for size in MAIN_SIZES if size.width <= largest.width]
-
-    def thought(main: Size, cap: int | None, batch: int = _PRETRAINING_BATCH) -> Scale:
-        return Scale(main, 0, batch, speed.length, chosen, cap, speed)
-
-    def stretched(scale: Scale) -> Scale:
-        jobs = list(jobs_of(scale))
-        left = budget - seconds(jobs, speed)
-        return dataclasses.replace(scale, steps=int(left / _seconds_of_a_step(jobs, scale)))
-
-    # The largest model that sees enough text; else the smallest, with as many examples as can be.
-    for main in reversed(sizes):
+    for main in reversed([size for size in MAIN_SIZES if size.width <= largest.width]):
         for cap in (cap for cap in _CAPS if cap is None or cap >= _ENOUGH):
-            scale = stretched(thought(main, cap))
-            if _is_worth_it(scale, budget, jobs_of) and _sees_enough(scale):
+            scale = _stretched(_thought(budget, seeds, speed, main, cap), budget, jobs_of)
+            if _is_worth_it(scale, budget, jobs_of) and sees_enough(scale):
                 return scale
-    for cap in _CAPS:
-        scale = stretched(thought(sizes[0], cap))
-        if _is_worth_it(scale, budget, jobs_of):
-            return scale
-    scale = stretched(thought(sizes[0], _CAPS[-1], _PRETRAINING_BATCH // 4))
+    return None
+
+
+def smallest(budget: float, seeds: Sequence[int], speed: Speed, jobs_of: JobsOf) -> Scale:
+    """The scale to try things on, where there is no time for models that learn; see `fit`."""
+    thought = _thought(budget, seeds, speed, MAIN_SIZES[0], _CAPS[-1])
+    scale = _stretched(thought, budget, jobs_of)
     return dataclasses.replace(scale, steps=max(_FEWEST_STEPS, scale.steps))
+
+
+def _thought(
+    budget: float, seeds: Sequence[int], speed: Speed, main: Size, cap: int | None
+) -> Scale:
+    """A scale without steps."""
+    chosen = tuple(seeds) or ((1, 2, 3) if budget >= SEVERAL_SEEDS else (1,))
+    models = (1, 2, 3) if budget >= _SEVERAL_MODELS else (1,)
+    return Scale(main, 0, _PRETRAINING_BATCH, speed.length, chosen, cap, speed, models)
+
+
+def _stretched(scale: Scale, budget: float, jobs_of: JobsOf) -> Scale:
+    """With as many steps as there is time for."""
+    jobs = list(jobs_of(scale))
+    left = budget - seconds(jobs, scale.speed)
+    return dataclasses.replace(scale, steps=int(left / _seconds_of_a_step(jobs, scale)))
 
 
 def _is_worth_it(scale: Scale, budget: float, jobs_of: JobsOf) -> bool:
@@ -159,7 +173,7 @@ def _is_worth_it(scale: Scale, budget: float, jobs_of: JobsOf) -> bool:
     return scale.steps >= _FEWEST_STEPS and trained >= _PRETRAINING_SHARE * budget
 
 
-def _sees_enough(scale: Scale) -> bool:
+def sees_enough(scale: Scale) -> bool:
     """Whether the main model sees several tokens for each of its parameters."""
     config = scale.main.config(scale.speed.vocab_size)
     tokens = scale.steps * scale.batch_size * scale.length

@@ -10,6 +10,8 @@ from pipelines.common.settings import Settings, setting
 
 # The studies, without what they are: that would start TensorFlow. A test holds them equal.
 STUDIES = ("pretraining", "size", "steps", "masking", "features", "intermediate", "curves")
+# From the one that is the last to be left out where time is short to the first one.
+BY_WEIGHT = ("pretraining", "curves", "steps", "size", "features", "intermediate", "masking")
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _SHORTEST = 60  # seconds
 

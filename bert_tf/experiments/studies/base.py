@@ -3,7 +3,8 @@
 import abc
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from statistics import fmean
+from typing import ClassVar, Self
 
 from bert_tf.experiments.jobs import SCORE, Job, Outcome
 from bert_tf.experiments.pretraining_jobs import Examples, Pretraining
@@ -17,20 +18,31 @@ Outcomes = Mapping[str, Outcome]  # by key of the job
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """Where a figure comes from: a metric of a job."""
+    """Where a figure comes from: a metric of a job; or of several, one for each model.
 
-    job: Job
+    Of one job the values are those of its seeds, of several the mean of each.
+    """
+
+    jobs: tuple[Job, ...]
     metric: str = SCORE
 
+    @classmethod
+    def of(cls, job: Job, metric: str = SCORE) -> Self:
+        """The cell of one job."""
+        return cls((job,), metric)
+
     def score(self, outcomes: Outcomes) -> Score:
-        """The figure, as far as the job is done."""
-        outcome = outcomes.get(self.job.key)
-        if outcome is None:
+        """The figure, as far as the jobs are done."""
+        done = [outcomes[job.key] for job in self.jobs if job.key in outcomes]
+        if not done:
             return Score(note="not done")
-        found = outcome["scores"].values()
-        values = tuple(metrics[self.metric] for metrics in found if self.metric in metrics)
-        diverged = len(outcome.get("diverged", {}))
-        return Score(values, f"{diverged} diverged" if diverged else "")
+        found = [
+            [metrics[self.metric] for metrics in each["scores"].values() if self.metric in metrics]
+            for each in done
+        ]
+        values = found[0] if len(self.jobs) == 1 else [fmean(each) for each in found if each]
+        diverged = sum(len(each.get("diverged", {})) for each in done)
+        return Score(tuple(values), f"{diverged} diverged" if diverged else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +112,7 @@ class Study(abc.ABC):
         """All jobs whose outcomes it reads."""
         for cells in self.rows(inputs, scale).values():
             for cell in cells.values():
-                yield cell.job
+                yield from cell.jobs
 
     def scores(self, inputs: Inputs, scale: Scale, outcomes: Outcomes) -> Scores:
         """The figures."""
@@ -117,6 +129,7 @@ def pretrained(
     size: Size | None = None,
     shares: tuple[float, float] = (0.8, 0.1),
     keep_at: tuple[float, ...] = (),
+    seed: int = 1,
 ) -> Pretraining:
     """The job that pre-trains a model.
 
@@ -127,10 +140,13 @@ def pretrained(
       size: of the model; None: the main one.
       shares: of the tokens to predict, those that become the mask, and a random token.
       keep_at: shares of the steps whose checkpoints are kept.
+      seed: of its first weights and the order of the examples.
     """
     examples = Examples(inputs.corpus, inputs.vocabulary, objective, scale.length, *shares)
     rate = dataclasses.replace(scale, main=size or scale.main).pretraining_rate
-    return Pretraining(examples, size or scale.main, scale.steps, scale.batch_size, rate, keep_at)
+    return Pretraining(
+        examples, size or scale.main, scale.steps, scale.batch_size, rate, keep_at, seed
+    )
 
 
 def pairs_of(

@@ -52,11 +52,12 @@ class Features(Study):
         model = pretrained(inputs, scale, keep_at=KEPT)
         # Where no task tags tokens, the first one stands for it: the BiLSTM reads them all.
         tasks = [task for task in inputs.tasks if task.per_token] or list(inputs.tasks[:1])
-        found = {_TUNED: {task.name: Cell(tuned(scale, task, model)) for task in tasks}}
+        found = {_TUNED: {task.name: Cell.of(tuned(scale, task, model)) for task in tasks}}
         for layers, label in _LABELS.items():
             head = HeadConfig(layers, 2, scale.bilstm_width)
             found[label] = {
-                task.name: Cell(tuned(scale, task, model, head=head, frozen=True)) for task in tasks
+                task.name: Cell.of(tuned(scale, task, model, head=head, frozen=True))
+                for task in tasks
             }
         return found
 

@@ -39,9 +39,9 @@ class Intermediate(Study):
             return {}
         before = tuned(scale, first, model)
         return {
-            _DIRECT: {task.name: Cell(tuned(scale, task, model)) for task in others},
+            _DIRECT: {task.name: Cell.of(tuned(scale, task, model)) for task in others},
             f"{first.name} before": {
-                task.name: Cell(tuned(scale, task, before)) for task in others
+                task.name: Cell.of(tuned(scale, task, before)) for task in others
             },
         }
 

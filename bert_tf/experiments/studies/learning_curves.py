@@ -36,7 +36,7 @@ class LearningCurves(Study):
         models = {_BERT: bert, _NOTHING: Untrained(inputs.vocabulary, scale.main)}
         task = inputs.tasks[0]
         return {
-            f"{model}, {count:,}": {task.name: Cell(tuned(scale, task, init, rows=count))}
+            f"{model}, {count:,}": {task.name: Cell.of(tuned(scale, task, init, rows=count))}
             for model, init in models.items()
             for count in _counts(task, scale)
         }

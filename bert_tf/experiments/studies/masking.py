@@ -54,10 +54,10 @@ class Masking(Study):
                 shares=(mask / 100, random / 100),
                 keep_at=KEPT if usual else (),
             )
-            cells = {task.name: Cell(tuned(scale, task, model)) for task in (*others, *tagged)}
+            cells = {task.name: Cell.of(tuned(scale, task, model)) for task in (*others, *tagged)}
             for task in tagged:
                 job = tuned(scale, task, model, head=head, frozen=True)
-                cells[f"{task.name}{_FEATURES}"] = Cell(job)
+                cells[f"{task.name}{_FEATURES}"] = Cell.of(job)
             found[f"{mask}/{same}/{random}"] = cells
         return found
 

@@ -48,33 +48,19 @@ class PretrainingTasks(Study):
     )
 
     def rows(self, inputs: Inputs, scale: Scale) -> Rows:
-        """A model in each row, a task in each column."""
-        bert = pretrained(inputs, scale, keep_at=KEPT)
-        right = pretrained(inputs, scale, Objective.LEFT_TO_RIGHT, keep_at=KEPT)
-        models: dict[str, tuple[ModelJob, dict[str, Any]]] = {
-            _BERT: (bert, {}),
-            _NO_NSP: (pretrained(inputs, scale, Objective.MLM), {}),
-            _LTR: (right, {}),
-            _LTR_BILSTM: (right, {"head": HeadConfig(HeadLayers.LAST, 1, scale.bilstm_width)}),
-            _ELMO: (
-                _elmo(inputs, scale),
-                {
-                    "head": HeadConfig(HeadLayers.WEIGHTED_EACH, 2, scale.bilstm_width),
-                    "frozen": True,
-                },
-            ),
-            _NOTHING: (Untrained(inputs.vocabulary, scale.main), {}),
-            _STATIC: (
-                bert,
-                {
-                    "head": HeadConfig(HeadLayers.EMBEDDINGS, 2, scale.bilstm_width),
-                    "frozen": True,
-                },
-            ),
-        }
+        """A model in each row, a task in each column; several of the model where there is time."""
+        each = [_models(inputs, scale, seed) for seed in scale.pretraining_seeds]
         return {
-            label: {task.name: Cell(tuned(scale, task, init, **options)) for task in inputs.tasks}
-            for label, (init, options) in models.items()
+            label: {
+                task.name: Cell(
+                    tuple(
+                        tuned(scale, task, init, **options)
+                        for init, options in (models[label] for models in each)
+                    )
+                )
+                for task in inputs.tasks
+            }
+            for label in each[0]
         }
 
     def findings(self, scores: Scores) -> list[Finding]:
@@ -95,7 +81,26 @@ class PretrainingTasks(Study):
         ]
 
 
-def _elmo(inputs: Inputs, scale: Scale) -> Pretraining:
+def _models(inputs: Inputs, scale: Scale, seed: int) -> dict[str, tuple[ModelJob, dict[str, Any]]]:
+    """The model of each row, pre-trained with a seed, and how it is fine-tuned."""
+    kept = KEPT if seed == scale.pretraining_seeds[0] else ()  # other studies read these
+    bert = pretrained(inputs, scale, keep_at=kept, seed=seed)
+    right = pretrained(inputs, scale, Objective.LEFT_TO_RIGHT, keep_at=kept, seed=seed)
+    width = scale.bilstm_width
+    elmo_head = {"head": HeadConfig(HeadLayers.WEIGHTED_EACH, 2, width), "frozen": True}
+    static_head = {"head": HeadConfig(HeadLayers.EMBEDDINGS, 2, width), "frozen": True}
+    return {
+        _BERT: (bert, {}),
+        _NO_NSP: (pretrained(inputs, scale, Objective.MLM, seed=seed), {}),
+        _LTR: (right, {}),
+        _LTR_BILSTM: (right, {"head": HeadConfig(HeadLayers.LAST, 1, width)}),
+        _ELMO: (_elmo(inputs, scale, seed), elmo_head),
+        _NOTHING: (Untrained(inputs.vocabulary, scale.main, seed), {}),
+        _STATIC: (bert, static_head),
+    }
+
+
+def _elmo(inputs: Inputs, scale: Scale, seed: int) -> Pretraining:
     """The job that pre-trains an ELMo: on as many sequences, of words in place of their pieces."""
     words = dataclasses.replace(
         inputs.vocabulary,
@@ -105,7 +110,8 @@ def _elmo(inputs: Inputs, scale: Scale) -> Pretraining:
         tokenizer=VocabularyKind.WORD,
     )
     examples = Examples(inputs.corpus, words, Objective.BIDIRECTIONAL_LM, scale.length)
-    return Pretraining(examples, scale.main, scale.steps, scale.batch_size, scale.pretraining_rate)
+    rate = scale.pretraining_rate
+    return Pretraining(examples, scale.main, scale.steps, scale.batch_size, rate, seed=seed)
 
 
 # Shares of the steps whose checkpoints the study of steps fine-tunes.

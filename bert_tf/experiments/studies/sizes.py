@@ -44,8 +44,8 @@ class Sizes(Study):
             kept = KEPT if size == scale.main else ()
             model = pretrained(inputs, scale, size=size, keep_at=kept)
             found[f"{size.layers} x {size.width}"] = {
-                _PERPLEXITY: Cell(model, "perplexity"),
-                **{task.name: Cell(tuned(scale, task, model)) for task in inputs.tasks},
+                _PERPLEXITY: Cell.of(model, "perplexity"),
+                **{task.name: Cell.of(tuned(scale, task, model)) for task in inputs.tasks},
             }
         return found
 

@@ -39,7 +39,7 @@ class Steps(Study):
         """A share of the steps of a model in each row."""
         return {
             _label(model, share): {
-                task.name: Cell(
+                task.name: Cell.of(
                     tuned(
                         scale,
                         task,

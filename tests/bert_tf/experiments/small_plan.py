@@ -7,7 +7,7 @@ from bert_tf.experiments import own_tasks, plan
 from bert_tf.experiments.plan import Plan, Request
 from bert_tf.experiments.pretraining_jobs import Corpus, Vocabulary
 from bert_tf.experiments.scale import Inputs, Scale
-from bert_tf.experiments.settings import ExperimentSettings
+from bert_tf.experiments.settings import STUDIES, ExperimentSettings
 from bert_tf.experiments.size import Size
 from bert_tf.experiments.speed import Speed
 from pipelines.common import json_files
@@ -31,7 +31,7 @@ def begin(corpus, tasks, output):
     inputs = Inputs(rest, rest, Vocabulary(rest, VOCABULARY), found)
     speed = Speed(((64, 1e11),), 1e10, VOCABULARY, 32)
     scale = Scale(Size(1, 64), 10, 8, 32, (1, 2), 48, speed)
-    made = Plan(inputs, scale, "float32")
+    made = Plan(inputs, scale, "float32", STUDIES)
     json_files.write(f"{output}/{plan.PLAN}", dataclasses.asdict(made))
     json_files.write(f"{output}/experiments.json", request.identity())
     return request, output

@@ -33,8 +33,12 @@ TASKS = (
 INPUTS = Inputs(CORPUS, Corpus("corpus.txt,texts.txt"), Vocabulary(CORPUS, 8192), TASKS)
 
 
+def _plan(thought):
+    return Plan(INPUTS, thought, "float32", NAMES)
+
+
 def _jobs_of(thought):
-    return with_needs(Plan(INPUTS, thought).jobs(NAMES))
+    return with_needs(_plan(thought).jobs(NAMES))
 
 
 @pytest.mark.parametrize(
@@ -87,29 +91,57 @@ def test_what_names_no_task(entry):
         plan.parse_task("topics=x")
 
 
-@pytest.mark.parametrize("hours", [2, 8, 24, 200])
+@pytest.mark.parametrize("hours", [12, 24, 200])
 def test_a_scale_fills_its_budget(hours):
     found = scale.fit(hours * 3600, (), SPEED, _jobs_of)
     needed = scale.seconds(_jobs_of(found), SPEED)
     assert 0.95 * hours * 3600 < needed <= hours * 3600
     assert found.seeds == (1, 2, 3) and len(found.sizes) == 4
+    assert found.pretraining_seeds == ((1, 2, 3) if hours >= 24 else (1,))
+    models = {job.key: job for job in _jobs_of(found) if isinstance(job, Pretraining)}
+    trained = sum(found.steps * job.step_cost(SPEED) for job in models.values())
+    assert trained >= 0.7 * hours * 3600 and scale.sees_enough(found)
     weights = [size.layers * size.width**2 for size in found.sizes]
     assert weights == sorted(weights) and found.main in found.sizes
 
 
 def test_more_time_makes_more_of_it():
-    found = [scale.fit(hours * 3600, (), SPEED, _jobs_of) for hours in (2, 8, 24, 200)]
+    found = [scale.fit(hours * 3600, (), SPEED, _jobs_of) for hours in (12, 24, 200)]
     size = [one.main.layers * one.main.width**2 for one in found]
     tokens = [one.steps * one.batch_size * one.length for one in found]
     assert size == sorted(size) and size[0] < size[-1]
     assert tokens[-1] > tokens[0]
 
 
-def test_little_time_makes_the_smallest(caplog):
-    found = scale.fit(120, (), SPEED, _jobs_of)
+def test_little_time_makes_the_smallest():
+    assert scale.fit(120, (), SPEED, _jobs_of) is None
+    found = scale.smallest(120, (), SPEED, _jobs_of)
     assert found.main == Size(2, 64) and found.seeds == (1,) and found.steps >= 30
     assert found.cap == 300
-    assert scale.fit(120, (5, 6), SPEED, _jobs_of).seeds == (5, 6)
+    assert scale.smallest(120, (5, 6), SPEED, _jobs_of).seeds == (5, 6)
+
+
+def test_studies_that_there_is_no_time_for_are_left_out():
+    def fitted(budget, studies=NAMES):
+        settings = ExperimentSettings(budget=budget)
+        return plan._fitted(settings, INPUTS, SPEED, studies, Size(4, 256))
+
+    kept = {budget: fitted(budget)[1] for budget in ("2m", "2h", "6h", "2d")}
+    # Too little for any: a trial of all of them.
+    assert kept["2m"] == kept["2d"] == NAMES
+    assert len(kept["2h"]) < len(kept["6h"]) and set(kept["2h"]) < set(kept["6h"])
+    assert kept["2h"][0] == "pretraining" and "masking" not in kept["2h"]
+    assert all(scale.sees_enough(fitted(budget)[0]) for budget in ("2h", "6h", "2d"))
+    assert not scale.sees_enough(fitted("2m")[0])
+    assert fitted("2h", ("masking",))[1] == ("masking",)
+
+
+def test_models_of_the_first_study_are_trained_several_times():
+    one, three = (_jobs_of(_scale(pretraining_seeds=seeds)) for seeds in ((1,), (1, 2, 3)))
+    models = [[job for job in jobs if isinstance(job, Pretraining)] for jobs in (one, three)]
+    # BERT, no NSP, left-to-right and ELMo, twice more.
+    assert len(models[1]) == len(models[0]) + 2 * 4
+    assert {model.key for model in models[0]} < {model.key for model in models[1]}
 
 
 def _scale(**changes):
@@ -125,7 +157,7 @@ def test_studies_share_their_jobs():
     assert len({(m.examples.key, m.size) for m in models}) == len(models)
     tuned = [job for job in jobs if isinstance(job, FineTuning)]
     assert {job.seeds for job in tuned} == {(1, 2)}
-    alone = [len(with_needs(Plan(INPUTS, _scale()).jobs([name]))) for name in NAMES]
+    alone = [len(with_needs(_plan(_scale()).jobs([name]))) for name in NAMES]
     assert sum(alone) > len(jobs)
 
 
@@ -138,19 +170,11 @@ def test_a_cap_holds_for_all_tasks():
 
 
 def test_a_plan_is_kept_as_it_was(tmp_path):
-    whole = Plan(INPUTS, _scale(cap=300), "mixed_bfloat16")
+    whole = Plan(INPUTS, _scale(cap=300, pretraining_seeds=(1, 2)), "mixed_bfloat16", NAMES[:3])
     json_files.write(f"{tmp_path}/{plan.PLAN}", dataclasses.asdict(whole))
     assert plan.read(str(tmp_path)) == whole
     keys = [job.key for job in plan.read(str(tmp_path)).jobs(NAMES)]
     assert keys == [job.key for job in whole.jobs(NAMES)]
-
-
-def test_plans_of_before_precision_was_in_them_go_on(tmp_path):
-    whole = Plan(INPUTS, _scale())
-    values = dataclasses.asdict(whole)
-    del values["precision"]
-    json_files.write(f"{tmp_path}/{plan.PLAN}", values)
-    assert plan.read(str(tmp_path)) == whole
 
 
 @pytest.mark.parametrize(("asked", "found"), [("auto", "mixed_bfloat16"), ("float32", "float32")])

@@ -15,7 +15,7 @@ from bert_tf.experiments.settings import STUDIES as NAMES
 from bert_tf.experiments.studies.registry import STUDIES
 from tests.bert_tf.experiments.test_plan import INPUTS, _scale
 
-PLAN = Plan(INPUTS, _scale(cap=1000, seeds=(1, 2, 3)))
+PLAN = Plan(INPUTS, _scale(cap=1000, seeds=(1, 2, 3)), "float32", NAMES)
 
 
 def _entries(plan=PLAN, score=0.7):
