@@ -98,7 +98,7 @@ def _about_spread(models: int) -> str:
         return "A model is pre-trained once, so the spread has nothing of that in it."
     return (
         f"In the first study the spread is that of {models} models, each with the mean of its "
-        "seeds of fine-tuning; others are pre-trained once, and their spread has nothing of that in it."
+        "seeds of fine-tuning; others are pre-trained once, and their spread has nothing of it."
     )
 
 

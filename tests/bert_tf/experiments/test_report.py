@@ -10,6 +10,7 @@ from bert_tf.experiments import report
 from bert_tf.experiments.finetuning_jobs import FineTuning
 from bert_tf.experiments.jobs import with_needs
 from bert_tf.experiments.plan import Plan
+from bert_tf.experiments.pretraining_jobs import Pretraining
 from bert_tf.experiments.scheduler import Entry, State
 from bert_tf.experiments.settings import STUDIES as NAMES
 from bert_tf.experiments.studies.registry import STUDIES
@@ -95,7 +96,7 @@ def test_nothing_done_is_a_report_too(tmp_path):
 
 
 def test_one_seed_tells_of_no_difference(tmp_path):
-    plan = Plan(INPUTS, dataclasses.replace(PLAN.scale, seeds=(1,)))
+    plan = dataclasses.replace(PLAN, scale=dataclasses.replace(PLAN.scale, seeds=(1,)))
     report.write(str(tmp_path), plan, list(STUDIES.values()), _entries(plan), "texts")
     text = (tmp_path / "report.md").read_text()
     assert "as in the paper" not in text.split("The paper")[0]
@@ -105,9 +106,43 @@ def test_one_seed_tells_of_no_difference(tmp_path):
 def test_one_task_alone_has_all_studies(tmp_path):
     for task in INPUTS.tasks:
         inputs = dataclasses.replace(INPUTS, tasks=(task,))
-        plan = Plan(inputs, PLAN.scale)
+        plan = dataclasses.replace(PLAN, inputs=inputs)
         folder = tmp_path / task.name
         folder.mkdir()
         report.write(str(folder), plan, list(STUDIES.values()), _entries(plan), "texts")
         text = (folder / "report.md").read_text()
         assert "nothing to see" in text  # no task before another one
+
+
+def test_what_is_to_be_known_before_the_figures_is_told(tmp_path):
+    entries = _entries()
+    bert = next(entry for entry in entries if isinstance(entry.job, Pretraining))
+    bert.outcome["scores"][""] |= {"masked_lm_accuracy": 0.165, "bigram_accuracy": 0.16}
+    report.write(str(tmp_path), PLAN, list(STUDIES.values()), entries, "texts", ["masking"])
+    text = (tmp_path / "report.md").read_text()
+    assert "Left out, as there was no time for models that learn enough: masking." in text
+    assert "The budget is too small for the studies" in text
+    assert f"not to be expected of them: {bert.job.label}." in text
+    bert.outcome["scores"][""]["masked_lm_accuracy"] = 0.3
+    plan = dataclasses.replace(PLAN, scale=dataclasses.replace(PLAN.scale, steps=10_000))
+    report.write(str(tmp_path), plan, list(STUDIES.values()), entries, "texts")
+    text = (tmp_path / "report.md").read_text()
+    for told in ("Left out", "too small for the studies", "not to be expected"):
+        assert told not in text
+
+
+def test_a_figure_of_several_models_has_the_spread_of_the_models(tmp_path):
+    plan = dataclasses.replace(
+        PLAN, scale=dataclasses.replace(PLAN.scale, pretraining_seeds=(1, 2, 3))
+    )
+    entries = _entries(plan)
+    report.write(str(tmp_path), plan, list(STUDIES.values()), entries, "texts")
+    found = json.loads((tmp_path / "report.json").read_text())["studies"]["pretraining"]["scores"]
+    cell = STUDIES["pretraining"].rows(INPUTS, plan.scale)["BERT"]["rte"]
+    outcomes = {entry.job.key: entry.outcome for entry in entries}
+    means = [
+        np.mean([seed["score"] for seed in outcomes[job.key]["scores"].values()])
+        for job in cell.jobs
+    ]
+    assert found["BERT"]["rte"]["values"] == pytest.approx(means) and len(means) == 3
+    assert "the spread is that of 3 models" in (tmp_path / "report.md").read_text()
