@@ -46,7 +46,8 @@ def test_recipes_of_pretraining_are_whole(settings):
     assert of_pretraining == set(NAMES)
     for name, found in settings.items():
         assert found["phases"], name
-        assert found.get("optimizer", "adamw") == ("lamb" if name == "lamb" else "adamw")
+        optimizers = {"lamb": "lamb", "builtin": "muon"}
+        assert found.get("optimizer", "adamw") == optimizers.get(name, "adamw")
         assert ("phase_learning_rates" in found) == ("--phase_learning_rates" in texts[name])
 
 
@@ -64,6 +65,7 @@ def test_the_warm_up_of_the_day_is_six_hundredths(settings):
     (phase,) = found["phases"]
     assert found["minutes"] == 24 * 60
     assert found["warmup_steps"] == pytest.approx(0.06 * phase["steps"])
+    assert found["decay_share"] == pytest.approx(1 - 0.06)
     assert phase["batch_size"] % (8 * found["accumulation"]) == 0
 
 
