@@ -25,6 +25,7 @@ from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence  # n
 from bert_tf.training import loop  # noqa: E402
 from bert_tf.training.distribution import Compilation, StrategyName, make_strategy  # noqa: E402
 from bert_tf.training.optimizers import OptimizerName, make_optimizer  # noqa: E402
+from bert_tf.training.schedules import WarmupHoldDecay  # noqa: E402
 from bert_tf.training.step import TrainingStep  # noqa: E402
 from pipelines.pretraining import example_reader  # noqa: E402
 from tests.bert_tf.helpers import CONFIG  # noqa: E402
@@ -42,7 +43,8 @@ changes = {
 with strategy.scope():
     config = CONFIG.from_dict(CONFIG.to_dict() | changes)
     model = MaskedLMNextSentence(config, dtype=args.precision)
-    optimizer = make_optimizer(OptimizerName(args.optimizer), 1e-2, clip_norm=0.5)
+    schedule = WarmupHoldDecay(1e-2, 1)
+    optimizer = make_optimizer(OptimizerName(args.optimizer), schedule, clip_norm=0.5)
     optimizer.build(model.trainable_variables)
 step = TrainingStep(model, optimizer, strategy, args.accumulation, Compilation(args.compilation))
 examples = example_reader.open_examples(args.tfrecords)
@@ -59,6 +61,8 @@ batches = iter(
 )
 counts = []
 for first in range(0, STEPS, args.steps_per_call):
+    if first == STEPS // 3:  # as training goes on
+        schedule.end_at(STEPS, decay_steps=STEPS // 2)
     found = step(batches, first, args.steps_per_call, tf.constant(5))
     columns = {name: tf.reshape(value, [-1]).numpy().tolist() for name, value in found.items()}
     counts += [

@@ -24,7 +24,10 @@ def _result(process):
 # Of sums that are taken in another order. With bfloat16, products of other shapes are rounded
 # otherwise, too.
 RELATIVE = {"float32": 1e-5, "mixed_bfloat16": 2e-3}
-KINDS = [("adamw", "float32"), ("lamb", "float32"), ("adamw", "mixed_bfloat16")]
+KINDS = [
+    *(("adamw", "float32"), ("lamb", "float32"), ("muon", "float32")),
+    ("adamw", "mixed_bfloat16"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +55,7 @@ def _check(result, replicas, one_device, optimizer, precision):
         ("adamw", "float32", ["--compilation=off"]),
         ("adamw", "float32", ["--compilation=step", "--accumulation=2", "--steps_per_call=4"]),
         ("lamb", "float32", ["--compilation=fused"]),
+        ("muon", "float32", ["--compilation=step"]),
         ("adamw", "mixed_bfloat16", ["--compilation=step"]),
     ],
     ids=str,
