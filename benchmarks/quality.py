@@ -49,7 +49,7 @@ def _examples(path: Path) -> None:
         each = list(batches.as_numpy_iterator())
         for name in each[0]:
             arrays[f"{part}/{name}"] = np.concatenate([batch[name] for batch in each])
-    np.savez(path, **arrays)
+    np.savez(path, allow_pickle=False, **arrays)
 
 
 def _ours(work: Path) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def optimizers_of(model: torch.nn.Module, ours: bool) -> list[tuple[torch.optim.
     """The optimizers with their peak rates."""
     if not ours:
         return [(torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.0), 5e-5)]
-    hidden, rest = [], []
+    hidden: list[torch.nn.Parameter] = []
+    rest: list[torch.nn.Parameter] = []
     for name, weights in model.named_parameters():
         is_hidden = weights.ndim == 2 and ("layer." in name or "dense" in name)
         (hidden if is_hidden else rest).append(weights)
