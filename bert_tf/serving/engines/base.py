@@ -8,8 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
-from bert_tf.models.layers import tensor_parallelism
-from bert_tf.models.layers.tensor_parallelism import Cut
 from bert_tf.tasks.signatures import Computation, Tensors
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -60,7 +58,6 @@ def traced(
     computation: Computation,
     drop_padding: bool = False,
     compiled: bool = False,
-    cut: Cut | None = None,
 ) -> Any:
     """A computation as a concrete function of `MODEL_INPUTS`; it returns `RESULTS` by name.
 
@@ -68,11 +65,10 @@ def traced(
       computation: see there.
       drop_padding: whether tokens only are computed.
       compiled: whether by XLA, which compiles for each shape.
-      cut: into parts of each layer, that are computed at once; None: layers are whole.
     """
 
     def function(**inputs: tf.Tensor) -> Tensors:
-        with fused_ops.inference(), tensor_parallelism.in_parts(cut):
+        with fused_ops.inference():
             found = computation.function(inputs, drop_padding)
         return {RESULTS.format(number): value for number, value in enumerate(found)}
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models.layers.tensor_parallelism import Cut
 from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequences, traced
 from bert_tf.serving.engines.plans import Lane
 from bert_tf.tasks.signatures import Computation
@@ -29,7 +28,6 @@ class TensorFlowEngine(ComputeEngine):
 
     def __init__(self, lane: Lane):
         self._lengths = lane.lengths
-        self._cut = Cut(lane.parts) if lane.parts > 1 else None
 
     def load(self, name: str, computation: Computation) -> Compute:
         """See `ComputeEngine`."""
@@ -41,23 +39,9 @@ class TensorFlowEngine(ComputeEngine):
             return _run(function, sequences, results)
 
         found: Compute = compute
-        if self._cut:
-            found = self._with_parts(found, computation, results)
         if self._lengths:
             found = self._with_compiled(found, computation, results)
         return found
-
-    def _with_parts(
-        self, compute: Compute, computation: Computation, results: Sequence[str]
-    ) -> Compute:
-        parts = traced(computation, cut=self._cut)
-
-        def in_parts_or_not(sequences: Sequences) -> Sequence[np.ndarray]:
-            if len(sequences.ids) > 1 or not sequences.mask.all():
-                return compute(sequences)
-            return _run(parts, sequences, results)
-
-        return in_parts_or_not
 
     def _with_compiled(
         self, compute: Compute, computation: Computation, results: Sequence[str]
