@@ -1,95 +1,21 @@
-"""Prose into sentences, by punctuation.
+"""Splits prose into sentences by punctuation.
 
-The rules cover scripts that end sentences with . ! ? (English, Korean and
-most European languages), Chinese and Japanese full-width punctuation, the
-Devanagari danda and the Arabic question mark. No statistics are learned, so
-that the same text always gives the same sentences.
+The rules cover scripts that end sentences with . ! ? (English, Korean and most European languages),
+Chinese and Japanese full-width punctuation, the Devanagari danda and the Arabic question mark.
+Nothing is learned, so the same text always gives the same sentences.
 """
 
 import re
 from collections.abc import Iterator
 
-# Words before a full stop that seldom end a sentence.
+# Words that rarely end a sentence when a full stop follows.
 _ABBREVIATIONS = frozenset(
-    [
-        "adm",
-        "al",
-        "approx",
-        "assn",
-        "aug",
-        "ave",
-        "bros",
-        "ca",
-        "capt",
-        "cf",
-        "ch",
-        "co",
-        "col",
-        "corp",
-        "cpl",
-        "dec",
-        "dept",
-        "dr",
-        "ed",
-        "eds",
-        "eq",
-        "esp",
-        "est",
-        "etc",
-        "feb",
-        "fig",
-        "figs",
-        "fr",
-        "ft",
-        "gen",
-        "gov",
-        "hon",
-        "inc",
-        "jan",
-        "jr",
-        "jul",
-        "jun",
-        "lt",
-        "ltd",
-        "maj",
-        "mar",
-        "messrs",
-        "mr",
-        "mrs",
-        "ms",
-        "mt",
-        "mx",
-        "no",
-        "nos",
-        "nov",
-        "oct",
-        "op",
-        "p",
-        "pp",
-        "phd",
-        "prof",
-        "pt",
-        "ref",
-        "rep",
-        "resp",
-        "rev",
-        "sec",
-        "sen",
-        "sep",
-        "sept",
-        "sgt",
-        "sr",
-        "st",
-        "ste",
-        "supt",
-        "univ",
-        "viz",
-        "vol",
-        "vols",
-        "vs",
-        "e.g",
-        "i.e",
-    ]
+    """
+    adm al approx assn aug ave bros ca capt cf ch co col corp cpl dec dept dr ed eds eq esp est
+    etc feb fig figs fr ft gen gov hon inc jan jr jul jun lt ltd maj mar messrs mr mrs ms mt mx
+    no nos nov oct op p pp phd prof pt ref rep resp rev sec sen sep sept sgt sr st ste supt univ
+    viz vol vols vs e.g i.e
+    """.split()
 )
 _CLOSERS = "\"'”’»)\\]}」』】》〉）］｝"
 _OPENERS = "\"'“‘«(\\[{「『【《〈（［｛¿¡"
@@ -101,18 +27,18 @@ _LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+\Z")
 _STARTS_SENTENCE = re.compile(rf"\s*[{_OPENERS}\-–—*_]*\s*(\S)")
 _LINE = re.compile(r"\S(?:.*\S)?")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
-# A line this long was most likely broken to fit a page; a shorter one is a heading or a verse.
+# A line this long was probably wrapped to fit a page; a shorter one is a heading or a verse.
 _WRAPPED_LINE = 45
 _WIDE_SCRIPT = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Splits one paragraph (no line structure) into stripped, non-empty sentences."""
+    """Splits a paragraph without line breaks into stripped, non-empty sentences."""
     return [sentence.strip() for sentence in _split(paragraph)]
 
 
 def _split(paragraph: str) -> Iterator[str]:
-    """Yields the sentences of a paragraph, each with the white space before it."""
+    """Yields the sentences of a paragraph, each with its leading white space."""
     start = 0
     for match in _END.finditer(paragraph):
         if _ends_sentence(paragraph, start, match):
@@ -145,22 +71,21 @@ def _is_abbreviation(before: str, following: str) -> bool:
     if len(word) == 1 and word.isalpha() and word.isupper() and word != "I":
         return True  # an initial: "J. Smith"
     if word.lower() in _ABBREVIATIONS:
-        # "No." and the like are abbreviations only before a number.
+        # "No." and similar words are abbreviations only before a number.
         return word.lower() not in {"no", "nos", "p", "pp", "fig"} or following.isdigit()
     return bool(re.fullmatch(r"(?:[A-Za-z]\.)+[A-Za-z]", word)) and not following.isupper()
 
 
 def paragraphs(text: str, unwrap: bool = True) -> Iterator[str]:
-    """Yields the paragraphs of prose, each with the white space before it.
+    """Yields the paragraphs of a text, each with its leading white space.
 
-    A blank line ends a paragraph; so does a line too short to have been
-    wrapped, such as a heading or a line of verse, unless the next one goes on
-    in lower case.
+    A blank line ends a paragraph. So does a line too short to have been wrapped, such as a heading
+    or a line of verse, unless the next line begins in lower case.
 
     Args:
       text: prose.
-      unwrap: whether a line end within a paragraph becomes a space. Between wide characters, as
-        of Chinese, it becomes nothing in any case.
+      unwrap: whether a line break within a paragraph becomes a space. Between wide characters, such
+        as Chinese, it is always removed.
     """
     paragraph = ""
     last = end = 0
@@ -182,9 +107,9 @@ def paragraphs(text: str, unwrap: bool = True) -> Iterator[str]:
 
 
 def prose_sentences(text: str, unwrap: bool = True) -> list[str]:
-    """Splits prose (paragraphs, wrapped lines) into sentences, each with the white space before it.
+    """Splits prose (paragraphs, wrapped lines) into sentences, each with its leading white space.
 
-    So the sentences, joined, are the text as `paragraphs` reads it, but for white space at its end.
-    Tokens of byte-level BPE depend on that.
+    Joined, the sentences are the text of `paragraphs` without trailing white space. Byte-level BPE
+    depends on this.
     """
     return [sentence for part in paragraphs(text, unwrap) for sentence in _split(part)]
