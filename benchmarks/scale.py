@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.corpus import reader
-from pipelines.pretraining import plan, token_store
+from pipelines.pretraining import sharding, token_store
 
 _FACTORS = (1, 5)
 _PREDICTIONS = {128: 20, 512: 77}
@@ -114,18 +114,18 @@ def planned(found: dict[str, Any], size: float, factor: int) -> dict[str, Any]:
       factor: the dupe factor.
     """
     tokens = found["tokens_a_byte"] * size
-    shards = min(tokens // plan._SHARD_TOKENS, plan._MAX_SHARDS)
+    count = min(tokens // sharding._SHARD_TOKENS, sharding._MAX_SHARDS)
     chunks = size / token_store._CHUNK_CHARACTERS
     sections = found["documents_a_byte"] * size + size / reader.SECTION_CHARACTERS
     result: dict[str, Any] = {
         "text_gigabytes": size / 1e9,
         "tokens_billions": tokens / 1e9,
         "dupe_factor": factor,
-        "shards": int(shards),
-        "tokens_a_shard_millions": tokens / shards / 1e6,
+        "shards": int(count),
+        "tokens_a_shard_millions": tokens / count / 1e6,
         "token_store_gigabytes": token_store.id_dtype(1 << 15).itemsize * tokens / 1e9,
         "index_gigabytes": sections * token_store._ROW.itemsize / 1e9,
-        "files_opened_millions": shards * chunks * _FILES_A_CHUNK / 1e6,
+        "files_opened_millions": count * chunks * _FILES_A_CHUNK / 1e6,
     }
     for length in _PREDICTIONS:
         rate = found[f"{length}"]

@@ -13,7 +13,7 @@ from pipelines.common.runners import LocalRunner
 from pipelines.corpus import reader
 from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings
-from pipelines.tokenizers import word_counts, word_splitter, wordpiece_vocabulary
+from pipelines.tokenizers import learning, wordpiece_vocabulary
 
 # Profiles of the property tests: the same few examples each time; or many, others each time, of
 # which a failing one is printed and kept in .hypothesis for the next run.
@@ -114,10 +114,10 @@ def corpus_path(tmp_path_factory) -> str:
 @pytest.fixture(scope="session")
 def vocab_path(tmp_path_factory, corpus_path) -> str:
     """An uncased vocabulary of 160 tokens, some of them pieces."""
-    words = word_counts.count_words(
+    words = learning.count_words(
         reader.open_corpus(corpus_path),
         reader.ReadOptions(),
-        word_splitter.WordSplitter(True, True),
+        wordpiece_vocabulary.WordSplitter(True, True),
         sample_bytes=1 << 30,
         seed=0,
     )

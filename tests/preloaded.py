@@ -5,4 +5,4 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pipelines.corpus.builtin
-import pipelines.tokenizers.word_counts  # noqa: F401
+import pipelines.tokenizers.learning  # noqa: F401

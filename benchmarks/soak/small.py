@@ -11,7 +11,7 @@ from pipelines.common.runners import LocalRunner
 from pipelines.corpus import reader
 from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings
-from pipelines.tokenizers import word_counts, word_splitter, wordpiece_vocabulary
+from pipelines.tokenizers import learning, wordpiece_vocabulary
 from tests import conftest
 from tests.bert_tf import exported, labelled_data
 from tests.bert_tf.experiments import small_plan
@@ -100,10 +100,10 @@ def make(folder: Path) -> Small:
 
 def _write(small: Small) -> None:
     conftest.write_documents(Path(small.corpus), conftest.make_documents(_DOCUMENTS))
-    words = word_counts.count_words(
+    words = learning.count_words(
         reader.open_corpus(small.corpus),
         reader.ReadOptions(),
-        word_splitter.WordSplitter(True, True),
+        wordpiece_vocabulary.WordSplitter(True, True),
         sample_bytes=1 << 30,
         seed=0,
     )

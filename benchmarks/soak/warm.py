@@ -9,4 +9,4 @@ import bert_tf.pretraining.run
 import bert_tf.serving.embedding.run
 import bert_tf.serving.predictor
 import pipelines.pretraining.example_writer
-import pipelines.tokenizers.word_counts
+import pipelines.tokenizers.learning

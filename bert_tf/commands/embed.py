@@ -47,7 +47,7 @@ def main() -> None:
         )
     settings = EmbeddingSettings.from_flags()
     from bert_tf.serving.embedding import run
-    from pipelines.labelled.plain_texts import TextFile
+    from pipelines.labelled.text_files import TextFile
 
     columns = command_line.pairs(_COLUMNS.value, "--columns")
     source = TextFile(_INPUT.value, columns, _HEADER.value)

@@ -17,7 +17,7 @@ from pipelines.common import flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
 from pipelines.common.flag_types import Limits
-from pipelines.corpus.formats import FORMATS
+from pipelines.corpus import FORMATS
 
 with group(Group.DATA):
     _CORPUS = flags.DEFINE_string(

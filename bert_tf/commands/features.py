@@ -79,18 +79,18 @@ def main() -> None:
     layers = None if _LAYERS.value == ALL else _LAYERS.value
     settings = FeatureSettings.from_flags(layers=layers)
     from bert_tf.serving.extraction import run
-    from pipelines.labelled import word_files
-    from pipelines.labelled.plain_texts import TextFile
+    from pipelines.labelled import text_files
+    from pipelines.labelled.text_files import TextFile
 
     columns = command_line.pairs(_COLUMNS.value, "--columns")
     words = _WORDS.value
     if words is None:
-        words = "words" in columns or word_files.claims(_INPUT.value)
-    source: TextFile | word_files.WordsFile
+        words = "words" in columns or text_files.is_word_file(_INPUT.value)
+    source: TextFile | text_files.WordsFile
     if words:
         if _PAIR_SEPARATOR.value:
             raise InputError(f"--pair_separator: {_INPUT.value} has words, which make no pairs.")
-        source = word_files.WordsFile(_INPUT.value, columns, _HEADER.value)
+        source = text_files.WordsFile(_INPUT.value, columns, _HEADER.value)
     else:
         source = TextFile(
             _INPUT.value, columns, _HEADER.value, _PAIR_SEPARATOR.value, labelled=True

@@ -101,12 +101,12 @@ def _requests() -> tuple[TaskRequest, ...]:
 
 def _layout() -> dict[str, Any]:
     """How the files are laid out: the fields of a `TaskRequest`."""
-    from pipelines.labelled import label_names
+    from pipelines.labelled import labels
 
     def pairs(flag: flags.FlagHolder) -> tuple[tuple[str, str], ...]:
         return tuple(command_line.pairs(flag.value, f"--{flag.name}").items())
 
-    names, listed = label_names.read(_LABEL_MAP.value) if _LABEL_MAP.value else ({}, ())
+    names, listed = labels.read(_LABEL_MAP.value) if _LABEL_MAP.value else ({}, ())
     own = (("dev", _DEV_COLUMNS), ("test", _TEST_COLUMNS))
     return {
         "columns": pairs(_COLUMNS),

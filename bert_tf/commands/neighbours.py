@@ -48,14 +48,14 @@ def main() -> None:
     if bool(_QUERY.value) == bool(_QUERIES.value):
         raise InputError("name either one or more texts with --query, or a file with --queries.")
     from bert_tf.serving.embedding import neighbours
-    from pipelines.labelled import plain_texts
+    from pipelines.labelled import text_files
     from pipelines.labelled.schema import TextExample
 
     queries: Iterable[TextExample]
     if _QUERIES.value:
         path = "/dev/stdin" if _QUERIES.value == "-" else _QUERIES.value
         columns = command_line.pairs(_COLUMNS.value, "--columns")
-        queries = plain_texts.TextFile(path, columns, _HEADER.value)
+        queries = text_files.TextFile(path, columns, _HEADER.value)
     else:
         named = enumerate(_QUERY.value, 1)
         queries = [TextExample(str(number), "--query", text) for number, text in named]

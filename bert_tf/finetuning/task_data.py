@@ -13,7 +13,7 @@ from bert_tf.tasks import SPECIAL_OPTIONS, Options, Task, make, suits
 from bert_tf.tasks.messages import file_of
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.labelled import features, label_checks, label_names, splits
+from pipelines.labelled import features, labels, splits
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of, text_of
@@ -196,12 +196,12 @@ def _with_label_names(
     """The task, and examples, with the names that the user gave to labels."""
     names = dict(request.label_map)
     if request.label_names:
-        names = label_names.number(
+        names = labels.number(
             request.label_names, (example for examples in parts.values() for example in examples)
         )
     if not names:
         return task, parts
-    renamed = {split: label_names.rename(examples, names) for split, examples in parts.items()}
+    renamed = {split: labels.rename(examples, names) for split, examples in parts.items()}
     return dataclasses.replace(task, label_map=tuple(names.items())), renamed
 
 
@@ -223,10 +223,10 @@ def read(
         if label_of(example) is None:
             raise InputError(f"{example.place}: has no label.")
     if labelled and task.shape == "classification":
-        examples = label_checks.without_undecided(examples, skipped)
-        label_checks.check_single(examples)
+        examples = labels.without_undecided(examples, skipped)
+        labels.check_single(examples)
     if labelled and task.label_map:
-        examples = label_names.rename(examples, dict(task.label_map))
+        examples = labels.rename(examples, dict(task.label_map))
     _count(notes, "rows skipped", skipped)
     return examples
 

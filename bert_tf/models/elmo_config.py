@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 from bert_tf.models.base_config import EncoderConfig
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.word_vocabulary import SPECIAL_TOKENS, WordVocabulary
+from pipelines.tokenizers.whole_words import SPECIAL_TOKENS, WordVocabulary
 
 MODEL_TYPE = "elmo"
 CHARACTERS = 50  # of a word: its first bytes, and what begins, ends and fills it

@@ -13,7 +13,7 @@ from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.layers.base import Shape, serializable
 from bert_tf.objectives.base import Batch, PretrainingObjective, Scalars
 from bert_tf.objectives.token_prediction import Score, exponential, mean_metrics, score
-from pipelines.tokenizers.word_vocabulary import UNKNOWN_ID
+from pipelines.tokenizers.whole_words import UNKNOWN_ID
 
 # Any numbers that tell the seeds of the head's dropout and of drawn words from the encoder's.
 _DROPPING, _DRAWING = 0x5BD1E995, 0x27D4EB2F

@@ -18,7 +18,7 @@ from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Vocabulary
-from pipelines.tokenizers.word_vocabulary import SPECIAL_TOKENS
+from pipelines.tokenizers.whole_words import SPECIAL_TOKENS
 
 OPTIONS = "options.json"  # what names of the files end in
 WEIGHTS = ".hdf5"

@@ -6,7 +6,7 @@ from absl import flags
 
 from pipelines.common import flag_types
 from pipelines.common.flag_groups import Group, group
-from pipelines.corpus.formats import FORMATS
+from pipelines.corpus import FORMATS
 
 if TYPE_CHECKING:
     from pipelines.corpus import reader

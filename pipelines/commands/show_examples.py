@@ -23,12 +23,12 @@ with group(Group.DATA):
 
 def main() -> None:
     """Prints the first examples of a folder."""
-    from pipelines.pretraining import description, example_folder, example_reader
+    from pipelines.pretraining import example_folder, example_reader
 
     folder = _TFRECORDS.value.rstrip("/")
     tokens = example_folder.read_vocabulary(folder).tokens
     examples = example_reader.open_examples(folder, _HELD_OUT.value)
     batches = example_reader.evaluation_batches(examples, batch_size=1).as_numpy_iterator()
     for batch in itertools.islice(batches, _COUNT.value):
-        print("\n".join(description.describe({k: v[0] for k, v in batch.items()}, tokens)))
+        print("\n".join(example_reader.describe({k: v[0] for k, v in batch.items()}, tokens)))
         print()

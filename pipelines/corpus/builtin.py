@@ -5,11 +5,14 @@ document a module, cleaned of code, doctests, signatures, tables and markup.
 Paragraphs seen before are dropped, and so is a module of which little is left.
 """
 
+import ast
 import hashlib
 import itertools
 import os
 import re
 import sysconfig
+import textwrap
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,7 +20,7 @@ from tqdm import tqdm
 
 from pipelines.common import files, json_files, locks, process_pool
 from pipelines.common.errors import InputError
-from pipelines.corpus import docstrings, sentences
+from pipelines.corpus import sentences
 
 _MIN_SENTENCES = 3  # a shorter document teaches little about what follows what
 _FILES_PER_TASK = 100
@@ -97,7 +100,7 @@ def documents(roots: Iterable[str], most: int | None = None) -> Iterator[list[st
                 continue
             seen.add(digest)
             parts = sentences.split_sentences(paragraph)
-            kept.extend(part for part in parts if docstrings.is_sentence(part))
+            kept.extend(part for part in parts if is_sentence(part))
         if len(kept) >= _MIN_SENTENCES and sum(map(len, kept)) > duplicates:
             yield kept
 
@@ -108,7 +111,7 @@ def _paragraphs_of_modules(paths: list[str]) -> Iterator[list[str]]:
     tasks = [tuple(paths[start : start + _FILES_PER_TASK]) for start in starts]
     done = {}
     with (
-        process_pool.pool(process_pool.default_workers(), docstrings.__name__) as run,
+        process_pool.pool(process_pool.default_workers(), __name__) as run,
         tqdm(total=len(paths), desc="docstrings", unit="file") as bar,
     ):
         for task, paragraphs in run(_paragraphs_of_task, tasks):
@@ -119,7 +122,7 @@ def _paragraphs_of_modules(paths: list[str]) -> Iterator[list[str]]:
 
 
 def _paragraphs_of_task(paths: tuple[str, ...]) -> list[list[str]]:
-    return [docstrings.prose_paragraphs(path) for path in paths]
+    return [prose_paragraphs(path) for path in paths]
 
 
 def _modules(roots: Iterable[str]) -> Iterator[str]:
@@ -136,3 +139,109 @@ def _modules(roots: Iterable[str]) -> Iterator[str]:
             for name in sorted(names):
                 if name.endswith(".py") and not name.startswith("test_"):
                     yield os.path.join(folder, name)
+
+
+_MAX_SOURCE_BYTES = 1_000_000  # larger files are generated
+_MIN_WORDS = 4
+
+_UNDERLINE = re.compile(r"^\s*([=\-~`#*^+.\"'_:])\1{2,}\s*$")
+_CODE_START = re.compile(
+    r"^\s*(>>>|\.\.\. |\$ |In \[\d+\]|@|def |class |import |from \w+ import |```)"
+)
+# A field without prose: "x : array", "Returns:", ":rtype: int".
+_TYPE = r"[\w.\[\]|'\"=()-]+(?:,\s*[\w=]+)*"
+_FIELD = re.compile(rf"^\s*(?:@\w+|:[^:]+:\s*(?:{_TYPE})?$|\w[\w*, ]*\s*:\s*(?:{_TYPE})?$)")
+_TABLE = re.compile(r"[|+][-=|+ ]{3,}|\s\|\s.*\s\|")
+_LIST_ITEM = re.compile(r"^\s*([-*+•]|\d+[.)]|\(\w\))\s+")
+_DIRECTIVE = re.compile(r"^\s*\.\.( |$)")
+_ARGUMENT = re.compile(r"^\s*(?::\w+[^:]*|[`*]*[\w.*]+[`*]*(?:\s*\([^)]*\))?)\s*:\s+(?=\S)")
+_ROLE = re.compile(r":[\w:+-]+:`~?!?([^`<]+?)(?:\s*<[^`>]*>)?`")
+_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]*\)|`([^`<]+?)\s*<[^`>]*>`_+")
+_QUOTES = re.compile(r"`+|\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)|(?<=\w)_+(?!\w)")
+_URL = re.compile(r"(?:https?|ftp)://\S+|www\.\S+")
+_SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"[A-Za-z][a-z]*(?:['’][a-z]+)?(?=[\s.,;:!?)\"]|$)")
+_ENDS = re.compile(r"[.!?:;][\"')\]]*$")
+
+
+def prose_paragraphs(path: str) -> list[str]:
+    """The paragraphs of prose in the docstrings of a Python file, in source order."""
+    return [
+        paragraph
+        for docstring in _docstrings(path)
+        for block in re.split(r"\n\s*\n", docstring)
+        for paragraph in _clean_block(block)
+    ]
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text begins and ends like a sentence and is mostly words."""
+    words = _WORD.findall(text)
+    tokens = text.split()
+    return (
+        len(words) >= _MIN_WORDS
+        and len(words) >= 0.7 * len(tokens)
+        and len(tokens) <= 120
+        and text.isprintable()
+        and (text[0].isupper() or text[0].isdigit())
+        and _ENDS.search(text) is not None
+        and max(map(len, tokens)) <= 40
+    )
+
+
+def _docstrings(path: str) -> Iterator[str]:
+    """The docstrings of a module, its classes and functions, in source order."""
+    try:
+        if os.path.getsize(path) > _MAX_SOURCE_BYTES:
+            return
+        with open(path, encoding="utf-8") as file:
+            source = file.read()
+        if '"""' not in source and "'''" not in source:
+            return  # no docstring worth the parsing
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, UnicodeDecodeError, ValueError, OSError, RecursionError):
+        return  # a template, another encoding, or Python 2: no prose for us
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node, clean=True)
+            if docstring:
+                yield docstring
+            stack.extend(reversed(node.body))
+        elif isinstance(node, ast.If | ast.Try):
+            stack.extend(reversed(node.body))
+
+
+def _clean_block(block: str) -> Iterator[str]:
+    """The prose of one block of lines; nothing if it is code, a table or a signature."""
+    lines = [line for line in textwrap.dedent(block).split("\n") if line.strip()]
+    if not lines or _CODE_START.match(lines[0]) or any(_TABLE.search(line) for line in lines):
+        return
+    paragraph: list[str] = []
+    for line in lines:
+        if _CODE_START.match(line):
+            break
+        if _UNDERLINE.match(line) or _DIRECTIVE.match(line) or _FIELD.match(line):
+            yield from _finish(paragraph)
+            paragraph = []
+            continue
+        item = _LIST_ITEM.match(line) or _ARGUMENT.match(line)
+        if item:
+            yield from _finish(paragraph)
+            paragraph = [line[item.end() :]]
+        else:
+            paragraph.append(line)
+    yield from _finish(paragraph)
+
+
+def _finish(lines: list[str]) -> Iterator[str]:
+    text = _SPACE.sub(" ", " ".join(lines)).strip()
+    text = _ROLE.sub(r"\1", text)
+    text = _LINK.sub(lambda match: match.group(1) or match.group(2), text)
+    text = _URL.sub("", _QUOTES.sub("", text))
+    text = _SPACE.sub(" ", text).strip().replace("::", ":")
+    if len(text.split()) >= _MIN_WORDS and _ENDS.search(text):
+        yield text

@@ -22,8 +22,7 @@ from tqdm import tqdm
 from pipelines.common import files, json_files, path_lists
 from pipelines.common.errors import InputError
 from pipelines.common.runners import Workers
-from pipelines.corpus import sentences
-from pipelines.corpus.formats import FORMATS
+from pipelines.corpus import FORMATS, sentences
 
 MAX_LINE_BYTES = 10_000_000
 # Longer documents are read and stored in sections, so that memory stays bounded.

@@ -3,7 +3,7 @@
 import dataclasses
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import label_checks, tables
+from pipelines.labelled import labels, tables
 from pipelines.labelled.schema import TextExample
 
 _COLA_COLUMNS = ("source", "label", "star", "sentence")
@@ -103,7 +103,7 @@ def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -
     if name == "ax" and _ANALYSED.text_a in rows[0].values:
         data = _ANALYSED
     examples = [_example(row, index, data, labelled) for index, row in enumerate(rows)]
-    examples = label_checks.without_undecided(examples, skipped)
+    examples = labels.without_undecided(examples, skipped)
     for example in examples:
         if example.label is not None and data.labels and example.label not in data.labels:
             raise InputError(

@@ -14,9 +14,8 @@ from absl import logging
 from pipelines.common import cleaning, files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.pretraining.makers import MAKERS
-from pipelines.pretraining.plan import Plan
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
-from pipelines.pretraining.shard import UNFINISHED, ShardSummary, is_whole
+from pipelines.pretraining.sharding import UNFINISHED, Plan, ShardSummary, is_whole
 from pipelines.pretraining.token_store import RangeSummary
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Vocabulary

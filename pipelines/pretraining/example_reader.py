@@ -6,14 +6,16 @@ group of files.
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf import message
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_folder, reading_order
+from pipelines.pretraining import example_folder
 from pipelines.pretraining.data_service import DataService
 
 # Of a group: files, the record at which each begins, records to skip.
@@ -276,12 +278,12 @@ def training_batches(
 
     if service is None:
         groups = tf.data.Dataset.from_generator(
-            lambda: reading_order.groups(examples.records, seed, first),
+            lambda: record_groups(examples.records, seed, first),
             output_signature=_GROUP_SPEC,
         )
         return _parsed(batched(groups), examples)
     assert batches is not None
-    table = reading_order.table(examples.records, seed, first, batches * batch_size)
+    table = group_table(examples.records, seed, first, batches * batch_size)
 
     def part(number: tf.Tensor, parts: int) -> tf.data.Dataset:
         groups = tf.data.Dataset.from_tensor_slices(table)
@@ -331,4 +333,103 @@ def _read_group(paths: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor) -> tf.data
         return records.skip(start).concatenate(records.take(start))
 
     members = tf.data.Dataset.from_tensor_slices((paths, starts))
-    return members.interleave(rotated, cycle_length=reading_order.GROUP).skip(skip)
+    return members.interleave(rotated, cycle_length=GROUP).skip(skip)
+
+
+GROUP = 16  # files that are read together
+_MOST_FILES_READ = 1 << 20  # in the order of a run, where it is a table
+
+
+Group = tuple[np.ndarray, np.ndarray, int]
+
+
+def record_groups(records: Sequence[int], seed: int, position: int) -> Iterator[Group]:
+    """Yields what to read together, from a record of the endless order on.
+
+    Groups before that record are left out unread.
+
+    Args:
+      records: of each file.
+      seed: of the order.
+      position: the record to begin with.
+
+    Yields:
+      The files of a group by number, the record at which each begins, and how many
+      records of the group to skip.
+    """
+    total = sum(records)
+    epoch, position = divmod(position, total)
+    while True:
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
+        order = rng.permutation(len(records))
+        starts = rng.integers(0, np.array(records)[order])
+        for first in range(0, len(order), GROUP):
+            members = order[first : first + GROUP]
+            size = sum(records[member] for member in members)
+            if position < size:
+                yield members, starts[first : first + GROUP], position
+            position = max(0, position - size)
+        epoch += 1
+
+
+def group_table(
+    records: Sequence[int], seed: int, position: int, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The groups that hold `count` records from `position` on, for a graph that runs elsewhere.
+
+    Other arguments are those of `groups`.
+
+    Returns:
+      int64 [groups, GROUP] files, -1 where a group has fewer; [groups, GROUP]
+      first records; [groups] records to skip.
+
+    Raises:
+      InputError: the examples are so few that the table would be large.
+    """
+    total = sum(records)
+    if (1 + count // total) * len(records) > _MOST_FILES_READ:
+        raise InputError(
+            f"{count:,} examples are to be read of {total:,}, over and over: too often for "
+            "--data_service. Read them without it; so few come fast enough."
+        )
+    found: list[Group] = []
+    for members, starts, skip in record_groups(records, seed, position):
+        found.append((members, starts, skip))
+        count -= sum(records[member] for member in members) - skip
+        if count <= 0:
+            break
+
+    def filled(values: list[np.ndarray]) -> np.ndarray:
+        rows = [np.pad(row, (0, GROUP - len(row)), constant_values=-1) for row in values]
+        return np.stack(rows).astype(np.int64)
+
+    members_of, starts_of, skips = zip(*found, strict=True)
+    return filled(list(members_of)), filled(list(starts_of)), np.array(skips, np.int64)
+
+
+def describe(example: dict[str, Any], tokens: Sequence[str]) -> Iterator[str]:
+    """Yields the lines that describe one example.
+
+    A token to predict is shown as `{seen|original}`, segment A before segment
+    B, each on its line.
+
+    Args:
+      example: arrays [size] under our feature names.
+      tokens: the vocabulary.
+    """
+    words = [tokens[index] for index in example["input_word_ids"]]
+    length = int(example["input_mask"].sum())
+    weights = example.get("masked_lm_weights", [])
+    for slot, weight in enumerate(weights):
+        if weight:
+            position = example["masked_lm_positions"][slot]
+            original = tokens[example["masked_lm_ids"][slot]]
+            words[position] = f"{{{words[position]}|{original}}}"
+    a_length = length - int(example["input_type_ids"].sum())
+    yield f"A: {' '.join(words[:a_length])}"
+    if a_length < length:
+        yield f"B: {' '.join(words[a_length:length])}"
+    label = ""
+    if "next_sentence_labels" in example:
+        label = ", B is random" if example["next_sentence_labels"] else ", B is the next sentence"
+    yield f"   {length} tokens, {int(sum(weights))} to predict{label}"

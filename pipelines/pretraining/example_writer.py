@@ -12,9 +12,17 @@ from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
 from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
-from pipelines.pretraining.plan import Plan, Shard, plan_corpus, plan_shards
 from pipelines.pretraining.settings import ExampleSettings, SequenceKind
-from pipelines.pretraining.shard import UNFINISHED, ShardSummary, finished_summary, write_shard
+from pipelines.pretraining.sharding import (
+    UNFINISHED,
+    Plan,
+    Shard,
+    ShardSummary,
+    finished_summary,
+    plan_corpus,
+    plan_shards,
+    write_shard,
+)
 from pipelines.pretraining.token_store import RangeSummary
 from pipelines.tokenizers import coverage, registry
 from pipelines.tokenizers.base import Tokenizer

@@ -5,11 +5,42 @@ from typing import NamedTuple
 import numpy as np
 
 from pipelines.common.compiled import compiled
-from pipelines.pretraining.layout import Sequences, SpecialIds
 from pipelines.pretraining.settings import ExampleSettings
+from pipelines.tokenizers.base import Tokenizer
 
 # What became of a chosen token.
 MASKED, RANDOM, KEPT = range(3)
+
+
+class SpecialIds(NamedTuple):
+    """What loops need to know of a tokenizer."""
+
+    start: int
+    separator: int
+    mask: int
+    pad: int
+    separators: int  # between two segments
+    vocab_size: int
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> "SpecialIds":
+        """Those of a tokenizer."""
+        return cls(
+            tokenizer.start_id,
+            tokenizer.separator_id,
+            tokenizer.mask_id,
+            tokenizer.pad_id,
+            tokenizer.separators,
+            len(tokenizer.vocabulary),
+        )
+
+
+class Sequences(NamedTuple):
+    """A block of padded sequences, int32 arrays [sequences, ...]."""
+
+    word_ids: np.ndarray  # [sequences, max_seq_length]
+    lengths: np.ndarray  # [sequences], special tokens included
+    a_lengths: np.ndarray  # [sequences]: start, A and separators; the rest is segment 1
 
 
 class Predictions(NamedTuple):

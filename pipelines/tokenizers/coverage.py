@@ -12,7 +12,7 @@ from absl import logging
 
 from pipelines.corpus import reader
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.word_vocabulary import WordVocabulary
+from pipelines.tokenizers.whole_words import WordVocabulary
 
 _SAMPLE_FILES = 20
 _SAMPLE_CHARACTERS = 1_000_000

@@ -11,17 +11,15 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import (
     byte_bpe_vocabulary,
     byte_bpe_words,
-    word_splitter,
-    word_vocabulary,
+    whole_words,
     wordpiece_vocabulary,
 )
 from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
-from pipelines.tokenizers.word import WordTokenizer
-from pipelines.tokenizers.word_vocabulary import WordVocabulary
+from pipelines.tokenizers.whole_words import WordTokenizer, WordVocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
-from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary, WordSplitter
 
 
 class Kind(NamedTuple):
@@ -49,8 +47,8 @@ KINDS: dict[str, Kind] = {
         WordPieceVocabulary,
         WordPieceTokenizer,
         frozenset(["lower_case", "strip_accents"]),
-        word_splitter.settings,
-        word_splitter.WordSplitter.of,
+        wordpiece_vocabulary.learning_settings,
+        WordSplitter.of,
         wordpiece_vocabulary.learn,
     ),
     "byte_bpe": Kind(
@@ -65,9 +63,9 @@ KINDS: dict[str, Kind] = {
         WordVocabulary,
         WordTokenizer,
         frozenset(["lower_case", "strip_accents"]),
-        word_splitter.settings_of_words,
-        word_splitter.WordSplitter.of,
-        word_vocabulary.learn,
+        wordpiece_vocabulary.word_learning_settings,
+        WordSplitter.of,
+        whole_words.learn,
     ),
 }
 SETTINGS = "tokenizer_config.json"  # in folders of ours

@@ -32,7 +32,7 @@ from pipelines.corpus import reader as corpora
 from pipelines.corpus.reader import ReadOptions
 from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings, Objective
-from pipelines.tokenizers import registry, word_counts, word_splitter, wordpiece_vocabulary
+from pipelines.tokenizers import learning, registry, wordpiece_vocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests.bert_tf import exported, labelled_data
@@ -99,8 +99,12 @@ def _digest(*parts: str | bytes | np.ndarray) -> str:
 
 def _learn(paths: tuple[str, str], folder: pathlib.Path) -> str:
     found = corpora.open_corpus(" ".join(paths))
-    words = word_counts.count_words(
-        found, ReadOptions(), word_splitter.WordSplitter(True, False), sample_bytes=1 << 30, seed=0
+    words = learning.count_words(
+        found,
+        ReadOptions(),
+        wordpiece_vocabulary.WordSplitter(True, False),
+        sample_bytes=1 << 30,
+        seed=0,
     )
     path = str(folder / "vocab.txt")
     wordpiece_vocabulary.learn(words, 300).write(path)

@@ -9,7 +9,7 @@ from bert_tf.serving.embedding.embedder import SHORTEST, Embedder
 from bert_tf.serving.embedding.vector_reader import VectorFile
 from bert_tf.serving.encoding.model import checksums_of, read_model
 from pipelines.common.errors import InputError
-from pipelines.labelled import plain_texts
+from pipelines.labelled import text_files
 from pipelines.labelled.schema import TextExample
 
 
@@ -61,8 +61,8 @@ def find(model: str, path: str, queries: Iterable[TextExample], count: int) -> I
             f"{path}: its vectors have {vectors.width} numbers, where {model} makes "
             f"{embedder.width} by its description, which was changed; make it again."
         )
-    for block in plain_texts.blocks(queries):
-        rows, similarities = search(vectors.blocks(), embedder(*plain_texts.split(block)), count)
+    for block in text_files.blocks(queries):
+        rows, similarities = search(vectors.blocks(), embedder(*text_files.split(block)), count)
         stored = vectors.texts({int(row) for row in rows.flat})
         for query, numbers, values in zip(block, rows, similarities, strict=True):
             near = zip(numbers.tolist(), values.tolist(), strict=True)

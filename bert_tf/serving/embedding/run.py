@@ -12,8 +12,8 @@ from bert_tf.serving.embedding.settings import EmbeddingSettings
 from bert_tf.serving.embedding.vector_writer import VectorWriter
 from bert_tf.serving.encoding import odd_texts
 from pipelines.common import locks
-from pipelines.labelled import plain_texts
-from pipelines.labelled.plain_texts import TextFile
+from pipelines.labelled import text_files
+from pipelines.labelled.text_files import TextFile
 
 
 def embed_file(
@@ -45,11 +45,11 @@ def embed_file(
     kind = formats.format_of(output, chosen_format)
     odd_texts.check_input(source.path)
     odd_texts.check_outputs(source.path, formats.paths(kind, output))
-    rows = plain_texts.check(source)
+    rows = text_files.check(source)
     embedder = Embedder(model, settings)
     identity = {
         "rows": rows,
-        "block": plain_texts.BLOCK,
+        "block": text_files.BLOCK,
         **source.identity(),
         **embedder.identity(),
     }
@@ -73,8 +73,8 @@ def _embed(source: TextFile, embedder: Embedder, writer: VectorWriter, rows: int
         logging.info("going on behind %d of %d texts.", writer.done, rows)
     left = itertools.islice(source, writer.done, None)
     with tqdm(total=rows, initial=writer.done, unit="text", desc="embed") as bar:
-        for block in plain_texts.blocks(left):
-            found = embedder.embed(*plain_texts.split(block), bar.update)
+        for block in text_files.blocks(left):
+            found = embedder.embed(*text_files.split(block), bar.update)
             texts = (example.text_a + (example.text_b or "") for example in block)
             counts = odd_texts.count(texts, found.lengths, embedder.max_length)
             writer.append(block, found.vectors, counts)

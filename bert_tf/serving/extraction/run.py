@@ -16,10 +16,9 @@ from bert_tf.serving.extraction.formats import Example, FeatureFormat
 from bert_tf.serving.extraction.inputs import Inputs
 from bert_tf.serving.extraction.settings import Combination, FeatureSettings
 from pipelines.common import locks, outputs
-from pipelines.labelled import plain_texts, word_files
-from pipelines.labelled.plain_texts import TextFile
+from pipelines.labelled import text_files
 from pipelines.labelled.schema import WordsExample
-from pipelines.labelled.word_files import WordsFile
+from pipelines.labelled.text_files import TextFile, WordsFile
 
 _MANIFEST = "manifest.json"
 
@@ -68,7 +67,7 @@ def extract_file(
     identity = {
         "format": kind.value,
         "rows": rows,
-        "block": [plain_texts.BLOCK, features.BLOCK],
+        "block": [text_files.BLOCK, features.BLOCK],
         **source.identity(),
         **extractor.identity(),
     }
@@ -88,9 +87,7 @@ def extract_file(
 
 def _check(source: TextFile | WordsFile) -> int:
     """Reads a file to its end, and counts its texts."""
-    if isinstance(source, WordsFile):
-        return word_files.check(source)
-    return plain_texts.check(source)
+    return text_files.check(source)
 
 
 def _check_output(kind: FeatureFormat, source: str, output: str) -> None:
@@ -132,7 +129,7 @@ def _blocks(
     """
     first = 0
     texts: Iterable[Example] = source
-    for examples in plain_texts.blocks(texts):
+    for examples in text_files.blocks(texts):
         last = first + len(examples)
         start = done - first
         if start < len(examples):

@@ -6,12 +6,12 @@ from typing import Any
 from bert_tf.tasks.base import Task, TaskFiles
 from bert_tf.tasks.table_files import own_files
 from bert_tf.tasks.tagging.task import Tagging
-from pipelines.labelled import conll, word_files
+from pipelines.labelled import conll, text_files
 from pipelines.labelled.columns import ColumnNames
 
 
 def _words(path: str, names: ColumnNames, labelled: bool) -> list[Any]:
-    return list(word_files.iterate(path, names, labelled))
+    return list(text_files.iterate_words(path, names, labelled))
 
 
 _NER = TaskFiles(

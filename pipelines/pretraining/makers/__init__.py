@@ -1,10 +1,8 @@
 """Makers of examples: each plans sequences and turns them into named features."""
 
 from pipelines.pretraining.makers.base import ExampleMaker
-from pipelines.pretraining.makers.full_sentences import FullSentences
-from pipelines.pretraining.makers.packed import Packed
-from pipelines.pretraining.makers.pairs import Pairs
-from pipelines.pretraining.makers.spans import Spans
+from pipelines.pretraining.makers.running_text import FullSentences, Packed
+from pipelines.pretraining.makers.segments import Pairs, Spans
 from pipelines.pretraining.settings import ExampleSettings, SequenceKind
 from pipelines.tokenizers.base import Tokenizer
 

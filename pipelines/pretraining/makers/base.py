@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from pipelines.pretraining import masking
-from pipelines.pretraining.layout import Sequences, SpecialIds
+from pipelines.pretraining.masking import Sequences, SpecialIds
 from pipelines.pretraining.settings import ExampleSettings
 from pipelines.tokenizers.base import Tokenizer
 

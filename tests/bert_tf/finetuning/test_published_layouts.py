@@ -8,7 +8,7 @@ import pytest
 from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common.errors import InputError
-from pipelines.labelled import label_names
+from pipelines.labelled import labels
 
 WORDS = itertools.cycle("the film is a good story with music and light".split())
 
@@ -27,7 +27,7 @@ def write_rows(path, rows):
 
 
 def read(kind, path, label_map=(), **columns):
-    names, listed = label_names.read(label_map) if label_map else ({}, ())
+    names, listed = labels.read(label_map) if label_map else ({}, ())
     request = TaskRequest(
         kind, kind, files=(("train", path),), columns=tuple(columns.items()),
         label_map=tuple(names.items()), label_names=listed,

@@ -4,7 +4,7 @@ import numpy as np
 
 from bert_tf.models.elmo import ElmoEncoder
 from bert_tf.models.elmo_config import ElmoConfig
-from pipelines.tokenizers.word_vocabulary import SPECIAL_TOKENS, WordVocabulary
+from pipelines.tokenizers.whole_words import SPECIAL_TOKENS, WordVocabulary
 
 WORDS = ("The", "the", "model", "reads", "it", ".", "naïve", "一", "x" * 60)
 VOCABULARY = WordVocabulary((*SPECIAL_TOKENS, *WORDS))

@@ -15,7 +15,7 @@ from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import BIDIRECTIONAL_LM
-from pipelines.tokenizers.word_vocabulary import SPECIAL_TOKENS, WordVocabulary
+from pipelines.tokenizers.whole_words import SPECIAL_TOKENS, WordVocabulary
 from tests import commands
 from tests.bert_tf.labelled_data import BAD, GOOD, OTHER, make_tags, make_texts, settings_of
 from tests.bert_tf.pretraining.runs import command, write_examples

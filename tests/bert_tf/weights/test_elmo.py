@@ -18,7 +18,7 @@ from bert_tf.weights import elmo, formats
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.word_vocabulary import SPECIAL_TOKENS, WordVocabulary
+from pipelines.tokenizers.whole_words import SPECIAL_TOKENS, WordVocabulary
 from tests.bert_tf.models.elmo_models import BATCH, CONFIG, VOCABULARY, make_encoder
 
 _OPTIONS = {

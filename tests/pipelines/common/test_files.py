@@ -10,7 +10,7 @@ import pytest
 from pipelines.common import checksums, files, json_files, locks, outputs, path_lists
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables
-from pipelines.tokenizers import lines_vocabulary
+from pipelines.tokenizers import wordpiece_vocabulary
 
 HOLD = (
     "import sys\nfrom pipelines.common import files\n"
@@ -165,13 +165,13 @@ def test_files_are_read_whole_if_they_end_and_are_small(tmp_path):
     with pytest.raises(InputError, match="has 5 bytes, and a file of this kind at most 4"):
         files.read_whole(path, 4)
     os.truncate(path, 1 << 40)  # sparse: it takes no space on the disk
-    for read in (files.read_whole, lines_vocabulary.read_lines, _json):
+    for read in (files.read_whole, wordpiece_vocabulary.read_lines, _json):
         with pytest.raises(InputError, match="has 1,099,511,627,776 bytes"):
             read(path)
     os.remove(path)
     for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path), os.mkdir):
         make(path)
-        for read in (files.read_whole, files.sha256, lines_vocabulary.read_lines, _json):
+        for read in (files.read_whole, files.sha256, wordpiece_vocabulary.read_lines, _json):
             with pytest.raises(InputError, match=r"vocab\.txt: is not a regular file"):
                 read(path)
         os.rmdir(path) if os.path.isdir(path) else os.remove(path)

@@ -1,6 +1,6 @@
 """The built-in corpus: what is prose and what is not."""
 
-from pipelines.corpus import builtin, docstrings
+from pipelines.corpus import builtin
 
 SOURCE = '''
 """A module that reads things.
@@ -31,7 +31,7 @@ def function(argument):
 
 def test_prose_is_kept_and_code_is_not(tmp_path):
     (tmp_path / "a.py").write_text(SOURCE)
-    text = "\n".join(docstrings.prose_paragraphs(str(tmp_path / "a.py")))
+    text = "\n".join(builtin.prose_paragraphs(str(tmp_path / "a.py")))
     for kept in (
         "A module that reads things.",
         "which names code and Thing.",

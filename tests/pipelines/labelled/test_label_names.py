@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import label_names
+from pipelines.labelled import labels
 from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
 
 
@@ -12,28 +12,28 @@ def texts(*labels):
 
 
 def test_names_by_label():
-    names, listed = label_names.read(["1=World", "2 = Sports"])
+    names, listed = labels.read(["1=World", "2 = Sports"])
     assert (names, listed) == ({"1": "World", "2": "Sports"}, ())
-    found = label_names.rename(texts("2", "1", "Sports"), names)
+    found = labels.rename(texts("2", "1", "Sports"), names)
     assert [e.label for e in found] == ["Sports", "World", "Sports"]
     with pytest.raises(InputError, match=r"line 2: the label '3' has no name"):
-        label_names.rename(texts("2", "3"), names)
+        labels.rename(texts("2", "3"), names)
 
 
 def test_a_file_of_names_counts_as_the_data_do(tmp_path):
     path = tmp_path / "classes.txt"
     path.write_text("World\nSports\n", "utf-8")
-    names, listed = label_names.read([str(path)])
+    names, listed = labels.read([str(path)])
     assert (names, listed) == ({}, ("World", "Sports"))
-    assert label_names.number(listed, texts("2", "1")) == {"1": "World", "2": "Sports"}
-    assert label_names.number(listed, texts("1", "0")) == {"0": "World", "1": "Sports"}
+    assert labels.number(listed, texts("2", "1")) == {"1": "World", "2": "Sports"}
+    assert labels.number(listed, texts("1", "0")) == {"0": "World", "1": "Sports"}
 
 
 @pytest.mark.parametrize("text", ["0\tanger\n1\tjoy of life\n", "anger\t0\njoy of life\t1\n"])
 def test_a_file_may_have_labels_and_names(tmp_path, text):
     path = tmp_path / "mapping.txt"
     path.write_text(text, "utf-8")
-    assert label_names.read([str(path)]) == ({"0": "anger", "1": "joy of life"}, ())
+    assert labels.read([str(path)]) == ({"0": "anger", "1": "joy of life"}, ())
 
 
 @pytest.mark.parametrize(
@@ -43,18 +43,18 @@ def test_a_file_that_is_neither_names_nor_labels_and_names_is_refused(tmp_path, 
     path = tmp_path / "mapping.txt"
     path.write_text(text, "utf-8")
     with pytest.raises(InputError, match="is neither a name nor a label, a tab and its name"):
-        label_names.read([str(path)])
+        labels.read([str(path)])
 
 
 def test_names_that_may_count_from_0_or_from_1_are_not_guessed():
     with pytest.raises(InputError, match="of 4 names, is the first one that of the label 0 or 1?"):
-        label_names.number("abcd", texts("2", "1"))
-    assert label_names.number("ab", texts("a", "b")) == {"1": "a", "2": "b"}
+        labels.number("abcd", texts("2", "1"))
+    assert labels.number("ab", texts("a", "b")) == {"1": "a", "2": "b"}
 
 
 def test_tags_have_names_too():
     example = WordsExample("0", "line 1", ("It",), ("1",))
-    assert label_names.rename([example], {"1": "PRON"})[0].tags == ("PRON",)
+    assert labels.rename([example], {"1": "PRON"})[0].tags == ("PRON",)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_tags_have_names_too():
 )
 def test_a_bad_map_is_named(entries, message):
     with pytest.raises(InputError, match=message):
-        label_names.read(entries)
+        labels.read(entries)
 
 
 def test_only_labels_and_tags_have_names(tmp_path):
     twice = tmp_path / "twice.txt"
     twice.write_text("a\na\n", "utf-8")
     with pytest.raises(InputError, match="the name 'a' stands twice"):
-        label_names.read([str(twice)])
+        labels.read([str(twice)])
     with pytest.raises(InputError, match="line 1: --label_map is for labels and tags"):
-        label_names.rename([SpanExample("0", "line 1", "Why?", "So.", ())], {"1": "a"})
+        labels.rename([SpanExample("0", "line 1", "Why?", "So.", ())], {"1": "a"})

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import plain_texts, tables
-from pipelines.labelled.plain_texts import TextFile
+from pipelines.labelled import tables, text_files
 from pipelines.labelled.schema import TextExample
+from pipelines.labelled.text_files import TextFile
 
 
 def write(path, text):
@@ -28,7 +28,7 @@ def test_each_line_is_a_text_an_empty_one_too(tmp_path):
         ("0", "first"), ("1", ""), ("2", "  a,b\tc "), ("3", ""), ("4", "last"),
     ]  # fmt: skip
     assert found[2].place == f"{path}: line 3"
-    assert plain_texts.check(TextFile(path)) == 5
+    assert text_files.check(TextFile(path)) == 5
 
 
 def test_lines_may_end_in_other_ways_and_be_packed(tmp_path):
@@ -83,7 +83,7 @@ def test_pairs_are_named(tmp_path):
 def test_other_columns_are_refused(tmp_path, columns, message):
     path = write(tmp_path / "a.csv", "x,y\n1,2\n")
     with pytest.raises(InputError, match=message):
-        plain_texts.check(TextFile(path, columns, True))
+        text_files.check(TextFile(path, columns, True))
 
 
 @pytest.mark.parametrize(
@@ -103,27 +103,27 @@ def test_other_columns_are_refused(tmp_path, columns, message):
 )
 def test_what_is_wrong_is_named_before_anything_is_done(tmp_path, name, data, message):
     with pytest.raises(InputError, match=message):
-        plain_texts.check(TextFile(write(tmp_path / name, data)))
+        text_files.check(TextFile(write(tmp_path / name, data)))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"gone\.txt: no such file"):
-        plain_texts.check(TextFile(f"{tmp_path}/gone.txt"))
+        text_files.check(TextFile(f"{tmp_path}/gone.txt"))
 
 
 def test_lines_that_look_like_a_table_are_told(tmp_path, caplog):
     path = write(tmp_path / "a.txt", "good\tfine film\nbad\tdull\n")
-    plain_texts.check(TextFile(path))
+    text_files.check(TextFile(path))
     assert "a.txt: its lines have tabs" in caplog.text
     caplog.clear()
-    plain_texts.check(TextFile(path, {"text": "2"}))
+    text_files.check(TextFile(path, {"text": "2"}))
     assert "tabs" not in caplog.text
 
 
 def test_what_was_read_of_a_header_is_said_once(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     source = TextFile(write(tmp_path / "a.csv", "1,good film\n2,bad\n"), {"text": "2"})
-    assert plain_texts.check(source) == plain_texts.check(source) == 2
+    assert text_files.check(source) == text_files.check(source) == 2
     assert caplog.text.count("the first line is data and no header") == 1
 
 
@@ -136,24 +136,24 @@ def test_texts_are_read_one_after_the_other(tmp_path, name):
     first = list(itertools.islice(TextFile(path), 100))
     assert [example.text_a for example in first] == ["a"] * 100
     with pytest.raises(InputError, match="is not UTF-8"):
-        plain_texts.check(TextFile(path))
+        text_files.check(TextFile(path))
 
 
 def test_blocks_are_the_same_from_any_of_their_ends_on():
     examples = [TextExample(str(n), "", "x" * (n % 700)) for n in range(9000)]
-    whole = list(plain_texts.blocks(examples))
+    whole = list(text_files.blocks(examples))
     assert list(itertools.chain(*whole)) == examples
     assert max(map(len, whole)) <= 4096 and len(whole) > 2
     done = len(whole[0]) + len(whole[1])
-    assert list(plain_texts.blocks(examples[done:])) == whole[2:]
-    (alone, *_) = plain_texts.blocks([TextExample("1", "", "x" * 2_000_000), *examples])
+    assert list(text_files.blocks(examples[done:])) == whole[2:]
+    (alone, *_) = text_files.blocks([TextExample("1", "", "x" * 2_000_000), *examples])
     assert len(alone) == 1
 
 
 def test_blocks_split_into_first_and_second_texts():
     pairs = [TextExample("1", "", "a", "b"), TextExample("2", "", "c", "")]
-    assert plain_texts.split(pairs) == (["a", "c"], ["b", ""])
-    assert plain_texts.split([TextExample("1", "", "a")]) == (["a"], None)
+    assert text_files.split(pairs) == (["a", "c"], ["b", ""])
+    assert text_files.split([TextExample("1", "", "a")]) == (["a"], None)
 
 
 def test_what_texts_follow_from_names_no_path(tmp_path):

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, plain_texts, tables, word_files
-from pipelines.labelled.word_files import WordsFile
+from pipelines.labelled import conll, tables, text_files
+from pipelines.labelled.text_files import WordsFile
 
 CONLLU = "# text = a b\n1\ta\ta\tDET\t_\t_\t0\t_\t_\t_\n2\tb\tb\tNOUN\t_\t_\t0\t_\t_\t_\n"
 
@@ -37,7 +37,7 @@ def read(path, columns=None):
 def test_each_layout_gives_words_and_tags(tmp_path, name, text, columns):
     path = write(tmp_path / name, text)
     assert read(path, columns) == [("0", ("a", "b"), ("DET", "NOUN"))]
-    assert word_files.check(WordsFile(path, columns)) == 1
+    assert text_files.check(WordsFile(path, columns)) == 1
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,20 @@ def test_words_may_have_no_tags(tmp_path, name, text):
 
 
 def test_names_tell_files_of_words():
-    assert word_files.claims("a.CONLL") and word_files.claims("b/a.conllu.gz")
-    assert not word_files.claims("a.txt")
+    assert text_files.is_word_file("a.CONLL") and text_files.claims("b/a.conllu.gz")
+    assert not text_files.is_word_file("a.txt")
 
 
 def test_errors_name_the_place(tmp_path):
     path = write(tmp_path / "a.conll", "a X\nb\n")
     with pytest.raises(InputError, match=r"a\.conll: line 2: has too few columns: a word, but no"):
-        word_files.check(WordsFile(path))
+        text_files.check(WordsFile(path))
     with pytest.raises(InputError, match=r"a\.conll: has no sentences"):
-        word_files.check(WordsFile(write(tmp_path / "a.conll", "\n\n")))
+        text_files.check(WordsFile(write(tmp_path / "a.conll", "\n\n")))
     with pytest.raises(InputError, match="--columns: 'label' is no role of a column here; roles a"):
-        word_files.check(WordsFile(path, {"label": "1"}))
+        text_files.check(WordsFile(path, {"label": "1"}))
     with pytest.raises(InputError, match=r"line 3: has too few columns: 2, not 3"):
-        word_files.check(WordsFile(write(tmp_path / "a.conll", "\n\na b"), {"tags": "3"}))
+        text_files.check(WordsFile(write(tmp_path / "a.conll", "\n\na b"), {"tags": "3"}))
 
 
 def test_no_more_than_the_first_lines_are_in_memory(tmp_path, monkeypatch):
@@ -86,7 +86,7 @@ def test_no_more_than_the_first_lines_are_in_memory(tmp_path, monkeypatch):
 
 def test_blocks_are_of_about_a_million_characters():
     many = conll.WordsExample("0", "", ("word",) * 100_000)
-    assert [len(b) for b in plain_texts.blocks(itertools.repeat(many, 7))] == [3, 3, 1]
+    assert [len(b) for b in text_files.blocks(itertools.repeat(many, 7))] == [3, 3, 1]
 
 
 @pytest.mark.parametrize(

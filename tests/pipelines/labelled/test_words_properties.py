@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.labelled import conll, word_files
+from pipelines.labelled import conll, text_files
 from pipelines.labelled.columns import ColumnNames
 from tests import strategies
 
@@ -24,7 +24,9 @@ def _write(tmp_path_factory, name, text):
 
 def _found(path):
     names = ColumnNames({})
-    return [list(zip(e.words, e.tags, strict=True)) for e in word_files.iterate(path, names, True)]
+    return [
+        list(zip(e.words, e.tags, strict=True)) for e in text_files.iterate_words(path, names, True)
+    ]
 
 
 @given(

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_reader, reading_order
+from pipelines.pretraining import example_reader
 from pipelines.pretraining.data_service import DataService
 
 BATCHES = 11
@@ -45,7 +45,7 @@ def _assert_same(found, expected):
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_the_service_gives_the_same_batches(tfrecords, address, workers, monkeypatch):
-    monkeypatch.setattr(reading_order, "GROUP", 2)
+    monkeypatch.setattr(example_reader, "GROUP", 2)
     examples = example_reader.open_examples(tfrecords)
     service = DataService(address, workers)
     expected = _read(examples)
@@ -63,7 +63,7 @@ def test_batches_of_several_epochs_are_the_same(tfrecords, address):
 
 
 def test_examples_that_are_too_few_are_named(tfrecords, address, monkeypatch):
-    monkeypatch.setattr(reading_order, "_MOST_FILES_READ", 2)
+    monkeypatch.setattr(example_reader, "_MOST_FILES_READ", 2)
     examples = example_reader.open_examples(tfrecords, held_out=True)
     with pytest.raises(InputError, match="too often for --data_service"):
         _read(examples, end=100, service=DataService(address, 2))

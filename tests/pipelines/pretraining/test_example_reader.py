@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_reader, reading_order
+from pipelines.pretraining import example_reader
 
 
 def write(path, numbers, length=8):
@@ -48,7 +48,7 @@ def test_an_epoch_has_every_record_once_and_the_next_another_order(found):
 
 @pytest.mark.parametrize("group", [2, 16])
 def test_any_batch_is_the_same_wherever_reading_starts(found, monkeypatch, group):
-    monkeypatch.setattr(reading_order, "GROUP", group)
+    monkeypatch.setattr(example_reader, "GROUP", group)
     whole = numbers(example_reader.training_batches(found, 4, seed=1), 40)
     for start in (0, 1, 5, 11, 12, 23, 39):
         rest = example_reader.training_batches(found, 4, seed=1, start_batch=start)

@@ -17,9 +17,9 @@ from pipelines.common import files, locks
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
-from pipelines.pretraining import example_folder, example_reader, example_writer, plan
+from pipelines.pretraining import example_folder, example_reader, example_writer, sharding
 from pipelines.pretraining.settings import ExampleSettings, Objective
-from pipelines.pretraining.shard import UNFINISHED
+from pipelines.pretraining.sharding import UNFINISHED
 from tests import commands, webhdfs
 from tests.conftest import make_documents, write_documents
 
@@ -32,8 +32,8 @@ SETTINGS = ExampleSettings(
 @pytest.fixture
 def small_shards(monkeypatch):
     """Many shards from little text."""
-    monkeypatch.setattr(plan, "_SHARD_TOKENS", 4000)
-    monkeypatch.setattr(plan, "_MIN_SECTIONS_PER_SHARD", 20)
+    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
+    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
     monkeypatch.setattr(
         example_writer, "plan_corpus", lambda found: reader.plan_ranges(found, range_bytes=20_000)
     )

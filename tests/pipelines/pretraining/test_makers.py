@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pipelines.pretraining import layout
-from pipelines.pretraining.makers import pairs, spans
+from pipelines.pretraining.makers import segments
 from pipelines.pretraining.makers.base import TokenizedDocuments
 
 LENGTH = 64
@@ -34,37 +33,37 @@ def document_of(data, position):
 
 def test_half_of_the_pairs_are_random_where_there_is_a_choice():
     data = documents(3000)
-    plan = pairs.plan_pairs(data, LENGTH - 3, 0.1, rng())
+    plan = segments.plan_pairs(data, LENGTH - 3, 0.1, rng())
     # A chunk of one sentence has no choice; with this many per chunk they are rare.
-    share = plan[:, layout.IS_RANDOM].mean()
+    share = plan[:, segments.IS_RANDOM].mean()
     assert 0.5 < share < 0.62
     assert len(plan) > 10_000
 
 
 def test_random_segments_come_from_other_documents_and_next_ones_follow():
     data = documents(600, sections=2)
-    plan = pairs.plan_pairs(data, LENGTH - 3, 0.1, rng())
-    key_a = data.document_keys[document_of(data, plan[:, layout.A_START])]
-    key_b = data.document_keys[document_of(data, plan[:, layout.B_START])]
-    is_random = plan[:, layout.IS_RANDOM] == 1
+    plan = segments.plan_pairs(data, LENGTH - 3, 0.1, rng())
+    key_a = data.document_keys[document_of(data, plan[:, segments.A_START])]
+    key_b = data.document_keys[document_of(data, plan[:, segments.B_START])]
+    is_random = plan[:, segments.IS_RANDOM] == 1
     assert (key_a[is_random] != key_b[is_random]).all()
     assert (key_a[~is_random] == key_b[~is_random]).all()
-    a_end = plan[:, layout.A_START] + plan[:, layout.A_LENGTH]
-    assert (plan[~is_random, layout.B_START] >= a_end[~is_random]).all()
+    a_end = plan[:, segments.A_START] + plan[:, segments.A_LENGTH]
+    assert (plan[~is_random, segments.B_START] >= a_end[~is_random]).all()
 
 
 def test_pairs_fit_and_are_never_empty():
-    plan = pairs.plan_pairs(documents(), LENGTH - 3, 0.1, rng())
-    total = plan[:, layout.A_LENGTH] + plan[:, layout.B_LENGTH]
-    assert plan[:, [layout.A_LENGTH, layout.B_LENGTH]].min() >= 1
+    plan = segments.plan_pairs(documents(), LENGTH - 3, 0.1, rng())
+    total = plan[:, segments.A_LENGTH] + plan[:, segments.B_LENGTH]
+    assert plan[:, [segments.A_LENGTH, segments.B_LENGTH]].min() >= 1
     assert total.max() <= LENGTH - 3
 
 
 def test_one_in_ten_documents_aims_at_short_sequences():
     data = documents(4000)
-    never = pairs.plan_pairs(data, LENGTH - 3, 0.0, rng())
-    some = pairs.plan_pairs(data, LENGTH - 3, 0.1, rng())
-    always = pairs.plan_pairs(data, LENGTH - 3, 1.0, rng())
+    never = segments.plan_pairs(data, LENGTH - 3, 0.0, rng())
+    some = segments.plan_pairs(data, LENGTH - 3, 0.1, rng())
+    always = segments.plan_pairs(data, LENGTH - 3, 1.0, rng())
     assert len(never) < len(some) < len(always)
     extra = (len(some) - len(never)) / (len(always) - len(never))
     assert 0.07 < extra < 0.13
@@ -76,7 +75,7 @@ def test_truncation_takes_from_both_ends():
     )  # fmt: skip
     starts = np.concatenate(
         [
-            pairs.plan_pairs(data, LENGTH - 3, 0.0, rng(seed))[:, layout.A_START] % 100
+            segments.plan_pairs(data, LENGTH - 3, 0.0, rng(seed))[:, segments.A_START] % 100
             for seed in range(50)
         ]
     )
@@ -86,7 +85,7 @@ def test_truncation_takes_from_both_ends():
 
 def test_sentences_not_used_go_back():
     data = documents(200)
-    plan = pairs.plan_pairs(data, LENGTH - 3, 0.0, rng())
+    plan = segments.plan_pairs(data, LENGTH - 3, 0.0, rng())
     used = np.zeros(len(data.ids), bool)
     for a, length, *_ in plan:
         used[a : a + length] = True
@@ -99,33 +98,33 @@ def test_sentences_not_used_go_back():
 def test_one_document_has_no_random_next_sentence():
     data = documents(2, sections=2)
     with pytest.raises(ValueError, match="two documents"):
-        pairs.plan_pairs(data, LENGTH - 3, 0.1, rng())
+        segments.plan_pairs(data, LENGTH - 3, 0.1, rng())
 
 
 def test_the_same_generator_gives_the_same_plan():
-    first, second = (pairs.plan_pairs(documents(), LENGTH - 3, 0.1, rng()) for _ in range(2))
+    first, second = (segments.plan_pairs(documents(), LENGTH - 3, 0.1, rng()) for _ in range(2))
     assert (first == second).all()
-    assert not np.array_equal(first, pairs.plan_pairs(documents(), LENGTH - 3, 0.1, rng(2)))
+    assert not np.array_equal(first, segments.plan_pairs(documents(), LENGTH - 3, 0.1, rng(2)))
 
 
 @pytest.mark.parametrize("short", [0.0, 1.0])
 def test_spans_cover_every_token_once(short):
     data = documents(300)
-    plan = spans.plan_spans(data, 22, short, rng())
-    assert (plan[:, layout.B_LENGTH] == 0).all()
-    assert plan[:, layout.A_LENGTH].max() <= 22
+    plan = segments.plan_spans(data, 22, short, rng())
+    assert (plan[:, segments.B_LENGTH] == 0).all()
+    assert plan[:, segments.A_LENGTH].max() <= 22
     covered = np.concatenate([np.arange(a, a + n) for a, n in plan[:, :2]])
     assert (np.sort(covered) == np.arange(len(data.ids))).all()
-    ends = plan[:, layout.A_START] + plan[:, layout.A_LENGTH] - 1
-    assert (document_of(data, plan[:, layout.A_START]) == document_of(data, ends)).all()
+    ends = plan[:, segments.A_START] + plan[:, segments.A_LENGTH] - 1
+    assert (document_of(data, plan[:, segments.A_START]) == document_of(data, ends)).all()
 
 
 def test_short_spans_are_whole_sentences():
     """As in google-research/bert: sentences are added until the short target is reached."""
     data = documents(300)  # of sentences below 40 tokens
-    plan = spans.plan_spans(data, 62, 1.0, rng())
-    ends = plan[:, layout.A_START] + plan[:, layout.A_LENGTH]
-    assert np.isin(plan[:, layout.A_START], data.sentence_starts).all()
+    plan = segments.plan_spans(data, 62, 1.0, rng())
+    ends = plan[:, segments.A_START] + plan[:, segments.A_LENGTH]
+    assert np.isin(plan[:, segments.A_START], data.sentence_starts).all()
     assert np.isin(ends, data.sentence_starts).all()
-    full = spans.plan_spans(data, 62, 0.0, rng())
-    assert plan[:, layout.A_LENGTH].mean() < 0.8 * full[:, layout.A_LENGTH].mean()
+    full = segments.plan_spans(data, 62, 0.0, rng())
+    assert plan[:, segments.A_LENGTH].mean() < 0.8 * full[:, segments.A_LENGTH].mean()

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.pretraining import layout
-from pipelines.pretraining.makers import pairs, spans
+from pipelines.pretraining import masking
+from pipelines.pretraining.makers import segments
 from pipelines.pretraining.makers.base import TokenizedDocuments
-from pipelines.pretraining.makers.full_sentences import FullSentences
+from pipelines.pretraining.makers.running_text import FullSentences
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
 from tests import strategies, tokenizers
 
@@ -56,25 +56,25 @@ def test_pairs(lengths, data, budget, short, seed):
     documents = _documents(lengths, sorted(keys))
     if len(set(keys)) == 1:
         with pytest.raises(ValueError, match="two documents"):
-            pairs.plan_pairs(documents, budget, short, _rng(seed))
+            segments.plan_pairs(documents, budget, short, _rng(seed))
         return
-    plan = pairs.plan_pairs(documents, budget, short, _rng(seed))
-    assert (plan == pairs.plan_pairs(documents, budget, short, _rng(seed))).all()
+    plan = segments.plan_pairs(documents, budget, short, _rng(seed))
+    assert (plan == segments.plan_pairs(documents, budget, short, _rng(seed))).all()
     starts = set(documents.sentence_starts.tolist())
     begun = []
     for a, a_length, b, b_length, is_random in plan.tolist():
         assert a_length >= 1 and b_length >= 1 and a_length + b_length <= budget
-        segments = [_document_of(documents, a), _document_of(documents, b)]
+        parts = [_document_of(documents, a), _document_of(documents, b)]
         ends = [_document_of(documents, e) for e in (a + a_length - 1, b + b_length - 1)]
-        assert segments == ends
-        key_a, key_b = (int(documents.document_keys[d]) for d in segments)
-        assert (key_a != key_b) if is_random else segments[0] == segments[1]
+        assert parts == ends
+        key_a, key_b = (int(documents.document_keys[d]) for d in parts)
+        assert (key_a != key_b) if is_random else parts[0] == parts[1]
         cut = a_length + b_length == budget  # only then tokens were taken from ends
         if not cut:
             assert {a, a + a_length, b, b + b_length} <= starts
         if not is_random:
             assert b >= a + a_length and (cut or b == a + a_length)
-        begun.append((segments[0], a))
+        begun.append((parts[0], a))
     assert begun == sorted(begun)
     assert {document for document, _ in begun} == set(range(len(lengths)))
 
@@ -87,7 +87,7 @@ def test_every_sentence_is_in_a_pair(lengths, length, seed):
     """
     budget = 2 * sum(map(sum, lengths)) + length
     documents = _documents([*lengths, [1]])
-    plan = pairs.plan_pairs(documents, budget, 0.0, _rng(seed))
+    plan = segments.plan_pairs(documents, budget, 0.0, _rng(seed))
     seen = np.zeros(len(documents.ids), int)
     for a, a_length, b, b_length, is_random in plan.tolist():
         seen[a : a + a_length] += 1
@@ -99,9 +99,9 @@ def test_every_sentence_is_in_a_pair(lengths, length, seed):
 @given(_LENGTHS, st.integers(2, 40), st.sampled_from([0.0, 0.5, 1.0]), strategies.seeds())
 def test_spans_hold_each_token_once_and_whole_sentences(lengths, budget, short, seed):
     documents = _documents(lengths)
-    plan = spans.plan_spans(documents, budget, short, _rng(seed))
-    assert not plan[:, [layout.B_LENGTH, layout.IS_RANDOM]].any()
-    taken = [list(range(a, a + n)) for a, n in plan[:, : layout.B_START].tolist()]
+    plan = segments.plan_spans(documents, budget, short, _rng(seed))
+    assert not plan[:, [segments.B_LENGTH, segments.IS_RANDOM]].any()
+    taken = [list(range(a, a + n)) for a, n in plan[:, : segments.B_START].tolist()]
     assert [token for row in taken for token in row] == list(range(len(documents.ids)))
     starts = set(documents.sentence_starts.tolist())
     sizes = np.diff(documents.sentence_starts)
@@ -148,10 +148,10 @@ def test_full_sentences_hold_each_token_once_with_separators_between_documents(l
 @given(_LENGTHS.filter(lambda found: len(found) > 1), st.sampled_from([1, 2]), strategies.seeds())
 def test_sequences_are_laid_out_as_they_were_planned(lengths, separators, seed):
     documents = _documents(lengths)
-    special = layout.SpecialIds(2, 3, 4, 0, separators, 1000)
-    for maker in (pairs.plan_pairs, spans.plan_spans):
+    special = masking.SpecialIds(2, 3, 4, 0, separators, 1000)
+    for maker in (segments.plan_pairs, segments.plan_spans):
         plan = maker(documents, 20, 0.5, _rng(seed))
-        found = layout.fill(documents.ids, plan, 24, special)
+        found = segments.fill(documents.ids, plan, 24, special)
         for row, (a, a_length, b, b_length, _) in enumerate(plan.tolist()):
             wanted = [2, *documents.ids[a : a + a_length], *[3] * (separators if b_length else 1)]
             assert found.a_lengths[row] == len(wanted)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from pipelines.pretraining import layout, masking
+from pipelines.pretraining import masking
+from pipelines.pretraining.makers import segments
 from pipelines.pretraining.settings import ExampleSettings
 
-SPECIAL = layout.SpecialIds(start=2, separator=3, mask=4, pad=0, separators=1, vocab_size=1000)
+SPECIAL = masking.SpecialIds(start=2, separator=3, mask=4, pad=0, separators=1, vocab_size=1000)
 LENGTH, PREDICTIONS = 128, 20
 
 
@@ -16,13 +17,13 @@ def sequences(count=4000, seed=0, low=3, high=126):
     a = np.array([rng.integers(1, n) for n in total])
     plan = np.stack([np.zeros_like(a), a, a, total - a, rng.integers(0, 2, count)], 1)
     ids = np.random.default_rng(1).integers(5, 1000, 128).astype(np.int32)
-    return ids, plan, layout.fill(ids, plan, LENGTH, SPECIAL)
+    return ids, plan, segments.fill(ids, plan, LENGTH, SPECIAL)
 
 
 def mask(data, seed=0, begins_word=None, **settings):
     if begins_word is None:
         begins_word = np.ones(1000, bool)
-    copy = layout.Sequences(data.word_ids.copy(), *data[1:])
+    copy = masking.Sequences(data.word_ids.copy(), *data[1:])
     rng = np.random.Generator(np.random.Philox(seed))
     settings = ExampleSettings(
         max_seq_length=LENGTH, max_predictions_per_seq=PREDICTIONS, **settings
@@ -42,7 +43,7 @@ def test_sequences_are_laid_out_as_cls_a_sep_b_sep():
 
 def test_without_b_there_is_one_segment():
     plan = np.array([[0, 5, 0, 0, 0]])
-    data = layout.fill(np.arange(10, 20, dtype=np.int32), plan, 16, SPECIAL)
+    data = segments.fill(np.arange(10, 20, dtype=np.int32), plan, 16, SPECIAL)
     assert data.word_ids[0, :8].tolist() == [2, 10, 11, 12, 13, 14, 3, 0]
     assert data.lengths[0] == data.a_lengths[0] == 7
 
@@ -74,7 +75,7 @@ def test_tokens_between_segments_and_inner_separators_are_never_chosen():
     special = SPECIAL._replace(separators=2, pad=1)
     ids = np.arange(5, 133, dtype=np.int32)
     plan = np.tile([0, 30, 30, 30, 0], (2000, 1))
-    data = layout.fill(ids, plan, LENGTH, special)
+    data = segments.fill(ids, plan, LENGTH, special)
     assert data.word_ids[0, 29:36].tolist() == [33, 34, 3, 3, 35, 36, 37]
     assert data.word_ids[0, 63:65].tolist() == [3, 1] and data.a_lengths[0] == 33
     for whole_word in (False, True):
@@ -110,7 +111,7 @@ def test_positions_ascend_are_no_special_tokens_and_keep_the_original():
 def test_every_position_is_chosen_equally_often():
     plan = np.tile([0, 60, 60, 60, 0], (6000, 1))
     ids = np.arange(5, 130, dtype=np.int32)
-    _, found = mask(layout.fill(ids, plan, LENGTH, SPECIAL))
+    _, found = mask(segments.fill(ids, plan, LENGTH, SPECIAL))
     counts = np.bincount(found.positions[:, : found.counts[0]].ravel(), minlength=123)
     inside = np.delete(counts[1:122], 60)
     assert inside.min() > 0.85 * inside.mean()
@@ -142,6 +143,6 @@ def test_other_seeds_give_other_masks():
 
 
 def test_sequences_are_longer_than_pairs_by_the_special_tokens():
-    assert layout.IS_RANDOM == 4
+    assert segments.IS_RANDOM == 4
     _, plan, data = sequences(20)
-    assert (data.lengths == plan[:, layout.A_LENGTH] + plan[:, layout.B_LENGTH] + 3).all()
+    assert (data.lengths == plan[:, segments.A_LENGTH] + plan[:, segments.B_LENGTH] + 3).all()

@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.pretraining import layout, masking
+from pipelines.pretraining import masking
 from pipelines.pretraining.settings import ExampleSettings
 from tests import strategies
 
 _LENGTH, _VOCABULARY = 48, 60
-_SPECIAL = layout.SpecialIds(2, 3, 4, 0, 1, _VOCABULARY)
+_SPECIAL = masking.SpecialIds(2, 3, 4, 0, 1, _VOCABULARY)
 
 
 @st.composite
@@ -23,7 +23,7 @@ def _sequences(draw):
         row[:length] = rng.integers(5, _VOCABULARY, length)
         row[rng.integers(1, length, rng.integers(0, 4))] = 3
         row[0], row[length - 1] = 2, 3
-    return layout.Sequences(rows, lengths, lengths.copy())
+    return masking.Sequences(rows, lengths, lengths.copy())
 
 
 @st.composite

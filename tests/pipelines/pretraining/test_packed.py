@@ -8,9 +8,9 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner
-from pipelines.pretraining import example_folder, example_reader, example_writer, plan, shard
+from pipelines.pretraining import example_folder, example_reader, example_writer, sharding
 from pipelines.pretraining.makers.base import TokenizedDocuments
-from pipelines.pretraining.makers.packed import Packed
+from pipelines.pretraining.makers.running_text import Packed
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
 from tests import tokenizers
 
@@ -80,8 +80,8 @@ def test_every_token_is_there_once_in_order(seed):
 
 @pytest.fixture
 def small_shards(monkeypatch):
-    monkeypatch.setattr(plan, "_SHARD_TOKENS", 4000)
-    monkeypatch.setattr(plan, "_MIN_SECTIONS_PER_SHARD", 20)
+    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
+    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
 
 
 def _digests(folder):
@@ -118,14 +118,14 @@ def test_examples_are_full_and_the_same_after_a_kill(
         if len(written) == 2:
             raise KeyboardInterrupt
         written.append(part)
-        return shard.write_shard(output, part, *others)
+        return sharding.write_shard(output, part, *others)
 
     monkeypatch.setattr(example_writer, "write_shard", dying)
     with pytest.raises(KeyboardInterrupt):
         write("again")
     monkeypatch.undo()
-    monkeypatch.setattr(plan, "_SHARD_TOKENS", 4000)
-    monkeypatch.setattr(plan, "_MIN_SECTIONS_PER_SHARD", 20)
+    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
+    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
     assert write("again") == whole
     assert _digests(tmp_path / "again") == _digests(tmp_path / "whole")
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pipelines.common.errors import InputError
 from pipelines.common.runners import Runner, ThisProcess
 from pipelines.corpus import reader
-from pipelines.pretraining import example_writer, plan, token_store
+from pipelines.pretraining import example_writer, sharding, token_store
 from pipelines.pretraining.settings import ExampleSettings
 from tests import strategies
 from tests.conftest import write_documents
@@ -27,7 +27,7 @@ _SIZES = {"_SHARD_TOKENS": 40, "_MIN_SECTIONS_PER_SHARD": 3, "_MIN_DOCUMENTS_TO_
 
 @pytest.fixture(scope="module")
 def small_shards():
-    with mock.patch.multiple(plan, **_SIZES):
+    with mock.patch.multiple(sharding, **_SIZES):
         yield
 
 
@@ -51,14 +51,14 @@ def _indexes(draw):
 def test_each_section_is_in_one_shard(small_shards, index, held_out):
     wanted = ExampleSettings(held_out_fraction=held_out)
     try:
-        found = plan.plan_shards(index, wanted)
+        found = sharding.plan_shards(index, wanted)
     except InputError:
         documents = len(np.unique(index["key"]))
         few = documents < (4 if held_out else 2)
         left = documents - (max(2, round(held_out * documents)) if held_out else 0)
         assert few or left < 2 or (len(index) == documents and (index["sentences"] == 1).all())
         return
-    again = plan.plan_shards(index[::-1].copy(), wanted)
+    again = sharding.plan_shards(index[::-1].copy(), wanted)
     assert again == found
     apart = index["key"] < found.held_out_end
     assert apart.any() == bool(held_out)

@@ -8,7 +8,7 @@ import pytest
 from pipelines.common import hashing
 from pipelines.corpus import reader
 from pipelines.pretraining import token_store
-from pipelines.tokenizers import byte_bpe_words, word_counts
+from pipelines.tokenizers import byte_bpe_words, learning
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from tests.pipelines.tokenizers import byte_bpe_reference
 
@@ -74,7 +74,7 @@ def test_byte_bpe_of_prose_is_that_of_the_texts_without_the_layout_of_lines(tmp_
 
 
 def test_byte_bpe_is_learned_of_words_with_the_space_before_them(tmp_path):
-    words = word_counts.count_words(
+    words = learning.count_words(
         _corpus(tmp_path, "jsonl"),
         reader.ReadOptions(),
         byte_bpe_words.split_words,

@@ -7,9 +7,8 @@ import pytest
 from pipelines.corpus import reader
 from pipelines.tokenizers import coverage, learning
 from pipelines.tokenizers.settings import LearningSettings, VocabularyKind
-from pipelines.tokenizers.word import WordTokenizer
-from pipelines.tokenizers.word_vocabulary import SPECIAL_TOKENS as WORD_SPECIAL
-from pipelines.tokenizers.word_vocabulary import WordVocabulary
+from pipelines.tokenizers.whole_words import SPECIAL_TOKENS as WORD_SPECIAL
+from pipelines.tokenizers.whole_words import WordTokenizer, WordVocabulary
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
 from tests import tokenizers
 

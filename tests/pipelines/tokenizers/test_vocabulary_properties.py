@@ -11,15 +11,14 @@ from pipelines.tokenizers import (
     byte_bpe_vocabulary,
     byte_bpe_words,
     registry,
-    word_splitter,
-    word_vocabulary,
+    whole_words,
     wordpiece_vocabulary,
 )
 from tests import strategies
 from tests.pipelines.tokenizers import reference_tokenizer
 
 _UNASSIGNED = "\U0010ffff"  # stands for all code points that are
-_SPLITTERS = {lower: word_splitter.WordSplitter(lower, lower) for lower in (False, True)}
+_SPLITTERS = {lower: wordpiece_vocabulary.WordSplitter(lower, lower) for lower in (False, True)}
 _TEXTS = st.lists(strategies.long_texts(), min_size=1, max_size=12)
 
 
@@ -88,9 +87,9 @@ def test_words_are_the_most_frequent_ones(texts, lower_case, size):
     }
     if not short:
         with pytest.raises(InputError, match="no words"):
-            word_vocabulary.learn(counts, size)
+            whole_words.learn(counts, size)
         return
-    learned = word_vocabulary.learn(counts, size)
+    learned = whole_words.learn(counts, size)
     _check_pieces(learned, "")
     taken = learned.tokens[5:]
     assert len(taken) == min(size - 5, len(short)) and set(taken) <= short.keys()

@@ -6,9 +6,13 @@ import pytest
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import registry, word_vocabulary
-from pipelines.tokenizers.word import WordTokenizer
-from pipelines.tokenizers.word_vocabulary import LONGEST_WORD, SPECIAL_TOKENS, WordVocabulary
+from pipelines.tokenizers import registry, whole_words
+from pipelines.tokenizers.whole_words import (
+    LONGEST_WORD,
+    SPECIAL_TOKENS,
+    WordTokenizer,
+    WordVocabulary,
+)
 from tests import commands
 from tests.pipelines.tokenizers import reference_tokenizer
 
@@ -32,23 +36,23 @@ def _counts(**words):
 
 
 def test_the_most_frequent_words_come_first():
-    found = word_vocabulary.learn(_counts(b=3, a=3, c=9, d=1), 8)
+    found = whole_words.learn(_counts(b=3, a=3, c=9, d=1), 8)
     assert found.tokens == (*SPECIAL_TOKENS, "c", "a", "b")
     assert [found.id_of(role) for role in ("pad", "unknown", "start", "separator", "mask")] == [
         0, 1, 2, 3, 4,
     ]  # fmt: skip
     longest = "x" * LONGEST_WORD
-    found = word_vocabulary.learn(_counts(**{f"{longest}x": 9, longest: 1}), 10)
+    found = whole_words.learn(_counts(**{f"{longest}x": 9, longest: 1}), 10)
     assert found.tokens == (*SPECIAL_TOKENS, longest)
 
 
 def test_what_cannot_be_learned_is_told():
     with pytest.raises(InputError, match="no words"):
-        word_vocabulary.learn(collections.Counter(), 10)
+        whole_words.learn(collections.Counter(), 10)
     with pytest.raises(InputError, match="raise the size to 6 or more"):
-        word_vocabulary.learn(_counts(a=1), 5)
+        whole_words.learn(_counts(a=1), 5)
     with pytest.raises(InputError, match="--character_coverage"):
-        word_vocabulary.learn(_counts(a=1), 10, 0.5)
+        whole_words.learn(_counts(a=1), 10, 0.5)
 
 
 @pytest.mark.parametrize("lower_case", [False, True])

@@ -6,13 +6,7 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
-from pipelines.tokenizers import (
-    registry,
-    word_counts,
-    word_splitter,
-    word_vocabulary,
-    wordpiece_vocabulary,
-)
+from pipelines.tokenizers import learning, registry, whole_words, wordpiece_vocabulary
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests import commands, tokenizers
 
@@ -21,10 +15,10 @@ def counts(texts, tmp_path, **changes):
     path = tmp_path / "text.txt"
     path.write_text("\n".join(texts) + "\n")
     strip_accents = changes.pop("strip_accents", True)
-    return word_counts.count_words(
+    return learning.count_words(
         reader.open_corpus(str(path), "sentences"),
         reader.ReadOptions(),
-        word_splitter.WordSplitter(True, strip_accents),
+        wordpiece_vocabulary.WordSplitter(True, strip_accents),
         **({"sample_bytes": 1 << 30, "seed": 0} | changes),
     )
 
@@ -163,7 +157,7 @@ def test_white_space_may_be_a_token_that_no_text_gives(tmp_path):
         WordPieceVocabulary.load(str(path))
 
 
-@pytest.mark.parametrize("module", [wordpiece_vocabulary, word_vocabulary])
+@pytest.mark.parametrize("module", [wordpiece_vocabulary, whole_words])
 def test_tokens_have_256_bytes_at_the_most(module):
     """The op of tensorflow_text takes no longer ones."""
     words = collections.Counter({("\U00010400" * 65).encode(): 9, b"a" * 90: 9, b"ab": 9})
@@ -188,7 +182,7 @@ def test_a_piece_that_continues_a_word_may_have_256_bytes_besides():
     assert tokenizer.tokenize(["a"]).to_list() == [[5]]
 
 
-@pytest.mark.parametrize("module", [wordpiece_vocabulary, word_vocabulary])
+@pytest.mark.parametrize("module", [wordpiece_vocabulary, whole_words])
 def test_code_points_that_are_not_assigned_are_not_learned(module, tmp_path):
     """They cannot be told apart: a token for one of them would stand for all."""
     words = counts(["a\u0378b ab", "\U0003fffe", "ab \uffff"], tmp_path)

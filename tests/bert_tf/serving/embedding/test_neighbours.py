@@ -10,8 +10,8 @@ from bert_tf.serving.embedding import neighbours, run
 from bert_tf.serving.embedding.embedder import Embedder
 from bert_tf.serving.embedding.settings import EmbeddingSettings
 from pipelines.common.errors import InputError
-from pipelines.labelled.plain_texts import TextFile
 from pipelines.labelled.schema import TextExample
+from pipelines.labelled.text_files import TextFile
 from tests import commands
 
 TEXTS = ["the small model", "a deep kernel", "the mask", "a deep kernel", "", "every shard"]

@@ -14,7 +14,7 @@ from bert_tf.serving.embedding.settings import EmbeddingSettings
 from bert_tf.serving.embedding.vector_reader import VectorFile
 from pipelines.common import locks
 from pipelines.common.errors import InputError
-from pipelines.labelled.plain_texts import TextFile
+from pipelines.labelled.text_files import TextFile
 from tests import commands
 from tests.conftest import make_documents
 
@@ -144,7 +144,7 @@ def test_the_output_is_a_file_of_its_own(folders, texts, tmp_path):
 
 
 def test_a_file_that_changes_meanwhile_is_told(folders, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.labelled.plain_texts.check", lambda _: 7)
+    monkeypatch.setattr("pipelines.labelled.text_files.check", lambda _: 7)
     with pytest.raises(InputError, match="was changed while it was read"):
         embed(folders["pretrained"], texts, tmp_path / "v.npy")
     assert not (tmp_path / "v.npy").exists()

@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.serving.extraction import run
 from bert_tf.serving.extraction.settings import FeatureSettings
 from pipelines.common import files
-from pipelines.labelled.plain_texts import TextFile
+from pipelines.labelled.text_files import TextFile
 
 TEXTS = ["The small model reads.", "", "a deep kernel " * 30, "é, 中国", "short"]
 CONLL = "-DOCSTART- O\n\nThe O\nsmall B-X\nmodel I-X\n\n한국어 B-Y\n\u200b O\n"

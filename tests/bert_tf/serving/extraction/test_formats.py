@@ -11,8 +11,7 @@ from bert_tf.serving.extraction.extractor import FeatureExtractor
 from bert_tf.serving.extraction.settings import FeatureSettings
 from bert_tf.serving.extraction.shards import map_shard
 from pipelines.common.errors import InputError
-from pipelines.labelled.plain_texts import TextFile
-from pipelines.labelled.word_files import WordsFile
+from pipelines.labelled.text_files import TextFile, WordsFile
 from tests.bert_tf.serving.extraction.extracted import NAMES, TEXTS, each_format, extract, read
 
 

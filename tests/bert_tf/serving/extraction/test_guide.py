@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.serving.extraction import run
 from bert_tf.serving.extraction.settings import FeatureSettings
-from pipelines.labelled.word_files import WordsFile
+from pipelines.labelled.text_files import WordsFile
 
 GUIDE = Path(__file__).parents[4] / "docs/guides/features.md"
 SENTENCES = [("small", "B-PER"), ("the", "O"), ("model", "B-LOC"), ("reads", "O")]

@@ -12,17 +12,63 @@ import numpy as np
 from pipelines.common.compiled import compiled
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
-from pipelines.pretraining import layout
-from pipelines.pretraining.layout import (
-    A_LENGTH,
-    A_START,
-    B_LENGTH,
-    B_START,
-    COLUMNS,
-    IS_RANDOM,
-)
-from pipelines.pretraining.makers import draws
 from pipelines.pretraining.makers.base import ExampleMaker, Features, TokenizedDocuments
+from pipelines.pretraining.masking import Sequences, SpecialIds
+
+# Columns of a plan: where segments A and B lie in the flat ids, and the label.
+A_START, A_LENGTH, B_START, B_LENGTH, IS_RANDOM = range(5)
+COLUMNS = 5
+
+
+def fill(ids: np.ndarray, plan: np.ndarray, max_seq_length: int, special: SpecialIds) -> Sequences:
+    """Lays out [CLS] A [SEP] B [SEP], or [CLS] A [SEP] where B is empty.
+
+    Args:
+      ids: int32 [tokens], flat token ids.
+      plan: int64 [sequences, 5], columns as named in this module.
+      max_seq_length: sequences are padded to it.
+      special: ids of the special tokens.
+    """
+    start, separator, _, pad, separators, _ = special
+    return Sequences(*_fill(ids, plan, max_seq_length, start, separator, pad, separators))
+
+
+@compiled
+def _fill(ids, plan, max_seq_length, start_id, separator_id, pad_id, separators):
+    count = len(plan)
+    word_ids = np.full((count, max_seq_length), pad_id, np.int32)
+    lengths = np.empty(count, np.int32)
+    a_lengths = np.empty(count, np.int32)
+    for row in range(count):
+        a_start, a_length, b_start, b_length, _ = plan[row]
+        sequence = word_ids[row]
+        sequence[0] = start_id
+        end = a_length + 1
+        sequence[1:end] = ids[a_start : a_start + a_length]
+        between = separators if b_length else 1
+        sequence[end : end + between] = separator_id
+        end += between
+        a_lengths[row] = end
+        if b_length:
+            sequence[end : end + b_length] = ids[b_start : b_start + b_length]
+            end += b_length + 1
+            sequence[end - 1] = separator_id
+        lengths[row] = end
+    return word_ids, lengths, a_lengths
+
+
+@compiled
+def draw(rng, low, high):
+    """An integer from low to high, both included."""
+    return low + int(rng.random() * (high - low + 1))
+
+
+@compiled
+def target_length(budget, short_seq_prob, rng):
+    """The budget, or with a probability of `short_seq_prob` an integer from 2 to it."""
+    if rng.random() < short_seq_prob:
+        return draw(rng, 2, budget)
+    return budget
 
 
 class Pairs(ExampleMaker):
@@ -59,9 +105,9 @@ class Pairs(ExampleMaker):
         budget = self.settings.max_seq_length - self.tokenizer.overhead[1]
         return plan_pairs(documents, budget, self.settings.short_seq_prob, rng)
 
-    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> layout.Sequences:
+    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> Sequences:
         """Lays out planned sequences."""
-        return layout.fill(documents.ids, plan, self.settings.max_seq_length, self.special)
+        return fill(documents.ids, plan, self.settings.max_seq_length, self.special)
 
     def features(
         self, documents: TokenizedDocuments, plan: np.ndarray, rng: np.random.Generator
@@ -101,7 +147,7 @@ def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_s
     plan = np.empty((len(sentence_starts) - 1, COLUMNS), np.int64)
     count = 0
     for document in range(len(document_keys)):
-        target = draws.target_length(budget, short_seq_prob, rng)
+        target = target_length(budget, short_seq_prob, rng)
         last = document_starts[document + 1]
         chunk = document_starts[document]  # the first sentence not used yet
         end = chunk
@@ -111,7 +157,7 @@ def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_s
                 continue
             a_end = chunk + 1
             if end - chunk >= 2:
-                a_end = chunk + draws.draw(rng, 1, end - chunk - 1)
+                a_end = chunk + draw(rng, 1, end - chunk - 1)
             a_start, a_stop = sentence_starts[chunk], sentence_starts[a_end]
             is_random = end - chunk == 1 or rng.random() < 0.5
             if is_random:
@@ -144,9 +190,9 @@ def _random_segment(sentence_starts, document_starts, document_keys, document, t
     """Sentences of another document, from a random one on, until `target` is reached."""
     other = document
     while document_keys[other] == document_keys[document]:
-        other = draws.draw(rng, 0, len(document_keys) - 1)
+        other = draw(rng, 0, len(document_keys) - 1)
     last = document_starts[other + 1]
-    first = draws.draw(rng, document_starts[other], last - 1)
+    first = draw(rng, document_starts[other], last - 1)
     end = first + 1
     while end < last and sentence_starts[end] - sentence_starts[first] < target:
         end += 1
@@ -163,3 +209,57 @@ def _truncate_pair(a_start, a_stop, b_start, b_stop, budget, rng):
         else:
             b_start, b_stop = (b_start + 1, b_stop) if front else (b_start, b_stop - 1)
     return a_start, a_stop, b_start, b_stop
+
+
+class Spans(ExampleMaker):
+    """Whole sentences of one document."""
+
+    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
+        """See `plan_spans`."""
+        budget = self.settings.max_seq_length - self.tokenizer.overhead[0]
+        return plan_spans(documents, budget, self.settings.short_seq_prob, rng)
+
+    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> Sequences:
+        """Lays out planned sequences."""
+        return fill(documents.ids, plan, self.settings.max_seq_length, self.special)
+
+
+def plan_spans(
+    documents: TokenizedDocuments, budget: int, short_seq_prob: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Plans sequences of whole sentences of one document.
+
+    Sentences are added until a sequence has the length that its document aims at. One that does
+    not fit into the budget begins the next sequence, and only one that is longer than the budget
+    is cut, into several sequences. Arguments and result as for `pairs.plan_pairs`, with an empty B.
+    """
+    return _plan_spans(*documents[1:3], budget, short_seq_prob, rng)
+
+
+@compiled
+def _plan_spans(sentence_starts, document_starts, budget, short_seq_prob, rng):
+    tokens = sentence_starts[-1] - sentence_starts[0]
+    plan = np.zeros((len(sentence_starts) + tokens // budget, COLUMNS), np.int64)
+    count = 0
+    for document in range(len(document_starts) - 1):
+        target = target_length(budget, short_seq_prob, rng)
+        start = stop = sentence_starts[document_starts[document]]
+        for sentence in range(document_starts[document], document_starts[document + 1]):
+            end = sentence_starts[sentence + 1]
+            if end - start > budget and stop > start:
+                plan[count, A_START], plan[count, A_LENGTH] = start, stop - start
+                count += 1
+                start = stop
+            while end - start > budget:
+                plan[count, A_START], plan[count, A_LENGTH] = start, budget
+                count += 1
+                start += budget
+            stop = end
+            if stop - start >= target:
+                plan[count, A_START], plan[count, A_LENGTH] = start, stop - start
+                count += 1
+                start = stop
+        if stop > start:
+            plan[count, A_START], plan[count, A_LENGTH] = start, stop - start
+            count += 1
+    return plan[:count].copy()

@@ -9,7 +9,7 @@ from absl import logging
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables, user_files
+from pipelines.labelled import conll, tables, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import TextExample, WordsExample
 
@@ -122,7 +122,7 @@ class TextFile:
             )
 
 
-def check(source: TextFile) -> int:
+def check(source: "TextFile | WordsFile") -> int:
     """Reads a file to its end, so that what is wrong with it is known before anything is done.
 
     Returns:
@@ -133,7 +133,12 @@ def check(source: TextFile) -> int:
     """
     count = 0
     for count, example in enumerate(source, 1):
-        if count == 1 and "\t" in example.text_a and not source.is_table:
+        if (
+            count == 1
+            and isinstance(source, TextFile)
+            and "\t" in example.text_a
+            and not source.is_table
+        ):
             logging.warning(
                 "%s: its lines have tabs, and each is taken as one text. To read it as a table, "
                 "name a column by number: --columns=text=1.",
@@ -167,3 +172,75 @@ def split(examples: Sequence[TextExample]) -> tuple[list[str], list[str] | None]
     first = [example.text_a for example in examples]
     second = [example.text_b for example in examples if example.text_b is not None]
     return first, second or None
+
+
+_WORD_ENDINGS = (".conll", ".conllu")  # of files that have nothing else
+_WORD_ROLES = {"id", "words", "tags"}
+
+
+@dataclasses.dataclass(frozen=True)
+class WordsFile:
+    """A file of sentences of words, of which some at a time are in memory.
+
+    Attributes:
+      path: of a UTF-8 file, plain or gzipped.
+      columns: names, or numbers, of columns by role: `words`, `tags`, and `id` of a table.
+      header: whether the first line of a table names its columns; None: as it looks.
+    """
+
+    path: str
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    header: bool | None = None
+
+    def __iter__(self) -> Iterator[WordsExample]:
+        """Yields all sentences, with their tags where there are any.
+
+        Raises:
+          InputError: the file is missing, empty or damaged, is not UTF-8, or a column is missing.
+        """
+        unused = sorted(self._names.chosen.keys() - _WORD_ROLES)
+        if unused:
+            raise InputError(
+                f"--columns: {unused[0]!r} is no role of a column here; roles are words, tags and "
+                "id."
+            )
+        return iterate_words(self.path, self._names, None)
+
+    @functools.cached_property
+    def _names(self) -> ColumnNames:
+        return ColumnNames(self.columns, header=self.header)
+
+    def identity(self) -> dict[str, Any]:
+        """What the sentences follow from, but for the path, as JSON values."""
+        return {
+            "input_sha256": files.sha256(self.path),
+            "columns": dict(self.columns),
+            "header": self.header,
+            "words": True,
+        }
+
+
+def is_word_file(path: str) -> bool:
+    """Whether the name of a file tells that it has words."""
+    return tables.ending(path) in _WORD_ENDINGS
+
+
+def iterate_words(path: str, names: ColumnNames, labelled: bool | None) -> Iterator[WordsExample]:
+    """Yields the sentences of a file: a word a line, or a sentence a row of a table.
+
+    Args:
+      path: the file.
+      names: of its columns.
+      labelled: whether to read tags; None: where there are any.
+
+    Raises:
+      InputError: the file is damaged, or lacks a column.
+    """
+    ending = tables.ending(path)
+    if ending in (".jsonl", ".json", ".csv") or (
+        ending == ".tsv" and not conll.is_read_by_line(path)
+    ):
+        return user_files.iterate_words(path, names, labelled)
+    places = conll.find_columns(path, names, labelled)
+    names.log_once(path, places.description)
+    return conll.iterate(path, places.has_tags if labelled is None else labelled, places)

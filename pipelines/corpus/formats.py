@@ -1,3 +1,0 @@
-"""The formats of a corpus."""
-
-FORMATS = ("sentences", "prose", "jsonl")
