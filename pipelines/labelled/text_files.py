@@ -132,13 +132,10 @@ def check(source: "TextFile | WordsFile") -> int:
       InputError: as for reading them.
     """
     count = 0
-    for count, example in enumerate(source, 1):
-        if (
-            count == 1
-            and isinstance(source, TextFile)
-            and "\t" in example.text_a
-            and not source.is_table
-        ):
+    examples: Iterable[TextExample | WordsExample] = source
+    is_line_file = isinstance(source, TextFile) and not source.is_table
+    for count, example in enumerate(examples, 1):
+        if count == 1 and is_line_file and "\t" in getattr(example, "text_a", ""):
             logging.warning(
                 "%s: its lines have tabs, and each is taken as one text. To read it as a table, "
                 "name a column by number: --columns=text=1.",
