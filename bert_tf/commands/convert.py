@@ -66,7 +66,7 @@ def main() -> None:
     model = conversion.with_tokenizer(model, _VOCAB.value, _TEXT.chosen())
     if _TOKENIZER_ONLY.value:
         own.write_tokenizer(model, _OUTPUT.value)
-        print(f"{_OUTPUT.value}: {len(model.need_vocabulary()):,} tokens of {_INPUT.value}")
+        print(f"{_OUTPUT.value}: {len(model.require_vocabulary()):,} tokens of {_INPUT.value}")
         return
     if _TASK.value:
         model = model.only(_TASK.value)

@@ -43,9 +43,9 @@ def export(source: Source, folder: str) -> tuple[str, str]:
     Raises:
       InputError: the folder is there already, or the disk is full.
     """
-    length = min(_USUAL_LENGTH, source.bundle.config.longest_sequence)
+    length = min(_USUAL_LENGTH, source.bundle.config.max_length)
     with files.folder_aside(folder) as partial:
-        source.bundle.need_vocabulary().save(partial)
+        source.bundle.require_vocabulary().save(partial)
         source.bundle.config.save(f"{partial}/{own.CONFIG}")
         encoder = encoder_module(source, partial)
         _save(encoder, f"{partial}/encoder")
@@ -106,7 +106,7 @@ def encoder_module(source: Source, folder: str) -> Any:
 
     inputs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in packing.MODEL_INPUTS}
     root = _callable(encode, inputs, [v.value for v in encoder.variables])
-    _add_vocabulary(root, bundle.need_vocabulary(), folder)
+    _add_vocabulary(root, bundle.require_vocabulary(), folder)
     root.config_file = tf.saved_model.Asset(f"{folder}/{own.CONFIG}")
     for name, value in bundle.resolved_settings().items():
         setattr(root, _SETTINGS.get(name, name), tf.Variable(value, trainable=False))

@@ -104,7 +104,7 @@ def _numbers_only(signature: Signature) -> Signature:
 def _inputs(configs: Sequence[EncoderConfig], signature: Signature) -> dict[str, np.ndarray]:
     """Random sequences with padding, that all models take."""
     rng = np.random.default_rng(0)
-    length = min(_LENGTH, *(config.longest_sequence for config in configs))
+    length = min(_LENGTH, *(config.max_length for config in configs))
     lengths = rng.integers(length // 2, length + 1, (_BATCH, 1))
     mask = (np.arange(length) < lengths).astype(np.int32)
     vocab_size = min(config.vocab_size for config in configs)

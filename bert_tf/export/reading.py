@@ -95,7 +95,7 @@ def _source(model: dict[str, Any], encoder: str, signatures: dict[str, Any], pat
     bundle = Bundle(config, {}, vocabulary, model["tokenizer"], place=path)
     source = Source(path, bundle, shared=encoder)
     if model["tasks"]:
-        (task,) = (tasks.load(task, config.longest_sequence) for task in model["tasks"])
+        (task,) = (tasks.load(task, config.max_length) for task in model["tasks"])
         return dataclasses.replace(source, task=task, head=task.name)
     return dataclasses.replace(
         source,

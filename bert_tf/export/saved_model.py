@@ -236,7 +236,7 @@ def _write_extras(
         if source.task and source.task.labels
     }
     json_files.write(f"{path}/{EXTRA}/labels.json", labels)
-    vocabularies = [source.bundle.need_vocabulary() for source in sources]
+    vocabularies = [source.bundle.require_vocabulary() for source in sources]
     places: dict[str, str] = {}  # by checksum
     for vocabulary in vocabularies:
         if vocabulary.sha256 not in places:
@@ -322,7 +322,7 @@ def _described(source: Source, vocabulary: str, encoder: int) -> dict[str, Any]:
         "encoder": encoder,
         "vocabulary": vocabulary,
         "tokenizer": source.bundle.resolved_settings(),
-        "mask_token": source.bundle.need_vocabulary().roles["mask"],
+        "mask_token": source.bundle.require_vocabulary().roles["mask"],
         "tasks": [task.describe()] if task else [],
         "scores": source.scores,
         "data": {name: told for name, told in data.items() if told},

@@ -61,7 +61,7 @@ class Source:
 
     def tokenizer_key(self) -> str:
         """Equal for models that may share a tokenizer."""
-        settings = [self.bundle.need_vocabulary().sha256, self.bundle.resolved_settings()]
+        settings = [self.bundle.require_vocabulary().sha256, self.bundle.resolved_settings()]
         return hashlib.sha256(_json(settings)).hexdigest()
 
 
@@ -223,7 +223,7 @@ def _read(name: str, folder: str) -> list[Source]:
 
 def _with_task(source: Source, head: str, name: str) -> Source:
     """The model with one of its tasks, by a name of its own."""
-    longest = source.bundle.config.longest_sequence
+    longest = source.bundle.config.max_length
     task = tasks.load({**source.bundle.task(head), "name": name}, longest)
     pooled = not task.per_token and source.bundle.config.pooler_act is not None
     if pooled and not source.bundle.has(POOLER):
@@ -237,6 +237,6 @@ def _with_task(source: Source, head: str, name: str) -> Source:
             "stsb" if task.shape == "regression" else "pair",
         )
         task = task.restore(task.describe() | {"pair": False})
-    types = source.bundle.need_vocabulary().types(task.segments)
+    types = source.bundle.require_vocabulary().types(task.segments)
     source.bundle.config.check_segments(types, f"{source.folder}, task {name}")
     return dataclasses.replace(source, task=task, head=head)

@@ -4,7 +4,7 @@ import dataclasses
 import enum
 from typing import Any, ClassVar
 
-from bert_tf.models.head_config import MOST_LAYERS, WIDEST, HeadConfig, HeadLayers
+from bert_tf.models.head_config import MAX_LAYERS, MAX_WIDTH, HeadConfig, HeadLayers
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group
@@ -149,7 +149,7 @@ class FineTuningSettings(TrainingSettings):
         group=Group.MODEL,
         newer=True,
         least=0,
-        most=MOST_LAYERS,
+        most=MAX_LAYERS,
     )
     bilstm_width: int = setting(
         768,
@@ -157,7 +157,7 @@ class FineTuningSettings(TrainingSettings):
         group=Group.MODEL,
         newer=True,
         least=1,
-        most=WIDEST,
+        most=MAX_WIDTH,
     )
     freeze: str | None = setting(
         None,

@@ -147,12 +147,12 @@ def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
 def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> EncoderConfig:
     config = bundle.config
     for item in data:
-        types = bundle.need_vocabulary().types(item.task.segments)
+        types = bundle.require_vocabulary().types(item.task.segments)
         config.check_segments(types, item.task.name)
-        if item.task.max_length > config.longest_sequence:
+        if item.task.max_length > config.max_length:
             raise InputError(
                 f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "
-                f"{config.longest_sequence} positions; set --max_length."
+                f"{config.max_length} positions; set --max_length."
             )
     if settings.dropout is None:
         return config

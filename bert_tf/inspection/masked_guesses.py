@@ -54,7 +54,7 @@ class MaskedGuesser:
         self._head = MaskedLMHead(encoder.config, name=MASKED_LM.rstrip("/"))
         self._head.build(self._head.expected_shape)
         bundle.assign(self._head, model.weights, source.folder)
-        vocabulary = model.need_vocabulary()
+        vocabulary = model.require_vocabulary()
         self._mask_id = vocabulary.id_of("mask")
         self._shown = [vocabulary.plain([token]) for token in vocabulary.tokens]
 

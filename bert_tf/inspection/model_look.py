@@ -100,7 +100,7 @@ def _sequence(source: Source, tokenizer: Tokenizer, texts: Sequence[str]) -> Tok
     config = source.bundle.config
     config.check_segments(tokenizer.vocabulary.types(len(texts)), source.folder)
     tokenized = TokenizedTexts(tokenizer, texts, masks=source.guesses_words)
-    return tokenized.pack(config.longest_sequence)
+    return tokenized.pack(config.max_length)
 
 
 class _Answered:
@@ -117,7 +117,7 @@ class _Answered:
         self, source: Source, tokenizer: Tokenizer, texts: Sequence[str], task_name: str | None
     ):
         bundle = source.bundle
-        longest = bundle.config.longest_sequence
+        longest = bundle.config.max_length
         self.task = tasks.load(bundle.task(task_name), longest)
         types = tokenizer.vocabulary.types(self.task.segments)
         bundle.config.check_segments(types, source.folder)

@@ -82,12 +82,12 @@ class EncoderConfig(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def longest_sequence(self) -> int:
+    def max_length(self) -> int:
         """The most tokens of a sequence."""
 
     @property
     @abc.abstractmethod
-    def usual_pad_id(self) -> int:
+    def default_pad_id(self) -> int:
         """The id of padding in the usual vocabularies of the family."""
 
     @property
@@ -99,7 +99,7 @@ class EncoderConfig(abc.ABC):
         )
 
     @abc.abstractmethod
-    def beyond(self, *options: str) -> list[str]:
+    def differences(self, *options: str) -> list[str]:
         """What it has that BERT with these options has not, such as "position_offset 2"."""
 
     @abc.abstractmethod

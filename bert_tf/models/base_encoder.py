@@ -37,7 +37,7 @@ class Encoder(Configured, Stated, keras.Model):
     def __init__(self, config: EncoderConfig, pad_id: int | None = None, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.config = config
-        self.pad_id = config.usual_pad_id if pad_id is None else pad_id
+        self.pad_id = config.default_pad_id if pad_id is None else pad_id
 
     def finish(self, allocate: bool) -> None:
         """Creates the variables, where they are wanted.
@@ -54,7 +54,7 @@ class Encoder(Configured, Stated, keras.Model):
         """An encoder that takes no memory: it tells its `shapes`, `parameters` and `flops`."""
         return cls(config, allocate=False, name="encoder")
 
-    def statement(self) -> tuple[Layer, ...]:
+    def members(self) -> tuple[Layer, ...]:
         """Embeddings, blocks from bottom to top, and pooler."""
         return self.embeddings, *self.blocks, self.pooler
 
@@ -75,7 +75,7 @@ class Encoder(Configured, Stated, keras.Model):
         """
         raise NotImplementedError
 
-    def adopt(self, vocabulary: Vocabulary) -> None:
+    def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Learns of a vocabulary what it has to know; most need nothing but its size."""
 
     def layer_variables(self) -> list[list[keras.Variable]]:

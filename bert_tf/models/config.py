@@ -161,7 +161,7 @@ class BertConfig(EncoderConfig):
         values = {field.name: (getattr(self, field.name), field.default) for field in options}
         return {name: value for name, (value, berts) in values.items() if value != berts}
 
-    def beyond(self, *options: str) -> list[str]:
+    def differences(self, *options: str) -> list[str]:
         """What it has that BERT with these options has not, such as "position_offset 2"."""
         found = [f"{name} {value!r}" for name, value in self.options.items() if name not in options]
         return found if self.type_vocab_size else [*found, "type_vocab_size 0"]
@@ -191,12 +191,12 @@ class BertConfig(EncoderConfig):
         return self.embedding_size or self.hidden_size
 
     @property
-    def longest_sequence(self) -> int:
+    def max_length(self) -> int:
         """The tokens that there are positions for."""
         return self.max_position_embeddings - self.position_offset
 
     @property
-    def usual_pad_id(self) -> int:
+    def default_pad_id(self) -> int:
         """The id of padding in the released vocabularies of the family."""
         return 1 if self.model_type == "roberta" else 0
 
@@ -208,9 +208,9 @@ class BertConfig(EncoderConfig):
 
     def check_length(self, length: int | None) -> None:
         """Raises InputError where sequences of so many tokens exceed the positions."""
-        if length is not None and length > self.longest_sequence:
+        if length is not None and length > self.max_length:
             raise InputError(
-                f"{length} tokens exceed the {self.longest_sequence} positions; cut the sequences "
+                f"{length} tokens exceed the {self.max_length} positions; cut the sequences "
                 "(max_length of the tokenizer)."
             )
 

@@ -118,16 +118,16 @@ class ElmoConfig(EncoderConfig):
         return None
 
     @property
-    def longest_sequence(self) -> int:
+    def max_length(self) -> int:
         """The most tokens of a sequence, as the configuration says."""
         return self.max_sequence_length
 
     @property
-    def usual_pad_id(self) -> int:
+    def default_pad_id(self) -> int:
         """The first id."""
         return 0
 
-    def beyond(self, *options: str) -> list[str]:
+    def differences(self, *options: str) -> list[str]:
         """All of it: no option makes an ELMo of BERT."""
         return [f"model_type {self.model_type!r}"]
 

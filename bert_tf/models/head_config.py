@@ -8,8 +8,8 @@ from typing import Any
 from pipelines.common.errors import InputError
 
 # Beyond these a number is a mistake.
-MOST_LAYERS = 100
-WIDEST = 1 << 16
+MAX_LAYERS = 100
+MAX_WIDTH = 1 << 16
 
 
 class HeadLayers(enum.StrEnum):
@@ -47,7 +47,7 @@ class HeadConfig:
                 f"head layers {self.layers!r} are unknown; use one of {', '.join(HeadLayers)}."
             )
         object.__setattr__(self, "layers", HeadLayers(self.layers))
-        for name, least, most in (("bilstm_layers", 0, MOST_LAYERS), ("bilstm_width", 1, WIDEST)):
+        for name, least, most in (("bilstm_layers", 0, MAX_LAYERS), ("bilstm_width", 1, MAX_WIDTH)):
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
             if not whole or not least <= value <= most:
@@ -64,7 +64,7 @@ class HeadConfig:
         """Whether it reads the pooled output, and no token's."""
         return not per_token and not self.bilstm_layers
 
-    def check_suits(self, per_token: bool, task: str) -> None:
+    def check_task(self, per_token: bool, task: str) -> None:
         """Raises InputError where it has no vectors of tokens to read."""
         if self.reads_pooled(per_token) and not self.is_plain:
             raise InputError(

@@ -27,7 +27,7 @@ class MaskedLMHead(Configured, Layer):
         )
         self.norm = LayerNorm(width, config.layer_norm_eps, name="norm", dtype=policy)
 
-    def statement(self) -> tuple[Layer | Weight, ...]:
+    def members(self) -> tuple[Layer | Weight, ...]:
         """The transform, its norm, and the output bias [vocab_size]."""
         bias = Weight("output_bias", (self.config.vocab_size,), "zeros", "bias")
         return self.transform, self.norm, bias

@@ -39,7 +39,7 @@ class HeadBody(Layer):
     ):
         super().__init__(**kwargs)
         self.config = config if isinstance(config, HeadConfig) else HeadConfig(**config)
-        self.config.check_suits(per_token, self.name)
+        self.config.check_task(per_token, self.name)
         self.width, self.depth, self.per_token, self.rate = width, depth, per_token, rate
         self.indices = self.config.indices(depth)
         self.mix = self._make_mix()
@@ -71,7 +71,7 @@ class HeadBody(Layer):
         joined = self.config.layers is HeadLayers.CONCAT_LAST_4
         return self.width * len(self.indices) if joined else self.width
 
-    def statement(self) -> list[Layer]:
+    def members(self) -> list[Layer]:
         """The mix of layers and the BiLSTM, as far as there are such."""
         return [part for part in (self.mix, self.bilstm) if part is not None]
 
@@ -153,9 +153,9 @@ class TaskHead(Dense):
         self.config = config
         self.body = made
 
-    def statement(self) -> tuple[Any, ...]:
+    def members(self) -> tuple[Any, ...]:
         """The body, if there is one, kernel [its width, units] and bias [units]."""
-        linear = super().statement()
+        linear = super().members()
         return linear if self.body is None else (self.body, *linear)
 
     @property

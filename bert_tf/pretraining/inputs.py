@@ -78,10 +78,10 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> Encode
     if settings.initializer_range is not None:
         config = config.with_initializer_range(settings.initializer_range)
     for phase, examples in zip(settings.phases, data.training, strict=True):
-        if examples.max_seq_length > config.longest_sequence:
+        if examples.max_seq_length > config.max_length:
             raise InputError(
                 f"{phase.tfrecords}: records of {examples.max_seq_length} tokens exceed the "
-                f"model's {config.longest_sequence} positions. Write them shorter "
+                f"model's {config.max_length} positions. Write them shorter "
                 "(--max_seq_length), or enlarge max_position_embeddings."
             )
     for phase, found in zip(settings.phases, data.manifests, strict=True):

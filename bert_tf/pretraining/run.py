@@ -170,7 +170,7 @@ class _Run:
             beta_2=settings.beta_2,
         )
         self.model: PretrainingObjective = self.session.model
-        self.model.encoder.adopt(data.tokenizer.vocabulary)
+        self.model.encoder.set_vocabulary(data.tokenizer.vocabulary)
         inputs.check_features(self.model, settings, data)
         self._kept_steps = self.options.kept_steps(settings.total_steps)
         self.checkpoints = self.session.checkpoints(

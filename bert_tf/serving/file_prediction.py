@@ -178,7 +178,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     description = bundle.task(task_name)
     if kind and "kind" not in description:
         description = tasks.of_kind(description, kind)
-    task = tasks.load(description, bundle.config.longest_sequence)
+    task = tasks.load(description, bundle.config.max_length)
     predictor = inference.make_logits_function(
         TaskObjective(bundle.task_model([task]), task),
         tf.distribute.get_strategy(),

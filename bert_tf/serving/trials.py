@@ -142,7 +142,7 @@ def measure(
     tensorflow = lanes[0].engine is EngineName.TENSORFLOW
     model = reading.assembly(path, None if tensorflow else "float32").models[0]
     name, computation = next(iter(model.computations(model.source.bundle.tokenizer()).items()))
-    longest = model.source.bundle.config.longest_sequence
+    longest = model.source.bundle.config.max_length
     found = [_trial(lane, f"0_{name}", computation, longest, models) for lane in lanes]
     if not (tensorflow and lengths):
         return found

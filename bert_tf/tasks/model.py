@@ -74,7 +74,7 @@ class Heads(Configured, Layer):
             shape.name: shape.make(config, dtype=self.dtype_policy) for shape in self.head_shapes
         }
 
-    def statement(self) -> Iterable[TaskHead]:
+    def members(self) -> Iterable[TaskHead]:
         """The heads."""
         return self.of.values()
 

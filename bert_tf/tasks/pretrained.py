@@ -46,7 +46,7 @@ class PretrainedServing:
 
     def direct(self, engine: Engine) -> dict[str, Direct]:
         """The signatures of raw text that can do without their graphs, by name."""
-        longest, mask = engine.config.longest_sequence, engine.tokenizer.mask_token
+        longest, mask = engine.config.max_length, engine.tokenizer.mask_token
         return {
             name: Direct(("text",), longest, functools.partial(_named, computation), mask)
             for name, computation in self.computations(engine).items()
@@ -181,4 +181,4 @@ def _pack(engine: Engine, text: tf.Tensor) -> Tensors:
     masks = tf.fill([tf.reduce_sum(has_mask)], tokens.mask_id)
     joined = tf.concat([ids.values, tf.RaggedTensor.from_row_lengths(masks, has_mask)], 1)
     flat = parts.with_flat_values(joined).merge_dims(1, 2)
-    return engine.inputs(packing.pack(tokens, flat, None, engine.config.longest_sequence))
+    return engine.inputs(packing.pack(tokens, flat, None, engine.config.max_length))

@@ -52,7 +52,7 @@ def make(kind: str, name: str | None = None, options: Options | None = None) -> 
         raise InputError(f"the task {kind!r} is unknown; there are {', '.join(KINDS)}.")
     options = options or Options()
     task = KINDS[kind](name or kind, kind)
-    options.head.check_suits(task.per_token, task.name)
+    options.head.check_task(task.per_token, task.name)
     changes: dict[str, Any] = {"fixed_length": options.fixed_length, "head": options.head}
     if options.max_length:
         changes["max_length"] = options.max_length

@@ -228,7 +228,7 @@ class Engine:
         ids, mask, types = (inputs[name] for name in MODEL_INPUTS)
         config = self.config
         shape = tf.shape(ids)
-        longest = config.longest_sequence
+        longest = config.max_length
         known_types = tf.constant(True)  # whatever they are, where there is no table of them
         if config.type_vocab_size:
             known_types = tf.reduce_all((types >= 0) & (types < config.type_vocab_size))

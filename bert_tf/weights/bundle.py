@@ -119,7 +119,7 @@ class Bundle:
                 digest.update(self.weights[name].tobytes())
         return digest.hexdigest()
 
-    def need_vocabulary(self) -> Vocabulary:
+    def require_vocabulary(self) -> Vocabulary:
         """The vocabulary.
 
         Raises:
@@ -138,7 +138,7 @@ class Bundle:
         Raises:
           InputError: there is no vocabulary.
         """
-        return self.need_vocabulary().resolve(self.tokenizer_settings or {})
+        return self.require_vocabulary().resolve(self.tokenizer_settings or {})
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer.
@@ -146,7 +146,7 @@ class Bundle:
         Raises:
           InputError: there is no vocabulary, or no tokenizer can be made of it.
         """
-        return registry.make(self.need_vocabulary(), self.resolved_settings(), self.place)
+        return registry.make(self.require_vocabulary(), self.resolved_settings(), self.place)
 
     def encoder(self, **kwargs: Any) -> Encoder:
         """The encoder as a Keras model with these weights.
@@ -173,7 +173,7 @@ class Bundle:
         """
         if chosen is None:
             names = [task["name"] for task in self.tasks] or [None]
-            longest = self.config.longest_sequence
+            longest = self.config.max_length
             chosen = [tasks.load(self.task(name), longest) for name in names]
         model = TaskModel.for_tasks(self.config, chosen, **(self._padding() | kwargs))
         missing = [*self._give(model.encoder, "encoder"), *self._give(model.heads, "heads")]

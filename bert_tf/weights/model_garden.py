@@ -112,7 +112,7 @@ def _config(path: str) -> BertConfig:
         raise InputError(f"{path}: embedding_size {width} differs from hidden_size.")
     values = {key: value for key, value in values.items() if key not in _OUTPUTS}
     config = BertConfig.from_dict(values, path)
-    if foreign := config.beyond("causal"):
+    if foreign := config.differences("causal"):
         raise InputError(f"{path}: has {', '.join(foreign)}; Model Garden's encoder is BERT's.")
     return config
 

@@ -187,7 +187,7 @@ def write_tokenizer(model: Bundle, folder: str) -> None:
     Raises:
       InputError: the model has no vocabulary, or the folder has another.
     """
-    vocabulary, there = model.need_vocabulary(), registry.find(folder)
+    vocabulary, there = model.require_vocabulary(), registry.find(folder)
     if there is None:
         _write_tokenizer(model, vocabulary, folder)
     elif (there, registry.read_settings(folder)) != (vocabulary, model.resolved_settings()):

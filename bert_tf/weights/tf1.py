@@ -108,7 +108,7 @@ def read(path: str) -> Bundle:
 
 def _check_bert(config: EncoderConfig, place: str) -> None:
     """Raises InputError where the model is a relative of BERT."""
-    if foreign := config.beyond("causal"):
+    if foreign := config.differences("causal"):
         raise InputError(
             f"{place}: has {', '.join(foreign)}; google-research/bert is of BERT only. Take "
             "another format."

@@ -43,7 +43,7 @@ class LstmPair(Configured, Layer):
             for name in ("forward", "backward")
         )
 
-    def statement(self) -> tuple[Lstm, Lstm]:
+    def members(self) -> tuple[Lstm, Lstm]:
         """The LSTMs, the forward one first."""
         return self.forward, self.backward
 
@@ -70,7 +70,7 @@ class LstmPair(Configured, Layer):
           The outputs, as x.
         """
         found = []
-        for index, (lstm, inputs) in enumerate(zip(self.statement(), x, strict=True)):
+        for index, (lstm, inputs) in enumerate(zip(self.members(), x, strict=True)):
             seed = None if seeds is None else seeds[index]
             inputs = fused_ops.dropout(inputs, self.config.hidden_dropout_prob, seed)
             outputs = lstm(inputs, mask)
@@ -94,7 +94,7 @@ class MeanPooler(Layer):
         super().__init__(**kwargs)
         self.width = width
 
-    def statement(self) -> tuple[()]:
+    def members(self) -> tuple[()]:
         """Nothing."""
         return ()
 
@@ -164,7 +164,7 @@ class ElmoEncoder(Encoder):
         """
         return sum(part.flops(length) for part in (self.embeddings, *self.blocks))
 
-    def adopt(self, vocabulary: Vocabulary) -> None:
+    def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Takes the characters of its words; rows of the table beyond have none."""
         rows = characters.table(vocabulary)
         missing = self.config.vocab_size - len(rows)

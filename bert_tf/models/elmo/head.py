@@ -26,7 +26,7 @@ class WordHead(Configured, Layer):
         super().__init__(**kwargs)
         self.config = config
 
-    def statement(self) -> tuple[Weight, ...]:
+    def members(self) -> tuple[Weight, ...]:
         """Kernel [predicted words, projection_size] and bias [predicted words]."""
         words, width = self.config.predicted_words, self.config.projection_size
         return (

@@ -31,7 +31,7 @@ class Convolution(Layer):
         super().__init__(**kwargs)
         self.inputs, self.width, self.filters = inputs, width, filters
 
-    def statement(self) -> tuple[Weight, ...]:
+    def members(self) -> tuple[Weight, ...]:
         """Kernel [width, inputs, filters] and bias [filters]."""
         shape = (self.width, self.inputs, self.filters)
         spread = 1 / math.sqrt(self.width * self.inputs)
@@ -81,7 +81,7 @@ class Highway(Layer):
         self.gate = Dense(width, width, spread, name="gate", dtype=policy)
         self.transform = Dense(width, width, spread, name="transform", dtype=policy)
 
-    def statement(self) -> tuple[Dense, Dense]:
+    def members(self) -> tuple[Dense, Dense]:
         """The gate and the transform."""
         return self.gate, self.transform
 
@@ -140,7 +140,7 @@ class WordEmbeddings(Configured, Layer):
             found, config.projection_size, spread, name="projection", dtype=policy
         )
 
-    def statement(self) -> Iterator[Weight | Layer]:
+    def members(self) -> Iterator[Weight | Layer]:
         """Characters of words [vocab_size, 50], embeddings of characters, and what reads them."""
         config = self.config
         shape = (config.vocab_size, CHARACTERS)

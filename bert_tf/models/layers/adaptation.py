@@ -20,9 +20,9 @@ def parts(root: keras.layers.Layer, scope: str = "") -> Iterator[tuple[str, kera
       root: one of this package's; layers of others in it are left out.
       scope: what the paths begin with, as "encoder/".
     """
-    inner = root.layers if isinstance(root, keras.Model) else root.statement()
+    inner = root.layers if isinstance(root, keras.Model) else root.members()
     for part in inner:
-        if isinstance(part, keras.layers.Layer) and hasattr(part, "statement"):
+        if isinstance(part, keras.layers.Layer) and hasattr(part, "members"):
             path = f"{scope}{part.name}"
             yield path, part
             yield from parts(part, f"{path}/")

@@ -46,7 +46,7 @@ class SelfAttention(Layer):
             for name, units in (("qkv", 3 * hidden_size), ("output", hidden_size))
         )
 
-    def statement(self) -> tuple[Dense, ...]:
+    def members(self) -> tuple[Dense, ...]:
         """The two projections."""
         return self.qkv, self.output_dense
 

@@ -47,7 +47,7 @@ class Stated:
     built: bool
     add_weight: Callable[..., keras.Variable]
 
-    def statement(self) -> Iterable["Weight | Stated"]:
+    def members(self) -> Iterable["Weight | Stated"]:
         """The weights of the layer itself and the layers in it, in the order of their creation."""
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class Stated:
         """Creates all variables, float32 but for whole numbers, of shapes that no input decides."""
         if self.built:
             return
-        for item in self.statement():
+        for item in self.members():
             if isinstance(item, Weight):
                 setattr(self, item.attribute or item.name, self._create(item))
             else:
@@ -85,7 +85,7 @@ class Stated:
         """
         path = f"{scope}{self.name}/"
         found: dict[str, Weight] = {}
-        for item in self.statement():
+        for item in self.members():
             if isinstance(item, Weight):
                 found[f"{path}{item.name}"] = item
             else:
@@ -106,7 +106,7 @@ class Stated:
         """
         path = f"{scope}{self.name}/"
         found: dict[str, np.ndarray] = {}
-        for item in self.statement():
+        for item in self.members():
             if isinstance(item, Weight):
                 kind = np.int32 if item.whole else np.float32
                 found[f"{path}{item.name}"] = np.asarray(self.value_of(item), kind)
@@ -189,7 +189,7 @@ class Layer(Described, Stated, keras.layers.Layer):
           type_check: of no use here; Keras gives it.
           config: see `keras.quantizers.Int8QuantizationConfig`.
         """
-        for item in self.statement():
+        for item in self.members():
             if isinstance(item, Layer):
                 item.quantize(mode, config=config)
 

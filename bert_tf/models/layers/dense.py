@@ -43,7 +43,7 @@ class Dense(Layer, keras.layers.Dense):
         self.input_spec = None
         self.supports_masking = False
 
-    def statement(self) -> tuple[Weight, ...]:
+    def members(self) -> tuple[Weight, ...]:
         """Kernel [inputs, units] and bias [units]."""
         return (
             Weight("kernel", (self.inputs, self.units), self.initializer_range, "_kernel"),

@@ -41,7 +41,7 @@ class Embeddings(Configured, Layer):
                 width, config.hidden_size, config.initializer_range, name="projection", dtype=policy
             )
 
-    def statement(self) -> Iterator[Weight | Layer]:
+    def members(self) -> Iterator[Weight | Layer]:
         """Tables [vocab_size or positions or types, embedding width], norm, and projection."""
         config = self.config
         for attribute, rows in (

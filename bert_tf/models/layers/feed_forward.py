@@ -41,7 +41,7 @@ class FeedForward(Layer):
             intermediate_size, hidden_size, initializer_range, name="output", dtype=policy
         )
 
-    def statement(self) -> tuple[Dense, ...]:
+    def members(self) -> tuple[Dense, ...]:
         """The two maps."""
         return self.intermediate, self.output_dense
 

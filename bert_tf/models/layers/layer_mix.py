@@ -22,7 +22,7 @@ class LayerMix(Layer):
         super().__init__(**kwargs)
         self.count, self.width = count, width
 
-    def statement(self) -> tuple[Weight, ...]:
+    def members(self) -> tuple[Weight, ...]:
         """`weights` [count], all alike at first, and `scale` [1]."""
         return (
             Weight("weights", (self.count,), "zeros", "layer_weights"),

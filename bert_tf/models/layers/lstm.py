@@ -61,7 +61,7 @@ class Lstm(Layer):
         """Of the outputs."""
         return self.projection or self.cells
 
-    def statement(self) -> tuple[Weight, ...]:
+    def members(self) -> tuple[Weight, ...]:
         """Kernel [inputs + width, 4 cells], bias [4 cells], and projection [cells, width]."""
         rows = self.inputs + self.width
         kernel = Weight("kernel", (rows, 4 * self.cells), 1 / math.sqrt(rows))
@@ -209,7 +209,7 @@ class BiLstm(Layer):
         """Of the outputs."""
         return 2 * self.cells
 
-    def statement(self) -> list[Lstm]:
+    def members(self) -> list[Lstm]:
         """The LSTMs from bottom to top, the forward one of each layer first."""
         return [lstm for both in self.directions for lstm in both]
 
@@ -224,7 +224,7 @@ class BiLstm(Layer):
 
     def flops(self, length: int) -> int:
         """Floating-point operations of the products of a sequence."""
-        return sum(lstm.flops(length) for lstm in self.statement())
+        return sum(lstm.flops(length) for lstm in self.members())
 
     def call(self, x: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Returns what `run` does at each token."""

@@ -22,7 +22,7 @@ class LayerNorm(Layer):
         self.epsilon = epsilon
         self.rate = rate
 
-    def statement(self) -> tuple[Weight, ...]:
+    def members(self) -> tuple[Weight, ...]:
         """Gamma and beta [width]."""
         return Weight("gamma", (self.width,), "ones"), Weight("beta", (self.width,), "zeros")
 

@@ -57,7 +57,7 @@ class NoPooler(Layer):
         super().__init__(**kwargs)
         self.width = width
 
-    def statement(self) -> tuple[()]:
+    def members(self) -> tuple[()]:
         """Nothing."""
         return ()
 

@@ -51,7 +51,7 @@ class TransformerBlock(Configured, Layer):
             for name in ("attention_norm", "output_norm")
         )
 
-    def statement(self) -> tuple[Layer, ...]:
+    def members(self) -> tuple[Layer, ...]:
         """The sub-layers."""
         return self.attention, self.attention_norm, self.feed_forward, self.output_norm
 

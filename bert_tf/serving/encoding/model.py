@@ -70,7 +70,7 @@ def longest_of(source: Source, max_length: int | None) -> int:
     Raises:
       InputError: it takes fewer.
     """
-    longest = source.bundle.config.longest_sequence
+    longest = source.bundle.config.max_length
     if (max_length or 0) > longest:
         raise InputError(
             f"--max_length={max_length}: {source.folder} takes {longest} tokens at the most."

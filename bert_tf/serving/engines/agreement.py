@@ -28,7 +28,7 @@ def largest_difference(compute: Compute, computation: Computation, model: Served
     rng = np.random.default_rng(0)
     worst = 0.0
     for count, tokens in _SHAPES:
-        length = min(tokens, config.longest_sequence)
+        length = min(tokens, config.max_length)
         ids = rng.integers(0, config.vocab_size, (count, length), np.int32)
         sequences = Sequences(ids, np.ones_like(ids), np.zeros_like(ids))
         for found, exact in zip(compute(sequences), wanted(sequences), strict=True):

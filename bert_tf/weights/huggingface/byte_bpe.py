@@ -71,14 +71,14 @@ def _of_fast(values: dict[str, Any], name: str) -> ByteBPEVocabulary:
 
 def write(model: Bundle, folder: str) -> None:
     """Writes vocab.json, merges.txt and tokenizer_config.json."""
-    vocabulary = model.need_vocabulary()
+    vocabulary = model.require_vocabulary()
     vocabulary.save(folder)
     json_files.write(
         f"{folder}/{_CONFIG}",
         {
             "tokenizer_class": "RobertaTokenizer",
             _SPACE: model.resolved_settings()[_SPACE],
-            "model_max_length": model.config.longest_sequence,
+            "model_max_length": model.config.max_length,
             **{name: vocabulary.roles[role] for name, role in _ROLES.items()},
         },
     )

@@ -147,7 +147,7 @@ def check(config: BertConfig, family: Family, guesses_words: bool, place: str) -
     Raises:
       InputError: it does not.
     """
-    if foreign := config.beyond("causal", "model_type", *family.options):
+    if foreign := config.differences("causal", "model_type", *family.options):
         raise InputError(
             f"{place}: Hugging Face's {family.title} has no {', '.join(foreign)}; write it as "
             "bert_tf."

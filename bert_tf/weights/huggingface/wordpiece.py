@@ -145,7 +145,7 @@ def _other_words(what: str) -> InputError:
 
 def write(model: Bundle, folder: str) -> None:
     """Writes vocab.txt and tokenizer_config.json of a model that has a WordPiece vocabulary."""
-    model.need_vocabulary().save(folder)
+    model.require_vocabulary().save(folder)
     settings = model.resolved_settings()
     json_files.write(
         f"{folder}/{_CONFIG}",
@@ -154,7 +154,7 @@ def write(model: Bundle, folder: str) -> None:
             "do_lower_case": settings["lower_case"],
             "strip_accents": settings["strip_accents"],
             "tokenize_chinese_chars": True,
-            "model_max_length": model.config.longest_sequence,
+            "model_max_length": model.config.max_length,
             **{f"{name}_token": ROLES[role] for role, name in _ROLES.items()},
         },
     )

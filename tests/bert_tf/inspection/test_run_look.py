@@ -48,7 +48,7 @@ def test_neighbours_are_the_nearest_by_cosine(run):
     look = run_look.look(str(run))
     words, count = look.values["words"]["words"], look.values["words"]["count"]
     bundle = weights.read(str(run))
-    tokens = bundle.need_vocabulary().tokens
+    tokens = bundle.require_vocabulary().tokens
     table = bundle.weights["encoder/embeddings/word_embeddings"].astype("f8")
     vectors = np.stack([table[tokens.index(word)] for word in words])
     vectors -= table[: len(tokens)].mean(0)

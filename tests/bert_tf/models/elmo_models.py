@@ -28,7 +28,7 @@ def make_encoder(config=CONFIG, seed=0, **kwargs):
     """An encoder of random weights that knows the vocabulary."""
     encoder = ElmoEncoder(config, name="encoder", **kwargs)
     randomize(encoder, seed)
-    encoder.adopt(VOCABULARY)
+    encoder.set_vocabulary(VOCABULARY)
     return encoder
 
 

@@ -16,7 +16,7 @@ _TENSORS = {name: tf.constant(value) for name, value in BATCH.items()}
 def _model(**changes):
     model = BidirectionalLM(dataclasses.replace(CONFIG, **changes))
     randomize(model)
-    model.encoder.adopt(VOCABULARY)
+    model.encoder.set_vocabulary(VOCABULARY)
     return model
 
 

@@ -83,7 +83,7 @@ def test_read_by_the_same_door(encoder, tmp_path):
     assert formats.detect(folder) is Format.ELMO
     found = weights.read(f"{folder}/small_weights.hdf5")
     with pytest.raises(InputError, match="--vocab="):
-        found.need_vocabulary()
+        found.require_vocabulary()
     VOCABULARY.save(folder)
     found = weights.read(folder)
     assert found.vocabulary == VOCABULARY and found.config.residual
@@ -253,7 +253,7 @@ def test_states_that_are_carried_on_give_the_rest_of_the_fixture(fixture):
         ids, mask = _inputs(vocabulary, [document[index] for document in documents])
         x = [encoder.embeddings(ids)] * 2
         for block, state in zip(encoder.blocks, states, strict=True):
-            for side, lstm in enumerate(block.statement()):
+            for side, lstm in enumerate(block.members()):
                 x[side], state[side] = lstm.run(x[side], tf.constant(mask), state[side])
         found = np.stack(x, 1)
         for row, expected in enumerate(vectors):

@@ -40,7 +40,7 @@ def make(folder, **settings):
 
 def test_tokens_have_the_outputs_of_each_layer(folders):
     bundle = weights.read(folders["pretrained"])
-    tokens = bundle.need_vocabulary().tokens
+    tokens = bundle.require_vocabulary().tokens
     tokenizer = bundle.tokenizer()
     found = make(folders["pretrained"], layers=None)(TEXTS)
     assert len(found) == len(TEXTS)
