@@ -129,7 +129,7 @@ class Assembly:
         head = MaskedLMHead(config, name="masked_lm", dtype=encoder.dtype_policy)
         head.build()
         self._adopt(head, source)
-        table = encoder.embeddings.word
+        table = encoder.word_embeddings
 
         def logits(rows: tf.Tensor) -> tf.Tensor:
             scores = head(rows, tf.convert_to_tensor(table))

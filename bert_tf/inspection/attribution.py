@@ -94,7 +94,7 @@ class Attributor:
         inputs = sequence.inputs()
         word_ids = tf.constant(ids[np.newaxis], tf.int32)
         # Padding in the place of a token has its position, also where padding is not counted.
-        return self._encoder.embeddings(
+        return self._encoder.embed(
             word_ids, inputs["input_type_ids"], counted_ids=inputs["input_word_ids"]
         )
 

@@ -107,7 +107,7 @@ class MaskedGuesser:
         rows = tf.reshape(
             tf.gather(outputs, positions, batch_dims=1), [-1, self._encoder.config.hidden_size]
         )
-        logits = self._head(rows, self._encoder.embeddings.word)
+        logits = self._head(rows, self._encoder.word_embeddings)
         logits += tf.convert_to_tensor(self._head.bias)
         # The table may have more rows than the vocabulary has tokens.
         shares = tf.nn.softmax(logits[:, : len(self._shown)]).numpy()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from bert_tf.models import rematerialization
@@ -68,6 +69,16 @@ class BertEncoder(Encoder):
             name="pooler",
             dtype=policy,
         )
+
+    @property
+    def word_embeddings(self) -> keras.Variable:
+        """The table of word embeddings, float32 [vocab_size, embedding width]."""
+        return self.embeddings.word
+
+    @property
+    def position_embeddings(self) -> keras.Variable:
+        """The table of position embeddings, float32 [max_position_embeddings, embedding width]."""
+        return self.embeddings.position
 
     def flops(self, length: int) -> int:
         """Floating-point operations of a forward pass over one sequence of so many tokens.
@@ -144,6 +155,22 @@ class BertEncoder(Encoder):
             x, _ = block(x, bias, rows=rows)
         first, _ = last(x, bias, rows=rows, first_only=True)
         return self.pooler(first)
+
+    def embed(
+        self, word_ids: tf.Tensor, type_ids: tf.Tensor, counted_ids: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Embeds tokens without dropout: the input of `encode`.
+
+        Args:
+          word_ids: int32 [batch, length].
+          type_ids: int32 [batch, length].
+          counted_ids: int32 [batch, length], ids that determine the positions (an id of padding
+            has none in a RoBERTa); None: `word_ids`.
+
+        Returns:
+          [batch * length, hidden_size], in the compute dtype.
+        """
+        return self.embeddings(word_ids, type_ids, counted_ids=counted_ids)
 
     def encode(
         self,

@@ -82,7 +82,7 @@ class TokenPrediction(PretrainingObjective):
 
     def token_logits(self, rows: tf.Tensor) -> tf.Tensor:
         """Float32 logits [rows, vocab_size] of encoder outputs [rows, hidden_size]."""
-        logits = self.masked_lm(rows, self.encoder.embeddings.word)
+        logits = self.masked_lm(rows, self.encoder.word_embeddings)
         return tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.masked_lm.bias)
 
     def totals(self, batch: Batch) -> Scalars:
@@ -93,7 +93,7 @@ class TokenPrediction(PretrainingObjective):
         """The scores of each part, of the encoder's outputs and the batch."""
         labels = self.labels(batch)
         rows = self._rows(outputs["sequence_output"], labels.positions)
-        logits = self.masked_lm(rows, self.encoder.embeddings.word)
+        logits = self.masked_lm(rows, self.encoder.word_embeddings)
         return {"masked_lm": score(logits, self.masked_lm.bias, labels.ids, labels.weights)}
 
     def batch_loss(

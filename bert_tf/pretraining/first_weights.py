@@ -66,7 +66,7 @@ def place_sinusoids(model: PretrainingObjective) -> None:
             "--sinusoidal_positions: a model of model_type "
             f"{model.config.model_type!r} has no position embeddings; leave it out."
         )
-    table = model.encoder.embeddings.position
+    table = model.encoder.position_embeddings
     positions, width = table.shape
     table.assign(sinusoids(positions, width, model.config.initializer_range))
 
