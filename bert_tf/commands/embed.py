@@ -13,7 +13,7 @@ from absl import flags
 
 from bert_tf.commands.names import VECTOR_FORMATS
 from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
-from bert_tf.serving.embedding.settings import EmbeddingSettings
+from bert_tf.vectors.embedding.settings import EmbeddingSettings
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
@@ -46,7 +46,7 @@ def main() -> None:
             "write with OUT= (--output)."
         )
     settings = EmbeddingSettings.from_flags()
-    from bert_tf.serving.embedding import run
+    from bert_tf.vectors.embedding import run
     from pipelines.labelled.text_files import TextFile
 
     columns = command_line.pairs(_COLUMNS.value, "--columns")

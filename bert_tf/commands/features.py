@@ -15,7 +15,7 @@ from absl import flags
 
 from bert_tf.commands.names import FEATURE_FORMATS
 from bert_tf.commands.table_help import FEATURE_COLUMNS_HELP, HEADER_HELP
-from bert_tf.serving.extraction.settings import ALL, FeatureSettings
+from bert_tf.vectors.extraction.settings import ALL, FeatureSettings
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
@@ -78,7 +78,7 @@ def main() -> None:
         )
     layers = None if _LAYERS.value == ALL else _LAYERS.value
     settings = FeatureSettings.from_flags(layers=layers)
-    from bert_tf.serving.extraction import run
+    from bert_tf.vectors.extraction import run
     from pipelines.labelled import text_files
     from pipelines.labelled.text_files import TextFile
 

@@ -22,7 +22,7 @@ TASKS = (
 FORMATS = ("bert_tf", "tf1", "huggingface")
 # `export.portable.Runtime`.
 RUNTIMES = ("litert", "litert_int8", "onnx")
-# `serving.embedding.formats.VectorFormat`.
+# `vectors.embedding.formats.VectorFormat`.
 VECTOR_FORMATS = ("npy", "jsonl", "tfrecord")
-# `serving.extraction.formats.FeatureFormat`.
+# `vectors.extraction.formats.FeatureFormat`.
 FEATURE_FORMATS = ("npz", "jsonl", "tfrecord")

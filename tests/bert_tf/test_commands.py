@@ -14,8 +14,8 @@ from bert_tf import __main__, tasks
 from bert_tf.commands import names, table_help
 from bert_tf.export import portable
 from bert_tf.models import config
-from bert_tf.serving.embedding.formats import VectorFormat
-from bert_tf.serving.extraction.formats import FeatureFormat
+from bert_tf.vectors.embedding.formats import VectorFormat
+from bert_tf.vectors.extraction.formats import FeatureFormat
 from bert_tf.weights import formats
 from pipelines.common.flag_groups import Group
 from pipelines.labelled import columns
