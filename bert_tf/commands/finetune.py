@@ -13,7 +13,7 @@ from typing import Any
 
 from absl import flags
 
-from bert_tf.commands.names import TASKS
+from bert_tf import tasks
 from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HELP
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common import command_line, flag_types
@@ -26,7 +26,7 @@ with group(Group.DATA):
         "task",
         None,
         "A task, NAME=TASK to call it otherwise, or several with commas between, which share an "
-        f"encoder. Tasks: {', '.join(TASKS)}.",
+        f"encoder. Tasks: {', '.join(tasks.kinds())}.",
         required=True,
     )
     _INIT = flags.DEFINE_string(
@@ -72,7 +72,9 @@ FineTuningSettings.define_flags()
 
 def _requests() -> tuple[TaskRequest, ...]:
     if not any(_TASK.value):
-        raise InputError(f"no task was named; use TASK= (--task), one of {', '.join(TASKS)}.")
+        raise InputError(
+            f"no task was named; use TASK= (--task), one of {', '.join(tasks.kinds())}."
+        )
     entries = [entry.rpartition("=") for entry in _TASK.value]
     places = _DATA.value
     if places and len(entries) == 1:
@@ -130,10 +132,9 @@ def main() -> None:
     requests = _requests()
     settings = FineTuningSettings.from_flags(tasks=requests, init=_INIT.value.rstrip("/"))
     from bert_tf.finetuning import sweep, task_report
-    from bert_tf.tasks import JOINT
     from pipelines.common import files
 
-    name = JOINT.join(request.name for request in requests)
+    name = tasks.JOINT.join(request.name for request in requests)
     output = _OUTPUT.value or f"savedmodels/finetuned/{name}"
     report = sweep.finetune(settings, output, _CACHE.value, _TENSORBOARD.value)
     if report:

@@ -10,14 +10,6 @@ TASKS_HELP = (
     "that are there."
 )
 
-# `tasks.KINDS`.
-TASKS = (
-    *("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli", "ax"),
-    *("classification", "pair", "regression"),
-    *("squad1", "squad2", "span"),
-    *("ner", "pos", "tagging"),
-    *("swag", "choice"),
-)
 # `weights.formats.WRITABLE`.
 FORMATS = ("bert_tf", "tf1", "huggingface")
 # `export.portable.Runtime`.

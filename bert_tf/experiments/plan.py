@@ -19,7 +19,7 @@ from bert_tf.experiments.studies.registry import STUDIES
 from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.finetuning.task_data import TaskData
-from bert_tf.tasks import KINDS
+from bert_tf.tasks import kinds
 from bert_tf.training.precision import resolve_precision
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
@@ -100,8 +100,8 @@ def parse_task(entry: str) -> TaskSource:
             "reviews:classification=reviews.csv?text=review&label=stars."
         )
     kind = match["kind"]
-    if kind not in KINDS:
-        raise InputError(f"--tasks={entry}: there is no task {kind}; use {', '.join(KINDS)}.")
+    if kind not in kinds():
+        raise InputError(f"--tasks={entry}: there is no task {kind}; use {', '.join(kinds())}.")
     pairs = [part.partition("=") for part in (match["columns"] or "").split("&") if part]
     columns = tuple((role, column) for role, _, column in pairs)
     return TaskSource(match["name"] or kind, kind, match["path"], columns=columns)

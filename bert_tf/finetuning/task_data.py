@@ -9,8 +9,8 @@ import numpy as np
 from absl import logging
 
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
-from bert_tf.tasks import SPECIAL_OPTIONS, Options, Task, make, suits
-from bert_tf.tasks.messages import file_of
+from bert_tf.tasks import Task, has_option, make
+from bert_tf.tasks.reports import file_of
 from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.labelled import features, labels, splits
@@ -104,7 +104,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     Raises:
       InputError: a file is missing or bad, or has labels unknown to training.
     """
-    task = make(request.kind, request.name, _options(request, settings))
+    task = make(request.kind, request.name, **_options(request, settings))
     task = dataclasses.replace(task, columns=request.columns)
     paths = _paths(request, task)
     # One set of names serves all tasks; those that have columns of their own do without.
@@ -160,18 +160,18 @@ def convert(read: TaskExamples, tokenizer: Tokenizer, cache: str | None) -> Task
     )
 
 
-def _options(request: TaskRequest, settings: FineTuningSettings) -> Options:
-    """The options of a task; of several tasks, those that it has."""
-    special = {}
-    for name in SPECIAL_OPTIONS:
-        others = any(suits(other.kind, name) for other in settings.tasks)
-        special[name] = getattr(settings, name) and (suits(request.kind, name) or not others)
-    return Options(
-        settings.max_length,
-        fixed_length=settings.fixed_length,
-        head=settings.head,
-        **special,
-    )
+def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, Any]:
+    """The options of a task. Of several tasks, each gets those that its kind has."""
+    options = {
+        "max_length": settings.max_length,
+        "fixed_length": settings.fixed_length,
+        "head": settings.head,
+    }
+    for name in ("balanced", "document_context"):
+        others = any(has_option(other.kind, name) for other in settings.tasks)
+        if has_option(request.kind, name) or not others:
+            options[name] = getattr(settings, name)
+    return options
 
 
 def _is_test(split: str) -> bool:
@@ -222,9 +222,8 @@ def read(
     for example in examples if labelled else ():
         if label_of(example) is None:
             raise InputError(f"{example.place}: has no label.")
-    if labelled and task.shape == "classification":
-        examples = labels.without_undecided(examples, skipped)
-        labels.check_single(examples)
+    if labelled:
+        examples = list(task.clean(examples, skipped))
     if labelled and task.label_map:
         examples = labels.rename(examples, dict(task.label_map))
     _count(notes, "rows skipped", skipped)
@@ -271,11 +270,10 @@ def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str
     if any(name.startswith("dev") for name in parts):
         return {"train": train, **parts}
     held_out = _held_out(train, share)
-    if task.shape in ("classification", "tagging"):
-        kept = set().union(
-            *(_label_names(example) for i, example in enumerate(train) if i not in held_out)
-        )
-        held_out = {index for index in held_out if _label_names(train[index]) <= kept}
+    kept = set().union(
+        *(task.classes(example) for index, example in enumerate(train) if index not in held_out)
+    )
+    held_out = {index for index in held_out if task.classes(train[index]) <= kept}
     dev = [example for index, example in enumerate(train) if index in held_out]
     rest = [example for index, example in enumerate(train) if index not in held_out]
     return {"train": rest, **({"dev": dev} if dev else {}), **parts}
@@ -326,11 +324,6 @@ def _group(example: Any) -> Any:
     """The text, or the number of the document, that an example may share with others."""
     names = ("context", "document", "text_a")
     return next(getattr(example, name) for name in names if hasattr(example, name))
-
-
-def _label_names(example: Any) -> set[str]:
-    label = label_of(example)
-    return {label} if isinstance(label, str) else set(label)
 
 
 def _learnable(task: Task, examples: list[Any], notes: dict[str, int]) -> list[Any]:

@@ -1,14 +1,12 @@
 """The interface of tasks.
 
-A task says how files become examples, examples features, features batches;
-what its head is and its loss; and how logits become predictions, metrics,
-official files and a picture. It is immutable: what it learns from the training
-data (labels) or the dev data (a threshold) makes a new one.
+A task defines how files become examples, examples features, and features batches; its head and its
+loss; and how logits become predictions, metrics, official files and a picture. It is immutable:
+what it learns from the training data (labels) or the dev data (a threshold) makes a new one.
 """
 
 import abc
 import dataclasses
-import re
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import (
@@ -38,16 +36,23 @@ from pipelines.tokenizers.packing import MODEL_INPUTS
 if TYPE_CHECKING:
     import matplotlib.figure
 
-ExampleT = TypeVar("ExampleT")
+ExampleT = TypeVar("ExampleT", bound=Any)
 PredictionT = TypeVar("PredictionT")
 Batch = dict[str, np.ndarray]
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+# Names and endings of the user's own files.
+SPLIT_NAMES = {
+    "train": ("train",),
+    "dev": ("dev", "valid", "validation", "val"),
+    "test": ("test",),
+}
+_ENDINGS = (".jsonl", ".csv", ".tsv", ".json", ".txt")
 
 
 class TaskEntry(TypedDict):
-    """The description of a task in a file; those of other programs say less.
+    """The description of a task in a file; those of other programs have the first keys only.
 
-    Each shape adds those of its fields that `Task.described` names.
+    Each shape adds the fields that its `Task.described` names.
     """
 
     name: str
@@ -61,7 +66,7 @@ class TaskEntry(TypedDict):
 
 
 class LabelScores(TypedDict):
-    """How well one label is told from the others; `count` of examples have it."""
+    """Scores of one label against all others; `count` is the number of examples that have it."""
 
     precision: float
     recall: float
@@ -74,14 +79,13 @@ class TaskFiles:
     """How the files of a kind of task are found and read.
 
     Attributes:
-      splits: patterns of file names by split, the first that matches counts.
-        Splits whose names begin with "dev" are scored, with "test" predicted.
-      read: reads (path, split, labelled, columns, skipped): examples of a
-        file; lines for what had to be skipped are put into `skipped`.
+      splits: patterns of file names by split; the first pattern that matches counts. Splits whose
+        names begin with "dev" are scored, those with "test" predicted.
+      read: reads (path, split, labelled, columns, skipped): the examples of a file. It appends a
+        line to `skipped` for each record that it had to skip.
       folder: the usual name of the folder within a collection, such as "MRPC".
       named_columns: whether the user may name columns.
-      test_labelled: whether test files may have labels; those that have are scored, once, at
-        the end.
+      test_labelled: whether test files may have labels. Those that do are scored once, at the end.
     """
 
     splits: Mapping[str, tuple[str, ...]]
@@ -90,12 +94,30 @@ class TaskFiles:
     named_columns: bool = True
     test_labelled: bool = True
 
+    @classmethod
+    def of_user(
+        cls,
+        read: Callable[[str, ColumnNames, bool], list[Any]],
+        endings: tuple[str, ...] = (),
+        prefixes: tuple[str, ...] = ("",),
+    ) -> Self:
+        """The user's own files: train.*, dev.* and test.*.
 
-# Between the names of tasks that were trained jointly, in the name of their folder.
-JOINT = "+"
-# What would end a cell or a line of a table without quotes, by what separates its cells, and what
-# stands for it. Where spaces separate, many readers split at any white space.
-_BREAKS = {"\t": (re.compile(r"[\t\r\n]"), " "), " ": (re.compile(r"\s"), "_")}
+        Args:
+          read: reads (path, columns, labelled).
+          endings: further endings of their names, which are preferred.
+          prefixes: patterns of what may precede their names.
+        """
+        splits = {
+            split: tuple(
+                f"{prefix}{name}{ending}"
+                for prefix in prefixes
+                for name in names
+                for ending in (*endings, *_ENDINGS)
+            )
+            for split, names in SPLIT_NAMES.items()
+        }
+        return cls(splits, lambda path, split, labelled, names, _: read(path, names, labelled))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,24 +125,34 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     """One task, with one head.
 
     Attributes:
-      name: of the head and of the signature.
-      kind: a name of `catalogue.KINDS`, such as "mrpc" or "tagging".
-      max_length: tokens of a sequence, special ones included.
-      labels: names of the labels, in the order of ids.
-      fixed_length: pad every batch to `max_length`, for devices that compile
-        each shape at length (TPUs); otherwise to the longest of the batch.
+      kind: name of its kind, such as "mrpc" or "tagging".
+      source: how its files are found and read.
+      name: name of the task, of its head and of its signature.
+      max_length: maximum number of tokens in a sequence, special tokens included.
+      labels: names of the labels, in the order of their ids.
+      fixed_length: whether every batch is padded to `max_length`, for devices that compile each
+        shape separately (TPUs), and not to its longest sequence.
       columns: names of columns by role, as the user named them for training.
       label_map: names of the labels that its files have.
-      head: what the head reads, and through what.
-      described: the fields of a shape that its description keeps besides; their types are
-        checked when it is read.
+      head: which outputs of the encoder the head reads, and through which layers.
+      shape: name of its `TaskShape`.
+      per_token: whether the head has logits for every token.
+      described: further fields that a description of the task has. Their types are checked when
+        it is read.
+      unknown_elsewhere: values of those fields for models of other programs, where they differ
+        from the defaults.
+      feature_fields: further fields that its features depend on.
     """
 
+    shape: ClassVar[str]
+    per_token: ClassVar[bool] = False
     described: ClassVar[tuple[str, ...]] = ()
+    unknown_elsewhere: ClassVar[Mapping[str, Any]] = {}
+    feature_fields: ClassVar[tuple[str, ...]] = ()
 
-    name: str
     kind: str
     source: TaskFiles = dataclasses.field(repr=False, compare=False)
+    name: str = ""
     max_length: int = 128
     labels: tuple[str, ...] = ()
     fixed_length: bool = False
@@ -128,31 +160,26 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
     label_map: tuple[tuple[str, str], ...] = ()
     head: HeadConfig = HeadConfig()
 
-    # The shape of the task: "classification", "regression", "tagging", "span" or "choice".
-    shape: str = dataclasses.field(default="", init=False)
-    # Whether the head has logits for every token.
-    per_token: bool = dataclasses.field(default=False, init=False)
-
     @property
     @abc.abstractmethod
     def main_metric(self) -> str:
-        """The metric by which runs are compared."""
+        """Name of the metric by which runs are compared."""
 
     @property
     @abc.abstractmethod
     def units(self) -> int:
-        """Logits of the head."""
+        """Number of logits of the head."""
 
     @property
     def segments(self) -> int:
-        """Segments of a sequence, at the most."""
+        """Maximum number of segments in a sequence."""
         return 1
 
     def fit(self, examples: Sequence[ExampleT]) -> Self:
         """Learns the labels from training examples.
 
         Raises:
-          InputError: there is nothing to tell apart.
+          InputError: all examples have the same label, or labels look like something else.
         """
         return self
 
@@ -160,15 +187,27 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         """Sets what is chosen on dev data, such as a threshold."""
         return self
 
+    def clean(self, examples: Sequence[ExampleT], skipped: list[str]) -> Sequence[ExampleT]:
+        """Leaves out labelled examples of a file that cannot be used; `skipped` gets a line each.
+
+        Raises:
+          InputError: the labels have a form that the task cannot learn.
+        """
+        return examples
+
     def problem(self, example: ExampleT) -> str | None:
         """Why an example cannot be learned from, such as an empty text; None if it can."""
         return None
 
     def check(self, examples: Sequence[ExampleT]) -> None:
-        """Raises InputError for an example that must not be, such as one of an unknown label."""
+        """Raises InputError for an invalid example, such as one with an unknown label."""
+
+    def classes(self, example: ExampleT) -> set[str]:
+        """The labels of an example that training data must have if dev data does."""
+        return set()
 
     def describe(self) -> dict[str, Any]:
-        """What, beside the weights, a trained task is; JSON values for `catalogue.load`."""
+        """The trained task without its weights, as JSON values for `registry.load`."""
         files = {"columns": dict(self.columns), "label_map": dict(self.label_map)}
         return {
             "name": self.name,
@@ -203,8 +242,10 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         )
 
     def feature_settings(self) -> dict[str, Any]:
-        """All of the task that decides its features, as JSON values."""
-        return {"kind": self.kind, "max_length": self.max_length, "labels": list(self.labels)}
+        """All that the features of given examples depend on, as JSON values."""
+        fields = ("kind", "max_length", "labels", *self.feature_fields)
+        values = {field: getattr(self, field) for field in fields}
+        return values | {"labels": list(self.labels)}
 
     @abc.abstractmethod
     def features(self, examples: Sequence[ExampleT], tokenizer: Tokenizer) -> Features:
@@ -215,46 +256,44 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         return features["input_word_ids"].splits
 
     def row_lengths(self, features: Features) -> np.ndarray:
-        """The length of each row's sequence, for bucketing; int64 [rows]."""
+        """The length of each row's longest sequence, for bucketing; int64 [rows]."""
         return features["input_word_ids"].lengths
 
     def padded_length(self, longest: int) -> int:
-        """The length of a batch by that of its longest sequence."""
+        """The length of a batch whose longest sequence is given."""
         return bucketing.padded_length(
             self.max_length if self.fixed_length else longest, self.max_length
         )
 
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
-        """Makes a batch of some rows, filled up with rows of weight 0.
+        """Makes a batch of some rows, padded with rows of weight 0.
 
         Args:
-          features: of `self.features`.
-          rows: their numbers.
-          size: rows of the batch.
+          features: features of `self.features`.
+          rows: indices of the rows.
+          size: number of rows in the batch.
 
         Returns:
-          int32 [size, length] `input_word_ids`, `input_mask` and
-          `input_type_ids`, float32 [size] `weights`, and the labels; of features
-          that have outputs of layers these too, float32 [size, length, width].
+          int32 [size, length] `input_word_ids`, `input_mask` and `input_type_ids`, float32 [size]
+          `weights`, and the labels. If the features have outputs of layers, the batch has them
+          too, float32 [size, length, width].
         """
         words = [features["input_word_ids"].row(row) for row in rows]
         types = [features["input_type_ids"].row(row) for row in rows]
         length = self.padded_length(max(map(len, words)))
         masks = [np.ones(len(row), np.int64) for row in words]
-        weights = np.zeros(size, np.float32)
-        weights[: len(rows)] = 1
         batch = {
             "input_word_ids": pad(words, size, length, features.pad_id),
             "input_mask": pad(masks, size, length),
             "input_type_ids": pad(types, size, length),
-            "weights": weights,
+            "weights": (np.arange(size) < len(rows)).astype(np.float32),
         }
         for name in layer_names(features.columns).values():
             batch[name] = pad([features[name].row(row) for row in rows], size, length)
         return batch | self.batch_labels(features, rows, size, length)
 
     def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
-        """The labels of a batch; nothing where examples have none."""
+        """The labels of a batch; empty if the examples have none."""
         if "labels" not in features:
             return {}
         values = features["labels"].values[rows]
@@ -271,7 +310,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         return {index: batch[name] for index, name in layer_names(batch).items()}
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """The head's logits of sequences as logits of the rows of the batch, [size, ...]."""
+        """Logits of the rows of a batch, [size, ...], from the head's logits of its sequences."""
         return logits
 
     @abc.abstractmethod
@@ -279,7 +318,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         """Losses, float32, of the shape of `loss_weights`."""
 
     def loss_weights(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """The weight of each loss; the mean is over them. float32, [size] or [size, length]."""
+        """Weights of the losses in their mean, float32 [size] or [size, length]."""
         return batch["weights"]
 
     @abc.abstractmethod
@@ -293,41 +332,47 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         features: Features,
         logits: Sequence[np.ndarray],
     ) -> list[PredictionT]:
-        """Turns the logits of feature rows into one prediction an example."""
+        """Turns the logits of feature rows into one prediction per example."""
 
     @abc.abstractmethod
     def metrics(
         self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
     ) -> dict[str, float]:
-        """Scores predictions of labelled examples; fractions of 1."""
+        """Scores of predictions of labelled examples, as fractions of 1."""
 
     @abc.abstractmethod
     def baseline(
         self, training: Sequence[ExampleT], examples: Sequence[ExampleT]
     ) -> list[PredictionT]:
-        """What is guessed without a model, from the labels of training examples alone."""
+        """Predictions without a model, from the labels of training examples alone."""
 
     @abc.abstractmethod
     def answers(self, prediction: PredictionT) -> Sequence[str]:
-        """What a prediction says, as text; a model that says one thing only learned nothing."""
+        """A prediction as text. A model whose predictions all have one answer learned nothing."""
 
     def by_label(
         self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
     ) -> dict[str, LabelScores]:
-        """Scores of each label; nothing where the labels are none of a few."""
+        """Scores of each label; empty if the task has no fixed set of labels."""
         return {}
 
     @abc.abstractmethod
     def files(
         self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT], split: str
     ) -> dict[str, str]:
-        """The prediction files, text by file name: a readable table, and the official ones."""
+        """Texts of the prediction files by file name: a readable table, and the official ones."""
 
     @abc.abstractmethod
+    def errors(self, example: ExampleT, prediction: PredictionT) -> Iterable[tuple[Any, str]]:
+        """The errors of a prediction: a sort key, lowest for the worst, and a readable text."""
+
     def mistakes(
         self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT], count: int
     ) -> list[str]:
-        """The worst mistakes in readable form, the worst first."""
+        """The texts of the worst errors, the worst first."""
+        pairs = zip(examples, predictions, strict=True)
+        found = [error for pair in pairs for error in self.errors(*pair)]
+        return [text for _, text in sorted(found, key=lambda error: error[0])[:count]]
 
     @abc.abstractmethod
     def draw(
@@ -337,43 +382,3 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         predictions: Sequence[PredictionT],
     ) -> None:
         """Draws the task's own picture, such as a confusion matrix."""
-
-
-def table(rows: Iterable[Sequence[str]], separator: str) -> str:
-    """A table without quotes, whose cells stay where they are, whatever they hold.
-
-    Args:
-      rows: their cells; no cells make a blank line.
-      separator: a tab or a space.
-
-    Returns:
-      Its text. White space that would end a cell is replaced; so is an empty cell where spaces
-      separate.
-    """
-    pattern, stand_in = _BREAKS[separator]
-    empty = stand_in.strip()
-    lines = (separator.join(pattern.sub(stand_in, cell) or empty for cell in row) for row in rows)
-    return "".join(f"{line}\n" for line in lines)
-
-
-def balancing_weights(counts: np.ndarray) -> tuple[float, ...]:
-    """The weight of each label in the loss: the inverse of its frequency, 1 if all are alike."""
-    return tuple((counts.sum() / (np.maximum(counts, 1) * len(counts))).tolist())
-
-
-def label_scores(
-    names: Sequence[str], columns: Iterable[Sequence[float] | np.ndarray]
-) -> dict[str, LabelScores]:
-    """Scores by label, of columns of precision, recall, F1 and count."""
-    return {
-        name: {"precision": float(p), "recall": float(r), "f1": float(f1), "count": int(count)}
-        for name, p, r, f1, count in zip(names, *columns, strict=True)
-    }
-
-
-def empty_text(example: Any, *names: str) -> str | None:
-    """Says which of these fields of an example is empty; None if none is."""
-    for name in names:
-        if getattr(example, name) is not None and not getattr(example, name).strip():
-            return f"the {name} is empty"
-    return None

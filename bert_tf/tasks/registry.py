@@ -1,117 +1,146 @@
-"""The tasks that can be named: those of the paper, and the user's own by shape."""
+"""Task shapes and their kinds: those of this package, and those that other packages register."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any
+import functools
+from collections.abc import Mapping
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
 
-from bert_tf.models.head_config import HeadConfig
-from bert_tf.tasks.base import Task, TaskEntry
-from bert_tf.tasks.choice import kinds as choice
-from bert_tf.tasks.classification import kinds as classification
-from bert_tf.tasks.span import kinds as span
-from bert_tf.tasks.tagging import kinds as tagging
-from pipelines.common import json_files
+from bert_tf.tasks import choice, classification, span, tagging
+from bert_tf.tasks.shape import TaskShape
 from pipelines.common.errors import InputError
 
-# One line for each folder of a shape; each kind takes the name of a task and that of the kind.
-KINDS: dict[str, Callable[[str, str], Task]] = {
-    **classification.KINDS,
-    **span.KINDS,
-    **tagging.KINDS,
-    **choice.KINDS,
-}
+if TYPE_CHECKING:
+    from bert_tf.tasks.base import Task, TaskEntry
+
+# Separates the names of jointly trained tasks in the name of their folder.
+JOINT = "+"
+# Packages whose entry points in this group are `TaskShape`s are registered on first use.
+ENTRY_POINTS = "bert_tf.tasks"
+_SHAPES: dict[str, TaskShape] = {}
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """What a user may choose of a task; None: the task's own."""
+def register(shape: TaskShape) -> None:
+    """Makes a shape known, so that its kinds can be trained, predicted, exported and served.
 
-    max_length: int | None = None
-    balanced: bool = False  # weigh labels by the inverse of their frequency
-    document_context: bool = False  # for tagging
-    fixed_length: bool = False  # pad every batch to max_length
-    head: HeadConfig = HeadConfig()
-
-
-# Those that some kinds of tasks have only.
-SPECIAL_OPTIONS = ("balanced", "document_context")
+    Raises:
+      ValueError: a shape of its name, or one of its kinds, is registered already.
+    """
+    known = {kind for other in _SHAPES.values() for kind in other.kinds}
+    taken = known.intersection(shape.kinds) | {shape.name} & _SHAPES.keys()
+    if taken:
+        raise ValueError(f"{', '.join(sorted(taken))}: registered by another task shape")
+    _SHAPES[shape.name] = shape
 
 
-def make(kind: str, name: str | None = None, options: Options | None = None) -> Task:
+# A new shape of this package is a folder and its name here.
+for _shape in (*classification.SHAPES, span.SHAPE, tagging.SHAPE, choice.SHAPE):
+    register(_shape)
+
+
+@functools.cache
+def _register_installed() -> None:
+    for entry in metadata.entry_points(group=ENTRY_POINTS):
+        register(entry.load())
+
+
+def shapes() -> Mapping[str, TaskShape]:
+    """All shapes by name."""
+    _register_installed()
+    return _SHAPES
+
+
+def kinds() -> tuple[str, ...]:
+    """The names of all kinds of task, such as "mrpc"; nothing is loaded."""
+    return tuple(kind for shape in shapes().values() for kind in shape.kinds)
+
+
+@functools.cache
+def _untrained(shape: TaskShape) -> Mapping[str, "Task"]:
+    """An untrained task of each kind of a shape, by the name of the kind."""
+    found = {task.kind: task for task in shape.load()}
+    if found.keys() != set(shape.kinds):
+        raise ValueError(f"{shape.name}: declares the kinds {shape.kinds}, but loads {[*found]}")
+    return found
+
+
+def _of_kind(kind: str) -> "Task":
+    for shape in shapes().values():
+        if kind in shape.kinds:
+            return _untrained(shape)[kind]
+    raise InputError(f"the task {kind!r} is unknown; there are {', '.join(kinds())}.")
+
+
+def make(kind: str, name: str | None = None, **options: Any) -> "Task":
     """Makes an untrained task.
 
     Args:
-      kind: a key of KINDS.
-      name: of the task; None: as its kind.
-      options: see there.
+      kind: one of `kinds()`.
+      name: name of the task; None: that of its kind.
+      **options: fields of the task that the user may set, such as max_length. None and False
+        leave the default.
 
     Raises:
-      InputError: the kind is unknown, or an option does not suit it.
+      InputError: the kind is unknown, or lacks one of the options.
     """
-    if kind not in KINDS:
-        raise InputError(f"the task {kind!r} is unknown; there are {', '.join(KINDS)}.")
-    options = options or Options()
-    task = KINDS[kind](name or kind, kind)
-    options.head.check_task(task.per_token, task.name)
-    changes: dict[str, Any] = {"fixed_length": options.fixed_length, "head": options.head}
-    if options.max_length:
-        changes["max_length"] = options.max_length
-    for field in SPECIAL_OPTIONS:
-        if not getattr(options, field):
-            continue
-        if not suits(kind, field):
+    task = _of_kind(kind)
+    changes = {field: value for field, value in options.items() if value not in (None, False)}
+    for field in changes:
+        if not hasattr(task, field):
             raise InputError(f"--{field} does not apply to the task {kind}.")
-        changes[field] = True
-    return dataclasses.replace(task, **changes)
+    task = dataclasses.replace(task, name=name or kind, **changes)
+    task.head.check_task(task.per_token, task.name)
+    return task
 
 
-def suits(kind: str, option: str) -> bool:
-    """Whether tasks of a kind have an option, by its name in `Options`."""
-    return kind in KINDS and hasattr(KINDS[kind](kind, kind), option)
+def has_option(kind: str, option: str) -> bool:
+    """Whether tasks of a kind have an option of `make`."""
+    return hasattr(_of_kind(kind), option)
 
 
-def load(description: Mapping[str, Any], longest: int | None = None) -> Task:
+def load(description: Mapping[str, Any], longest: int | None = None) -> "Task":
     """Makes the trained task that `Task.describe` described.
 
     Args:
-      description: where it has no kind, because another program trained it, the
-        name decides (such as "mrpc") if it is of the same shape, else the shape.
-      longest: the longest sequence that the model takes.
+      description: the description. Without a kind, as other programs write it, the name decides
+        (such as "mrpc") if it is a kind of the same shape, else the shape does.
+      longest: maximum sequence length of the model.
 
     Raises:
       InputError: its kind is unknown.
     """
     if "kind" not in description:
-        name, shape = description["name"], description["shape"]
-        known = name in KINDS and make(name).shape == shape
-        description = _with_kind(description, make(name if known else shape))
+        name, shape = description["name"], shapes()[description["shape"]]
+        kind = name if name in shape.kinds else shape.default_kind
+        description = _with_kind(description, make(kind))
     task = make(description["kind"], description["name"])
     length = description.get("max_length", task.max_length)
     return task.restore({**description, "max_length": min(length, longest or length)})
 
 
-def check_entry(entry: TaskEntry, place: str) -> None:
-    """Checks the description of a task that a file holds.
+def check_entry(entry: "TaskEntry", place: str) -> None:
+    """Checks the description of a task in a file.
 
     Raises:
-      InputError: its shape or kind is unknown, a value is not of its type, or two labels have
-        one name.
+      InputError: its shape or kind is unknown, a value has a wrong type, or two labels have the
+        same name.
     """
-    shapes = {task.shape: task for task in (make(kind) for kind in KINDS)}
-    if entry["shape"] not in shapes:
+    from pipelines.common import json_files  # starts TensorFlow
+
+    name, shape = entry["name"], shapes().get(entry["shape"])
+    if shape is None:
         raise InputError(
-            f"{place}: the task {entry['name']} is {entry['shape']!r}; known shapes are "
-            f"{', '.join(shapes)}."
+            f"{place}: the task {name} is {entry['shape']!r}; known shapes are "
+            f"{', '.join(shapes())}."
         )
-    kind = entry.get("kind")
-    if kind is not None and kind not in KINDS:
+    kind = entry.get("kind", shape.default_kind)
+    if kind not in kinds():
         raise InputError(
-            f"{place}: the task {entry['name']} is of the kind {kind!r}; there are "
-            f"{', '.join(KINDS)}."
+            f"{place}: the task {name} is of the kind {kind!r}; there are {', '.join(kinds())}."
         )
-    json_files.check(entry, type(shapes[entry["shape"]]).entry(), f"{place}: {entry['name']}")
+    json_files.check(entry, type(make(shape.default_kind)).entry(), f"{place}: {name}")
     if len(set(entry["labels"])) < len(entry["labels"]):
-        raise InputError(f"{place}: two labels of {entry['name']} have one name.")
+        raise InputError(f"{place}: two labels of {name} have one name.")
 
 
 def of_kind(description: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -127,11 +156,11 @@ def of_kind(description: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return described
 
 
-def alike(kind: str, description: Mapping[str, Any]) -> Task:
-    """The untrained task of a kind, of the same shape and labels as a described one.
+def alike(kind: str, description: Mapping[str, Any]) -> "Task":
+    """The untrained task of a kind, which must have the shape and labels of a description.
 
     Raises:
-      InputError: it is not.
+      InputError: it has others.
     """
     task = make(kind)
     shape, labels = description["shape"], description["labels"]
@@ -144,13 +173,12 @@ def alike(kind: str, description: Mapping[str, Any]) -> Task:
     return task
 
 
-def _with_kind(description: Mapping[str, Any], task: Task) -> dict[str, Any]:
+def _with_kind(description: Mapping[str, Any], task: "Task") -> dict[str, Any]:
     """A description with the kind of a task, if it has none.
 
-    Labels without names, numbers or transformers' LABEL_0, ..., get those of the
-    kind: numbers are in the order of google-research/bert, as ours are; LABEL_0
-    too, but for MNLI, where programs differ. Tasks of the user's own may be of
-    single texts or of pairs; only files tell.
+    Labels without names (numbers, or LABEL_0, ... of transformers) get the names of the kind:
+    numbers are in the order of google-research/bert, as ours are. So is LABEL_0 except for MNLI,
+    where programs differ.
     """
     if "kind" in description:
         return dict(description)
@@ -159,5 +187,5 @@ def _with_kind(description: Mapping[str, Any], task: Task) -> dict[str, Any]:
     unnamed = [f"LABEL_{number}" for number in numbers]
     if labels == numbers or (labels == unnamed and len(known) == 2):
         labels = known
-    open_pair = {"pair": None} if task.kind == task.shape else {}
-    return {"kind": task.kind, **open_pair, **description, "labels": labels}
+    unknown = task.unknown_elsewhere if task.kind == task.shape else {}
+    return {"kind": task.kind, **unknown, **description, "labels": labels}

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import bert_tf
-from bert_tf import __main__, tasks
+from bert_tf import __main__
 from bert_tf.commands import names, table_help
 from bert_tf.export import portable
 from bert_tf.models import config
@@ -22,7 +22,6 @@ from pipelines.labelled import columns
 
 
 def test_names_of_flags_are_those_of_the_registries():
-    assert list(tasks.KINDS) == list(names.TASKS)
     assert list(formats.WRITABLE) == list(names.FORMATS)
     assert list(portable.Runtime) == list(names.RUNTIMES)
     assert list(VectorFormat) == list(names.VECTOR_FORMATS)

@@ -10,7 +10,7 @@ from bert_tf.inspection.answers import base
 from bert_tf.inspection.answers.base import Answer, Logits, Row, Target
 from bert_tf.inspection.sequences import TokenizedTexts, TokenSequence
 from bert_tf.tasks.predictions import SpanPrediction
-from bert_tf.tasks.span.task import Spans
+from bert_tf.tasks.span.task import SpanTask
 from pipelines.labelled.schema import SpanExample
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
@@ -27,7 +27,7 @@ class _Place(NamedTuple):
     last: int
 
 
-def answer(task: Spans, texts: Sequence[str], tokenizer: Tokenizer, logits: Logits) -> Answer:
+def answer(task: SpanTask, texts: Sequence[str], tokenizer: Tokenizer, logits: Logits) -> Answer:
     """The answer, and the window of the context that it was found in; see `registry.answer`."""
     base.check_count(task, texts, 2)
     question, context = texts
@@ -67,7 +67,7 @@ def _target(name: str, place: _Place) -> Target:
     return Target(name, lambda logits: logits[:, place.first, 0] + logits[:, place.last, 1])
 
 
-def _rows(task: Spans, prediction: SpanPrediction) -> tuple[Row, ...]:
+def _rows(task: SpanTask, prediction: SpanPrediction) -> tuple[Row, ...]:
     """The best answers with their share of all, no answer among them where there may be none."""
     names = [candidate.text for candidate in prediction.candidates]
     scores = [candidate.score for candidate in prediction.candidates]

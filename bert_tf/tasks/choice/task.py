@@ -1,20 +1,22 @@
-"""Multiple choice: one score each choice, softmax over the choices (paper, section 4.4)."""
+"""Multiple choice: one score per choice, softmax over the choices (paper, section 4.4)."""
 
 import collections
 import csv
 import dataclasses
 import io
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from bert_tf.tasks import base, messages
-from bert_tf.tasks.base import Task
+from bert_tf.tasks import reports
+from bert_tf.tasks.base import Batch, Task, TaskFiles
 from bert_tf.tasks.choice.serving import ChoiceServing
 from bert_tf.tasks.predictions import ChoicePrediction
+from pipelines.labelled import multiple_choice, tables, user_files
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features, layer_names, pad
 from pipelines.labelled.schema import ChoiceExample, have_labels
 from pipelines.tokenizers import packing
@@ -30,11 +32,12 @@ _ABSENT = -1e9  # the logit of a choice that an example does not have
 class Choice(Task[ChoiceExample, ChoicePrediction]):
     """One of any number of choices.
 
-    A row of features is an example: the sequences of its choices one after
-    the other, and the length of each in `choice_lengths`.
+    A row of features is an example: the sequences of its choices one after the other, and the
+    length of each in `choice_lengths`.
     """
 
-    shape: str = dataclasses.field(default="choice", init=False)
+    shape: ClassVar[str] = "choice"
+
     main_metric: str = dataclasses.field(default="accuracy", init=False)
 
     @property
@@ -51,29 +54,27 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         """An empty text."""
         if not all(map(str.strip, example.choices)):
             return "a choice is empty"
-        return base.empty_text(example, "context")
+        return reports.empty_text(example, "context")
 
     def features(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> Features:
         """Packed pairs of context and choice."""
         counts = np.array([len(example.choices) for example in examples])
         first = tokenizer.tokenize([example.context for example in examples])
         first = tf.gather(first, np.repeat(np.arange(len(examples)), counts))
-        texts = [f"{e.stem} {choice}".strip() for e in examples for choice in e.choices]
-        second = tokenizer.tokenize(texts)
+        second = tokenizer.tokenize([_full(e, choice) for e in examples for choice in e.choices])
         packed = packing.pack(tokenizer, first, second, self.max_length)
         cut = first.row_lengths() + second.row_lengths() + tokenizer.overhead[1] > self.max_length
         lengths = packed.word_ids.row_lengths().numpy()
         splits = np.concatenate([[0], np.cumsum(counts)])
         tokens = np.concatenate([[0], np.cumsum(lengths)])[splits]
         columns = {
-            "input_word_ids": FeatureColumn(
-                packed.word_ids.flat_values.numpy().astype(np.int64), tokens
-            ),
-            "input_type_ids": FeatureColumn(
-                packed.type_ids.flat_values.numpy().astype(np.int64), tokens
-            ),
-            "choice_lengths": FeatureColumn(lengths, splits),
+            name: FeatureColumn(ids.flat_values.numpy().astype(np.int64), tokens)
+            for name, ids in (
+                ("input_word_ids", packed.word_ids),
+                ("input_type_ids", packed.type_ids),
+            )
         }
+        columns["choice_lengths"] = FeatureColumn(lengths, splits)
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(np.array([example.label for example in examples]))
         number = int(tf.reduce_sum(tf.cast(cut, tf.int32)))
@@ -90,7 +91,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         lengths = features["choice_lengths"]
         return np.maximum.reduceat(lengths.values, lengths.splits[:-1])
 
-    def assemble(self, features: Features, rows: np.ndarray, size: int) -> base.Batch:
+    def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
         """As usual, but [size, choices, length]; `choice_mask` float32 [size, choices]."""
         lengths = [features["choice_lengths"].row(row) for row in rows]
         all_rows = features["choice_lengths"].lengths
@@ -135,7 +136,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         return tf.nn.sparse_softmax_cross_entropy_with_logits(batch["labels"], logits)
 
     def serving(self) -> ChoiceServing:
-        """See `signatures.choice`."""
+        """Signatures that return the best choice and the probabilities of all."""
         return ChoiceServing(self.name, self.max_length)
 
     def predict(
@@ -152,8 +153,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         self, examples: Sequence[ChoiceExample], predictions: Sequence[ChoicePrediction]
     ) -> dict[str, float]:
         """Accuracy."""
-        pairs = zip(predictions, examples, strict=True)
-        return {"accuracy": float(np.mean([guess.choice == e.label for guess, e in pairs]))}
+        return {"accuracy": float(_right(examples, predictions).mean())}
 
     def baseline(
         self, training: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]
@@ -181,35 +181,27 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         known = have_labels(examples)
-        truth = ["true"] if known else []
-        writer.writerow(["id", "pred", "probability", *truth, "context", "chosen"])
+        header = ["true"] if known else []
+        writer.writerow(["id", "pred", "probability", *header, "context", "chosen"])
         for example, guess in zip(examples, predictions, strict=True):
             truth = [str(example.truth)] if known else []
-            chosen = example.choices[guess.choice]
-            chosen = f"{example.stem} {chosen}".strip()
+            chosen = _full(example, example.choices[guess.choice])
             sure = f"{guess.probabilities.max():.6f}"
             writer.writerow([example.key, guess.choice, sure, *truth, example.context, chosen])
         return {f"predictions.{split}.csv": text.getvalue()}
 
-    def mistakes(
-        self,
-        examples: Sequence[ChoiceExample],
-        predictions: Sequence[ChoicePrediction],
-        count: int,
-    ) -> list[str]:
-        """The wrong choices that the model was surest of."""
-        wrong = [
-            (float(guess.probabilities[example.truth]), example, guess)
-            for example, guess in zip(examples, predictions, strict=True)
-            if guess.choice != example.label
-        ]
-        wrong.sort(key=lambda item: item[0])
-        return [
-            f"{example.place}: {messages.shorten(example.context)}\n"
-            f"    chosen: {example.choices[guess.choice]}\n"
-            f"    right ({share:.0%}): {example.choices[example.truth]}"
-            for share, example, guess in wrong[:count]
-        ]
+    def errors(
+        self, example: ChoiceExample, prediction: ChoicePrediction
+    ) -> Iterable[tuple[float, str]]:
+        """A wrong choice; the worst are those where the right one has the lowest probability."""
+        if prediction.choice != example.label:
+            share = float(prediction.probabilities[example.truth])
+            yield (
+                share,
+                f"{example.place}: {reports.shorten(example.context)}\n"
+                f"    chosen: {example.choices[prediction.choice]}\n"
+                f"    right ({share:.0%}): {example.choices[example.truth]}",
+            )
 
     def draw(
         self,
@@ -219,7 +211,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
     ) -> None:
         """Accuracy by how sure the model was."""
         sure = np.array([guess.probabilities.max() for guess in predictions])
-        right = np.array([g.choice == e.label for g, e in zip(predictions, examples, strict=True)])
+        right = _right(examples, predictions)
         edges = np.linspace(0, 1, 11)
         bins = np.clip(np.digitize(sure, edges) - 1, 0, 9)
         shares = [
@@ -229,4 +221,37 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         axes.bar(edges[:-1] + 0.05, shares, width=0.09)
         axes.plot([0, 1], [0, 1], color="gray", linewidth=0.8)
         axes.set_xlabel("probability of the choice")
-        axes.set_ylabel("share of right ones")
+        axes.set_ylabel("fraction that is right")
+
+
+def _full(example: ChoiceExample, choice: str) -> str:
+    """A choice behind the text that begins all choices."""
+    return f"{example.stem} {choice}".strip()
+
+
+def _right(
+    examples: Sequence[ChoiceExample], predictions: Sequence[ChoicePrediction]
+) -> np.ndarray:
+    """Whether each prediction is right, bool [examples]."""
+    return np.array([g.choice == e.label for e, g in zip(examples, predictions, strict=True)])
+
+
+def _read(
+    path: str, split: str, labelled: bool, names: ColumnNames, skipped: list[str]
+) -> list[Any]:
+    if tables.ending(path) == ".csv" and multiple_choice.is_swag(path):
+        return multiple_choice.read_swag(path)
+    if tables.ending(path) == ".csv" and not names.chosen and multiple_choice.is_keyed(path):
+        names.log_once(
+            path,
+            "no header; context = column 1, label = the last column, a letter or a "
+            "number from 1, choices = those between",
+        )
+        return multiple_choice.read_keyed(path, skipped)
+    return user_files.read_choices(path, names, labelled)
+
+
+_FILES = dataclasses.replace(
+    TaskFiles.of_user(user_files.read_choices, prefixes=("", "*")), read=_read
+)
+TASKS = (Choice("swag", _FILES), Choice("choice", _FILES))

@@ -1,35 +1,36 @@
 """Regression of single texts and of pairs (paper, section 4.1: STS-B)."""
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import scipy.stats
 import tensorflow as tf
 
-from bert_tf.tasks import base, messages
-from bert_tf.tasks.classification import texts
 from bert_tf.tasks.classification.serving import RegressionServing
+from bert_tf.tasks.classification.task import TextTask, glue_files, show_texts, text_files
+from bert_tf.tasks.reports import file_of
 from pipelines.common.errors import InputError
-from pipelines.labelled.features import FeatureColumn, Features
-from pipelines.labelled.schema import TextExample, have_labels
-from pipelines.tokenizers.base import Tokenizer
+from pipelines.labelled import glue
+from pipelines.labelled.features import Features
+from pipelines.labelled.schema import TextExample
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
 
 @dataclasses.dataclass(frozen=True)
-class Regression(texts.TextTask[float]):
+class Regression(TextTask[float]):
     """A score, by the mean squared error.
 
     Attributes:
-      bounds: the least and the greatest score, to which predictions are cut in files.
+      bounds: the lowest and the highest score, to which predictions in files are clipped.
     """
 
+    shape: ClassVar[str] = "regression"
+
     bounds: tuple[float, float] | None = None
-    shape: str = dataclasses.field(default="regression", init=False)
     main_metric: str = dataclasses.field(default="pearson_spearman", init=False)
 
     @property
@@ -41,16 +42,15 @@ class Regression(texts.TextTask[float]):
         """Checks that scores differ."""
         fitted = dataclasses.replace(self, pair=examples[0].text_b is not None)
         fitted.check(examples)
-        if len({float(example.truth) for example in examples}) < 2:
-            path = messages.file_of(examples[0].place)
+        if len(set(_scores(examples))) < 2:
             raise InputError(
-                f"{path}: every example ({len(examples):,} in all) has the same score; give "
-                "examples of different scores."
+                f"{file_of(examples[0].place)}: every example ({len(examples):,} in all) has the "
+                "same score; give examples of different scores."
             )
         return fitted
 
     def check(self, examples: Sequence[TextExample]) -> None:
-        """As usual, and for scores that are no numbers."""
+        """Checks the number of texts, and that scores are numbers."""
         super().check(examples)
         for example in examples:
             if example.label is not None and not _is_number(example.label):
@@ -59,21 +59,16 @@ class Regression(texts.TextTask[float]):
                     "such as 2.5, or leave the example out."
                 )
 
-    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
-        """Packed sequences, and scores where known."""
-        columns, counts = texts.text_features(examples, tokenizer, self.max_length)
-        if have_labels(examples):
-            columns["labels"] = FeatureColumn.of(
-                np.array([float(e.truth) for e in examples], np.float32)
-            )
-        return Features(columns, counts)
+    def label_values(self, examples: Sequence[TextExample]) -> np.ndarray:
+        """The scores."""
+        return np.array(_scores(examples), np.float32)
 
     def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Squared errors."""
         return tf.square(logits[:, 0] - batch["labels"])
 
     def serving(self) -> RegressionServing:
-        """See `signatures.texts`."""
+        """Signatures that return the score."""
         return RegressionServing(self.name, bool(self.pair), self.max_length)
 
     def predict(
@@ -86,13 +81,13 @@ class Regression(texts.TextTask[float]):
         self, examples: Sequence[TextExample], predictions: Sequence[float]
     ) -> dict[str, float]:
         """Pearson's and Spearman's correlation, and their mean; 0 where all scores are the same."""
-        truth = [float(example.truth) for example in examples]
+        truth = _scores(examples)
         pearson = spearman = 0.0
         if len(set(truth)) > 1 and len(set(predictions)) > 1:
-            found = (scipy.stats.pearsonr, scipy.stats.spearmanr)
             # Scores that are the same but for rounding have no correlation either.
             pearson, spearman = (
-                float(np.nan_to_num(f(truth, predictions).statistic)) for f in found
+                float(np.nan_to_num(correlation(truth, predictions).statistic))
+                for correlation in (scipy.stats.pearsonr, scipy.stats.spearmanr)
             )
         return {
             "pearson_spearman": (pearson + spearman) / 2,
@@ -104,7 +99,7 @@ class Regression(texts.TextTask[float]):
         self, training: Sequence[TextExample], examples: Sequence[TextExample]
     ) -> list[float]:
         """The mean score."""
-        return [float(np.mean([float(e.truth) for e in training]))] * len(examples)
+        return [float(np.mean(_scores(training)))] * len(examples)
 
     def answers(self, prediction: float) -> Sequence[str]:
         """The score, to three digits."""
@@ -113,32 +108,16 @@ class Regression(texts.TextTask[float]):
     def files(
         self, examples: Sequence[TextExample], predictions: Sequence[float], split: str
     ) -> dict[str, str]:
-        """A table of ids, scores and texts; where of GLUE, the submission too."""
+        """A table of ids, scores and texts; for GLUE, the submission too."""
         low, high = self.bounds or (-np.inf, np.inf)
         scores = [f"{min(max(score, low), high):.3f}" for score in predictions]
-        own = texts.beside(examples, "score")
-        keyed = zip(examples, scores, strict=True)
-        rows = [["id", "score"], *([example.key, score] for example, score in keyed)]
-        table = [[*row, *more] for row, more in zip(rows, own, strict=True)]
-        found = {f"predictions.{split}.tsv": base.table(table, "\t")}
-        submission = dict(self.submission).get(split)
-        if submission:
-            rows = [["index", "prediction"], *([str(i), s] for i, s in enumerate(scores))]
-            found[f"{submission}.tsv"] = base.table(rows, "\t")
-        return found
+        return self.tables(examples, split, "score", {"score": scores}, scores)
 
-    def mistakes(
-        self, examples: Sequence[TextExample], predictions: Sequence[float], count: int
-    ) -> list[str]:
-        """The scores that are farthest off."""
-        pairs = sorted(
-            zip(predictions, examples, strict=True), key=lambda p: -abs(p[0] - float(p[1].truth))
-        )
-        return [
-            f"{example.place}: {score:.2f} is {float(example.truth):.2f}\n"
-            + texts.show_text(example)
-            for score, example in pairs[:count]
-        ]
+    def errors(self, example: TextExample, prediction: float) -> Iterable[tuple[float, str]]:
+        """The difference from the true score."""
+        true = float(example.truth)
+        text = f"{example.place}: {prediction:.2f} is {true:.2f}\n{show_texts(example)}"
+        yield -abs(prediction - true), text
 
     def draw(
         self,
@@ -148,7 +127,7 @@ class Regression(texts.TextTask[float]):
     ) -> None:
         """Predicted against true scores, and the line on which they are equal."""
         axes = figure.subplots()
-        truth = [float(example.truth) for example in examples]
+        truth = _scores(examples)
         ends = [min(*truth, *predictions), max(*truth, *predictions)]
         axes.plot(ends, ends, color="gray", linewidth=0.8)
         axes.scatter(truth, predictions, s=8, alpha=0.4)
@@ -157,8 +136,24 @@ class Regression(texts.TextTask[float]):
         axes.grid(alpha=0.3)
 
 
+def _scores(examples: Sequence[TextExample]) -> list[float]:
+    return [float(example.truth) for example in examples]
+
+
 def _is_number(text: str) -> bool:
     try:
         return bool(abs(float(text)) <= np.finfo(np.float32).max)
     except ValueError:
         return False
+
+
+TASKS = (
+    Regression(
+        "stsb",
+        glue_files("stsb"),
+        pair=True,
+        bounds=(0.0, 5.0),
+        submission=tuple(glue.SETS["stsb"].submission.items()),
+    ),
+    Regression("regression", text_files()),
+)

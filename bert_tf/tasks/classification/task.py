@@ -1,96 +1,175 @@
-"""Classification of single texts and of pairs."""
+"""Classification of single texts and of pairs; GLUE's sets."""
 
-import collections
 import dataclasses
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.special
 import sklearn.metrics
 import tensorflow as tf
 
-from bert_tf.tasks import base, messages, plots
-from bert_tf.tasks.classification import texts
+from bert_tf.tasks import reports
+from bert_tf.tasks.base import Batch, PredictionT, Task, TaskFiles
 from bert_tf.tasks.classification.serving import ClassificationServing
+from bert_tf.tasks.labels import LabelTask, check_labels
 from bert_tf.tasks.predictions import ClassPrediction
 from pipelines.common.errors import InputError
+from pipelines.labelled import glue, user_files
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features
+from pipelines.labelled.labels import check_single, without_undecided
 from pipelines.labelled.schema import TextExample, have_labels
+from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
-
-if TYPE_CHECKING:
-    import matplotlib.figure
 
 
 @dataclasses.dataclass(frozen=True)
-class Classification(texts.TextTask[ClassPrediction]):
+class TextTask(Task[TextExample, PredictionT]):
+    """What classification and regression share: examples are single texts or pairs.
+
+    Attributes:
+      pair: whether examples are pairs, found in the training data; None: unknown, of a model of
+        another program.
+      submission: names of GLUE's submission files, by split.
+    """
+
+    described: ClassVar[tuple[str, ...]] = ("pair",)
+    unknown_elsewhere: ClassVar[dict[str, Any]] = {"pair": None}
+
+    pair: bool | None = False
+    submission: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def segments(self) -> int:
+        """One for each text."""
+        return 2 if self.pair else 1
+
+    def problem(self, example: TextExample) -> str | None:
+        """An empty text."""
+        return reports.empty_text(example, "text_a", "text_b")
+
+    def check(self, examples: Sequence[TextExample]) -> None:
+        """Checks that texts are single, or pairs, as the task has them."""
+        for example in examples:
+            if self.pair not in (None, example.text_b is not None):
+                has, takes = ("single texts", "pairs") if self.pair else ("pairs", "single texts")
+                raise InputError(
+                    f"{example.place}: the file has {has}, the task {self.name} takes {takes}; "
+                    "name its columns with --columns=, or when predicting, its layout with --kind=."
+                )
+
+    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
+        """Packed single texts or pairs, and labels where known."""
+        first = [example.text_a for example in examples]
+        pair = examples[0].text_b is not None
+        second = [example.text_b or "" for example in examples] if pair else None
+        packed, lengths = packing.pack_texts(tokenizer, first, second, self.max_length)
+        columns = {
+            "input_word_ids": FeatureColumn.of(packed.word_ids),
+            "input_type_ids": FeatureColumn.of(packed.type_ids),
+        }
+        if have_labels(examples):
+            columns["labels"] = FeatureColumn.of(self.label_values(examples))
+        cut = int(tf.reduce_sum(tf.cast(lengths > self.max_length, tf.int32)))
+        return Features(columns, {f"texts longer than --max_length={self.max_length}, cut": cut})
+
+    def label_values(self, examples: Sequence[TextExample]) -> np.ndarray:
+        """The labels of examples as numbers, int64 or float32 [examples]."""
+        raise NotImplementedError
+
+    def tables(
+        self,
+        examples: Sequence[TextExample],
+        split: str,
+        role: str,
+        columns: dict[str, list[str]],
+        submitted: Sequence[str],
+    ) -> dict[str, str]:
+        """Prediction files: a table with ids and texts, and GLUE's submission of the split, if any.
+
+        Args:
+          examples: a row each.
+          split: name of the split.
+          role: what is predicted, "label" or "score". True ones are shown if all are known.
+          columns: predictions, by the name of their column.
+          submitted: predictions as GLUE takes them.
+        """
+        found = {"id": [example.key for example in examples], **columns}
+        if have_labels(examples):
+            found[f"true_{role}"] = [example.truth for example in examples]
+        paired = any(example.text_b is not None for example in examples)
+        found["text_a" if paired else "text"] = [example.text_a for example in examples]
+        if paired:
+            found["text_b"] = [example.text_b or "" for example in examples]
+        files = {f"predictions.{split}.tsv": reports.tsv(found)}
+        if name := dict(self.submission).get(split):
+            numbers = map(str, range(len(examples)))
+            files[f"{name}.tsv"] = reports.tsv({"index": numbers, "prediction": submitted})
+        return files
+
+
+def show_texts(example: TextExample) -> str:
+    """The texts of an example on indented lines."""
+    texts = [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
+    return "\n".join(f"    {reports.shorten(text)}" for text in texts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Classification(LabelTask[TextExample, ClassPrediction], TextTask[ClassPrediction]):
     """One of several labels.
 
     Attributes:
-      balanced: whether the loss weighs labels by the inverse of their frequency.
-      label_weights: those weights, found in the training data.
-      metric_names: which metrics to give, of `_METRICS`; the first is the main one.
-      submit_labels: whether a submission has the labels, not their numbers.
+      metric_names: metrics to report, of `_METRICS`; the first is the main one.
+      submit_labels: whether a submission has the labels, and not their numbers.
     """
 
-    balanced: bool = False
-    label_weights: tuple[float, ...] = ()
+    shape: ClassVar[str] = "classification"
+
     metric_names: tuple[str, ...] = ("accuracy", "macro_f1")
     submit_labels: bool = True
-    shape: str = dataclasses.field(default="classification", init=False)
-
-    @property
-    def units(self) -> int:
-        """One for each label."""
-        return len(self.labels)
 
     @property
     def main_metric(self) -> str:
         """The first of `metric_names`."""
         return self.metric_names[0]
 
+    def given(self, example: TextExample) -> Sequence[str]:
+        """The label."""
+        return () if example.label is None else (example.label,)
+
     def fit(self, examples: Sequence[TextExample]) -> Self:
         """Finds the labels, sorted, and their weights."""
-        numbers = collections.Counter(example.truth for example in examples)
-        messages.check_labels(
-            numbers, examples[0].place, "label", named="label" in dict(self.columns)
-        )
-        named = [name for _, name in self.label_map if name in numbers]
-        labels = self.labels or tuple(named or sorted(numbers, key=_order))
-        counts = np.array([numbers[label] for label in labels])
-        if (counts > 0).sum() < 2:
-            path = messages.file_of(examples[0].place)
+        counts = self.counted(examples)
+        check_labels(counts, examples[0].place, "label", named="label" in dict(self.columns))
+        named = [name for _, name in self.label_map if name in counts]
+        labels = self.labels or tuple(named or sorted(counts, key=_order))
+        if len([label for label in labels if counts[label]]) < 2:
             raise InputError(
-                f"{path}: every example ({len(examples):,} in all) has the label "
-                f"{labels[int(counts.argmax())]!r}; there is nothing to learn from one class."
+                f"{reports.file_of(examples[0].place)}: every example ({len(examples):,} in all) "
+                f"has the label {max(labels, key=lambda label: counts[label])!r}; there is nothing "
+                "to learn from one class."
             )
         return dataclasses.replace(
             self,
             pair=examples[0].text_b is not None,
             labels=labels,
-            label_weights=base.balancing_weights(counts) if self.balanced else (),
+            label_weights=self.weights(counts, labels),
         )
 
-    def check(self, examples: Sequence[TextExample]) -> None:
-        """As usual, and for unknown labels."""
-        super().check(examples)
-        for example in examples:
-            if example.label is not None:
-                messages.check_known(example.label, self.labels, example.place, "label")
+    def clean(self, examples: Sequence[TextExample], skipped: list[str]) -> list[TextExample]:
+        """Leaves out pairs that annotators disagreed on; refuses several labels of one text."""
+        kept = without_undecided(examples, skipped)
+        check_single(kept)
+        return kept
 
-    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
-        """Packed sequences, and labels where known."""
-        columns, counts = texts.text_features(examples, tokenizer, self.max_length)
-        if have_labels(examples):
-            index = {label: number for number, label in enumerate(self.labels)}
-            columns["labels"] = FeatureColumn.of(np.array([index[e.truth] for e in examples]))
-        return Features(columns, counts)
+    def label_values(self, examples: Sequence[TextExample]) -> np.ndarray:
+        """The ids of the labels."""
+        index = {label: number for number, label in enumerate(self.labels)}
+        return np.array([index[example.truth] for example in examples])
 
-    def batch_labels(
-        self, features: Features, rows: np.ndarray, size: int, length: int
-    ) -> base.Batch:
+    def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
         """Labels and, if balanced, their weights."""
         batch = super().batch_labels(features, rows, size, length)
         if self.label_weights and batch:
@@ -104,7 +183,7 @@ class Classification(texts.TextTask[ClassPrediction]):
         return tf.nn.sparse_softmax_cross_entropy_with_logits(batch["labels"], logits)
 
     def serving(self) -> ClassificationServing:
-        """See `signatures.texts`."""
+        """Signatures that return the label and the probabilities of all."""
         return ClassificationServing(self.name, bool(self.pair), self.max_length, self.labels)
 
     def predict(
@@ -117,16 +196,15 @@ class Classification(texts.TextTask[ClassPrediction]):
     def metrics(
         self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]
     ) -> dict[str, float]:
-        """Those of `metric_names`."""
-        truth = [example.label for example in examples]
-        guesses = [prediction.label for prediction in predictions]
+        """The metrics in `metric_names`."""
+        truth, guesses = self.pairs(examples, predictions)
         return {name: float(_METRICS[name](truth, guesses, self)) for name in self.metric_names}
 
     def baseline(
         self, training: Sequence[TextExample], examples: Sequence[TextExample]
     ) -> list[ClassPrediction]:
         """The most frequent label."""
-        counts = collections.Counter(example.truth for example in training)
+        counts = self.counted(training)
         label = max(self.labels, key=lambda label: counts[label])
         certain = np.array([float(label == other) for other in self.labels])
         return [ClassPrediction(label, certain)] * len(examples)
@@ -135,87 +213,88 @@ class Classification(texts.TextTask[ClassPrediction]):
         """The label."""
         return [prediction.label]
 
-    def by_label(
-        self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]
-    ) -> dict[str, base.LabelScores]:
-        """Scores of each label."""
-        truth = [example.truth for example in examples]
-        guesses = [prediction.label for prediction in predictions]
-        columns = sklearn.metrics.precision_recall_fscore_support(
-            truth, guesses, labels=list(self.labels), zero_division=0
-        )
-        return base.label_scores(self.labels, columns)
-
     def files(
         self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction], split: str
     ) -> dict[str, str]:
-        """A table of ids, labels, probabilities and texts; where of GLUE, the submission too."""
-        rows = [["id", "label", *(f"p({label})" for label in self.labels)]]
-        for example, prediction in zip(examples, predictions, strict=True):
-            shares = [f"{value:.6f}" for value in prediction.probabilities]
-            rows.append([example.key, prediction.label, *shares])
-        own = texts.beside(examples, "label")
-        table = [[*row, *more] for row, more in zip(rows, own, strict=True)]
-        found = {f"predictions.{split}.tsv": base.table(table, "\t")}
-        submission = dict(self.submission).get(split)
-        if submission:
-            found[f"{submission}.tsv"] = self._submission(predictions)
-        return found
+        """A table of ids, labels, probabilities and texts; for GLUE, the submission too."""
+        found = [prediction.label for prediction in predictions]
+        shares = {
+            f"p({label})": [f"{prediction.probabilities[id_]:.6f}" for prediction in predictions]
+            for id_, label in enumerate(self.labels)
+        }
+        ids = [str(self.labels.index(label)) for label in found]
+        submitted = found if self.submit_labels else ids
+        return self.tables(examples, split, "label", {"label": found, **shares}, submitted)
 
-    def _submission(self, predictions: Sequence[ClassPrediction]) -> str:
-        """The file that GLUE takes."""
-        numbers = {label: str(number) for number, label in enumerate(self.labels)}
-        rows = [["index", "prediction"]]
-        for index, prediction in enumerate(predictions):
-            label = prediction.label if self.submit_labels else numbers[prediction.label]
-            rows.append([str(index), label])
-        return base.table(rows, "\t")
-
-    def mistakes(
-        self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction], count: int
-    ) -> list[str]:
-        """The wrong labels that the model was surest of."""
-        wrong = [
-            (float(prediction.probabilities.max()), example, prediction)
-            for example, prediction in zip(examples, predictions, strict=True)
-            if prediction.label != example.label
-        ]
-        wrong.sort(key=lambda item: -item[0])
-        return [
-            f"{example.place}: {prediction.label!r} ({sure:.0%} sure) is {example.label!r}\n"
-            + texts.show_text(example)
-            for sure, example, prediction in wrong[:count]
-        ]
-
-    def draw(
-        self,
-        figure: "matplotlib.figure.Figure",
-        examples: Sequence[TextExample],
-        predictions: Sequence[ClassPrediction],
-    ) -> None:
-        """The confusion matrix."""
-        matrix = sklearn.metrics.confusion_matrix(
-            [example.label for example in examples],
-            [prediction.label for prediction in predictions],
-            labels=list(self.labels),
-        )
-        plots.draw_confusion(figure, matrix, self.labels)
+    def errors(
+        self, example: TextExample, prediction: ClassPrediction
+    ) -> Iterable[tuple[float, str]]:
+        """A wrong label; the worst are those that the model was surest of."""
+        if prediction.label != example.label:
+            sure = float(prediction.probabilities.max())
+            text = f"{example.place}: {prediction.label!r} ({sure:.0%} sure) is {example.label!r}"
+            yield -sure, f"{text}\n{show_texts(example)}"
 
 
 def _order(label: str) -> tuple[int, int, str]:
-    """Numbers by their value, before words."""
+    """A sort key: numbers by their value, before words."""
     return (0, int(label), label) if re.fullmatch(r"-?[0-9]{1,18}", label) else (1, 0, label)
-
-
-def _f1(truth: list[str], guesses: list[str], task: Classification) -> float:
-    return sklearn.metrics.f1_score(truth, guesses, pos_label=task.labels[1], zero_division=0)
 
 
 _METRICS: dict[str, Any] = {
     "accuracy": lambda truth, guesses, _: sklearn.metrics.accuracy_score(truth, guesses),
-    "f1": _f1,
+    "f1": lambda truth, guesses, task: sklearn.metrics.f1_score(
+        truth, guesses, pos_label=task.labels[1], zero_division=0
+    ),
     "macro_f1": lambda truth, guesses, _: sklearn.metrics.f1_score(
         truth, guesses, average="macro", zero_division=0
     ),
     "matthews": lambda truth, guesses, _: sklearn.metrics.matthews_corrcoef(truth, guesses),
 }
+_GLUE_METRICS = {
+    "ax": ("matthews", "accuracy"),
+    "cola": ("matthews", "accuracy"),
+    "mrpc": ("accuracy", "f1"),
+    "qqp": ("accuracy", "f1"),
+}
+
+
+def glue_files(kind: str) -> TaskFiles:
+    """The files of one of GLUE's sets."""
+    data = glue.SETS[kind]
+
+    def read(
+        path: str, split: str, labelled: bool, _: ColumnNames, skipped: list[str]
+    ) -> list[Any]:
+        return glue.read(kind, path, split, labelled, skipped)
+
+    names = ("train", *data.dev, *data.test) if data.dev else data.test
+    patterns = {name: (f"{name}.tsv",) for name in names}
+    return TaskFiles(patterns, read, data.folder, named_columns=False, test_labelled=False)
+
+
+def text_files(pair: bool | None = None) -> TaskFiles:
+    """The user's own files of pairs (True), or of single texts or pairs as found in them (None)."""
+    return TaskFiles.of_user(
+        lambda path, names, labelled: user_files.read_texts(path, names, pair, labelled)
+    )
+
+
+def _glue(kind: str) -> Classification:
+    data = glue.SETS[kind]
+    return Classification(
+        kind,
+        glue_files(kind),
+        pair=data.text_b is not None,
+        labels=data.labels,
+        metric_names=_GLUE_METRICS.get(kind, ("accuracy",)),
+        submission=tuple(data.submission.items()),
+        submit_labels=data.words,
+    )
+
+
+TASKS = (
+    *(_glue(kind) for kind in glue.SETS if kind != "stsb"),
+    Classification("classification", text_files()),
+    Classification("pair", text_files(pair=True), pair=True),
+)

@@ -32,7 +32,7 @@ class WindowTokens(NamedTuple):
     best: tf.RaggedTensor
 
 
-class Spans(NamedTuple):
+class BestSpans(NamedTuple):
     """Possible answers of each context, the best first; `score` is LOW where there are no more.
 
     `score`, `start_logit` and `end_logit` of the type of the logits, `start` and `end` int64, the
@@ -58,7 +58,7 @@ class _Pairs(NamedTuple):
 
 def best_spans(
     context: tf.Tensor, logits: tf.Tensor, tokens: WindowTokens, n_best: int, max_answer: int
-) -> Spans:
+) -> BestSpans:
     """The best spans of all windows of each context, of each text the best.
 
     As in google-research/bert, of each window the `n_best` starts and ends of the highest logits
@@ -87,7 +87,7 @@ def best_spans(
     most = tf.reduce_max(tf.concat([scores.row_lengths(), [n_best]], 0))
     shape = tf.stack([scores.nrows(), most])
     top = tf.math.top_k(scores.to_tensor(LOW, shape=shape), n_best)
-    return Spans(
+    return BestSpans(
         top.values,
         *(
             tf.gather(ragged(values).to_tensor(0, shape=shape), top.indices, batch_dims=1)

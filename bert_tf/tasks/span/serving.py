@@ -76,7 +76,7 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
         null = decoding.null_scores(logits, windows.row, tf.size(context))
         return self._outputs(context, best, null)
 
-    def _outputs(self, context: tf.Tensor, best: decoding.Spans, null: tf.Tensor) -> Tensors:
+    def _outputs(self, context: tf.Tensor, best: decoding.BestSpans, null: tf.Tensor) -> Tensors:
         null = null if self.allow_null else tf.fill(tf.shape(null), LOW)
         scores = tf.concat([best.score, null[:, tf.newaxis]], 1)
         shares = tf.nn.softmax(scores) * tf.cast(scores > LOW / 2, tf.float32)
@@ -136,7 +136,7 @@ def _log(share: float) -> float:
     return float(np.log(max(float(share), _TINY)))
 
 
-def _cut(context: tf.Tensor, spans: decoding.Spans) -> tf.Tensor:
+def _cut(context: tf.Tensor, spans: decoding.BestSpans) -> tf.Tensor:
     """The texts of spans, string [batch, n]."""
     start = tf.cast(spans.start, tf.int32)
     return tf.strings.substr(context[:, tf.newaxis], start, tf.cast(spans.end, tf.int32) - start)

@@ -2,20 +2,22 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from bert_tf.tasks import base, messages
-from bert_tf.tasks.base import Task
+from bert_tf.tasks import reports
+from bert_tf.tasks.base import Batch, Size, Task, TaskFiles
 from bert_tf.tasks.predictions import Candidate, SpanPrediction
 from bert_tf.tasks.span import decoding, squad_metrics
 from bert_tf.tasks.span.serving import SpanServing
-from bert_tf.tasks.span.windows import Sizes, chunk_features
+from bert_tf.tasks.span.windows import WindowSizes, chunk_features
 from pipelines.common.errors import InputError
+from pipelines.labelled import squad, user_files
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import SpanExample, have_labels
 from pipelines.tokenizers.base import Tokenizer
@@ -27,7 +29,7 @@ _CHUNK = 256  # contexts that are packed at once
 
 
 @dataclasses.dataclass(frozen=True)
-class Spans(Task[SpanExample, SpanPrediction]):
+class SpanTask(Task[SpanExample, SpanPrediction]):
     """An answer is a span of the context, or, if `allow_null`, none.
 
     A row of features is a window of a context behind its question.
@@ -35,12 +37,14 @@ class Spans(Task[SpanExample, SpanPrediction]):
     Attributes:
       allow_null: whether questions may have no answer; None: as the training data has it.
       null_threshold: null odds above which there is no answer; tuned on dev data.
-      stride: tokens between the starts of windows.
-      max_question: tokens of a question that are used.
-      max_answer: the most tokens of an answer.
-      n_best: candidates that are kept.
+      stride: number of tokens between the starts of windows.
+      max_question: maximum number of tokens of a question; longer ones are cut.
+      max_answer: maximum number of tokens in an answer.
+      n_best: number of candidates to keep.
     """
 
+    shape: ClassVar[str] = "span"
+    per_token: ClassVar[bool] = True
     described: ClassVar[tuple[str, ...]] = (
         "allow_null",
         "null_threshold",
@@ -49,15 +53,14 @@ class Spans(Task[SpanExample, SpanPrediction]):
         "max_answer",
         "n_best",
     )
+    feature_fields: ClassVar[tuple[str, ...]] = ("stride", "max_question")
 
     allow_null: bool | None = None
     null_threshold: float = 0.0
-    stride: base.Size = 128
-    max_question: base.Size = 64
-    max_answer: base.Size = 30
-    n_best: base.Size = 20
-    shape: str = dataclasses.field(default="span", init=False)
-    per_token: bool = dataclasses.field(default=True, init=False)
+    stride: Size = 128
+    max_question: Size = 64
+    max_answer: Size = 30
+    n_best: Size = 20
     main_metric: str = dataclasses.field(default="f1", init=False)
 
     @property
@@ -78,7 +81,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
         """
         some_null = any(not example.answers for example in examples)
         if self.allow_null and not some_null:
-            path = messages.file_of(examples[0].place)
+            path = reports.file_of(examples[0].place)
             raise InputError(
                 f"{path}: every question ({len(examples):,} in all) has an answer, "
                 f"so that {self.kind} cannot learn when there is none; train squad1 with them."
@@ -101,32 +104,25 @@ class Spans(Task[SpanExample, SpanPrediction]):
         """An empty text, or an answer that is not at its offset."""
         answer = example.answers[0] if example.answers else None
         if answer and example.context[answer.start :][: len(answer.text)] != answer.text:
-            shown = messages.shorten(answer.text, 60)
+            shown = reports.shorten(answer.text, 60)
             return f"the answer {shown!r} is not at character {answer.start} of the context"
-        return base.empty_text(example, "question", "context")
+        return reports.empty_text(example, "question", "context")
 
     def check(self, examples: Sequence[SpanExample]) -> None:
-        """Checks for keys that stand twice."""
+        """Raises InputError for duplicate ids."""
         seen: dict[str, str] = {}
         for example in examples:
             if example.key in seen:
                 raise InputError(
-                    f"{example.place}: the id {example.key!r} stands at {seen[example.key]} too."
+                    f"{example.place}: the id {example.key!r} is used at {seen[example.key]} too."
                 )
             seen[example.key] = example.place
-
-    def feature_settings(self) -> dict[str, Any]:
-        """As usual, and the settings of windows."""
-        return super().feature_settings() | {
-            "stride": self.stride,
-            "max_question": self.max_question,
-        }
 
     def features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer) -> Features:
         """Windows, the bytes of their tokens, and start and end where known."""
         parts: dict[str, list[Any]] = {}
         labelled = have_labels(examples)
-        sizes = Sizes(self.max_length, self.stride, self.max_question)
+        sizes = WindowSizes(self.max_length, self.stride, self.max_question)
         for first in range(0, len(examples), _CHUNK):
             chunk = examples[first : first + _CHUNK]
             for name, value in chunk_features(sizes, chunk, first, tokenizer, labelled).items():
@@ -135,9 +131,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
         more = len(columns["example"]) - len(examples)
         return Features(columns, {"further windows of long contexts": more})
 
-    def batch_labels(
-        self, features: Features, rows: np.ndarray, size: int, length: int
-    ) -> base.Batch:
+    def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
         """int32 [size, 2]: the positions of start and end; 0 where the window has no answer."""
         if "labels" not in features:
             return {}
@@ -157,7 +151,7 @@ class Spans(Task[SpanExample, SpanPrediction]):
         )
 
     def serving(self) -> SpanServing:
-        """See `signatures.spans`."""
+        """Signatures that return the answer, its place, and the next best ones."""
         return SpanServing(
             self.name,
             self.max_length,
@@ -255,25 +249,24 @@ class Spans(Task[SpanExample, SpanPrediction]):
         self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction], split: str
     ) -> dict[str, str]:
         """predictions.json, nbest_predictions.json and null_odds.json; and a table to read."""
-        keyed = [(e.key, p) for e, p in zip(examples, predictions, strict=True)]
         suffix = "" if split == "dev" else f".{split}"
-        contents: dict[str, Any] = {
-            "predictions": {key: self.answer(prediction) for key, prediction in keyed},
-            "nbest_predictions": {key: self._n_best(prediction) for key, prediction in keyed},
+        keys, texts = [e.key for e in examples], [self.answer(p) for p in predictions]
+        table = {"id": keys, "answer": texts}
+        if have_labels(examples):
+            table["true_answers"] = [" | ".join(self._golds(example)) for example in examples]
+        table["question"] = [example.question for example in examples]
+        table["context"] = [example.context for example in examples]
+        contents: dict[str, list[Any]] = {
+            "predictions": texts,
+            "nbest_predictions": [self._n_best(prediction) for prediction in predictions],
         }
         if self.allow_null:
-            contents["null_odds"] = {key: prediction.null_odds for key, prediction in keyed}
-        found = {
-            f"{name}{suffix}.json": json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-            for name, value in contents.items()
-        }
-        known = have_labels(examples)
-        rows = [["id", "answer", *(["true_answers"] if known else []), "question", "context"]]
-        for example, (key, prediction) in zip(examples, keyed, strict=True):
-            truth = [" | ".join(self._golds(example))] if known else []
-            texts = (example.question, example.context)
-            rows.append([key, self.answer(prediction), *truth, *texts])
-        return found | {f"predictions.{split}.tsv": base.table(rows, "\t")}
+            contents["null_odds"] = [prediction.null_odds for prediction in predictions]
+        found = {f"predictions.{split}.tsv": reports.tsv(table)}
+        for name, values in contents.items():
+            by_key = dict(zip(keys, values, strict=True))
+            found[f"{name}{suffix}.json"] = json.dumps(by_key, indent=2, ensure_ascii=False) + "\n"
+        return found
 
     def _n_best(self, prediction: SpanPrediction) -> list[dict[str, Any]]:
         rows = [(c.text, c.start_logit, c.end_logit) for c in prediction.candidates]
@@ -287,27 +280,21 @@ class Spans(Task[SpanExample, SpanPrediction]):
             for (text, a, b), share in zip(rows, shares, strict=True)
         ]
 
-    def mistakes(
-        self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction], count: int
-    ) -> list[str]:
-        """Wrong answers, those with no word right and the surest first."""
-        rows = []
-        for example, prediction in zip(examples, predictions, strict=True):
-            answer = self.answer(prediction)
-            exact, f1 = squad_metrics.score_one(example, answer, bool(self.allow_null))
-            if max(exact, f1) < 1:
-                rows.append((f1, self._probability(prediction, answer), example, answer))
-        rows.sort(key=lambda row: (row[0], -row[1]))
-        return [
-            f"{example.place}: {example.question}\n"
-            f"    answered ({sure:.0%} sure): {messages.shorten(answer) or '(none)'}\n"
-            f"    right: {' | '.join(self._golds(example)) or '(none)'}"
-            for _, sure, example, answer in rows[:count]
-        ]
-
-    def _probability(self, prediction: SpanPrediction, answer: str) -> float:
-        """The share of an answer among those that are kept."""
-        return next(row["probability"] for row in self._n_best(prediction) if row["text"] == answer)
+    def errors(
+        self, example: SpanExample, prediction: SpanPrediction
+    ) -> Iterable[tuple[tuple[float, float], str]]:
+        """A wrong answer; the worst have no word right, and of these the surest are the worst."""
+        answer = self.answer(prediction)
+        exact, f1 = squad_metrics.score_one(example, answer, bool(self.allow_null))
+        if max(exact, f1) < 1:
+            rows = self._n_best(prediction)
+            sure = next(row["probability"] for row in rows if row["text"] == answer)
+            yield (
+                (f1, -sure),
+                f"{example.place}: {example.question}\n"
+                f"    answered ({sure:.0%} sure): {reports.shorten(answer) or '(none)'}\n"
+                f"    right: {' | '.join(self._golds(example)) or '(none)'}",
+            )
 
     def _golds(self, example: SpanExample) -> list[str]:
         """The right answers, each once."""
@@ -368,3 +355,23 @@ def _candidates(
 
 def _best_text(prediction: SpanPrediction) -> str:
     return prediction.candidates[0].text if prediction.candidates else ""
+
+
+def _read(path: str, names: ColumnNames, labelled: bool) -> list[SpanExample]:
+    if squad.is_squad(path):
+        return squad.read(path)
+    return user_files.read_spans(path, names, labelled)
+
+
+def _squad(version: int) -> SpanTask:
+    # Files of other names count too, but none of the other version: none with "-v".
+    endings = (f"-v{version}*.json", ".json", "[!-]*.json", "-[!v]*.json")
+    files = TaskFiles(
+        {split: tuple(f"{split}{end}" for end in endings) for split in ("train", "dev", "test")},
+        lambda path, split, labelled, names, skipped: squad.read(path),
+        named_columns=False,
+    )
+    return SpanTask(f"squad{version}", files, max_length=384, allow_null=version == 2)
+
+
+TASKS = (_squad(1), _squad(2), SpanTask("span", TaskFiles.of_user(_read), max_length=384))

@@ -12,8 +12,8 @@ from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
 
-class Sizes(NamedTuple):
-    """Of windows, in tokens; see `packing.slide`."""
+class WindowSizes(NamedTuple):
+    """Sizes of windows in tokens, as `packing.slide` takes them."""
 
     max_length: int
     stride: int
@@ -21,7 +21,11 @@ class Sizes(NamedTuple):
 
 
 def chunk_features(
-    sizes: Sizes, examples: Sequence[SpanExample], first: int, tokenizer: Tokenizer, labelled: bool
+    sizes: WindowSizes,
+    examples: Sequence[SpanExample],
+    first: int,
+    tokenizer: Tokenizer,
+    labelled: bool,
 ) -> dict[str, Any]:
     """Columns of the windows of some examples.
 

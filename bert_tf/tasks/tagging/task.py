@@ -2,31 +2,29 @@
 
 import collections
 import dataclasses
-import itertools
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.special
 import seqeval.metrics
-import sklearn.metrics
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.tasks import base, messages, plots
-from bert_tf.tasks.base import Task
+from bert_tf.tasks import reports
+from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
+from bert_tf.tasks.labels import LabelTask, check_labels, label_scores
 from bert_tf.tasks.predictions import TagsPrediction
 from bert_tf.tasks.tagging import words
 from bert_tf.tasks.tagging.serving import TaggingServing
 from pipelines.common.errors import InputError
+from pipelines.labelled import conll, text_files
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import WordsExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
-
-if TYPE_CHECKING:
-    import matplotlib.figure
 
 _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
@@ -37,41 +35,57 @@ def _of_entities(tags: Iterable[str]) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tagging(Task[WordsExample, TagsPrediction]):
+class Tagging(LabelTask[WordsExample, TagsPrediction]):
     """A tag for each word.
 
-    A row of features is a sentence, or a part of one that exceeds the window.
+    A row of features is a sentence, or a part of one that is longer than `max_length`.
 
     Attributes:
-      document_context: whether the sentences round a sentence fill up its
-        sequence, as far as its document reaches.
-      tag_set: all tags that there are, if training has none besides; they are
-        labels then, though training may lack some.
-      balanced: whether the loss weighs tags by the inverse of their frequency.
-      label_weights: those weights, found in the training data.
+      document_context: whether a sequence is filled up with the sentences around its own, as far
+        as they are of the same document.
+      tag_set: all tags that exist. If training has no others, they are the labels, although
+        training may lack some.
     """
 
+    shape: ClassVar[str] = "tagging"
+    per_token: ClassVar[bool] = True
     described: ClassVar[tuple[str, ...]] = ("document_context",)
+    feature_fields: ClassVar[tuple[str, ...]] = ("document_context",)
+    role: ClassVar[str] = "tags"
 
     document_context: bool = False
     tag_set: tuple[str, ...] = ()
-    balanced: bool = False
-    label_weights: tuple[float, ...] = ()
-    shape: str = dataclasses.field(default="tagging", init=False)
-    per_token: bool = dataclasses.field(default=True, init=False)
-
-    @property
-    def units(self) -> int:
-        """One for each tag."""
-        return len(self.labels)
 
     @property
     def entities(self) -> bool:
         """Whether tags mark the begin and the inside of entities (IOB schemes)."""
         return _of_entities(self.labels)
 
+    @property
+    def main_metric(self) -> str:
+        """F1 of entities, or accuracy of plain tags."""
+        return "f1" if self.entities else "accuracy"
+
+    def given(self, example: WordsExample) -> Sequence[str]:
+        """The tags."""
+        return example.tags or ()
+
+    def fit(self, examples: Sequence[WordsExample]) -> Self:
+        """Finds the tags, sorted, and their weights."""
+        counts, path = self.counted(examples), reports.file_of(examples[0].place)
+        if len(counts) < 2:
+            raise InputError(
+                f"{path}: all words have the tag {min(counts)!r}; there is nothing to learn from "
+                "one class."
+            )
+        check_labels(counts, examples[0].place, "tags")
+        self._check_kind(counts.keys(), path)
+        labels = sorted(self.tag_set if counts.keys() <= set(self.tag_set) else counts)
+        weights = self.weights(counts, labels)
+        return dataclasses.replace(self, labels=tuple(labels), label_weights=weights)
+
     def _check_kind(self, tags: Collection[str], path: str) -> None:
-        """Raises InputError for entities where parts of speech are asked for; warns of numbers."""
+        """Raises InputError for entities where parts of speech are expected; warns of numbers."""
         if self.tag_set and _of_entities(tags):
             example = max(set(tags) - {"O"})
             raise InputError(
@@ -85,42 +99,9 @@ class Tagging(Task[WordsExample, TagsPrediction]):
                 path,
             )
 
-    @property
-    def main_metric(self) -> str:
-        """F1 of entities, or accuracy of plain tags."""
-        return "f1" if self.entities else "accuracy"
-
-    def fit(self, examples: Sequence[WordsExample]) -> Self:
-        """Finds the tags, sorted, and their weights."""
-        counts = collections.Counter(tag for example in examples for tag in example.truth)
-        if len(counts) < 2:
-            path = messages.file_of(examples[0].place)
-            raise InputError(
-                f"{path}: all words have the tag {min(counts)!r}; there "
-                "is nothing to learn from one class."
-            )
-        messages.check_labels(counts, examples[0].place, "tags")
-        self._check_kind(counts.keys(), messages.file_of(examples[0].place))
-        labels = sorted(self.tag_set if counts.keys() <= set(self.tag_set) else counts)
-        weights = base.balancing_weights(np.array([counts[label] for label in labels]))
-        return dataclasses.replace(
-            self, labels=tuple(labels), label_weights=weights if self.balanced else ()
-        )
-
     def problem(self, example: WordsExample) -> str | None:
         """A sentence without words."""
         return None if example.words else "the sentence has no words"
-
-    def check(self, examples: Sequence[WordsExample]) -> None:
-        """Checks for unknown tags."""
-        known = set(self.labels)
-        for example in examples:
-            for tag in set(example.tags or ()) - known:
-                messages.check_known(tag, self.labels, example.place, "tag")
-
-    def feature_settings(self) -> dict[str, Any]:
-        """As usual, and whether there is document context."""
-        return super().feature_settings() | {"document_context": self.document_context}
 
     def features(self, examples: Sequence[WordsExample], tokenizer: Tokenizer) -> Features:
         """Sequences, the first token of each word, and a label for each of those."""
@@ -128,10 +109,9 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         example_of_word = np.repeat(np.arange(len(examples)), counts)
         flat = [word for example in examples for word in example.words]
         runs = words.cut(tokenizer, flat, example_of_word, len(examples), self.max_length)
-        row, position = runs.row.numpy(), runs.position.numpy()
-        splits = np.searchsorted(row, np.arange(runs.packed.word_ids.nrows() + 1))
+        packed, row, position = runs.packed, runs.row.numpy(), runs.position.numpy()
+        splits = np.searchsorted(row, np.arange(packed.word_ids.nrows() + 1))
         owner = example_of_word[splits[:-1]]  # the example of each row
-        packed = runs.packed
         if self.document_context:
             alone = tokenizer.overhead[0]
             rows = [ids[1 : len(ids) + 1 - alone] for ids in packed.word_ids.numpy()]
@@ -155,9 +135,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             columns, {f"sentences longer than --max_length={self.max_length}, in parts": longer}
         )
 
-    def batch_labels(
-        self, features: Features, rows: np.ndarray, size: int, length: int
-    ) -> base.Batch:
+    def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
         """int32 [size, length]: the label at the first token of each word, else -1."""
         if "labels" not in features:
             return {}
@@ -172,30 +150,27 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 
     def loss_weights(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """1, or the weight of the label, where there is one."""
-        there = tf.cast(batch["labels"] != _IGNORED, tf.float32)
+        """1, or the weight of the label, at the tokens that have one; else 0."""
+        labelled = tf.cast(batch["labels"] != _IGNORED, tf.float32)
         if not self.label_weights:
-            return there
-        return there * tf.gather(tf.constant(self.label_weights), tf.maximum(batch["labels"], 0))
+            return labelled
+        return labelled * tf.gather(tf.constant(self.label_weights), tf.maximum(batch["labels"], 0))
 
     def serving(self) -> TaggingServing:
-        """See `signatures.tagging`; each text is on its own, without document context."""
+        """Signatures that return words and tags, of each text alone, without document context."""
         return TaggingServing(self.name, self.max_length, self.labels)
 
     def predict(
         self, examples: Sequence[WordsExample], features: Features, logits: Sequence[np.ndarray]
     ) -> list[TagsPrediction]:
         """The most probable tag of each word."""
-        parts: list[list[np.ndarray]] = [[] for _ in examples]
+        parts = [[np.zeros((0, len(self.labels)), np.float32)] for _ in examples]
         for row, scores in enumerate(logits):
             index = int(features["example"].values[row])
             parts[index].append(scipy.special.softmax(scores[features["firsts"].row(row)], axis=-1))
         found = []
-        nothing = np.zeros((0, len(self.labels)), np.float32)
-        for rows in parts:
-            shares = np.concatenate([nothing, *rows])
-            best = shares.argmax(-1)
-            tags = tuple(self.labels[tag] for tag in best)
+        for shares in map(np.concatenate, parts):
+            tags = tuple(self.labels[tag] for tag in shares.argmax(-1))
             found.append(TagsPrediction(tags, shares.max(-1)))
         return found
 
@@ -203,11 +178,10 @@ class Tagging(Task[WordsExample, TagsPrediction]):
         self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction]
     ) -> dict[str, float]:
         """Accuracy over words; of entities precision, recall and F1 as conlleval counts them."""
-        truth = [list(example.truth) for example in examples]
-        guesses = [list(prediction.tags) for prediction in predictions]
-        right = np.concatenate([np.equal(a, b) for a, b in zip(truth, guesses, strict=True)])
-        result = {"accuracy": float(right.mean())}
+        flat = self.pairs(examples, predictions)
+        result = {"accuracy": float(np.equal(*flat).mean())}
         if self.entities:
+            truth, guesses = _by_sentence(examples, predictions)
             for name in ("f1", "precision", "recall"):
                 score = getattr(seqeval.metrics, f"{name}_score")
                 result[name] = float(score(truth, guesses, zero_division=0))
@@ -216,7 +190,7 @@ class Tagging(Task[WordsExample, TagsPrediction]):
     def baseline(
         self, training: Sequence[WordsExample], examples: Sequence[WordsExample]
     ) -> list[TagsPrediction]:
-        """The most frequent tag of each word; of a word that training lacks, that of all words."""
+        """The most frequent tag of each word, or of all words where training lacks the word."""
         counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
         for example in training:
             for word, tag in zip(example.words, example.truth, strict=True):
@@ -235,24 +209,16 @@ class Tagging(Task[WordsExample, TagsPrediction]):
 
     def by_label(
         self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction]
-    ) -> dict[str, base.LabelScores]:
+    ) -> dict[str, LabelScores]:
         """Scores of each tag; of entities, of each type as conlleval counts them."""
-        truth = [list(example.truth) for example in examples]
-        guesses = [list(prediction.tags) for prediction in predictions]
-        if self.entities:
-            types = sorted({tag[2:] for tag in self.labels if tag != "O"})
-            found = seqeval.metrics.classification_report(
-                truth, guesses, output_dict=True, zero_division=0
-            )
-            there = [name for name in types if name in found]
-            rows = [found[name] for name in there]
-            kinds = ("precision", "recall", "f1-score", "support")
-            return base.label_scores(there, ([row[kind] for row in rows] for kind in kinds))
-        flat = [list(itertools.chain.from_iterable(rows)) for rows in (truth, guesses)]
-        columns = sklearn.metrics.precision_recall_fscore_support(
-            *flat, labels=list(self.labels), zero_division=0
+        if not self.entities:
+            return super().by_label(examples, predictions)
+        found = seqeval.metrics.classification_report(
+            *_by_sentence(examples, predictions), output_dict=True, zero_division=0
         )
-        return base.label_scores(self.labels, columns)
+        types = sorted({tag[2:] for tag in self.labels if tag != "O"} & found.keys())
+        scores = ("precision", "recall", "f1-score", "support")
+        return label_scores(types, [[found[name][score] for name in types] for score in scores])
 
     def files(
         self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction], split: str
@@ -267,42 +233,44 @@ class Tagging(Task[WordsExample, TagsPrediction]):
             line |= {"true_tags": example.tags} if example.tags else {}
             lines.append(json.dumps(line, ensure_ascii=False))
         return {
-            f"predictions.{split}.txt": base.table(rows, " "),
+            f"predictions.{split}.txt": reports.table(rows, " "),
             f"predictions.{split}.jsonl": "".join(f"{line}\n" for line in lines),
         }
 
-    def mistakes(
-        self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction], count: int
-    ) -> list[str]:
-        """The wrong tags that the model was surest of."""
-        wrong = [
-            (float(prediction.probabilities[word]), example, prediction, word)
-            for example, prediction in zip(examples, predictions, strict=True)
-            for word in range(len(example.words))
-            if prediction.tags[word] != example.truth[word]
-        ]
-        wrong.sort(key=lambda item: -item[0])
-        lines = []
-        for sure, example, prediction, word in wrong[:count]:
-            near = list(example.words)
-            near[word] = f"[{near[word]}]"
-            text = " ".join(near[max(0, word - _CONTEXT) : word + _CONTEXT + 1])
-            lines.append(
-                f"{example.place}: {prediction.tags[word]} ({sure:.0%} sure) is "
-                f"{example.truth[word]}\n    {text}"
-            )
-        return lines
+    def errors(
+        self, example: WordsExample, prediction: TagsPrediction
+    ) -> Iterable[tuple[float, str]]:
+        """Wrong tags; the worst are those that the model was surest of."""
+        for word, (tag, true) in enumerate(zip(prediction.tags, example.truth, strict=True)):
+            if tag != true:
+                near = list(example.words)
+                near[word] = f"[{near[word]}]"
+                text = " ".join(near[max(0, word - _CONTEXT) : word + _CONTEXT + 1])
+                sure = float(prediction.probabilities[word])
+                yield -sure, f"{example.place}: {tag} ({sure:.0%} sure) is {true}\n    {text}"
 
-    def draw(
-        self,
-        figure: "matplotlib.figure.Figure",
-        examples: Sequence[WordsExample],
-        predictions: Sequence[TagsPrediction],
-    ) -> None:
-        """The confusion matrix of the tags."""
-        matrix = sklearn.metrics.confusion_matrix(
-            [tag for example in examples for tag in example.truth],
-            [tag for prediction in predictions for tag in prediction.tags],
-            labels=list(self.labels),
-        )
-        plots.draw_confusion(figure, matrix, self.labels)
+
+def _by_sentence(
+    examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """The true and the predicted tags of each sentence."""
+    return [list(e.truth) for e in examples], [list(guess.tags) for guess in predictions]
+
+
+def _read(path: str, names: ColumnNames, labelled: bool) -> list[WordsExample]:
+    return list(text_files.iterate_words(path, names, labelled))
+
+
+_NER = TaskFiles(
+    {
+        "train": ("train.txt", "*train*.conll", "*train*.conllu", "eng.train"),
+        "dev": ("valid.txt", "dev.txt", "*dev*.conll", "*dev*.conllu", "eng.testa"),
+        "test": ("test.txt", "*test*.conll", "*test*.conllu", "eng.testb"),
+    },
+    lambda path, split, labelled, names, skipped: _read(path, names, labelled),
+)
+TASKS = (
+    Tagging("ner", _NER),
+    Tagging("pos", _NER, tag_set=conll.UPOS),
+    Tagging("tagging", TaskFiles.of_user(_read, (".conllu", ".conll"))),
+)

@@ -260,7 +260,7 @@ def test_layers_learn_at_decaying_rates():
 
 
 def test_balance_weighs_rare_labels_more():
-    task = tasks.make("classification", "t", tasks.Options(balanced=True))
+    task = tasks.make("classification", "t", balanced=True)
     labels = ["a"] * 6 + ["b"] * 2
     examples = [
         TextExample(str(i), f"f: line {i}", "x", None, label) for i, label in enumerate(labels)
@@ -271,7 +271,7 @@ def test_balance_weighs_rare_labels_more():
 
 
 def test_balance_weighs_rare_tags_more():
-    task = tasks.make("tagging", "t", tasks.Options(balanced=True))
+    task = tasks.make("tagging", "t", balanced=True)
     task = task.fit([WordsExample("0", "f: line 1", ("w",) * 4, ("O", "O", "O", "B-X"))])
     batch = {"labels": tf.constant([[-1, 1, 0, -1], [1, 1, -1, -1]])}
     np.testing.assert_allclose(

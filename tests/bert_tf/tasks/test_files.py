@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf import tasks
-from bert_tf.tasks import messages
+from bert_tf.tasks import reports
 from bert_tf.tasks.predictions import (
     Candidate,
     ChoicePrediction,
@@ -92,7 +92,7 @@ def test_labels_that_look_like_numbers_are_ordered():
     ],
 )
 def test_the_file_of_a_place(place, path):
-    assert messages.file_of(place) == path
+    assert reports.file_of(place) == path
 
 
 def test_errors_about_files_name_their_whole_paths():

@@ -1,0 +1,170 @@
+"""Tasks that give each text or word one of several labels."""
+
+import abc
+import collections
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import sklearn.metrics
+from absl import logging
+
+from bert_tf.tasks import plots
+from bert_tf.tasks.base import ExampleT, LabelScores, PredictionT, Task
+from bert_tf.tasks.reports import file_of, listed, shorten
+from pipelines.common.errors import InputError
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+_FEW_LABELS = 20
+_FEW_EXAMPLES = 3  # per label, on average
+_MANY_LABELS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelTask(Task[ExampleT, PredictionT]):
+    """What classification of texts and tagging of words share.
+
+    Attributes:
+      balanced: whether the loss weighs labels by the inverse of their frequency.
+      label_weights: these weights, computed from the training data.
+      role: the column of the labels, "label" or "tags".
+    """
+
+    role: ClassVar[str] = "label"
+
+    balanced: bool = False
+    label_weights: tuple[float, ...] = ()
+
+    @property
+    def units(self) -> int:
+        """One per label."""
+        return len(self.labels)
+
+    @abc.abstractmethod
+    def given(self, example: ExampleT) -> Sequence[str]:
+        """The labels of an example; empty if unknown."""
+
+    def classes(self, example: ExampleT) -> set[str]:
+        """All labels of an example."""
+        return set(self.given(example))
+
+    def counted(self, examples: Sequence[ExampleT]) -> collections.Counter[str]:
+        """The number of occurrences of each label."""
+        return collections.Counter(label for example in examples for label in self.given(example))
+
+    def weights(self, counts: Mapping[str, int], labels: Sequence[str]) -> tuple[float, ...]:
+        """Weights of labels by the inverse of their counts, 1 if all are equal; empty if unused."""
+        if not self.balanced:
+            return ()
+        found = np.array([counts[label] for label in labels])
+        return tuple((found.sum() / (np.maximum(found, 1) * len(found))).tolist())
+
+    def check(self, examples: Sequence[ExampleT]) -> None:
+        """Checks that all labels occur in the training data.
+
+        Raises:
+          InputError: one does not. If either is a number, the message explains how to name labels.
+        """
+        super().check(examples)
+        known = set(self.labels)
+        for example in examples:
+            for label in set(self.given(example)) - known:
+                self._report_unknown(label, example.place)
+
+    def _report_unknown(self, label: str, place: str) -> None:
+        if not self.labels:
+            return
+        remedy = "Fix the file, or add such examples to the training data."
+        if label.isdecimal() != self.labels[0].isdecimal():
+            numbers = [label] if label.isdecimal() else self.labels
+            pairs = ",".join(f"{number}=NAME" for number in numbers[:2])
+            remedy = (
+                f"Fine-tune with names for numbers: --label_map={pairs},... or --label_map=FILE."
+            )
+        raise InputError(
+            f"{place}: the {self.role.removesuffix('s')} {label!r} does not occur in the training "
+            f"data, which has {listed(list(map(repr, self.labels)))}. {remedy}"
+        )
+
+    def pairs(
+        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
+    ) -> tuple[list[str], list[str]]:
+        """All true labels, and the predicted ones."""
+        truth = [label for example in examples for label in self.given(example)]
+        return truth, [label for guess in predictions for label in self.answers(guess)]
+
+    def by_label(
+        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
+    ) -> dict[str, LabelScores]:
+        """Scores of each label."""
+        columns = sklearn.metrics.precision_recall_fscore_support(
+            *self.pairs(examples, predictions), labels=list(self.labels), zero_division=0
+        )
+        return label_scores(self.labels, columns)
+
+    def draw(
+        self,
+        figure: "matplotlib.figure.Figure",
+        examples: Sequence[ExampleT],
+        predictions: Sequence[PredictionT],
+    ) -> None:
+        """The confusion matrix of the labels."""
+        matrix = sklearn.metrics.confusion_matrix(
+            *self.pairs(examples, predictions), labels=list(self.labels)
+        )
+        plots.draw_confusion(figure, matrix, self.labels)
+
+
+def label_scores(
+    names: Sequence[str], columns: Sequence[Sequence[float] | np.ndarray]
+) -> dict[str, LabelScores]:
+    """Scores by label, from columns of precision, recall, F1 and count."""
+    return {
+        name: {"precision": float(p), "recall": float(r), "f1": float(f1), "count": int(count)}
+        for name, p, r, f1, count in zip(names, *columns, strict=True)
+    }
+
+
+def check_labels(counts: Mapping[str, int], place: str, role: str, named: bool = False) -> None:
+    """Checks that labels are labels, and not the texts or numbers of another column.
+
+    Args:
+      counts: the number of occurrences of each label in the training data.
+      place: place of the first example.
+      role: the column of the labels, "label" or "tags".
+      named: whether the user named that column, so that few examples of each label are intended.
+
+    Raises:
+      InputError: most of many labels occur once, or have few examples each, or are fractions.
+    """
+    path, single = file_of(place), role.removesuffix("s")
+    once = [label for label, count in counts.items() if count == 1]
+    if len(counts) > _FEW_LABELS and len(once) > len(counts) / 2:
+        raise InputError(
+            f"{path}: of {len(counts)} different {single}s {len(once)} occur once, such as "
+            f"{shorten(once[0], 60)!r}: is that the column of the {role}? Name it with "
+            f"--columns={role}=COLUMN; a column of numbers to predict is --task=regression."
+        )
+    if named or len(counts) <= _FEW_LABELS:
+        return
+    few = sum(counts.values()) < _FEW_EXAMPLES * len(counts)
+    numbers = all(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", label) for label in counts)
+    if few or (numbers and any("." in label for label in counts)):
+        raise InputError(
+            f"{path}: {sum(counts.values())} examples have {len(counts)} different {single}s, such "
+            f"as {shorten(min(counts), 60)!r}. To learn them all the same, name the column with "
+            f"--columns={role}=COLUMN; a column of numbers to predict is --task=regression."
+        )
+    if len(counts) >= _MANY_LABELS:
+        logging.warning(
+            "%s: has %d different %ss; if this is the wrong column, name the right one with "
+            "--columns=%s=COLUMN.",
+            path,
+            len(counts),
+            single,
+            role,
+        )
