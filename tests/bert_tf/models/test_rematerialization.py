@@ -1,13 +1,11 @@
 """Layers that are computed a second time: the same gradients, in less memory."""
 
-import json
 import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models import configs
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
@@ -77,18 +75,19 @@ def test_memory_is_less(compilation):
 
 def test_one_program_keeps_the_inputs_of_layers_alone():
     """Masks of dropout that XLA draws before their layers would be a hundred times as many bytes."""
-    few, many, batch, length = 2, 4, 8, 512
+    few, many, batch, length, hidden = 2, 4, 8, 512, 64
     running = [
         commands.Running(
-            "benchmarks.fits", "--plan", "debug", str(length), str(layers), str(batch),
-            "--rematerialize",
+            "tests.bert_tf.training.memory_of_a_step", "--plan", "--compilation=step",
+            "--rematerialize", f"--layers={layers}", f"--rows={batch}", f"--length={length}",
+            f"--hidden={hidden}",
         )
         for layers in (few, many)
     ]  # fmt: skip
     ends = [process.wait() for process in running]
     assert [end.returncode for end in ends] == [0, 0], ends[-1].stderr[-3000:]
-    planned = [json.loads(end.stdout)["bytes"] for end in ends]
-    inputs = 4 * batch * length * configs.named("debug", vocab_size=CONFIG.vocab_size).hidden_size
+    planned = [int(end.stdout) for end in ends]
+    inputs = 4 * batch * length * hidden
     assert 0 < planned[1] - planned[0] < 1.5 * inputs * (many - few)
 
 

@@ -1,7 +1,15 @@
-"""Does a step of a deep model, and prints how much memory its process took; run by a test."""
+"""Runs a training step of a deep model and prints the bytes of memory that it took; run by a test.
+
+With --plan the step is compiled and not run: printed are the bytes that XLA plans for temporaries.
+"""
 
 import argparse
+import glob
+import os
+import re
 import resource
+import tempfile
+from pathlib import Path
 
 import tensorflow as tf
 
@@ -19,7 +27,10 @@ parser.add_argument("--length", type=int, default=256)
 parser.add_argument("--rows", type=int, default=16)
 parser.add_argument("--compilation", default="off")
 parser.add_argument("--rematerialize", action="store_true")
+parser.add_argument("--plan", action="store_true")
 args = parser.parse_args()
+dump = tempfile.TemporaryDirectory()
+os.environ["XLA_FLAGS"] = f"--xla_dump_to={dump.name} --xla_dump_hlo_as_text" if args.plan else ""
 
 config = BertConfig(
     vocab_size=100,
@@ -40,6 +51,15 @@ step = TrainingStep(
     rematerialize=args.rematerialize,
 )
 batch = make_batch(args.rows, args.length, config=config)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-step(iter([batch]), 0, 1, tf.constant(5))
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
+if args.plan:
+    inputs = (batch, model.totals(batch), tf.constant(5))
+    step._gradients.experimental_get_compiler_ir(*inputs)(stage="optimized_hlo")
+    (path,) = glob.glob(f"{dump.name}/*plain_gradients*buffer-assignment.txt")
+    sizes = re.findall(
+        r"^allocation \d+: size (\d+), preallocated-temp", Path(path).read_text(), re.M
+    )
+    print(sum(map(int, sizes)))
+else:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step(iter([batch]), 0, 1, tf.constant(5))
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
