@@ -314,10 +314,9 @@ bench: setup peers ## Measure side by side with peers (BERT_CLONE=, BENCH_FLAGS=
 	@$(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" --bert_clone="$$BERT_CLONE" \
 		$(call flag,--more_flags,BENCH_FLAGS)
 
-soak: setup ## Try faults for MINUTES and count them: kills, damage, inputs, disks, requests
+soak: setup ## Inject faults for MINUTES and count the results: kills, damage, disks, requests
 	@$(RUN) -m benchmarks.soak --record=benchmarks/soak.json --seed="$$SEED" \
-		$(if $(filter-out file,$(origin MINUTES)),$(call flag,--minutes,MINUTES)) \
-		$(call flag,--more_flags,SOAK_FLAGS)
+		$(if $(filter-out file,$(origin MINUTES)),$(call flag,--minutes,MINUTES)) $$SOAK_FLAGS
 
 docs: ## Build the documentation: build/docs/index.html
 	$(call environment,$$VENV-docs,docs/requirements.txt)

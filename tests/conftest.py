@@ -105,6 +105,18 @@ def made_once(tmp_path_factory, name: str, make) -> str:
     return str(folder)
 
 
+def learn_vocabulary(corpus: str, path: str, tokens: int) -> None:
+    """Learns an uncased WordPiece vocabulary of about `tokens` tokens and writes it."""
+    words = learning.count_words(
+        reader.open_corpus(corpus),
+        reader.ReadOptions(),
+        wordpiece_vocabulary.WordSplitter(True, True),
+        sample_bytes=1 << 30,
+        seed=0,
+    )
+    wordpiece_vocabulary.learn(words, tokens).write(path)
+
+
 @pytest.fixture(scope="session")
 def corpus_path(tmp_path_factory) -> str:
     """A corpus of 300 documents."""
@@ -114,15 +126,8 @@ def corpus_path(tmp_path_factory) -> str:
 @pytest.fixture(scope="session")
 def vocab_path(tmp_path_factory, corpus_path) -> str:
     """An uncased vocabulary of 160 tokens, some of them pieces."""
-    words = learning.count_words(
-        reader.open_corpus(corpus_path),
-        reader.ReadOptions(),
-        wordpiece_vocabulary.WordSplitter(True, True),
-        sample_bytes=1 << 30,
-        seed=0,
-    )
     path = str(tmp_path_factory.mktemp("vocab") / "vocab.txt")
-    wordpiece_vocabulary.learn(words, 100).write(path)
+    learn_vocabulary(corpus_path, path, 100)
     return path
 
 

@@ -1,1 +1,1 @@
-"""Faults, tried and counted: kills, damage, inputs, disks, requests; see `benchmarks.soak.run`."""
+"""Fault injection: kills, damaged files, bad disks and concurrent requests, counted."""

@@ -1,8 +1,6 @@
-"""The test bench of faults as a command: python -m benchmarks.soak [flags]; see `run`."""
+"""Fault injection as a command: python -m benchmarks.soak [flags]."""
 
-import sys
-
-from pipelines.common import command_line
+from benchmarks.soak import run
 
 if __name__ == "__main__":
-    command_line.run("python -m benchmarks.soak", "benchmarks.soak.run", sys.argv[1:])
+    run.main()

@@ -1,4 +1,4 @@
-"""Runs a command as another user: the number of the user, the command and its flags."""
+"""Runs a command as another user. Arguments: the user's number, the command and its flags."""
 
 import os
 import sys

@@ -1,22 +1,24 @@
-"""Files of outputs with damage: named in a line, or harmless.
+"""Output files with damage: reported in a line, or harmless.
 
 A case copies a folder, changes bytes of one of its files, and reads the folder as its commands do.
-Either that is refused in a line which names the file or its folder, or what comes out of it (the
-weights, ids, batches, or answers) is what it was, bit by bit.
+Either an error names the file or its folder, or the result (weights, ids, batches or answers) is
+unchanged, bit by bit. Each case is a process of its own, as damage might crash TensorFlow.
 """
 
 import dataclasses
 import hashlib
+import json
 import random
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.soak import small
-from benchmarks.soak.outcomes import Case, Outcome, Place
+from benchmarks.soak import small_inputs, steps
+from benchmarks.soak.outcomes import Case, Outcome, Workspace
 from bert_tf import weights
 from bert_tf.export import saved_model
 from bert_tf.pretraining import inputs
@@ -25,10 +27,12 @@ from bert_tf.serving.predictor import Predictor
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
+from tests import commands
 
-ROOM = "corruptions"
+CATEGORY = "corruptions"
+_TIMEOUT = 300.0  # seconds of a case
 _BATCH = 16
-_SPAN = 64  # bytes that are zeroed, at the most
+_MAX_SPAN = 64  # bytes that are zeroed or added
 _SIGNATURES = ("mood", "embed", "fill_mask")
 _TEXTS = ["The small model reads every layer.", "a [MASK] kernel", "Zürich 中国"]
 
@@ -38,10 +42,11 @@ class Target:
     """A folder that is damaged.
 
     Attributes:
-      folder: of it, whole.
-      read: reads a copy; gives a digest of all that comes out.
-      unsealed: endings of files whose format has no checksums: damage within values is not told.
-      weight: how often it is tried, beside the others.
+      folder: the undamaged folder.
+      read: reads a copy and returns a digest of all results.
+      unsealed: suffixes of files whose format has no checksums, so that damage within values
+        cannot be detected.
+      weight: relative frequency among the targets.
     """
 
     folder: str
@@ -60,13 +65,13 @@ def _digest(*parts: np.ndarray | bytes | str) -> str:
 
 
 def _model(folder: str) -> str:
-    """The weights, the configuration, the tokenizer and the tasks of a model of any format."""
+    """Weights, configuration, tokenizer and tasks of a model in any format."""
     found = weights.read(folder)
     return _digest(found.sha256(), repr(found.tasks), repr(found.resolved_settings()))
 
 
 def _examples(folder: str) -> str:
-    """Two epochs of batches, and the held-out ones, as a run of pre-training opens them."""
+    """Two epochs of training batches, and the held-out ones, as a pre-training run reads them."""
     settings = PretrainingSettings((Phase(folder, 1, _BATCH),), model="debug")
     data = inputs.open_data(settings)
     (training,) = data.training
@@ -82,95 +87,104 @@ def _examples(folder: str) -> str:
 def _opened_examples(folder: str) -> str:
     try:
         return _examples(folder)
-    except tf.errors.DataLossError:  # as `pretrain` tells it
+    except tf.errors.DataLossError:  # `pretrain` reports it like this
         raise example_reader.find_damage(map(str, Path(folder).glob("*.tfrecord"))) from None
 
 
 def _export(folder: str) -> str:
-    """The answers of a task and of the pre-trained model, and what the manifest says of all."""
+    """Answers of a task and of the pre-trained model, and the manifest."""
     predictor = Predictor(folder)
     answers = [predictor(signature, text=_TEXTS) for signature in _SIGNATURES]
     found = (outputs[name] for outputs in answers for name in sorted(outputs))
     return _digest(*found, repr(predictor.manifest))
 
 
-def _hub(folder: str) -> str:
-    """The encoder as other models take it, with its vocabulary and configuration."""
-    return _model(f"{folder}/encoder")
-
-
-def _targets(place: Path) -> dict[str, Target]:
-    made = small.make(place)
-    foreign = made.foreign
+def _targets(folder: Path) -> dict[str, Target]:
+    made = small_inputs.make(folder)
     safetensors = (".safetensors", ".json", ".txt")
     return {
         "examples": Target(made.examples, _opened_examples, weight=3),
-        "model": Target(made.model("mood"), _model, weight=3),
-        "tf1": Target(foreign[Format.TF1], _model, (".json", ".txt"), weight=2),
-        "huggingface": Target(foreign[Format.HUGGINGFACE], _model, safetensors, weight=2),
+        "model": Target(made.models["mood"], _model, weight=3),
+        "tf1": Target(made.foreign[Format.TF1], _model, (".json", ".txt"), weight=2),
+        "huggingface": Target(made.foreign[Format.HUGGINGFACE], _model, safetensors, weight=2),
         "export": Target(saved_model.newest(made.export), _export),
-        "hub": Target(made.hub, _hub),
+        "hub": Target(made.hub, lambda folder: _model(f"{folder}/encoder")),
     }
 
 
-def make(place: Place) -> Case:
-    """Gives the cases; each folder is read whole before it is first damaged."""
-    targets = _targets(place.folder)
-    copy = place.folder / ROOM
-    whole: dict[str, str] = {}
+def make(workspace: Workspace) -> Case:
+    """Returns the cases; each reads its folder undamaged first."""
+    small_inputs.make(workspace.folder)
 
     def case(number: int) -> Outcome:
-        rng = place.rng(ROOM, number)
-        (name,) = rng.choices(list(targets), [target.weight for target in targets.values()])
-        target = targets[name]
-        if name not in whole:
-            whole[name] = target.read(target.folder)
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(target.folder, copy)
-        path = rng.choice(sorted(path for path in copy.rglob("*") if path.is_file()))
-        what = _damage(path, rng)
-        what = f"{name}: {path.relative_to(copy)}: {what}"
-        come, failure = _come(target, copy, path, whole[name])
-        counts = {"corruptions": 1, come: 1, f"{name}, {come}": 1}
-        return Outcome(counts, (f"{what}: {failure}",) if failure else ())
+        arguments = (workspace.folder, workspace.seed, number)
+        done = commands.Running(__name__, *arguments).wait(_TIMEOUT)
+        if done.returncode:
+            what = f"the process ended with status {done.returncode}"
+            return Outcome({}, (f"{what}: {steps.last_line(done.stderr)}",))
+        counts, failures = json.loads(done.stdout.splitlines()[-1])
+        return Outcome(counts, tuple(failures))
 
     return case
 
 
+def _case(workspace: Workspace, number: int) -> Outcome:
+    rng = workspace.rng(CATEGORY, number)
+    targets = _targets(workspace.folder)
+    (name,) = rng.choices(list(targets), [target.weight for target in targets.values()])
+    target = targets[name]
+    expected = target.read(target.folder)
+    copy = workspace.folder / CATEGORY / str(number)
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(target.folder, copy)
+    path = rng.choice(sorted(path for path in copy.rglob("*") if path.is_file()))
+    what = f"{name}: {path.relative_to(copy)}: {_damage(path, rng)}"
+    result, failure = _read_damaged(target, copy, path, expected)
+    if not failure:
+        shutil.rmtree(copy)
+    counts = {"corruptions": 1, result: 1, f"{name}, {result}": 1}
+    return Outcome(counts, (f"{what}: {failure}",) if failure else ())
+
+
 def _damage(path: Path, rng: random.Random) -> str:
-    """Changes a file; says how."""
+    """Changes a file; returns a description."""
     content = bytearray(path.read_bytes())
     kind = rng.choice(("flipped", "cut", "zeroed", "emptied", "removed", "longer"))
-    place = rng.randrange(len(content)) if content else 0
+    start = rng.randrange(len(content)) if content else 0
     if kind == "flipped" and content:
-        content[place] ^= 1 << rng.randrange(8)
+        content[start] ^= 1 << rng.randrange(8)
     elif kind == "cut":
-        del content[place:]
+        del content[start:]
     elif kind == "zeroed":
-        size = min(rng.randint(1, _SPAN), len(content) - place)
-        content[place : place + size] = bytes(size)
+        size = min(rng.randint(1, _MAX_SPAN), len(content) - start)
+        content[start : start + size] = bytes(size)
     elif kind == "emptied":
         content.clear()
     elif kind == "longer":
-        content += rng.randbytes(rng.randint(1, _SPAN))
+        content += rng.randbytes(rng.randint(1, _MAX_SPAN))
     path.write_bytes(content)
     if kind == "removed":
         path.unlink()
-    return f"{kind} at {place}"
+    return f"{kind} at {start}"
 
 
-def _come(target: Target, copy: Path, path: Path, whole: str) -> tuple[str, str | None]:
-    """What came of damage, and what is wrong with it."""
+def _read_damaged(target: Target, copy: Path, path: Path, expected: str) -> tuple[str, str | None]:
+    """The result of reading a damaged copy, and what is wrong with it."""
     try:
-        same = target.read(str(copy)) == whole
+        same = target.read(str(copy)) == expected
     except InputError as error:
         text = str(error)
-        named = str(copy) in text
-        return "named", None if named else f"does not name the place: {text}"
+        return "reported", None if str(copy) in text else f"does not name the place: {text}"
     except Exception as error:
         return "failed", f"{type(error).__name__}: {str(error)[:200]}"
     if same:
         return "harmless", None
     if path.name.endswith(target.unsealed):
-        return "not told, in a format without checksums", None
-    return "not told", "other values, and no word"
+        return "not detected, in a format without checksums", None
+    return "not detected", "other values without an error"
+
+
+if __name__ == "__main__":
+    _, folder, seed, number = sys.argv
+    outcome = _case(Workspace(Path(folder), int(seed)), int(number))
+    print(json.dumps(dataclasses.astuple(outcome)))

@@ -1,9 +1,9 @@
-"""Commands that are killed at random moments, and run again to the end.
+"""Commands that are killed at random moments and then run to the end.
 
-The end must be, bit by bit, that of a run which was never stopped; and after no kill may there be
-half of a file under a final name. Half of the moments are drawn from the time that the command
-takes, the others follow a change in its folder, which is when files are written and renamed. With
-each kill less is left to do, so they are drawn from a smaller part of it.
+The output must equal that of an uninterrupted run, bit by bit, and after no kill may a partially
+written file have its final name. Half of the kills come at a random time; the others follow a
+change in the output folder, when files are written and renamed. With each kill less work is left,
+so the moment is drawn from a shorter time.
 """
 
 import random
@@ -11,66 +11,71 @@ import shutil
 import time
 from pathlib import Path
 
-from benchmarks.soak import small, trees
-from benchmarks.soak.outcomes import Case, Outcome, Place
-from benchmarks.soak.steps import STEPS, Runs, Whole, drawn, finish, state
+from benchmarks.soak import small_inputs, steps, trees
+from benchmarks.soak.outcomes import Case, Outcome, Workspace
+from benchmarks.soak.steps import STEPS, Reference, References
 from tests import commands
 
-ROOM = "kills"
-_MOST = 12  # kills of a run
-_JUST_AFTER = 0.003  # seconds after a change
+CATEGORY = "kills"
+_MAX_KILLS = 12
+_MAX_DELAY = 0.003  # seconds after a change
 
 
-def make(place: Place) -> Case:
-    """Gives the cases; runs that are never stopped are made as they are needed."""
-    folder = place.folder / ROOM
+def make(workspace: Workspace) -> Case:
+    """Returns the cases."""
+    folder = workspace.folder / CATEGORY
     shutil.rmtree(folder, ignore_errors=True)
-    runs = Runs(small.make(place.folder), folder / "whole")
-    return lambda number: _case(place.rng(ROOM, number), runs, folder / str(number))
+    references = References(small_inputs.make(workspace.folder), folder / "reference")
+    return lambda number: _case(workspace.rng(CATEGORY, number), references, folder / str(number))
 
 
-def _case(rng: random.Random, runs: Runs, folder: Path) -> Outcome:
-    name = drawn(rng)
-    words, whole = STEPS[name].begin(runs.small, folder), runs[name]
+def _case(rng: random.Random, references: References, folder: Path) -> Outcome:
+    name = steps.choose(rng)
+    arguments = STEPS[name].begin(references.inputs, folder)
+    reference = references[name]
     failures, kills = [], 0
-    for _ in range(rng.randint(1, _MOST)):
-        if not _killed(commands.Running(*words), rng, folder, whole, 1 / (1 + kills)):
+    for _ in range(rng.randint(1, _MAX_KILLS)):
+        if not _kill(commands.Running(*arguments), rng, folder, reference, 1 / (1 + kills)):
             break
         kills += 1
-        half = trees.half_written(folder, whole.contents)
-        if half:
-            failures.append(f"{name}: half of {half} after a kill")
-    failures += finish(name, words, folder, whole)
+        partial = trees.partially_written(folder, reference.contents)
+        if partial:
+            failures.append(f"{name}: {partial} is partially written after a kill")
+    failures += steps.finish(name, arguments, folder, reference)
     if not failures:
         shutil.rmtree(folder)
     return Outcome({"runs": 1, "kills": kills, f"kills of {name}": kills}, tuple(failures))
 
 
-def _killed(
-    process: commands.Running, rng: random.Random, folder: Path, whole: Whole, share: float = 1.0
+def _kill(
+    process: commands.Running,
+    rng: random.Random,
+    folder: Path,
+    reference: Reference,
+    fraction: float = 1.0,
 ) -> bool:
-    """Kills a command at a moment that is drawn; says whether that came before its end.
+    """Kills a command at a random moment; returns whether that came before its end.
 
     Args:
       process: the command, which has just begun.
       rng: draws the moment.
-      folder: of its output.
-      whole: what a run takes that is never stopped.
-      share: of that, within which the moment is.
+      folder: output folder of the command.
+      reference: the uninterrupted run.
+      fraction: the part of its time, from the beginning, that the moment lies in.
     """
     if rng.random() < 0.5:
-        end = time.perf_counter() + rng.uniform(0, share * whole.seconds)
+        end = time.perf_counter() + rng.uniform(0, fraction * reference.seconds)
         return process.kill_when(lambda: time.perf_counter() > end)
-    changes = rng.randint(1, max(1, round(share * whole.changes)))
-    after = rng.uniform(0, _JUST_AFTER)
-    last = state(folder)
+    changes = rng.randint(1, max(1, round(fraction * reference.changes)))
+    delay = rng.uniform(0, _MAX_DELAY)
+    last = steps.state(folder)
 
     def changed() -> bool:
         nonlocal changes, last
-        now = state(folder)
+        now = steps.state(folder)
         changes, last = changes - (now != last), now
         if changes <= 0:
-            time.sleep(after)
+            time.sleep(delay)
         return changes <= 0
 
     return process.kill_when(changed)

@@ -1,4 +1,4 @@
-"""What comes of a case, and how cases are named and drawn."""
+"""Outcomes of cases, and the workspace that cases run in."""
 
 import dataclasses
 import random
@@ -8,11 +8,11 @@ from pathlib import Path
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What came of a case.
+    """Outcome of a case.
 
     Attributes:
-      counts: of what was tried and what came of it, by name.
-      failures: what should not have come, a line each.
+      counts: numbers of attempts and of their results, by name.
+      failures: descriptions of wrong results, one line each.
     """
 
     counts: dict[str, int]
@@ -23,17 +23,12 @@ Case = Callable[[int], Outcome]
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """Where cases are tried, and what they are drawn with.
-
-    Attributes:
-      folder: for all that is made.
-      seed: of all cases.
-    """
+class Workspace:
+    """Folder of all files that cases write, and the seed of all cases."""
 
     folder: Path
     seed: int
 
-    def rng(self, room: str, number: int) -> random.Random:
-        """The source of chance of a case: the same for the same seed, room and number."""
-        return random.Random(f"{self.seed}/{room}/{number}")
+    def rng(self, category: str, number: int) -> random.Random:
+        """The random generator of a case, the same for the same seed, category and number."""
+        return random.Random(f"{self.seed}/{category}/{number}")

@@ -1,163 +1,151 @@
-r"""Tries faults for some minutes, counts them, and says what came of each.
+r"""Injects faults for some minutes, counts them, and reports wrong results.
 
   python -m benchmarks.soak --minutes=60 --record=benchmarks/soak.json
-  python -m benchmarks.soak --only=inputs,kills --minutes=5
+  python -m benchmarks.soak --only=disks,kills --minutes=5
   python -m benchmarks.soak --seed=7 --case=kills:12
 
-Each case is drawn from the seed and its number, so that one that failed can be run again alone. It
-is found again on the same machine at least: how far a command is when it is killed is a matter of
-time, and so a case of kills may need several runs.
+Each case follows from the seed and its number, so a case that failed can be run again alone. How
+far a command is when it is killed depends on the machine, so a failed kill may take several tries.
 """
 
-import concurrent.futures
+import argparse
 import contextlib
 import dataclasses
 import importlib
 import importlib.metadata
 import itertools
 import json
+import multiprocessing
 import os
 import platform
 import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
-from benchmarks.soak import children
-from benchmarks.soak.outcomes import Case, Outcome, Place
-from pipelines.common import flag_types
-from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Limits
+from benchmarks.soak.outcomes import Case, Outcome, Workspace
 from pipelines.common.threads import cores
+
+# Imported once; all commands and cases are forked from that process.
+_PRELOADED = [
+    "pipelines.common.quiet_worker", "bert_tf.experiments.run", "bert_tf.export.hub",
+    "bert_tf.finetuning.sweep", "bert_tf.pretraining.run", "bert_tf.vectors.embedding.run",
+    "bert_tf.serving.predictor", "pipelines.pretraining.example_writer",
+    "pipelines.tokenizers.learning",
+]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
-class Room:
-    """A kind of cases.
+class Category:
+    """A category of faults: its fraction of the time, and the number of concurrent cases."""
 
-    Attributes:
-      share: of the time.
-      limit: seconds that a case may take in a process of its own; None: its cases are commands,
-        which have theirs.
-      at_once: how many are tried at a time.
-    """
-
-    share: float
-    limit: float | None = None
-    at_once: int = 1
+    fraction: float
+    concurrent: int = 1
 
 
-ROOMS = {
-    "kills": Room(0.40, at_once=cores()),
-    "corruptions": Room(0.15, limit=300),
-    "inputs": Room(0.20, limit=1200),
-    "bodies": Room(0.05, limit=600),
-    "disks": Room(0.10),
-    "requests": Room(0.10),
+CATEGORIES = {
+    "kills": Category(0.5, concurrent=cores()),
+    "corruptions": Category(0.2, concurrent=cores()),
+    "disks": Category(0.15),
+    "requests": Category(0.15),
 }
-_NAMES = ", ".join(ROOMS)
-_MINUTES = flag_types.define_number(
-    "minutes", 60.0, "Minutes that all of it takes, or a little more.", float, Limits(above=0)
-)
-_SEED = flag_types.define_number("seed", 0, "Seed of all cases.", int, Limits(least=0))
-_ONLY = flags.DEFINE_list("only", [], f"What to try, of {_NAMES}. Not given: all.")
-_CASE = flags.DEFINE_string("case", None, "One case, such as kills:12. Not given: as many as fit.")
-_RECORD = flags.DEFINE_string(
-    "record",
-    None,
-    "File of the counts, benchmarks/soak.json for those of the README, whose table is written, "
-    "too; --case writes none. Not given: they are printed only.",
-)
-_WORK = flags.DEFINE_string(
-    "work", None, "Folder for what is tried. Not given: a temporary one, which is removed."
-)
 
 
-def main() -> None:
-    """Tries what is asked for; the status is 1 where something failed."""
-    rooms, number = _asked()
-    children.preload()
-    with _folder() as folder:
-        place = Place(folder, _SEED.value)
-        print(f"seed {place.seed}, in {folder}", flush=True)
-        whole = sum(ROOMS[name].share for name in rooms)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the cases that the arguments select; the exit status is 1 if one failed."""
+    args = _parse(arguments)
+    multiprocessing.set_forkserver_preload(_PRELOADED)
+    with _folder(args.work) as folder:
+        workspace = Workspace(folder, args.seed)
+        print(f"seed {workspace.seed}, in {folder}", flush=True)
+        total = sum(CATEGORIES[name].fraction for name in args.only)
         failed = False
-        for name in rooms:
-            minutes = _MINUTES.value * ROOMS[name].share / whole
-            result = _try(name, place, minutes, number)
+        for name in args.only:
+            minutes = args.minutes * CATEGORIES[name].fraction / total
+            result = _run(name, workspace, minutes, args.case)
             failed = failed or bool(result["failures"])
-            if _RECORD.value and number is None:  # one case is tried again, and counted already
+            if args.record and args.case is None:  # a repeated case is not counted again
                 from benchmarks.soak import table
 
-                table.write(_RECORD.value, _about(), {name: result})
+                table.write(args.record, _about(args), {name: result})
     if failed:
         raise SystemExit(1)
 
 
-def _asked() -> tuple[list[str], int | None]:
-    """The rooms to try, and the number of the only case, if there is one."""
-    rooms = _ONLY.value or list(ROOMS)
-    number = None
-    if _CASE.value:
-        name, _, digits = _CASE.value.partition(":")
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments, with `only` as a list of names and `case` as a number or None."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("benchmarks.soak", None, __doc__, formatter_class=form)
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="about the whole time (%(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of all cases (%(default)s)")
+    parser.add_argument("--only", help=f"categories, separated by commas: {', '.join(CATEGORIES)}")
+    parser.add_argument("--case", help="a single case, such as kills:12")
+    parser.add_argument("--record", help="JSON file of the counts; soak.json is that of the README")
+    parser.add_argument("--work", type=Path, help="folder of all outputs (default: temporary)")
+    args = parser.parse_args(arguments)
+    if args.minutes <= 0:
+        parser.error(f"--minutes={args.minutes:g}: give a number above 0")
+    args.only = args.only.split(",") if args.only else list(CATEGORIES)
+    if args.case:
+        name, _, digits = args.case.partition(":")
         if not digits.isdecimal():
-            raise InputError(f"--case={_CASE.value}: give a name and a number, such as kills:12.")
-        rooms, number = [name], int(digits)
-    for name in rooms:
-        if name not in ROOMS:
-            raise InputError(f"{name}: is nothing to try; there are {_NAMES}.")
-    return rooms, number
+            parser.error(f"--case={args.case}: give a category and a number, such as kills:12")
+        args.only, args.case = [name], int(digits)
+    for name in args.only:
+        if name not in CATEGORIES:
+            parser.error(f"unknown category {name!r}; give {', '.join(CATEGORIES)}")
+    return args
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    if _WORK.value:
-        folder = Path(_WORK.value).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder
+def _folder(work: Path | None) -> Iterator[Path]:
+    if work:
+        work.mkdir(parents=True, exist_ok=True)
+        yield work.absolute()
         return
     with tempfile.TemporaryDirectory(prefix="bert-tf-soak-") as name:
-        os.chmod(name, 0o755)  # other users take part, see `disks`
+        os.chmod(name, 0o755)  # for the other user of `disks`
         yield Path(name)
 
 
-def _try(name: str, place: Place, minutes: float, number: int | None) -> dict[str, Any]:
-    """Tries cases of a room, one at least; gives the counts and the failures."""
+def _run(name: str, workspace: Workspace, minutes: float, number: int | None) -> dict[str, Any]:
+    """Runs cases of a category, at least one; returns the counts and the failures."""
     counts: Counter[str] = Counter()
     failures: list[str] = []
-    begin, tried = time.monotonic(), 0
-    end = begin + 60 * minutes
-    with _cases(name, place, minutes) as case, ThreadPoolExecutor(ROOMS[name].at_once) as pool:
-        for case_number, outcome in _outcomes(case, pool, ROOMS[name].at_once, number, end):
-            tried += 1
+    begin, cases = time.monotonic(), 0
+    end, concurrent = begin + 60 * minutes, CATEGORIES[name].concurrent
+    with _cases(name, workspace, minutes) as case, ThreadPoolExecutor(concurrent) as pool:
+        for case_number, outcome in _outcomes(case, pool, concurrent, number, end):
+            cases += 1
             counts.update(outcome.counts)
             for failure in outcome.failures:
                 failures.append(f"{name}:{case_number}: {failure}")
-                print(f"failed: --seed={place.seed} --case={failures[-1]}", flush=True)
+                print(f"failed: --seed={workspace.seed} --case={failures[-1]}", flush=True)
     seconds = time.monotonic() - begin
-    found = {"cases": tried, "seconds": round(seconds), **counts}
+    found = {"cases": cases, "seconds": round(seconds), **counts}
     print(f"{name}: {json.dumps(found)}; failures: {len(failures)}", flush=True)
     return {**found, "failures": failures}
 
 
 def _outcomes(
-    case: Case, pool: ThreadPoolExecutor, at_once: int, only: int | None, end: float
+    case: Case, pool: ThreadPoolExecutor, concurrent: int, only: int | None, end: float
 ) -> Iterator[tuple[int, Outcome]]:
-    """The outcomes of cases with their numbers, until a time is over; of as many at the least."""
+    """Yields numbers and outcomes of cases until `end`, at least `concurrent`; or of `only`."""
     if only is not None:
         yield only, _outcome(case, only)
         return
     numbers = itertools.count()
-    first = itertools.islice(numbers, at_once)
+    first = itertools.islice(numbers, concurrent)
     running = {pool.submit(_outcome, case, number): number for number in first}
     while running:
-        done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+        done, _ = futures.wait(running, return_when=futures.FIRST_COMPLETED)
         for future in done:
             yield running.pop(future), future.result()
             if time.monotonic() < end:
@@ -166,7 +154,7 @@ def _outcomes(
 
 
 def _outcome(case: Case, number: int) -> Outcome:
-    """What comes of a case; what it cannot cope with, a command that hangs, say, is a failure."""
+    """The outcome of a case; an exception, such as that of a timeout, is a failure."""
     try:
         return case(number)
     except Exception as error:
@@ -175,27 +163,21 @@ def _outcome(case: Case, number: int) -> Outcome:
 
 
 @contextlib.contextmanager
-def _cases(name: str, place: Place, minutes: float) -> Iterator[Case]:
-    """The cases of a room, in a process of their own where they are not processes."""
-    module, limit = f"{__package__}.{name}", ROOMS[name].limit
-    if limit is not None:
-        with contextlib.closing(children.Child(module, place, limit)) as child:
-            yield child
-        return
-    made = importlib.import_module(module)
+def _cases(name: str, workspace: Workspace, minutes: float) -> Iterator[Case]:
+    module = importlib.import_module(f"{__package__}.{name}")
     if name == "requests":
-        with made.make(place, minutes) as case:
+        with module.make(workspace, minutes) as case:
             yield case
     else:
-        yield made.make(place)
+        yield module.make(workspace)
 
 
-def _about() -> dict[str, Any]:
-    """When and where it was tried."""
+def _about(args: argparse.Namespace) -> dict[str, Any]:
+    """Date, settings and versions of a run."""
     return {
         "date": time.strftime("%Y-%m-%d"),
-        "minutes": _MINUTES.value,
-        "seed": _SEED.value,
+        "minutes": args.minutes,
+        "seed": args.seed,
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "python": platform.python_version(),
         "tensorflow": importlib.metadata.version("tensorflow"),

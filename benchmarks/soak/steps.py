@@ -1,4 +1,4 @@
-"""The commands that are killed, or have no room, with small inputs; and what they leave."""
+"""The commands that are killed or run out of space, with small inputs, and their outputs."""
 
 import dataclasses
 import os
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.soak import trees
-from benchmarks.soak.small import Small
+from benchmarks.soak.small_inputs import SmallInputs
 from tests import commands
 from tests.bert_tf.experiments import small_plan
 
-RUNNING = 600.0  # seconds that a command of debug size may take, however slow the machine
-Words = Callable[[Small, str], list[str]]
+TIMEOUT = 600.0  # seconds of a command of debug size on a slow machine
+Arguments = Callable[[SmallInputs, str], list[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,86 +24,86 @@ class Step:
     """A command.
 
     Attributes:
-      words: it and its flags, of the inputs and the output.
-      weight: how often it is tried, beside the others.
-      refuses: whether it says so, when it is run once more, that its output is there.
-      numbered: whether it then writes another version beside the one that is there.
-      prepare: puts into the output what a command goes on from, of the inputs; None: nothing.
+      arguments: returns its command line for inputs and an output folder.
+      weight: relative frequency among the steps.
+      refuses: whether a second run reports that its output exists.
+      numbered: whether a second run writes another version next to the first.
+      prepare: writes what the command starts from to the output folder, if anything.
     """
 
-    words: Words
+    arguments: Arguments
     weight: int = 1
     refuses: bool = False
     numbered: bool = False
-    prepare: Callable[[Small, Path], object] | None = None
+    prepare: Callable[[SmallInputs, Path], object] | None = None
 
-    def begin(self, small: Small, folder: Path) -> list[str]:
-        """Makes the folder of the output; returns the command."""
+    def begin(self, inputs: SmallInputs, folder: Path) -> list[str]:
+        """Creates the output folder and returns the command line."""
         folder.mkdir(parents=True)
         if self.prepare:
-            self.prepare(small, folder)
-        return self.words(small, str(folder))
+            self.prepare(inputs, folder)
+        return self.arguments(inputs, str(folder))
 
 
-def _vocabulary(kind: str) -> Words:
-    return lambda small, output: [
-        "learn-vocabulary", f"--input={small.corpus}", f"--output={output}/vocabulary",
+def _vocabulary(kind: str) -> Arguments:
+    return lambda inputs, output: [
+        "learn-vocabulary", f"--input={inputs.corpus}", f"--output={output}/vocabulary",
         f"--kind={kind}", "--vocab_size=300",
     ]  # fmt: skip
 
 
-def _examples(workers: int) -> Words:
-    return lambda small, output: [
-        "write-examples", f"--input={small.corpus}", f"--vocab={small.vocab}",
+def _examples(workers: int) -> Arguments:
+    return lambda inputs, output: [
+        "write-examples", f"--input={inputs.corpus}", f"--vocab={inputs.vocab}",
         f"--output={output}/examples", "--max_seq_length=32", "--max_predictions_per_seq=5",
         "--dupe_factor=2", "--held_out_fraction=0.1", f"--workers={workers}",
     ]  # fmt: skip
 
 
-def _pretraining(*more: str) -> Words:
-    return lambda small, output: [
-        "pretrain", f"--tfrecords={small.examples}", f"--output={output}/run", "--steps=12",
-        f"--model={small.config}", "--batch_size=8", "--warmup_steps=2", "--save_every=3",
+def _pretraining(*more: str) -> Arguments:
+    return lambda inputs, output: [
+        "pretrain", f"--tfrecords={inputs.examples}", f"--output={output}/run", "--steps=12",
+        f"--model={inputs.config}", "--batch_size=8", "--warmup_steps=2", "--save_every=3",
         "--log_every=3", "--evaluate_every=6", "--precision=float32", "--no_tensorboard", *more,
     ]  # fmt: skip
 
 
-def _finetuning(small: Small, output: str) -> list[str]:
+def _finetuning(inputs: SmallInputs, output: str) -> list[str]:
     return [
-        "finetune", "--task=mood=classification", f"--data={small.texts}", f"--init={small.init}",
+        "finetune", "--task=mood=classification", f"--data={inputs.texts}", f"--init={inputs.init}",
         f"--output={output}/run", f"--cache={output}/cache", "--epochs=1.5", "--batch_size=8",
         "--max_length=32", "--learning_rate=2e-3", "--seeds=1,2", "--evaluations=2",
         "--precision=float32", "--no_tensorboard",
     ]  # fmt: skip
 
 
-def _conversion(form: str) -> Words:
-    return lambda small, output: [
-        "convert", f"--input={small.model('pretrained')}", f"--output={output}/model",
+def _conversion(form: str) -> Arguments:
+    return lambda inputs, output: [
+        "convert", f"--input={inputs.models['pretrained']}", f"--output={output}/model",
         f"--format={form}",
     ]  # fmt: skip
 
 
-def _export(small: Small, output: str) -> list[str]:
-    tasks = f"mood={small.model('mood')} pretrained={small.model('pretrained')}"
+def _export(inputs: SmallInputs, output: str) -> list[str]:
+    tasks = f"mood={inputs.models['mood']} pretrained={inputs.models['pretrained']}"
     return ["export", f"--tasks={tasks}", f"--output={output}/bert"]
 
 
-def _hub(small: Small, output: str) -> list[str]:
-    return ["export-hub", f"--model={small.model('pretrained')}", f"--output={output}/hub"]
+def _hub(inputs: SmallInputs, output: str) -> list[str]:
+    return ["export-hub", f"--model={inputs.models['pretrained']}", f"--output={output}/hub"]
 
 
-def _experiments(small: Small, output: str) -> list[str]:
+def _experiments(inputs: SmallInputs, output: str) -> list[str]:
     return [
-        "experiments", f"--corpus={small.corpus}", f"--output={output}/experiments",
+        "experiments", f"--corpus={inputs.corpus}", f"--output={output}/experiments",
         "--only=curves", f"--budget={small_plan.BUDGET}",
         f"--vocab_size={small_plan.VOCABULARY}", "--processes=1",
     ]  # fmt: skip
 
 
-def _vectors(small: Small, output: str) -> list[str]:
+def _vectors(inputs: SmallInputs, output: str) -> list[str]:
     return [
-        "embed", f"--model={small.model('pretrained')}", f"--input={small.texts}/train.tsv",
+        "embed", f"--model={inputs.models['pretrained']}", f"--input={inputs.texts}/train.tsv",
         f"--output={output}/vectors.npy",
     ]  # fmt: skip
 
@@ -123,35 +123,30 @@ STEPS = {
     "export": Step(_export, numbered=True),
     "hub export": Step(_hub, refuses=True),
     "vectors": Step(_vectors, weight=3),
-    # They begin with a plan, which is made of the speed of the machine: this one is fixed.
+    # The plan of experiments depends on the speed of the machine; this one is fixed.
     "experiments": Step(
         _experiments,
-        prepare=lambda small, folder: shutil.copytree(small.experiments, folder / "experiments"),
+        prepare=lambda inputs, folder: shutil.copytree(inputs.experiments, folder / "experiments"),
     ),
 }
 
 
-def drawn(rng: random.Random, prepared: bool = True) -> str:
-    """The name of a step.
-
-    Args:
-      rng: draws it.
-      prepared: whether it may be one whose output is not empty at first.
-    """
+def choose(rng: random.Random, prepared: bool = True) -> str:
+    """The name of a random step; without `prepared`, of one with an output that is empty first."""
     steps = {name: step for name, step in STEPS.items() if prepared or not step.prepare}
     (name,) = rng.choices(list(steps), [step.weight for step in steps.values()])
     return name
 
 
 @dataclasses.dataclass(frozen=True)
-class Whole:
-    """A run that was never stopped.
+class Reference:
+    """A run that was never interrupted.
 
     Attributes:
-      contents: of its folder.
-      bytes: in it.
-      seconds: that it took.
-      changes: of names and sizes in its folder, as far as they were seen.
+      contents: digests of the files of its output.
+      bytes: total size of these files.
+      seconds: time that the run took.
+      changes: number of changes of names and sizes that were seen in its output folder.
     """
 
     contents: dict[str, str]
@@ -160,49 +155,49 @@ class Whole:
     changes: int
 
 
-class Runs:
-    """Runs of the steps that were never stopped, each made when it is first asked for.
+class References:
+    """Runs of the steps that were never interrupted, made when first needed.
 
     Args:
-      small: the inputs.
-      folder: for their outputs.
+      inputs: the inputs.
+      folder: parent of the output folders.
     """
 
-    def __init__(self, small: Small, folder: Path):
-        self.small, self._folder = small, folder
-        self._found: dict[str, Whole] = {}
+    def __init__(self, inputs: SmallInputs, folder: Path):
+        self.inputs, self._folder = inputs, folder
+        self._found: dict[str, Reference] = {}
         self._locks = {name: threading.Lock() for name in STEPS}
 
-    def __getitem__(self, name: str) -> Whole:
+    def __getitem__(self, name: str) -> Reference:
         with self._locks[name]:
             if name not in self._found:
                 self._found[name] = self._run(name)
             return self._found[name]
 
-    def _run(self, name: str) -> Whole:
+    def _run(self, name: str) -> Reference:
         folder = self._folder / name.replace(" ", "-")
-        words = STEPS[name].begin(self.small, folder)
+        arguments = STEPS[name].begin(self.inputs, folder)
         begin = time.perf_counter()
-        process = commands.Running(*words)
+        process = commands.Running(*arguments)
         changes, last = 0, state(folder)
 
-        def look() -> bool:
+        def watch() -> bool:
             nonlocal changes, last
             now = state(folder)
             changes, last = changes + (now != last), now
             return False
 
-        process.kill_when(look)
+        process.kill_when(watch)
         done = process.wait()
         if done.returncode:
-            raise RuntimeError(f"{name} failed, never stopped:\n{done.stderr[-2000:]}")
+            raise RuntimeError(f"{name} failed without a fault:\n{done.stderr[-2000:]}")
         seconds = time.perf_counter() - begin
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        return Whole(trees.contents(folder), size, seconds, changes)
+        return Reference(trees.contents(folder), size, seconds, changes)
 
 
 def state(folder: Path) -> list[tuple[str, int]]:
-    """Names and sizes of all files below a folder, at this moment or nearly."""
+    """Paths and sizes of all files below a folder, which may be changing."""
     found = []
     for at, _, names in os.walk(folder):
         for name in names:
@@ -214,29 +209,22 @@ def state(folder: Path) -> list[tuple[str, int]]:
     return sorted(found)
 
 
-def finish(name: str, words: list[str], folder: Path, whole: Whole) -> list[str]:
-    """Runs a command to its end, after whatever came before; says what is not as it should be.
-
-    Args:
-      name: of the step.
-      words: the command.
-      folder: of its output.
-      whole: what a run leaves that was never stopped.
-    """
+def finish(name: str, arguments: list[str], folder: Path, reference: Reference) -> list[str]:
+    """Runs a command to its end after an interruption; returns descriptions of wrong results."""
     step = STEPS[name]
-    done = commands.Running(*words).wait(RUNNING)
-    there = step.refuses and done.returncode == 2 and "is there already" in done.stderr
-    if done.returncode and not there:
+    done = commands.Running(*arguments).wait(TIMEOUT)
+    exists = step.refuses and done.returncode == 2 and "is there already" in done.stderr
+    if done.returncode and not exists:
         return [f"{name}: ended with {done.returncode}: {last_line(done.stderr)}"]
     found = trees.contents(folder)
     if step.numbered:
         found = _first_version(found)
-    other = trees.difference(found, whole.contents)
-    return [f"{name}: {other}"] if other else []
+    difference = trees.difference(found, reference.contents)
+    return [f"{name}: {difference}"] if difference else []
 
 
 def _first_version(found: dict[str, str]) -> dict[str, str]:
-    """The contents of a folder of versions without those that equal the first one."""
+    """The contents of a folder of versions without versions that equal the first one."""
     versions: dict[str, dict[str, str]] = {}
     for path, digest in found.items():
         folder, version, rest = path.split("/", 2)
@@ -251,12 +239,12 @@ def _first_version(found: dict[str, str]) -> dict[str, str]:
 
 
 def last_line(text: str) -> str:
-    """The last line of what a command said."""
+    """The last line of the output of a command."""
     return (text.strip().splitlines() or ["(nothing)"])[-1][:300]
 
 
 def complaint(name: str, done: subprocess.CompletedProcess[str]) -> str | None:
-    """What is wrong with how a command refused; None if it was one line and the status of it."""
+    """The fault in how a command refused; None if it printed one line and ended with status 2."""
     if "Traceback" in done.stderr:
         return f"{name}: a traceback: {last_line(done.stderr)}"
     if done.returncode != 2 or not last_line(done.stderr).startswith("error: "):

@@ -1,4 +1,4 @@
-"""Folders of outputs: what is in them but times, and whether it is whole."""
+"""Output folders: comparison apart from measured values, and search for partial files."""
 
 import hashlib
 import json
@@ -11,27 +11,23 @@ from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2
 
 from bert_tf.training import checkpoints
 
-# Values that are measured, in reports, histories and results.
+# Measured values in reports, histories and results.
 _MEASURED = ("seconds", "sequences_per_second", "peak_share", "input_wait_share")
-# Pictures and texts of measured values, or of what was said meanwhile.
-_TOLD = ("curves.png", "jobs.txt", "log.txt", "report.md")
-# Of a SavedModel: into one TensorFlow puts a number that it draws, and the functions of the other
-# are numbered with all that were traced in a process before. Their checksums are left out, too.
+# Pictures and texts of measured values, and logs.
+_UNCOMPARED = ("curves.png", "jobs.txt", "log.txt", "report.md")
+# Files of a SavedModel: one has a random number, and the functions of the other are numbered with
+# all functions that the process traced before. Checksums of these files are not compared either.
 _FINGERPRINT, _GRAPH = "fingerprint.pb", "saved_model.pb"
 _NUMBER = re.compile(r"(?<![^_-])\d+(?=$|___)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-# What has such numbers beside the names of functions: gradients of calls, and variables without a
-# name, at each call.
+# Attributes with such numbers: gradients of calls, and unnamed variables.
 _NUMBERED = ("_gradient_op_type", "_user_specified_name")
-_GROWING = ("history.jsonl", "milestones.jsonl", "log.txt")  # line by line, by design
+_GROWING = ("history.jsonl", "milestones.jsonl", "log.txt")  # written line by line
 _PNG_END = b"IEND\xaeB`\x82"
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """A digest of each file below a folder, by its relative path.
-
-    Measured values are left out, and so is where the folder is.
-    """
+    """Digests of the files below a folder by relative path, without measured values."""
     return {
         str(path.relative_to(folder)): _digest(path, folder)
         for path in sorted(folder.rglob("*"))
@@ -40,8 +36,8 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def _digest(path: Path, folder: Path) -> str:
-    if path.name in _TOLD:
-        return "of measured values"
+    if path.name in _UNCOMPARED:
+        return "not compared"
     content = path.read_bytes()
     if path.name == _FINGERPRINT:
         found = fingerprint_pb2.FingerprintDef.FromString(content)
@@ -49,7 +45,7 @@ def _digest(path: Path, folder: Path) -> str:
             found.ClearField(field)
         content = found.SerializeToString(deterministic=True)
     elif path.name == _GRAPH:
-        content = _numbered_anew(content)
+        content = _renumbered(content)
     elif path.suffix == ".json":
         content = _text(json.loads(content)).replace(str(folder).encode(), b"")
     elif path.suffix == ".jsonl":
@@ -57,8 +53,8 @@ def _digest(path: Path, folder: Path) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _numbered_anew(content: bytes) -> bytes:
-    """A SavedModel whose functions are numbered from 0 on, in the order of their numbers."""
+def _renumbered(content: bytes) -> bytes:
+    """A SavedModel with its functions renumbered from 0 in the same order."""
     model = saved_model_pb2.SavedModel.FromString(content)
     functions = [each for graph in model.meta_graphs for each in graph.graph_def.library.function]
     names = [each.signature.name for each in functions]
@@ -82,7 +78,7 @@ def _numbered_anew(content: bytes) -> bytes:
 
 
 def _line(line: bytes) -> bytes:
-    """A line of a file that grows; nothing of one that a killed run was writing."""
+    """A line of a growing file; empty if a killed run wrote it partially."""
     try:
         return _text(json.loads(line))
     except ValueError:
@@ -105,51 +101,51 @@ def _without_measured(value: Any) -> Any:
     return value
 
 
-def difference(found: dict[str, str], wanted: dict[str, str]) -> str | None:
-    """The first file that two folders differ in; None where they are equal."""
-    for name in sorted(found.keys() | wanted.keys()):
+def difference(found: dict[str, str], expected: dict[str, str]) -> str | None:
+    """The first difference between the contents of two folders; None if they are equal."""
+    for name in sorted(found.keys() | expected.keys()):
         if name not in found:
             return f"{name} is missing"
-        if name not in wanted:
+        if name not in expected:
             return f"{name} is left over"
-        if found[name] != wanted[name]:
+        if found[name] != expected[name]:
             return f"{name} differs"
     return None
 
 
-def half_written(folder: Path, wanted: dict[str, str]) -> str | None:
-    """The first file under a final name that is not whole; None where there is none.
+def partially_written(folder: Path, expected: dict[str, str]) -> str | None:
+    """The first partially written file that has its final name; None if all are complete.
 
     Args:
-      folder: after a kill.
-      wanted: the contents of the folder that a run leaves which was never stopped. What has no
-        place there, or another content until the end, must be whole by what it is.
+      folder: the folder after a kill.
+      expected: contents of the folder after an uninterrupted run. Other files must be complete by
+        their own format.
     """
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        is_lock = path.suffix == ".lock"  # which a run that goes on takes, and removes
+        is_lock = path.suffix == ".lock"  # a resumed run takes and removes it
         if not path.is_file() or ".partial" in name or path.name in _GROWING or is_lock:
             continue
         try:
-            same = path.name not in _TOLD and wanted.get(name) == _digest(path, folder)
-            whole = same or _is_whole(path)
-        except ValueError:  # half of a JSON text
-            whole = False
-        except FileNotFoundError:  # a process that has lost its parent still tidies up
+            same = path.name not in _UNCOMPARED and expected.get(name) == _digest(path, folder)
+            complete = same or _is_complete(path)
+        except ValueError:  # partial JSON
+            complete = False
+        except FileNotFoundError:  # an orphaned process may still remove its files
             continue
-        if not whole:
+        if not complete:
             return name
     return None
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a file is whole that a run which goes on would still change or remove."""
+def _is_complete(path: Path) -> bool:
+    """Whether a file that a resumed run would change or remove is complete."""
     if checkpoints.is_checkpoint(str(path.parent)):
-        # Of those that are removed, or have not got all, the checksums go or come by themselves.
+        # While a checkpoint is written or removed, its checksums may be missing.
         return path.name != "checksums.json" or not checkpoints.find_damage(str(path.parent))
     if path.suffix == ".png":
         return path.read_bytes().endswith(_PNG_END)
-    if path.name in _TOLD:
+    if path.name in _UNCOMPARED:
         return path.read_bytes().endswith(b"\n")
-    # JSON was parsed by now; what is unfinished has no final name of the user's.
+    # JSON was parsed above; files in .unfinished do not have their final name yet.
     return path.suffix == ".json" or ".unfinished" in path.parts
