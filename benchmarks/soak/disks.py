@@ -10,7 +10,7 @@ import random
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.soak import small_inputs, steps, trees
@@ -130,7 +130,7 @@ def _disk(folder: Path, size: int) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", folder], check=False, stderr=subprocess.DEVNULL)
 
 
-def _kinds() -> dict[str, Callable[[_Attempt], list[str]]]:
+def _kinds() -> Mapping[str, Callable[[_Attempt], list[str]]]:
     """The faults that this user may cause: only root may mount disks and change the user."""
     found = {
         "lost folder": _Attempt.lost_folder,
