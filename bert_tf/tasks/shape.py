@@ -58,6 +58,11 @@ class TaskShape:
         """The kind of a task of which only the shape is known."""
         return self.name if self.name in self.kinds else self.kinds[0]
 
+    @property
+    def per_token(self) -> bool:
+        """Whether its head has logits for every token."""
+        return self.load()[0].per_token
+
     def sample(self, kind: str) -> Sample:
         """The sample of a kind; it may have more inputs than the task takes."""
         return self.samples.get(kind, self.samples.get(self.name, {}))

@@ -34,9 +34,7 @@ _HEADS = {
     "next_sentence/bias": "cls.seq_relationship.bias",
 }
 _NO_OTHER_HEADS = (MASKED_LM, NEXT_SENTENCE)
-_CLASSIFICATION = Architecture(
-    "BertForSequenceClassification", lacks=_NO_OTHER_HEADS, head="classifier"
-)
+_HEAD = Architecture(lacks=_NO_OTHER_HEADS)
 
 FAMILY = Family(
     model_type="bert",
@@ -54,15 +52,9 @@ FAMILY = Family(
         Architecture("BertForNextSentencePrediction", needs=(NEXT_SENTENCE,)),
         Architecture("BertModel"),
     ),
-    tasks={
-        "classification": _CLASSIFICATION,
-        "regression": _CLASSIFICATION,
-        "tagging": Architecture(
-            "BertForTokenClassification", lacks=_NO_OTHER_HEADS, head="classifier"
-        ),
-        "span": Architecture("BertForQuestionAnswering", lacks=_NO_OTHER_HEADS, head="qa_outputs"),
-        "choice": Architecture("BertForMultipleChoice", lacks=_NO_OTHER_HEADS, head="classifier"),
-    },
+    class_name="Bert",
+    pooled_head=_HEAD,
+    token_head=_HEAD,
     fixed={"position_embedding_type": "absolute", "add_cross_attention": False},
     to_keys=lambda _: {"pad_token_id": 0},
 )

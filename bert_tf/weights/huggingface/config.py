@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import tasks
 from bert_tf.models.config import BertConfig
+from bert_tf.tasks.labels import LabelTask
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
 from bert_tf.weights.huggingface import families
@@ -85,7 +87,8 @@ def read_task(
             f"{path}/{CONFIG}: problem_type is {problem!r} with {units} labels; one label of "
             "several, or one score, is what a task here predicts."
         )
-    labels = _labels(values, units, path) if shape in ("classification", "tagging") else []
+    labelled = isinstance(tasks.make(tasks.shapes()[shape].default_kind), LabelTask)
+    labels = _labels(values, units, path) if labelled else []
     name = str(values.get("finetuning_task") or shape)
     name = name if own.TASK_NAME.fullmatch(name) else shape
     return {"name": name, "shape": shape, "labels": labels}, units
@@ -115,7 +118,13 @@ def architecture_for(model: Bundle) -> Architecture:
     """
     family = families.find(model.config.model_type, model.place)
     if model.tasks:
-        architecture = family.tasks[model.task()["shape"]]
+        shape = model.task()["shape"]
+        if shape not in family.tasks:
+            raise InputError(
+                f"{model.place}: Hugging Face has no class for a task of the shape {shape}; write "
+                "it as bert_tf."
+            )
+        architecture = family.tasks[shape]
     else:
         architecture = next(
             item
@@ -178,7 +187,8 @@ def from_bundle(model: Bundle, architecture: Architecture) -> dict[str, Any]:
     if description is None:
         return config
     config["finetuning_task"] = description["name"]
-    if description["shape"] != "choice":
+    head = tasks.shapes()[description["shape"]].transformers
+    if head and head.labels:
         units = model.weights[f"heads/{description['name']}/bias"].size
         labels = description["labels"] or [f"LABEL_{index}" for index in range(units)]
         config["id2label"] = {str(index): label for index, label in enumerate(labels)}

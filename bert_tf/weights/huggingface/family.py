@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bert_tf import tasks
 from bert_tf.models.config import BertConfig
 
 
@@ -20,7 +21,7 @@ class Architecture:
       causal: whether it is for left-to-right models or for others; None: for both.
     """
 
-    name: str
+    name: str = ""
     needs: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     head: str | None = None
@@ -46,7 +47,10 @@ class Family:
       tied: names of copies of weights that files may have, or have instead, by the weight's name.
       pretraining: classes without a task, the encoder alone last; a model is written as the first
         that it has all weights for.
-      tasks: classes by the shapes of tasks.
+      class_name: what the names of its classes begin with.
+      pooled_head: the class of a task whose head reads the pooled output, without name and head.
+      token_head: the class of a task whose head reads every token, likewise.
+      heads: classes that differ from these, by what follows "For" in their names.
       fixed: keys of config.json of which one value only is this family's.
       defaults: what keys of config.json are where they are absent, if not as in `BertConfig`.
       options: those of `BertConfig` that it can have besides `causal`.
@@ -62,7 +66,9 @@ class Family:
     names: Mapping[str, str]
     tied: Mapping[str, str]
     pretraining: tuple[Architecture, ...]
-    tasks: Mapping[str, Architecture]
+    class_name: str
+    pooled_head: Architecture
+    token_head: Architecture
     fixed: Mapping[str, Any]
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     options: frozenset[str] = frozenset()
@@ -70,6 +76,22 @@ class Family:
     to_keys: Callable[[BertConfig], dict[str, Any]] = lambda _: {}
     tokenizer: str = "wordpiece"
     head_act: str | None = None
+    heads: Mapping[str, Architecture] = dataclasses.field(default_factory=dict)
+
+    @property
+    def tasks(self) -> dict[str, Architecture]:
+        """Classes by the names of the task shapes that have one."""
+        found = {}
+        for shape in tasks.shapes().values():
+            if head := shape.transformers:
+                usual = self.token_head if shape.per_token else self.pooled_head
+                made_of = self.heads.get(head.name, usual)
+                found[shape.name] = dataclasses.replace(
+                    made_of,
+                    name=f"{self.class_name}For{head.name}",
+                    head=made_of.head or head.layer,
+                )
+        return found
 
     def architecture(self, values: Mapping[str, Any]) -> Architecture:
         """The class that config.json names first; the encoder alone if that one is unknown."""

@@ -18,14 +18,6 @@ _HEAD = {
 }
 _NO_OTHER_HEADS = (MASKED_LM, NEXT_SENTENCE)
 _NO_POOLER = (POOLER, NEXT_SENTENCE)
-# Its pooler is part of the head that is trained for the task.
-_CLASSIFICATION = Architecture(
-    "RobertaForSequenceClassification",
-    needs=(POOLER,),
-    lacks=_NO_OTHER_HEADS,
-    head="classifier.out_proj",
-    pooler="classifier.dense",
-)
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,18 +60,17 @@ FAMILY = Family(
         Architecture("RobertaForMaskedLM", needs=(MASKED_LM,), lacks=_NO_POOLER, causal=False),
         Architecture("RobertaModel", lacks=_NO_OTHER_HEADS),
     ),
-    tasks={
-        "classification": _CLASSIFICATION,
-        "regression": _CLASSIFICATION,
-        "tagging": Architecture(
-            "RobertaForTokenClassification", lacks=(MASKED_LM, *_NO_POOLER), head="classifier"
-        ),
-        "span": Architecture(
-            "RobertaForQuestionAnswering", lacks=(MASKED_LM, *_NO_POOLER), head="qa_outputs"
-        ),
-        "choice": Architecture(
-            "RobertaForMultipleChoice", needs=(POOLER,), lacks=_NO_OTHER_HEADS, head="classifier"
-        ),
+    class_name="Roberta",
+    pooled_head=Architecture(needs=(POOLER,), lacks=_NO_OTHER_HEADS),
+    token_head=Architecture(lacks=(MASKED_LM, *_NO_POOLER)),
+    heads={
+        # Its pooler is part of the head that is trained for the task.
+        "SequenceClassification": Architecture(
+            needs=(POOLER,),
+            lacks=_NO_OTHER_HEADS,
+            head="classifier.out_proj",
+            pooler="classifier.dense",
+        )
     },
     fixed={"position_embedding_type": "absolute", "add_cross_attention": False},
     defaults={"vocab_size": 50265},
