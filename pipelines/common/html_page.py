@@ -26,7 +26,7 @@ class PageFiles(NamedTuple):
       package: whose folder `html` has the files.
       body: the name of the HTML between the tags of the body.
       styles: names, in the order in which they count.
-      scripts: names, in the order in which they run.
+      scripts: names, in the order in which they run; PACKAGE:NAME for a file of another package.
       asks_its_server: whether it may send requests to where it came from.
     """
 
@@ -105,4 +105,6 @@ def _joined(package: str, shared: str, names: Sequence[str]) -> str:
 
 @functools.cache
 def _read(package: str, name: str) -> str:
-    return resources.files(package).joinpath(_FOLDER, name).read_text("utf-8")
+    other, colon, file = name.rpartition(":")
+    place = resources.files(other) if colon else resources.files(package).joinpath(_FOLDER)
+    return place.joinpath(file).read_text("utf-8")

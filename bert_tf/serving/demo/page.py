@@ -1,35 +1,129 @@
-"""The page of a server, to ask its model by hand: one HTML text, made of an export's manifest."""
+"""The page of a server, to try its model by hand: one HTML text, made of an export's manifest."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bert_tf.serving.demo import forms
+from bert_tf import tasks
+from bert_tf.tasks.shape import Sample
 from pipelines.common import html_page
 from pipelines.common.html_page import PageFiles
 
-_SHAPES = ("labels.js", "choice.js", "span.js", "tagging.js", "masks.js", "sentences.js")
-FILES = PageFiles(
-    __package__,
-    "demo.html",
-    ("demo.css",),
-    ("places.js", "server.js", "exchange.js", "fields.js", *_SHAPES, "panel.js", "demo.js"),
-    asks_its_server=True,
-)
+_NUMBERS = ("0", "1")
+_SENTENCES: Sample = {
+    "query": "Where can I get something to eat?",
+    "sentences": [
+        "The kitchen is open until ten in the evening.",
+        "The train to the coast leaves from platform four.",
+        "There is a small restaurant behind the station.",
+        "Her brother plays the violin.",
+        "Rain is expected on Thursday.",
+    ],
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class SignatureForm:
+    """A signature that takes text, as the page shows it.
+
+    Attributes:
+      name: name of the signature.
+      shape: what shows its answer, in `SHAPES` of the scripts: the name of the task shape with the
+        ending of the signature's name, such as "tagging_words", or the name of the signature.
+      sample: texts to start with, by field of the form; there may be more than it has fields.
+      inputs: names of the inputs.
+      outputs: names of the outputs. A single output comes without its name.
+      labels: names of the labels, in the order of probabilities.
+      meanings: names of labels that are numbers; empty for others.
+      bounds: the lowest and the highest score, if known.
+      longest: maximum number of tokens in a sequence; None: as many as the model takes.
+      mask: text of the mask token; None if there is none.
+    """
+
+    name: str
+    shape: str
+    sample: Sample
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    meanings: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None
+    longest: int | None = None
+    mask: str | None = None
 
 
 def render(manifest: Mapping[str, Any], model_name: str) -> str:
-    """The page; it asks `v1/models/<model_name>`, beside the address that it came from.
+    """The page. It sends requests to `v1/models/<model_name>`, next to its own address.
 
     Args:
-      manifest: of the export that the server has.
-      model_name: what the server calls the model.
+      manifest: manifest of the export that the server has.
+      model_name: the server's name for the model.
     """
     values = {
         "model": model_name,
         "about": {name: manifest[name] for name in ("parameters", "encoders", "precision", "date")},
-        "signatures": [dataclasses.asdict(form) for form in forms.of_manifest(manifest)],
+        "signatures": [dataclasses.asdict(form) for form in forms(manifest)],
     }
     return html_page.render(
-        FILES, f"{model_name}: demo", "bert-tf demo", [html_page.json_element("values", values)]
+        files(), f"{model_name}: demo", "bert-tf demo", [html_page.json_element("values", values)]
     )
+
+
+def files() -> PageFiles:
+    """The files that the page is made of; the script of a task shape is in the shape's package."""
+    packages = dict.fromkeys(shape.package for shape in tasks.shapes().values() if shape.package)
+    scripts = (
+        *("places.js", "server.js", "exchange.js", "fields.js", "answers.js"),
+        *(f"{package}:demo.js" for package in packages),
+        *("masks.js", "sentences.js", "panel.js", "demo.js"),
+    )
+    return PageFiles(__package__, "demo.html", ("demo.css",), scripts, asks_its_server=True)
+
+
+def forms(manifest: Mapping[str, Any]) -> list[SignatureForm]:
+    """The forms of an export, in the order of its signatures."""
+    entries = [entry for model in manifest["models"] for entry in model["tasks"]]
+    trained = [tasks.load(entry) for entry in entries]
+    masks = [model["mask_token"] for model in manifest["models"] if not model["tasks"]]
+    found = []
+    for name, tensors in manifest["signatures"].items():
+        owners = [task for task in trained if f"{name}_".startswith(f"{task.name}_")]
+        if masks and name in ("fill_mask", "embed", "embed_layers"):
+            found.append(_of_pretrained(name, tensors, masks[0]))
+        elif owners:
+            found += _of_task(name, tensors, max(owners, key=lambda task: len(task.name)))
+    return found
+
+
+def _of_task(name: str, tensors: Mapping[str, Any], task: tasks.Task) -> Iterator[SignatureForm]:
+    """The form of a signature, if it is the main one of a task or there is a sample for it."""
+    shape, inputs = tasks.shapes()[task.shape], tuple(tensors["inputs"])
+    sample = shape.sample(task.kind)
+    if name != task.name and not sample.keys() >= set(inputs):
+        return
+    known_labels = shape.meanings.get(task.kind, ()) if task.labels == _NUMBERS else ()
+    yield SignatureForm(
+        name,
+        f"{task.shape}{name.removeprefix(task.name)}",
+        {key: _empty(tensors["inputs"][key]) for key in inputs} | dict(sample),
+        inputs,
+        tuple(tensors["outputs"]),
+        labels=task.labels,
+        meanings=known_labels,
+        bounds=getattr(task, "bounds", None),
+        longest=task.max_length,
+    )
+
+
+def _empty(spec: tuple[str, Sequence[int | None]]) -> str | list[str]:
+    """The value of a field without a sample, by the type and shape of its input."""
+    _, shape = spec
+    return [] if len(shape) > 1 else ""
+
+
+def _of_pretrained(name: str, tensors: Mapping[str, Any], mask: str) -> SignatureForm:
+    inputs, outputs = tuple(tensors["inputs"]), tuple(tensors["outputs"])
+    if name != "fill_mask":
+        return SignatureForm(name, name, _SENTENCES, inputs, outputs)
+    text = f"The weather is {mask} today, so we will {mask} at home."
+    return SignatureForm(name, name, {"text": text}, inputs, outputs, mask=mask)

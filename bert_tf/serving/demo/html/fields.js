@@ -54,10 +54,10 @@ class MaskedField extends TextField {
 }
 
 /* A list of texts that grows. */
-class ChoicesField {
+class ListField {
   constructor(id, { label, one }) {
     Object.assign(this, { id, one });
-    this.list = make("ol.choice-fields", {});
+    this.list = make("ol.list-fields", {});
     const more = make("button.plain", { type: "button" }, `add a ${one.toLowerCase()}`);
     more.addEventListener("click", () => this.add().focus());
     this.element = make("fieldset.field", {}, make("legend", {}, label), this.list,

@@ -2,7 +2,7 @@
 
 const PIECE = /^##(.+)$/s; // a piece that goes on the word before it
 
-const FILL_MASK = {
+SHAPES.fill_mask = {
   called: () => "masked words",
   about: ({ mask }) => `What may stand in the place of each ${mask}.`,
   fields: () => [{ name: "text", label: "Text", rows: 3, field: MaskedField }],

@@ -1,17 +1,5 @@
 /* A signature: its form, the answer, and what goes over the wire. */
 
-const SHAPES = {
-  classification: CLASSIFICATION,
-  regression: REGRESSION,
-  choice: CHOICE,
-  span: SPAN,
-  tagging: TAGGING,
-  tagging_words: TAGGING_WORDS,
-  fill_mask: FILL_MASK,
-  embed: EMBED,
-  embed_layers: EMBED_LAYERS,
-};
-
 /* A batch of one. */
 const oneRow = (values) =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, [value]]));
@@ -19,7 +7,7 @@ const oneRow = (values) =>
 class Panel {
   /* `form` is a signature; `id` is that of no other element. */
   constructor(form, id, server) {
-    Object.assign(this, { form, server, shape: SHAPES[form.shape] });
+    Object.assign(this, { form, server, shape: SHAPES[form.shape] ?? ANY_SHAPE });
     this.element = find("panel").content.firstElementChild.cloneNode(true);
     this.element.id = id;
     this.place(".name").textContent = form.name;

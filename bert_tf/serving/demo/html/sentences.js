@@ -1,6 +1,6 @@
 /* Sentences by how near they are to another one. */
 
-const EMBED = {
+SHAPES.embed = {
   called: () => "nearest sentences",
   about: () => "Cosines between the embeddings of sentences: the mean of the last layer over the tokens.",
   fields: () => [
@@ -15,8 +15,8 @@ const EMBED = {
   },
 };
 
-const EMBED_LAYERS = {
-  ...EMBED,
+SHAPES.embed_layers = {
+  ...SHAPES.embed,
   called: () => "nearest, by layer",
   about: () => "Cosines between the means of a layer over the tokens, for the layer that is chosen.",
   show({ outputs: { layers }, values: { sentences } }) {

@@ -26,13 +26,13 @@ TENSORS = {
 IDS = (["input_word_ids", "input_mask", "input_type_ids"], ["logits"])
 
 
-def make(*trained, pretrained=False, mask_token=None):
+def make(*trained, pretrained=False, mask_token="[MASK]"):
     """A manifest.
 
     Args:
       *trained: tasks.
       pretrained: whether there is a pre-trained model, too.
-      mask_token: what the manifest says of it; None: nothing.
+      mask_token: its mask.
     """
     shapes = {}
     for task in trained:
@@ -46,13 +46,12 @@ def make(*trained, pretrained=False, mask_token=None):
         signatures[name] = _tensors(*TENSORS[shape])
         signatures[f"{name}_ids"] = _tensors(*IDS)
     models = [{"tasks": [task.describe()]} for task in trained]
-    said = {} if mask_token is None else {"mask_token": mask_token}
     return {
         "parameters": 109_482_240,
         "encoders": 1,
         "precision": "float32",
         "date": "2026-01-02",
-        "models": [*models, *([{"tasks": []} | said] if pretrained else [])],
+        "models": [*models, *([{"tasks": [], "mask_token": mask_token}] if pretrained else [])],
         "signatures": signatures,
     }
 
@@ -63,4 +62,7 @@ def classification(*labels, name="mood", kind="classification"):
 
 
 def _tensors(inputs, outputs):
-    return {"inputs": dict.fromkeys(inputs), "outputs": dict.fromkeys(outputs)}
+    return {
+        "inputs": {key: ["string", [None]] for key in inputs},
+        "outputs": dict.fromkeys(outputs),
+    }

@@ -1,6 +1,6 @@
 /* The answer to a question, marked in its context, and the next best ones. */
 
-const SPAN = {
+SHAPES.span = {
   called: () => "question answering",
   about: ({ longest }) => `An answer that stands in the context, which is read in windows of ${whole(longest)} tokens.`,
   fields: () => [

@@ -6,7 +6,7 @@ const PREFIX = /^[BIES]-/; // begin, inside, end, single: parts of one entity
 const TURN = 137.5;
 const DEPTHS = 3;
 
-const TAGGING = {
+SHAPES.tagging = {
   called: () => "tagging",
   about: ({ labels, longest }) => `A tag for each word, one of ${whole(labels.length)}. Texts of more than ${whole(longest)} tokens are read in parts.`,
   fields: () => [{ name: "text", label: "Text", rows: 4, field: TextField }],
@@ -22,8 +22,8 @@ const TAGGING = {
   },
 };
 
-const TAGGING_WORDS = {
-  ...TAGGING,
+SHAPES.tagging_words = {
+  ...SHAPES.tagging,
   called: () => "tagging of words",
   about: () => "A tag for each word. Words are what stands between white space; nothing is split off.",
   fields: () => [{ name: "words", label: "Words", rows: 4, field: WordsField }],

@@ -1,14 +1,12 @@
 /* Labels and scores of a text or a pair. */
 
-const BEST = 10; // labels that are shown at first
 const TEXTS = { text: "Text", text_a: "First text", text_b: "Second text" };
 
 const textFields = ({ inputs }) =>
   inputs.map((name) => ({ name, label: TEXTS[name], rows: 3, field: TextField }));
 const ofPairs = ({ inputs }) => (inputs.length > 1 ? " of pairs" : "");
-const cut = ({ longest }) => `What exceeds ${whole(longest)} tokens is cut.`;
 
-const CLASSIFICATION = {
+SHAPES.classification = {
   called: (form) => `classification${ofPairs(form)}`,
   about: (form) => `One of ${whole(form.labels.length)} labels. ${cut(form)}`,
   fields: textFields,
@@ -20,7 +18,7 @@ const CLASSIFICATION = {
   },
 };
 
-const REGRESSION = {
+SHAPES.regression = {
   called: (form) => `regression${ofPairs(form)}`,
   about: (form) => `A score${form.bounds ? ` from ${form.bounds.join(" to ")}` : ""}. ${cut(form)}`,
   fields: textFields,
@@ -31,39 +29,6 @@ const REGRESSION = {
     return { said: headline(short(score)), shown: gauge(score, scores, form.bounds) };
   },
 };
-
-/* An answer in large letters, with a note beside it. */
-function headline(text, note = "") {
-  return make("p.headline", { dir: "auto" }, text, " ", make("span.note", {}, note));
-}
-
-/* An answer that is a sentence. */
-function sentence(text, note) {
-  return make("p.sentence", { dir: "auto" }, text, " ", make("span.note", {}, note));
-}
-
-/* Rows of names and shares, the best first. */
-function ranked(names, shares) {
-  const rows = names.map((name, number) => ({ name, share: shares[number] }));
-  rows.sort((a, b) => b.share - a.share);
-  rows[0].strong = true;
-  return rows;
-}
-
-/* Rows with bars, the best ones at first. */
-function barsWithMore(rows) {
-  const place = make("div", {}, bars(rows.slice(0, BEST)));
-  const rest = rows.length - BEST;
-  if (rest <= 0) return place;
-  const more = make("button.plain.more", { type: "button" }, `${whole(rest)} more`);
-  more.addEventListener("click", () => {
-    place.replaceChildren(bars(rows));
-    place.querySelectorAll("li")[BEST].tabIndex = -1; // the reader goes on where the new ones begin
-    place.querySelectorAll("li")[BEST].focus();
-  });
-  place.append(more);
-  return place;
-}
 
 /* Where a score stands, and those before it as thin lines. */
 function gauge(score, scores, bounds) {
