@@ -1,8 +1,8 @@
-"""English prose that every installation has: Python's documentation strings.
+"""The built-in corpus: English prose from Python's documentation strings, which every machine has.
 
-The docstrings of the standard library and of the installed packages, one
-document a module, cleaned of code, doctests, signatures, tables and markup.
-Paragraphs seen before are dropped, and so is a module of which little is left.
+It holds the docstrings of the standard library and of the installed packages, one document per
+module. Code, doctests, signatures, tables, field lists and markup are removed. So are paragraphs
+that appeared before, and modules of which little is left.
 """
 
 import ast
@@ -22,31 +22,52 @@ from pipelines.common import files, json_files, locks, process_pool
 from pipelines.common.errors import InputError
 from pipelines.corpus import sentences
 
-_MIN_SENTENCES = 3  # a shorter document teaches little about what follows what
+_MIN_SENTENCES = 3  # per document; fewer teach little about which sentence follows which
 _FILES_PER_TASK = 100
-_MODULES_A_DOCUMENT = 8  # are enough: many have no prose
+_MODULES_PER_DOCUMENT = 8  # modules to read for each document wanted: many have no prose
 _MARK = {"made_by": "pipelines.make_corpus"}
+_SKIPPED_FOLDERS = ("test", "tests", "testing", "__pycache__", "idlelib")  # they hold little prose
+_MAX_SOURCE_BYTES = 1_000_000  # larger files are generated
+_MIN_WORDS = 4
+_UNDERLINE = re.compile(r"^\s*([=\-~`#*^+.\"'_:])\1{2,}\s*$")
+_CODE_START = re.compile(
+    r"^\s*(>>>|\.\.\. |\$ |In \[\d+\]|@|def |class |import |from \w+ import |```)"
+)
+# A field without prose, such as "x : array", "Returns:", ":rtype: int".
+_TYPE = r"[\w.\[\]|'\"=()-]+(?:,\s*[\w=]+)*"
+_FIELD = re.compile(rf"^\s*(?:@\w+|:[^:]+:\s*(?:{_TYPE})?$|\w[\w*, ]*\s*:\s*(?:{_TYPE})?$)")
+_TABLE = re.compile(r"[|+][-=|+ ]{3,}|\s\|\s.*\s\|")
+_LIST_ITEM = re.compile(r"^\s*([-*+•]|\d+[.)]|\(\w\))\s+")
+_DIRECTIVE = re.compile(r"^\s*\.\.( |$)")
+_ARGUMENT = re.compile(r"^\s*(?::\w+[^:]*|[`*]*[\w.*]+[`*]*(?:\s*\([^)]*\))?)\s*:\s+(?=\S)")
+_ROLE = re.compile(r":[\w:+-]+:`~?!?([^`<]+?)(?:\s*<[^`>]*>)?`")
+_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]*\)|`([^`<]+?)\s*<[^`>]*>`_+")
+_QUOTES = re.compile(r"`+|\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)|(?<=\w)_+(?!\w)")
+_URL = re.compile(r"(?:https?|ftp)://\S+|www\.\S+")
+_SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"[A-Za-z][a-z]*(?:['’][a-z]+)?(?=[\s.,;:!?)\"]|$)")
+_ENDS = re.compile(r"[.!?:;][\"')\]]*$")
 
 
 def make(path: str, most: int | None = None) -> dict[str, int] | None:
-    """Writes the corpus, and beside it a file that says whose work it is.
+    """Writes the corpus to a file, with a JSON file next to it that marks it as made here.
 
     Args:
-      path: the file to write.
-      most: documents at the most; None: all.
+      path: output file.
+      most: maximum number of documents; None: all.
 
     Returns:
-      As `write`; None if it was there.
+      The counts of `write`, or None if the file exists already.
 
     Raises:
-      InputError: a file of another is there.
+      InputError: the file that would be the mark belongs to something else.
     """
     if files.gfile.exists(path):
         return None
     mark = f"{path}.json"
     with locks.held_file(files.partial_of(path), path):
         if files.gfile.exists(mark) and json_files.read(mark, Any) != _MARK:
-            raise InputError(f"{mark}: is there, and is not of a corpus; name another --output.")
+            raise InputError(f"{mark}: exists and is not of a corpus; name another --output.")
         json_files.write(mark, _MARK)
         return write(path, most=most)
 
@@ -55,20 +76,22 @@ def write(path: str, roots: Iterable[str] | None = None, most: int | None = None
     """Writes the corpus in the reference format: a sentence a line, a blank line between documents.
 
     Args:
-      path: the file to write.
+      path: output file.
       roots: folders of Python source; None: the standard library and site-packages.
-      most: documents at the most; None: all.
+      most: maximum number of documents; None: all.
 
     Returns:
-      Counts: documents, sentences, bytes.
+      The number of documents, sentences and bytes.
 
     Raises:
-      InputError: no folder has a docstring of use.
+      InputError: no folder has a usable docstring.
     """
+    if roots is None:
+        paths = sysconfig.get_paths()
+        roots = [paths["stdlib"], *sorted({paths["purelib"], paths["platlib"]})]
     counts = {"documents": 0, "sentences": 0, "bytes": 0}
     with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
-        found = documents(roots if roots is not None else default_roots(), most)
-        for document in itertools.islice(found, most):
+        for document in itertools.islice(documents(roots, most), most):
             data = ("\n".join(document) + "\n\n").encode()
             file.write(data)
             counts["documents"] += 1
@@ -79,16 +102,10 @@ def write(path: str, roots: Iterable[str] | None = None, most: int | None = None
     return counts
 
 
-def default_roots() -> list[str]:
-    """The folders of the standard library and of the installed packages."""
-    paths = sysconfig.get_paths()
-    return [paths["stdlib"], *sorted({paths["purelib"], paths["platlib"]})]
-
-
 def documents(roots: Iterable[str], most: int | None = None) -> Iterator[list[str]]:
-    """Yields the sentences of each module, near-duplicates left out; `most` at the most."""
+    """Yields the sentences of each module, without paragraphs that appeared before."""
     seen: set[bytes] = set()
-    modules = list(itertools.islice(_modules(roots), most and _MODULES_A_DOCUMENT * most))
+    modules = list(itertools.islice(_modules(roots), most and _MODULES_PER_DOCUMENT * most))
     for paragraphs in _paragraphs_of_modules(modules):
         kept: list[str] = []
         duplicates = 0
@@ -99,14 +116,13 @@ def documents(roots: Iterable[str], most: int | None = None) -> Iterator[list[st
                 duplicates += len(paragraph)
                 continue
             seen.add(digest)
-            parts = sentences.split_sentences(paragraph)
-            kept.extend(part for part in parts if is_sentence(part))
+            kept.extend(filter(_is_sentence, sentences.split_sentences(paragraph)))
         if len(kept) >= _MIN_SENTENCES and sum(map(len, kept)) > duplicates:
             yield kept
 
 
 def _paragraphs_of_modules(paths: list[str]) -> Iterator[list[str]]:
-    """The paragraphs of each file, in the order of the files, parsed by all cores."""
+    """Yields the paragraphs of each file, in the order of the files, parsed on all cores."""
     starts = range(0, len(paths), _FILES_PER_TASK)
     tasks = [tuple(paths[start : start + _FILES_PER_TASK]) for start in starts]
     done = {}
@@ -126,46 +142,22 @@ def _paragraphs_of_task(paths: tuple[str, ...]) -> list[list[str]]:
 
 
 def _modules(roots: Iterable[str]) -> Iterator[str]:
-    """Python files below the roots, sorted; tests hold little prose and are left out."""
+    """Yields the sorted Python files below the roots, without tests."""
     roots = list(roots)
     for root in roots:
         for folder, subfolders, names in os.walk(root):
             subfolders[:] = sorted(
                 name
                 for name in subfolders
-                if name not in ("test", "tests", "testing", "__pycache__", "idlelib")
-                and (os.path.join(folder, name) not in roots)
+                if name not in _SKIPPED_FOLDERS and os.path.join(folder, name) not in roots
             )
             for name in sorted(names):
                 if name.endswith(".py") and not name.startswith("test_"):
                     yield os.path.join(folder, name)
 
 
-_MAX_SOURCE_BYTES = 1_000_000  # larger files are generated
-_MIN_WORDS = 4
-
-_UNDERLINE = re.compile(r"^\s*([=\-~`#*^+.\"'_:])\1{2,}\s*$")
-_CODE_START = re.compile(
-    r"^\s*(>>>|\.\.\. |\$ |In \[\d+\]|@|def |class |import |from \w+ import |```)"
-)
-# A field without prose: "x : array", "Returns:", ":rtype: int".
-_TYPE = r"[\w.\[\]|'\"=()-]+(?:,\s*[\w=]+)*"
-_FIELD = re.compile(rf"^\s*(?:@\w+|:[^:]+:\s*(?:{_TYPE})?$|\w[\w*, ]*\s*:\s*(?:{_TYPE})?$)")
-_TABLE = re.compile(r"[|+][-=|+ ]{3,}|\s\|\s.*\s\|")
-_LIST_ITEM = re.compile(r"^\s*([-*+•]|\d+[.)]|\(\w\))\s+")
-_DIRECTIVE = re.compile(r"^\s*\.\.( |$)")
-_ARGUMENT = re.compile(r"^\s*(?::\w+[^:]*|[`*]*[\w.*]+[`*]*(?:\s*\([^)]*\))?)\s*:\s+(?=\S)")
-_ROLE = re.compile(r":[\w:+-]+:`~?!?([^`<]+?)(?:\s*<[^`>]*>)?`")
-_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]*\)|`([^`<]+?)\s*<[^`>]*>`_+")
-_QUOTES = re.compile(r"`+|\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)|(?<=\w)_+(?!\w)")
-_URL = re.compile(r"(?:https?|ftp)://\S+|www\.\S+")
-_SPACE = re.compile(r"\s+")
-_WORD = re.compile(r"[A-Za-z][a-z]*(?:['’][a-z]+)?(?=[\s.,;:!?)\"]|$)")
-_ENDS = re.compile(r"[.!?:;][\"')\]]*$")
-
-
 def prose_paragraphs(path: str) -> list[str]:
-    """The paragraphs of prose in the docstrings of a Python file, in source order."""
+    """Returns the paragraphs of prose in the docstrings of a Python file, in source order."""
     return [
         paragraph
         for docstring in _docstrings(path)
@@ -174,8 +166,8 @@ def prose_paragraphs(path: str) -> list[str]:
     ]
 
 
-def is_sentence(text: str) -> bool:
-    """Whether a text begins and ends like a sentence and is mostly words."""
+def _is_sentence(text: str) -> bool:
+    """Returns whether a text begins and ends like a sentence and is mostly words."""
     words = _WORD.findall(text)
     tokens = text.split()
     return (
@@ -190,19 +182,19 @@ def is_sentence(text: str) -> bool:
 
 
 def _docstrings(path: str) -> Iterator[str]:
-    """The docstrings of a module, its classes and functions, in source order."""
+    """Yields the docstrings of a module, its classes and functions, in source order."""
     try:
         if os.path.getsize(path) > _MAX_SOURCE_BYTES:
             return
         with open(path, encoding="utf-8") as file:
             source = file.read()
         if '"""' not in source and "'''" not in source:
-            return  # no docstring worth the parsing
+            return  # without docstrings, parsing is wasted time
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except (SyntaxError, UnicodeDecodeError, ValueError, OSError, RecursionError):
-        return  # a template, another encoding, or Python 2: no prose for us
+        return  # a template, another encoding, or Python 2
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
@@ -216,7 +208,7 @@ def _docstrings(path: str) -> Iterator[str]:
 
 
 def _clean_block(block: str) -> Iterator[str]:
-    """The prose of one block of lines; nothing if it is code, a table or a signature."""
+    """Yields the prose of a block of lines; nothing if it is code, a table or a signature."""
     lines = [line for line in textwrap.dedent(block).split("\n") if line.strip()]
     if not lines or _CODE_START.match(lines[0]) or any(_TABLE.search(line) for line in lines):
         return

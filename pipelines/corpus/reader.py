@@ -1,13 +1,13 @@
-"""Corpus files into documents of sentences, in bounded memory.
+"""Reads corpus files as documents of sentences, in bounded memory.
 
-Three formats are read, plain or gzipped, local or on a bucket:
+Files are plain or gzipped, local or on a bucket, in one of three formats:
 
-* `sentences`: the reference format of google-research/bert, one sentence a
-  line, a blank line between documents;
-* `prose`: one document a file, split into sentences by `pipelines.corpus.sentences`;
-* `jsonl`: JSON Lines, one document a line, its prose in a text field.
+* `sentences`: the reference format of google-research/bert, one sentence per line, a blank line
+  between documents;
+* `prose`: one document per file, split into sentences by `pipelines.corpus.sentences`;
+* `jsonl`: JSON Lines, one document per line, its prose in a text field.
 
-A corpus is cut into ranges, each read on its own, so that workers can share it.
+A corpus is cut into ranges that are read independently, so that workers can share it.
 """
 
 import codecs
@@ -25,33 +25,33 @@ from pipelines.common.runners import Workers
 from pipelines.corpus import FORMATS, sentences
 
 MAX_LINE_BYTES = 10_000_000
-# Longer documents are read and stored in sections, so that memory stays bounded.
-SECTION_CHARACTERS = 1_000_000
+SECTION_CHARACTERS = 1_000_000  # longer documents are split, so that memory stays bounded
 _BLOCK_BYTES = 1 << 22
 _SAMPLE_BYTES = 1 << 18
-_BEGINS_OBJECT = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')  # a line of JSON, as far as it is read
+# The beginning of a line of JSON, of which only a sample is read.
+_BEGINS_OBJECT = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')
 _PARAGRAPH_CHARACTERS = 150
 
 
 class Section(NamedTuple):
-    """A document, or one part of a very long one."""
+    """A document, or a part of a very long one."""
 
-    document: tuple[int, int, int]  # file, range and ordinal: the same for all its sections
-    sentences: list[str]  # of prose and JSON Lines: each begins with the white space before it
+    document: tuple[int, int, int]  # file, range and ordinal; equal for all sections of a document
+    sentences: list[str]  # in prose and JSON Lines, each with its leading white space
 
     @property
     def characters(self) -> int:
-        """Characters of the sentences, white space between them not included."""
+        """Number of characters of the sentences, without the white space between them."""
         return sum(map(_size, self.sentences))
 
 
 @dataclasses.dataclass(frozen=True)
 class CorpusFile:
-    """One input file, its format known."""
+    """An input file and its format."""
 
     path: str
     format: str
-    size: int  # bytes on disk
+    size: int  # in bytes, on disk
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,20 +69,20 @@ class FileRange:
 class ReadOptions:
     """How text is read."""
 
-    text_field: str = "text"  # the JSON Lines key that holds the text
-    utf8_errors: str = "strict"  # or "replace": bad bytes become U+FFFD, NUL bytes are dropped
+    text_field: str = "text"  # the key of the text in JSON Lines
+    utf8_errors: str = "strict"  # "replace": invalid bytes become U+FFFD, NUL bytes are removed
 
 
 def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
-    """Finds the files of a corpus and the format of each.
+    """Returns the files of a corpus that are not empty, with their formats.
 
     Args:
-      patterns: comma- or space-separated globs.
-      file_format: one of FORMATS, or "auto" to detect it.
+      patterns: glob patterns, separated by commas or spaces.
+      file_format: one of FORMATS, or "auto" to detect the format of each file.
 
     Raises:
-      InputError: a pattern matches nothing, every file is empty, the format is unknown, or lines
-        have no end that is read.
+      InputError: a pattern matches no file, every file is empty, the format is unknown, or a file
+        has carriage returns for line ends.
     """
     if file_format not in (*FORMATS, "auto"):
         raise InputError(f"format {file_format!r} is unknown; use auto, {', '.join(FORMATS)}.")
@@ -100,7 +100,7 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
 
 
 def identities(corpus: list[CorpusFile], workers: Workers) -> list[dict[str, str | int]]:
-    """What tells each file from others: path, format, size and SHA-256 checksum."""
+    """Returns the path, format, size and SHA-256 checksum of each file, as JSON values."""
     found = {}
     with tqdm(total=len(corpus), desc="checksums", unit="file", leave=False) as bar:
         for file, entry in workers.map(_identity, corpus, reads_only=True):
@@ -119,7 +119,7 @@ def _head(path: str) -> bytes:
 
 
 def _check_line_ends(path: str, head: bytes) -> None:
-    """Raises InputError where lines end as they did on old Macs; ranges are cut at newlines."""
+    """Raises InputError if lines end with carriage returns alone; ranges are cut at newlines."""
     if b"\r" in head and b"\n" not in head:
         raise InputError(
             f"{path}: its lines end with a carriage return alone; make them newlines: "
@@ -127,12 +127,8 @@ def _check_line_ends(path: str, head: bytes) -> None:
         )
 
 
-def detect_format(path: str) -> str:
-    """Tells the format of a file from its first 256 KiB."""
-    return _format_of(_head(path))
-
-
 def _format_of(head: bytes) -> str:
+    """Detects the format of a file from its first 256 KiB."""
     lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
     is_cut = len(head) == _SAMPLE_BYTES and len(lines) == 1
     if len(head) == _SAMPLE_BYTES and not is_cut:
@@ -145,13 +141,13 @@ def _format_of(head: bytes) -> str:
 
 
 def _looks_like_prose(stripped: list[str], filled: list[str]) -> bool:
-    """Whether lines were wrapped (they go on in lower case), or are paragraphs of sentences."""
+    """Returns whether lines are wrapped (continue in lower case) or are paragraphs of sentences."""
     pairs = [(a, b) for a, b in itertools.pairwise(stripped) if a and b]
     wrapped = sum(b[0].islower() and a[-1] not in ".!?" for a, b in pairs)
     if wrapped > 0.2 * max(len(pairs), 10):
         return True
     several = sum(len(sentences.split_sentences(line)) > 1 for line in filled) / len(filled)
-    # Half-way, what decides is whether lines stand apart, or are long, as paragraphs are.
+    # In between, paragraphs are recognized by blank lines around them, or by their length.
     are_apart = len(pairs) < 0.2 * len(filled)
     are_long = sum(map(len, filled)) > _PARAGRAPH_CHARACTERS * len(filled)
     return several > 0.6 or (several > 0.3 and (are_apart or are_long))
@@ -165,7 +161,7 @@ def _is_json_object(line: str) -> bool:
 
 
 def plan_ranges(corpus: list[CorpusFile], range_bytes: int) -> list[FileRange]:
-    """Cuts the files into ranges of about `range_bytes`; gzip and prose files stay whole."""
+    """Cuts files into ranges of about `range_bytes` bytes; gzip and prose files stay whole."""
     ranges = []
     for index, file in enumerate(corpus):
         if file.format == "prose" or files.is_gzip(file.path):
@@ -178,11 +174,11 @@ def plan_ranges(corpus: list[CorpusFile], range_bytes: int) -> list[FileRange]:
 
 
 def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Section]:
-    """Yields the documents of a range, long ones in sections.
+    """Yields the documents of a range, long ones in several sections.
 
     Raises:
-      InputError: bytes that are not UTF-8, a NUL byte, a line longer than
-        MAX_LINE_BYTES, or a JSON line that is malformed or lacks the text field.
+      InputError: the file has bytes that are not UTF-8, a NUL byte, a line longer than
+        MAX_LINE_BYTES, or a line of JSON that is malformed or lacks the text field.
     """
     lines = _Lines(file_range, options)
     documents: Iterator[Iterable[str]]
@@ -215,12 +211,12 @@ def _sections(document: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _size(sentence: str) -> int:
-    """Characters of a sentence, as if it stood in one line."""
+    """Number of characters of a sentence when its lines are joined by spaces."""
     return len(" ".join(filter(None, map(str.strip, sentence.split("\n")))))
 
 
 def _sentence_documents(lines: "_Lines") -> Iterator[Iterator[str]]:
-    """Groups lines at blank ones; the last document may run past the end of the range."""
+    """Splits lines into documents at blank lines; the last one may exceed the range."""
     iterator = iter(lines)
     done = False
     if lines.file_range.start > 0:  # the range begins after its first blank line
@@ -241,7 +237,7 @@ def _sentence_documents(lines: "_Lines") -> Iterator[Iterator[str]]:
 
 
 def _prose_sentences(lines: "_Lines") -> Iterator[str]:
-    """Splits paragraphs as they come."""
+    """Yields the sentences of prose, reading it block by block."""
     before = ""
     for block in _prose_blocks(lines):
         for sentence in sentences.prose_sentences(before + block):
@@ -250,7 +246,7 @@ def _prose_sentences(lines: "_Lines") -> Iterator[str]:
 
 
 def _prose_blocks(lines: "_Lines") -> Iterator[str]:
-    """Cuts prose after blank lines; a paragraph that never ends is cut by the section size."""
+    """Cuts prose after blank lines; a paragraph longer than a section is cut, too."""
     block: list[str] = []
     size = 0
     for line in lines:
@@ -264,14 +260,14 @@ def _prose_blocks(lines: "_Lines") -> Iterator[str]:
 
 def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
     for line in lines:
-        if lines.line_start_past_end:
+        if lines.past_end:
             return
         if not line.strip():
             continue
         try:
             record = json_files.parse(line, "", finite=False)
         except InputError:
-            json_files.parse(line, lines.place(), finite=False)  # the place is costly to tell
+            json_files.parse(line, lines.place(), finite=False)  # finding the line number is slow
             raise
         if not isinstance(record, dict) or text_field not in record:
             raise InputError(
@@ -283,18 +279,16 @@ def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
 
 
 class _Lines:
-    """The lines of a range as text, checked, read in blocks.
+    """The lines of a range as checked text, read in blocks.
 
-    Iteration begins with the first line that starts at or after `file_range.start`
-    and goes on to the end of the file; the reader stops by `past_end` (the
-    next line starts at or after `file_range.end`) or `line_start_past_end` (this
-    line does).
+    Iteration begins with the first line that starts at or after `file_range.start` and continues to
+    the end of the file. `past_end` is whether the current line starts at or after `file_range.end`:
+    readers stop there.
     """
 
     def __init__(self, file_range: FileRange, options: ReadOptions):
         self.file_range = file_range
         self.past_end = False
-        self.line_start_past_end = False
         self._options = options
         self._line_in_block = 0
         self._block_start = 0
@@ -323,16 +317,15 @@ class _Lines:
                     return
 
     def place(self) -> str:
-        """The file and line now being read, for messages."""
-        return (
-            f"{self.file_range.path}: line {self._number(self._block_start) + self._line_in_block}"
-        )
+        """The file and the number of the current line, for messages."""
+        number = self._number(self._block_start) + self._line_in_block
+        return f"{self.file_range.path}: line {number}"
 
     def _block_lines(self, data: bytes, position: int) -> Iterator[str]:
         self._block_start = position
         text = self._decode(data, position)
         end = self.file_range.end
-        # Offsets of single lines matter only in the block that holds the end of the range.
+        # Offsets of lines are needed only in the block that contains the end of the range.
         near_end = 0 <= end <= position + len(data)
         offset = position
         raw = data.split(b"\n") if near_end else ()
@@ -342,8 +335,6 @@ class _Lines:
         for index, line in enumerate(lines):
             self._line_in_block = index
             if near_end:
-                self.line_start_past_end = offset >= end
-                # A blank line ends a range only if it starts at or after the end.
                 self.past_end = offset >= end
                 offset += len(raw[index]) + 1
             yield line
@@ -375,7 +366,7 @@ class _Lines:
         return f"{self.file_range.path}: line {line}, byte {position + at}"
 
     def _number(self, position: int) -> int:
-        """The number, from 1, of the line that starts at a byte; counted only for messages."""
+        """Counts, for messages only, which line (from 1) starts at a byte."""
         with files.open_unpacked(self.file_range.path) as file:
             count = 1
             while position > 0 and (block := file.read(min(position, _BLOCK_BYTES))):

@@ -94,7 +94,7 @@ def test_characters_are_counted_without_the_white_space_between_sentences():
 )
 def test_formats_are_detected(tmp_path, text, expected):
     (tmp_path / "a").write_text(text)
-    assert reader.detect_format(str(tmp_path / "a")) == expected
+    assert reader.open_corpus(str(tmp_path / "a"))[0].format == expected
 
 
 def test_long_documents_come_in_sections_of_one_document(tmp_path, monkeypatch):
