@@ -114,7 +114,7 @@ def learn_vocabulary(corpus: str, path: str, tokens: int) -> None:
         sample_bytes=1 << 30,
         seed=0,
     )
-    wordpiece_vocabulary.learn(words, tokens).write(path)
+    wordpiece_vocabulary.WordPieceVocabulary.learn(words, tokens).write(path)
 
 
 @pytest.fixture(scope="session")

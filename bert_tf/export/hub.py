@@ -21,7 +21,8 @@ from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, POOLER
 from pipelines.common import checksums, files
 from pipelines.tokenizers import packing
-from pipelines.tokenizers.base import Tokenizer, Vocabulary
+from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.vocabulary import Vocabulary
 
 # tf.Module would do, but its `trainable_variables` cannot be set.
 _Trackable = tf.__internal__.tracking.AutoTrackable

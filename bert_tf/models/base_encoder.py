@@ -11,7 +11,7 @@ from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers import adaptation
 from bert_tf.models.layers.base import Configured, Layer, Shape, Stated
 from pipelines.common import memory
-from pipelines.tokenizers.base import Vocabulary
+from pipelines.tokenizers.vocabulary import Vocabulary
 
 
 class Encoder(Configured, Stated, keras.Model):

@@ -21,7 +21,8 @@ from bert_tf.tasks.model import Heads, HeadShape, TaskModel
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
+from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
 # The groups that a model may lack; each is there as a whole or not at all.
 POOLER = "encoder/pooler/"
@@ -51,7 +52,7 @@ class Bundle:
     config: EncoderConfig
     weights: dict[str, np.ndarray]
     vocabulary: Vocabulary | None = None
-    tokenizer_settings: Settings | None = None  # None: by the vocabulary
+    tokenizer_settings: TokenizerSettings | None = None  # None: by the vocabulary
     tasks: tuple[Mapping[str, Any], ...] = ()
     place: str = "the model"
 
@@ -132,7 +133,7 @@ class Bundle:
             )
         return self.vocabulary
 
-    def resolved_settings(self) -> Settings:
+    def resolved_settings(self) -> TokenizerSettings:
         """The settings of the tokenizer.
 
         Raises:

@@ -8,7 +8,7 @@ from bert_tf.weights import elmo
 from bert_tf.weights.bundle import Bundle
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.base import Settings, Vocabulary
+from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
 
 def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool]) -> Bundle:
@@ -36,7 +36,7 @@ def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool])
     # Accents go on following lower case.
     if own.get("strip_accents") == own.get("lower_case"):
         own.pop("strip_accents", None)
-    settings: Settings | None = {**own, **chosen} or None
+    settings: TokenizerSettings | None = {**own, **chosen} or None
     return dataclasses.replace(model, tokenizer_settings=settings)
 
 

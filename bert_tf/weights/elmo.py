@@ -17,7 +17,7 @@ from bert_tf.weights.table import Table
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.base import Vocabulary
+from pipelines.tokenizers.vocabulary import Vocabulary
 from pipelines.tokenizers.whole_words import SPECIAL_TOKENS
 
 OPTIONS = "options.json"  # what names of the files end in

@@ -12,7 +12,7 @@ from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
 from pipelines.common import files, json_files, memory, optional
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.base import Settings
+from pipelines.tokenizers.vocabulary import TokenizerSettings
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 _WEIGHTS = "model.weights.h5"
@@ -168,7 +168,7 @@ def _config(theirs: _BackboneConfig, place: str) -> BertConfig:
     return BertConfig.from_dict(values, place)
 
 
-def _tokenizer(path: str) -> tuple[WordPieceVocabulary | None, Settings | None]:
+def _tokenizer(path: str) -> tuple[WordPieceVocabulary | None, TokenizerSettings | None]:
     if not files.gfile.exists(f"{path}/tokenizer.json"):
         return None, None
     stated = json_files.read(f"{path}/tokenizer.json", _Tokenizer)["config"]

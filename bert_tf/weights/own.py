@@ -21,7 +21,7 @@ from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_
 from pipelines.common import checksums, files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.base import Vocabulary
+from pipelines.tokenizers.vocabulary import Vocabulary
 
 CONFIG = "bert_config.json"
 TASKS = "tasks.json"

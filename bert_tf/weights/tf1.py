@@ -16,7 +16,7 @@ from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.base import Settings
+from pipelines.tokenizers.vocabulary import TokenizerSettings
 
 CHECKPOINT = "bert_model.ckpt"
 _EPSILON = 1e-12  # of LayerNorm; fixed in the reference
@@ -164,7 +164,7 @@ def _checked(config: EncoderConfig) -> BertConfig:
     return config
 
 
-def _tell_tokenizer(settings: Settings) -> None:
+def _tell_tokenizer(settings: TokenizerSettings) -> None:
     """Says how to run google-research's scripts, whose tokenizer has a flag and no file."""
     logging.info("run its scripts with --do_lower_case=%s", settings["lower_case"])
     if settings["strip_accents"] != settings["lower_case"]:

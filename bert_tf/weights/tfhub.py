@@ -13,7 +13,7 @@ from bert_tf.weights.table import Table, is_float
 from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.base import Settings, Vocabulary
+from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
 _LAYER = "transformer/layer_{i}"
 _NAMES = {
@@ -119,7 +119,7 @@ def _read_ours(
     config_file: str,
     variables: list[tuple[str, np.ndarray]],
     tokens: Vocabulary | None,
-    settings: Settings | None,
+    settings: TokenizerSettings | None,
     path: str,
 ) -> Bundle:
     """What `bert_tf.export.hub` wrote: variables have our names."""
@@ -165,7 +165,7 @@ def _asset(model: SavedModel, name: str) -> str | None:
     return part.asset if part else None
 
 
-def _tokenizer_settings(model: SavedModel) -> Settings | None:
+def _tokenizer_settings(model: SavedModel) -> TokenizerSettings | None:
     parts = {name: model.root.part(name) for name in ("do_lower_case", "strip_accents")}
     keys = {name: part.key for name, part in parts.items() if part and part.key}
     values = model.values(set(keys.values()))

@@ -18,7 +18,7 @@ from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, 
 from pipelines.pretraining.sharding import UNFINISHED, Plan, ShardSummary, is_whole
 from pipelines.pretraining.token_store import RangeSummary
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.base import Vocabulary
+from pipelines.tokenizers.vocabulary import Vocabulary
 
 MANIFEST = "manifest.json"
 # What was begun, until all is written.

@@ -1,19 +1,17 @@
-"""The byte-level BPE tokenizer of GPT-2, RoBERTa and BART as TensorFlow ops.
+"""The byte-level BPE tokenizer of GPT-2, RoBERTa and BART as TensorFlow operations.
 
-The same object tokenizes in the offline writer, in tf.data and inside an exported
-graph, so that training and serving cannot differ. Ids are those of Hugging Face's
-tokenizer, and any bytes have ids, which spell them:
+Ids are those of Hugging Face's tokenizer. Any bytes have ids, which spell them:
 
 1. the text is split into words (`byte_bpe_words`);
 2. each byte of a word becomes a letter, as the vocabulary spells it;
-3. each distinct word of the batch is merged by SentencePiece's BPE op.
+3. each distinct word of the batch is merged by SentencePiece's BPE.
 
-BPE joins the two neighbours that are the pair of lowest rank; SentencePiece the two that make
-the token of best score. With negative ranks as scores both do the same, whatever the text.
-They could first part where SentencePiece joins a token of other parts than its merge has. All
-merges of lower rank are done there, and none crossed the outer ends of these parts: so the
-same merges leave the same parts of the token alone. But of that they leave the parts of its
-merge, as `byte_bpe_vocabulary.check` has seen to for every token.
+BPE joins the two neighbours that are the pair of lowest rank; SentencePiece joins the two that make
+the token of best score. With negative ranks as scores, both give the same result: they could differ
+only if SentencePiece joined a token from parts other than those of its merge. By then, all merges
+of lower rank are done, and none crossed the outer ends of these parts, so they have merged the
+token as if it stood alone. This leaves exactly the parts of its merge, as
+`byte_bpe_vocabulary._check_merges` verifies for every token.
 """
 
 import struct
@@ -25,24 +23,24 @@ import tensorflow_text as tf_text
 
 from pipelines.tokenizers import byte_bpe_vocabulary as letters
 from pipelines.tokenizers import byte_bpe_words as words_of
-from pipelines.tokenizers.base import Pieces, Settings, Tokenizer
+from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 
 _SPACE = letters.BYTE_LETTERS[ord(" ")]
 
 
 class ByteBPETokenizer(Tokenizer):
-    """Byte-level BPE ids of raw text, as ragged int32 tensors.
+    """Turns texts into byte-level BPE ids.
 
-    Special tokens never come from text: "<mask>" in a text is a word like others. Nothing
-    is lost, either: bytes that are not UTF-8 are tokens as all bytes are; when the text is
-    split, they are neither letters nor numbers nor white space.
+    Special tokens never come from text: "<mask>" in a text is an ordinary word. Nothing is lost:
+    bytes that are not UTF-8 have tokens, too. When a text is split into words, such bytes are
+    neither letters, numbers nor white space.
 
     Args:
       vocabulary: tokens and merges.
-      add_prefix_space: whether a text that does not begin with a space (U+0020) gets one,
-        so that its first word is as it would be within a text.
-      kind: of the vocabulary, as settings name it.
+      add_prefix_space: whether a space (U+0020) is put before texts that do not begin with one, so
+        that the first word has the same pieces as within a text.
+      kind: kind of the vocabulary, as in the settings.
     """
 
     def __init__(
@@ -52,8 +50,7 @@ class ByteBPETokenizer(Tokenizer):
         add_prefix_space: bool = False,
         kind: str = ByteBPEVocabulary.kind,
     ):
-        settings: Settings = {"kind": kind, "add_prefix_space": add_prefix_space}
-        super().__init__(vocabulary, settings)
+        super().__init__(vocabulary, {"kind": kind, "add_prefix_space": add_prefix_space})
         self._add_prefix_space = add_prefix_space
         tokens = vocabulary.tokens
         spelled = list(map(letters.to_bytes, tokens))
@@ -69,63 +66,37 @@ class ByteBPETokenizer(Tokenizer):
         self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        """Returns the ids of the pieces, int32 [batch, (pieces)], of string [batch] texts."""
         texts = tf.convert_to_tensor(texts, tf.string)
         return self._tokenize(self._with_space(texts) if self._add_prefix_space else texts)
 
     def tokenize_running_text(self, sentences: Sequence[str]) -> tf.RaggedTensor:
-        """As `tokenize`; no space is added before the white space that a sentence begins with."""
+        """Like `tokenize`; no space is added before leading white space of a sentence."""
         if self._add_prefix_space:
             sentences = [s if s[:1].isspace() else f" {s}" for s in sentences]
         return self._tokenize(tf.convert_to_tensor(sentences, tf.string))
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        """Tokenizes words as they are within a text, after a space.
-
-        Returns:
-          Ids int32 [n, (pieces)] of string [n] words.
-        """
+        """Tokenizes words as they occur within a text, after a space."""
         return self._tokenize(self._with_space(tf.convert_to_tensor(words, tf.string)))
 
-    def tokenize_with_offsets(
-        self, texts: tf.Tensor | Sequence[str]
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Tokenizes, and tells where each piece stands in the text.
+    def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
+        """Returns ids and byte offsets.
 
-        The space that a word takes along is no part of the piece, unless that is all of it.
-        A piece that has some bytes of a character has the place of all of it, as in Hugging
-        Face's tokenizers, so that what stands from one piece to another can be read.
-
-        Args:
-          texts: string [batch], any bytes.
-
-        Returns:
-          Three ragged tensors [batch, (pieces)]: ids int32, first byte int64 and
-          end byte (exclusive) int64.
+        The space before a word is not part of its first piece, unless the piece is nothing else. A
+        piece with some bytes of a character has the offsets of the whole character, as in Hugging
+        Face's tokenizers, so that any range of pieces is valid text.
         """
         texts = tf.convert_to_tensor(texts, tf.string)
         return self._with_offsets(
             texts, self._with_space(texts) if self._add_prefix_space else texts
         )
 
-    def tokenize_words_with_offsets(
-        self, words: tf.Tensor | Sequence[str]
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """As `tokenize_words`, and tells where each piece stands in its word.
-
-        Args:
-          words: string [words], any bytes.
-
-        Returns:
-          As `tokenize_with_offsets`.
-        """
+    def tokenize_words_with_offsets(self, words: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         words = tf.convert_to_tensor(words, tf.string)
         return self._with_offsets(words, self._with_space(words))
 
-    def _with_offsets(
-        self, texts: tf.Tensor, spaced: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Tokenizes texts with the spaces that some got in front; places are those without."""
+    def _with_offsets(self, texts: tf.Tensor, spaced: tf.Tensor) -> IdsWithOffsets:
+        """Tokenizes the texts with added spaces, and returns offsets in the original texts."""
         words = words_of.split(spaced)
         pieces = self._merge(_spell(spaced, words.bounds))
         added = tf.cast(tf.strings.length(spaced) - tf.strings.length(texts), tf.int64)
@@ -133,7 +104,7 @@ class ByteBPETokenizer(Tokenizer):
         first = words.bounds[:-1] - text_starts
         visible = tf.maximum(first + tf.cast(words.takes_space, tf.int64), 0)
         starts, ends, word = self._places(pieces, first)
-        # A piece that is but a space has its place, or the place of nothing if it was added.
+        # A piece that is only a space has its own range, or an empty one if the space was added.
         lowest = tf.where(ends - starts > 1, tf.gather(visible, word), 0)
         starts, ends = words.whole_characters(
             tf.gather(text_starts, word), tf.maximum(starts, lowest), ends
@@ -145,19 +116,13 @@ class ByteBPETokenizer(Tokenizer):
         )
 
     def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
-        """Tokenizes each word as `tokenize_words` does, and tells where the pieces stand.
+        """Tokenizes each word as `tokenize_words` does.
 
-        Words are those that GPT-2 splits a text into, without their white space. A piece
-        that is but the space before a word has the place of nothing, where the word begins.
-
-        Args:
-          texts: string [batch], any bytes.
-
-        Returns:
-          The pieces of all words.
+        Words are those of GPT-2 without their white space. A piece that is only the space before a
+        word has an empty range where the word begins.
         """
         texts = tf.convert_to_tensor(texts, tf.string)
-        # After a space an apostrophe is a word of its own, also that of a contraction.
+        # After a space, the apostrophe of a contraction is a word of its own.
         words = words_of.split(texts, part_contractions=True)
         kept = tf.where(~words.is_white)[:, 0]
         spelled = tf.gather(_spell(texts, words.bounds), kept)
@@ -179,16 +144,9 @@ class ByteBPETokenizer(Tokenizer):
             tf.shape(starts, tf.int64),
         )
         splits = tf.gather(pieces.row_splits, tf.searchsorted(kept, words.splits))
+        flat = (pieces.flat_values, starts, ends, tf.cast(begins, tf.bool))
         return Pieces(
-            *(
-                tf.RaggedTensor.from_row_splits(values, splits, validate=False)
-                for values in (
-                    pieces.flat_values,
-                    starts,
-                    ends,
-                    tf.cast(begins, tf.bool),
-                )
-            )
+            *(tf.RaggedTensor.from_row_splits(values, splits, validate=False) for values in flat)
         )
 
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -199,28 +157,28 @@ class ByteBPETokenizer(Tokenizer):
         )
 
     def _with_space(self, texts: tf.Tensor) -> tf.Tensor:
-        """Puts a space before each text that is not empty and does not begin with one."""
+        """Adds a space before each text that is not empty and does not begin with one."""
         first = tf.strings.substr(texts, 0, 1)
         return tf.where((first == "") | (first == " "), texts, tf.strings.join([" ", texts]))
 
     def _merge(self, words: tf.Tensor) -> tf.RaggedTensor:
-        """The pieces of words that are spelled in letters, int32 [words, (pieces)]."""
+        """Returns the ids of words spelled in letters, int32 [words, (pieces)]."""
         distinct, index = tf.unique(words)
         pieces = tf.gather(self._bpe.tokenize(distinct), index)
-        # The op leaves the rank of its result open in graphs.
+        # In graphs, the operation does not state the rank of its result.
         return pieces.with_flat_values(tf.ensure_shape(pieces.flat_values, [None]))
 
     def _places(
         self, pieces: tf.RaggedTensor, first: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Where the bytes of pieces stand, from where their words begin.
+        """Computes the offsets of pieces from those of their words.
 
         Args:
-          pieces: ids [words, (pieces)]; no word is without any.
-          first: int64 [words], the place of the first byte of each.
+          pieces: ids [words, (pieces)]; every word has a piece.
+          first: int64 [words], offset of the first byte of each word.
 
         Returns:
-          First byte and end byte of each piece, and its word, int64 [pieces] each.
+          First byte, end byte and number of the word of each piece, int64 [pieces] each.
         """
         lengths = tf.gather(self._lengths, pieces.flat_values)
         ends = tf.cumsum(lengths)
@@ -232,15 +190,7 @@ class ByteBPETokenizer(Tokenizer):
 
 
 def _spell(texts: tf.Tensor, bounds: tf.Tensor) -> tf.Tensor:
-    """Spells words in letters.
-
-    Args:
-      texts: string [batch].
-      bounds: int64 [words + 1], as `byte_bpe_words.Words` has it.
-
-    Returns:
-      String [words], UTF-8.
-    """
+    """Spells the words between bounds (`byte_bpe_words.Words`) in letters, string [words]."""
     data = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
     spelled = tf.gather(list(map(ord, letters.BYTE_LETTERS)), tf.cast(data, tf.int32))
     ragged = tf.RaggedTensor.from_row_splits(spelled, bounds, validate=False)
@@ -248,7 +198,7 @@ def _spell(texts: tf.Tensor, bounds: tf.Tensor) -> tf.Tensor:
 
 
 def _model(tokens: Sequence[str], merges: Sequence[tuple[str, str]]) -> bytes:
-    """The vocabulary as a SentencePiece model (ModelProto of sentencepiece_model.proto)."""
+    """Serializes a SentencePiece model (ModelProto of sentencepiece_model.proto)."""
     normal, unknown, control = 1, 2, 3
     scores = dict.fromkeys(letters.BYTE_LETTERS, 0.0)
     scores.update((left + right, -float(rank)) for rank, (left, right) in enumerate(merges, 1))
@@ -259,8 +209,8 @@ def _model(tokens: Sequence[str], merges: Sequence[tuple[str, str]]) -> bytes:
         piece = _field(1, token.encode()) + b"\x15" + score + _field(3, kind)
         pieces.append(_field(1, piece))
     byte_pair_encoding = _field(3, 2)
-    # Text stays as it is: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are
-    # false. The character map (a trie of 1024 bytes) is empty; without one, the op logs a line.
+    # Text is not changed: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are
+    # false. The character map (a trie of 1024 bytes) is empty; without it, a line is logged.
     no_map = struct.pack("<I", 1024) + bytes(1024) + b"\0"
     as_it_is = _field(1, b"identity") + _field(2, no_map)
     as_it_is += _field(3, 0) + _field(4, 0) + _field(5, 0)
@@ -268,7 +218,7 @@ def _model(tokens: Sequence[str], merges: Sequence[tuple[str, str]]) -> bytes:
 
 
 def _field(number: int, value: int | bytes) -> bytes:
-    """A field of a protocol buffer: a number, or bytes with their length."""
+    """Serializes a field of a protocol buffer: a number, or bytes with their length."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value)
     return _varint(number << 3 | 2) + _varint(len(value)) + value

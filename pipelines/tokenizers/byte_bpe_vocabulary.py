@@ -1,23 +1,30 @@
-"""Byte-level BPE vocabularies (GPT-2, RoBERTa, BART): learned from a corpus, or brought as files.
+"""Byte-level BPE vocabularies (GPT-2, RoBERTa, BART): learned from a corpus, or read from files.
 
-A vocabulary is its tokens, in the order of ids, and its merges, in the order of
-their ranks. Both spell bytes as GPT-2 does, each as a letter that can be printed:
-those of Latin-1 that can be stand for themselves, the other 68 bytes, in order,
-are U+0100 and up; a space is Ġ, a newline Ċ.
+A vocabulary has tokens, in the order of ids, and merges, in the order of their ranks. Both spell
+bytes by printable letters, as GPT-2 does: printable characters of Latin-1 stand for themselves, the
+other 68 bytes are U+0100 and following in order; a space is Ġ, a newline Ċ.
 """
 
 import collections
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Self
 
+import tensorflow as tf
 import tokenizers
 
-from pipelines.common import files, json_files, texts
+from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.base import Settings, Vocabulary
+from pipelines.tokenizers import byte_bpe_words
+from pipelines.tokenizers.vocabulary import (
+    ChosenSettings,
+    TokenizerSettings,
+    Vocabulary,
+    read_lines,
+    repeat_words,
+)
 
 Merge = tuple[str, str]
 
@@ -25,7 +32,7 @@ START, PAD, SEPARATOR, UNKNOWN, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
 SPECIAL_TOKENS = (START, PAD, SEPARATOR, UNKNOWN, MASK)
 _VERSION = "#version: 0.2"
 _PREFIX_SPACE = "add_prefix_space"
-# How a vocabulary's files are called: Hugging Face's names, then OpenAI's.
+# Names of the files: Hugging Face's, then OpenAI's.
 _NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
@@ -47,7 +54,7 @@ def to_letters(data: bytes) -> str:
 
 
 def to_bytes(token: str) -> bytes:
-    """The bytes that a token spells; a token with other letters spells itself in UTF-8."""
+    """Returns the bytes that a token spells; tokens with other letters are encoded as UTF-8."""
     if all(ord(letter) in _BYTE_OF for letter in token):
         return token.translate(_BYTE_OF).encode("latin-1")
     return token.encode()
@@ -55,10 +62,11 @@ def to_bytes(token: str) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class ByteBPEVocabulary(Vocabulary):
-    """Tokens and merges, in the files that Hugging Face has, or those of OpenAI.
+    """Tokens and merges, in Hugging Face's files or OpenAI's.
 
     Raises:
-      InputError: `check` fails.
+      InputError: a special token or the letter of a byte is missing, a token is repeated or empty,
+        or the merges are not such as BPE learns.
     """
 
     tokens: tuple[str, ...]
@@ -67,7 +75,7 @@ class ByteBPEVocabulary(Vocabulary):
 
     kind: ClassVar[str] = "byte_bpe"
     files: ClassVar[tuple[str, ...]] = _NAMES[0]
-    signs: ClassVar[tuple[str, ...]] = tuple(first for first, _ in _NAMES)
+    marker_files: ClassVar[tuple[str, ...]] = tuple(first for first, _ in _NAMES)
     roles: ClassVar[Mapping[str, str]] = {
         "pad": PAD,
         "unknown": UNKNOWN,
@@ -75,24 +83,22 @@ class ByteBPEVocabulary(Vocabulary):
         "separator": SEPARATOR,
         "mask": MASK,
     }
-
+    setting_names: ClassVar[frozenset[str]] = frozenset([_PREFIX_SPACE])
     separators: ClassVar[int] = 2
     typed: ClassVar[bool] = False
     mask_takes_space: ClassVar[bool] = True
 
     def __post_init__(self, name: str):
-        check(self.tokens, self.merges, name)
+        _check_tokens(self.tokens, name)
+        _check_merges(self.tokens, self.merges, name)
 
     @classmethod
-    def load(cls, path: str) -> "ByteBPEVocabulary":
+    def load(cls, path: str) -> Self:
         """Reads vocab.json and merges.txt (Hugging Face), or encoder.json and vocab.bpe (OpenAI).
 
         Args:
-          path: their folder, or the first of the two, whose name may have more in front
+          path: the folder, or the first of the two files, whose name may have a prefix
             ("roberta-base-vocab.json" goes with "roberta-base-merges.txt").
-
-        Raises:
-          InputError: a file is missing or is no such file, or `check` fails.
         """
         vocabulary_path, merges_path = _find(path)
         ids = json_files.read(vocabulary_path, dict[str, int])
@@ -100,38 +106,66 @@ class ByteBPEVocabulary(Vocabulary):
         for index, token in enumerate(tokens):
             if ids[token] != index:
                 raise InputError(
-                    f"{vocabulary_path}: {token!r} has the id {ids[token]} where {index} is due; "
+                    f"{vocabulary_path}: {token!r} has the id {ids[token]} instead of {index}; "
                     "ids count from 0, without gaps, each once."
                 )
         return cls(tuple(tokens), tuple(_read_merges(merges_path)), vocabulary_path)
 
+    @classmethod
+    def learn(cls, words: collections.Counter[bytes], size: int, coverage: float = 1.0) -> Self:
+        """Learns a vocabulary in RoBERTa's order.
+
+        The order is <s>, <pad>, </s>, <unk>, the 256 bytes, the results of the merges, <mask>.
+        """
+        if not words:
+            raise InputError("the corpus has no words to learn a vocabulary from.")
+        if coverage < 1:
+            raise InputError("--character_coverage: byte-level BPE covers all text; leave it out.")
+        least = len(SPECIAL_TOKENS) + len(BYTE_LETTERS)
+        if size < least:
+            raise InputError(
+                f"a vocabulary of {size} has no room for the 256 bytes and the special tokens: "
+                f"raise the size to {least} or more."
+            )
+        counts: collections.Counter[str] = collections.Counter()
+        for word, count in words.items():
+            counts[to_letters(word)] += count
+        merges = _train(counts, size - least)
+        made = (left + right for left, right in merges)
+        tokens = (START, PAD, SEPARATOR, UNKNOWN, *sorted(BYTE_LETTERS), *made, MASK)
+        return cls(tokens, tuple(merges))
+
+    @classmethod
+    def learning_settings(cls, chosen: Mapping[str, bool]) -> dict[str, bool | None]:
+        return {}
+
+    @classmethod
+    def splitter(cls, settings: Mapping[str, bool | None]) -> Callable[[list[str]], tf.Tensor]:
+        return byte_bpe_words.split_words
+
     def texts(self) -> tuple[str, ...]:
-        """As Hugging Face writes and reads them."""
         ids = {token: index for index, token in enumerate(self.tokens)}
         lines = (_VERSION, *(f"{left} {right}" for left, right in self.merges))
         vocabulary = json.dumps(ids, ensure_ascii=False, separators=(",", ":"))
         return vocabulary, "".join(f"{line}\n" for line in lines)
 
-    def resolve(self, settings: Mapping[str, bool | str | None]) -> Settings:
-        """`add_prefix_space`: not, unless it was chosen."""
-        chosen = bool(settings.get(_PREFIX_SPACE))
-        return {"kind": self.kind, _PREFIX_SPACE: chosen}
+    def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
+        """No prefix space is added unless chosen."""
+        return {"kind": self.kind, _PREFIX_SPACE: bool(settings.get(_PREFIX_SPACE))}
 
-    def check_settings(self, settings: Mapping[str, bool | str | None], place: str) -> None:
-        """Raises InputError where a setting is another kind's."""
+    def check_settings(self, settings: ChosenSettings, place: str) -> None:
         for name, value in settings.items():
             if value is not None and name not in (_PREFIX_SPACE, "kind"):
                 raise InputError(
-                    f"{place}: byte-level BPE takes text as it is; leave out --{name}."
+                    f"{place}: byte-level BPE does not change text; leave out --{name}."
                 )
 
     def bytes_of(self, token: str) -> bytes:
-        """The bytes that its letters stand for."""
         return to_bytes(token)
 
     def text(self, pieces: Sequence[str]) -> str:
-        """The text that pieces spell; special tokens as they are, U+FFFD for what is no UTF-8."""
-        # Bytes are joined before they are decoded: a character may have several pieces.
+        """Returns the text of pieces, with U+FFFD for bytes that are not UTF-8."""
+        # Bytes are joined before they are decoded, as a character may consist of several pieces.
         return "".join(
             "".join(run) if special else b"".join(map(to_bytes, run)).decode(errors="replace")
             for special, run in itertools.groupby(pieces, SPECIAL_TOKENS.__contains__)
@@ -152,13 +186,8 @@ def _find(path: str) -> tuple[str, str]:
 
 
 def _read_merges(path: str) -> list[Merge]:
-    try:
-        lines = files.read_whole(path).decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        place = f"{path}: byte {error.start}"
-        raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
     merges = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_lines(path, "utf-8-sig"), 1):
         line = line.removesuffix("\r")
         if not line or (number == 1 and line.startswith("#version")):
             continue
@@ -169,13 +198,8 @@ def _read_merges(path: str) -> list[Merge]:
     return merges
 
 
-def check(tokens: Sequence[str], merges: Sequence[Merge], name: str) -> None:
-    """Checks that a vocabulary can be used.
-
-    Raises:
-      InputError: a special token or a byte is missing, a token stands twice, or a merge is
-        none of byte-level BPE as it is learned (see `_check_merges`).
-    """
+def _check_tokens(tokens: Sequence[str], name: str) -> None:
+    """Raises InputError if a special token or byte is missing, or a token is repeated or empty."""
     known = set(tokens)
     missing = [token for token in SPECIAL_TOKENS if token not in known]
     if missing:
@@ -185,7 +209,7 @@ def check(tokens: Sequence[str], merges: Sequence[Merge], name: str) -> None:
         )
     if len(known) < len(tokens):
         twice = next(token for token, n in collections.Counter(tokens).items() if n > 1)
-        raise InputError(f"{name}: {twice!r} stands there twice; every token must stand once.")
+        raise InputError(f"{name}: {twice!r} occurs twice; every token must occur once.")
     if "" in known:
         raise InputError(f"{name}: id {tokens.index('')} has an empty token; give every id one.")
     letters = [letter for letter in BYTE_LETTERS if letter not in known]
@@ -194,18 +218,18 @@ def check(tokens: Sequence[str], merges: Sequence[Merge], name: str) -> None:
             f"{name}: lacks {len(letters)} of the 256 letters that stand for bytes "
             f"({' '.join(letters[:8])}); without them not every text has tokens."
         )
-    _check_merges(known, tokens, merges, name)
 
 
-def _check_merges(
-    known: set[str], tokens: Sequence[str], merges: Sequence[Merge], name: str
-) -> None:
-    """Checks that merges are such as BPE learns.
+def _check_merges(tokens: Sequence[str], merges: Sequence[Merge], name: str) -> None:
+    """Checks that the merges are such as BPE learns, on which the tokenizer relies (`byte_bpe`).
 
-    Each joins two tokens that are there before it, and the merges before it make just these
-    two of the token that it makes. So it is in every vocabulary that was learned: it joined
-    what stood side by side in a word. The tokenizer relies on it (see `byte_bpe`).
+    Each merge joins two tokens made before it, and the merges before it split its result into
+    exactly these two. This holds in every learned vocabulary: a merge joins neighbours in a word.
+
+    Raises:
+      InputError: they are not; the merge is named.
     """
+    known = set(tokens)
     made = set(BYTE_LETTERS)
     for number, (left, right) in enumerate(merges, 1):
         token = left + right
@@ -232,58 +256,15 @@ def _check_merges(
             )
 
 
-def learn(words: collections.Counter[bytes], size: int, coverage: float = 1.0) -> ByteBPEVocabulary:
-    """Learns a vocabulary from words and their counts.
-
-    The ids are in RoBERTa's order: <s>, <pad>, </s>, <unk>, the 256 bytes, what the merges
-    make, <mask>. The same counts give the same vocabulary.
-
-    Args:
-      words: counts of words, as `byte_bpe_words.split_words` gives them.
-      size: the most tokens to learn, special ones included; there are fewer if the corpus
-        has not as many pairs that occur twice.
-      coverage: 1.0; every byte has a token.
-
-    Raises:
-      InputError: there are no words, or `size` has no room for bytes and special tokens.
-    """
-    if not words:
-        raise InputError("the corpus has no words to learn a vocabulary from.")
-    if coverage < 1:
-        raise InputError("--character_coverage: byte-level BPE covers everything; leave it out.")
-    least = len(SPECIAL_TOKENS) + len(BYTE_LETTERS)
-    if size < least:
-        raise InputError(
-            f"a vocabulary of {size} has no room for the 256 bytes and the special tokens: "
-            f"raise the size to {least} or more."
-        )
-    counts: collections.Counter[str] = collections.Counter()
-    for word, count in words.items():
-        counts[to_letters(word)] += count
-    merges = _train(counts, size - least)
-    made = (left + right for left, right in merges)
-    letters = sorted(BYTE_LETTERS)
-    tokens = (START, PAD, SEPARATOR, UNKNOWN, *letters, *made, MASK)
-    return ByteBPEVocabulary(tokens, tuple(merges))
-
-
-def _train(counts: collections.Counter[str], most: int) -> list[Merge]:
-    """The merges of words, found by the tokenizers library, in its order."""
+def _train(counts: collections.Counter[str], max_merges: int) -> list[Merge]:
+    """Returns the merges that the tokenizers library finds, in its order."""
     bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
     bpe.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()  # no letter is white space
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=len(BYTE_LETTERS) + most,
+        vocab_size=len(BYTE_LETTERS) + max_merges,
         min_frequency=2,
         initial_alphabet=list(BYTE_LETTERS),
         show_progress=False,
     )
-    bpe.train_from_iterator(_repeat_words(sorted(counts.items())), trainer)
+    bpe.train_from_iterator(repeat_words(sorted(counts.items())), trainer)
     return [(left, right) for left, right in json.loads(bpe.to_str())["model"]["merges"]]
-
-
-def _repeat_words(counts: Iterable[tuple[str, int]]) -> Iterator[str]:
-    """Gives each word as often as it was counted, in strings of bounded length."""
-    for word, count in counts:
-        while count > 0:
-            yield " ".join([word] * min(count, 1000))
-            count -= 1000

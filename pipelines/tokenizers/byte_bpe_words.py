@@ -1,19 +1,19 @@
-r"""Splits texts into words as GPT-2 does, as TensorFlow ops.
+r"""Splits texts into words as GPT-2 does, as TensorFlow operations.
 
 GPT-2 finds words by a regular expression:
 
     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 
-TensorFlow's regular expressions have no such look-ahead, end at U+0000 and know an older
-Unicode. But the expression asks only for the kind of each character (letter, number, white
-space, other), so where words begin can be told from neighbours, in one pass over arrays:
+TensorFlow's regular expressions have no such look-ahead, end at U+0000 and use an older Unicode.
+But the expression depends only on the kind of each character (letter, number, white space, other),
+so the beginnings of words follow from neighbouring characters, in one pass over arrays:
 
-- a letter, number or other begins a word unless the character before is of its kind, or is
-  the space (U+0020) that its word takes along;
-- white space begins a word if none is before it, or if none is after it (the last one before
-  a word stands apart, so that the word can take it, if it is the space);
-- an apostrophe that begins a word goes with the s, t, re, ve, m, ll or d after it, and what
-  follows those begins a word.
+- a letter, number or other character begins a word unless the character before it is of its kind,
+  or is the space (U+0020) that its word includes;
+- white space begins a word if the character before or after it is not white space (the last space
+  before a word is separate, so that the word can include it);
+- an apostrophe that begins a word is joined to the s, t, re, ve, m, ll or d after it, and the
+  character after those begins a word.
 """
 
 import functools
@@ -26,7 +26,7 @@ import tokenizers
 
 from pipelines.tokenizers import byte_ranges
 
-# The kinds of characters; what is not a character but the end of a text comes first.
+# The kinds of characters, after one for the end of a text.
 _EDGE, _WHITE, _SPACE, _LETTER, _NUMBER, _OTHER = range(6)
 _PATTERNS = {_LETTER: r"\p{L}+", _NUMBER: r"\p{N}+", _WHITE: r"\s+"}
 # Planes 4 to 16 of Unicode have neither letters nor numbers nor white space.
@@ -34,19 +34,20 @@ _CODE_POINTS = 0x40000
 
 
 class Words(NamedTuple):
-    """The words of texts; together they are all bytes of the texts, in their order.
+    """The words of texts, which together contain all bytes of the texts in order.
+
+    Positions are byte offsets in the concatenation of all texts.
 
     Attributes:
-      splits: int64 [batch + 1], the first word of each text, and the number of words.
-      bounds: int64 [words + 1], the first byte of each word in the texts joined to one, and
-        the number of bytes.
-      texts: int64 [words], the text of each.
-      text_starts: int64 [batch], the first byte of each text in the texts joined to one.
-      takes_space: bool [words], whether it is a space and something visible.
-      is_white: bool [words], whether it is nothing but white space.
-      continues: bool [words], whether it belongs to the word before it, which is the
-        apostrophe of a contraction; never unless `split` parts those.
-      characters: int64 [batch, (characters)], the first byte of each character in its text.
+      splits: int64 [batch + 1], number of the first word of each text, and the number of words.
+      bounds: int64 [words + 1], position of each word, and the number of bytes.
+      texts: int64 [words], number of the text of each word.
+      text_starts: int64 [batch], position of each text.
+      takes_space: bool [words], whether a word is a space followed by something visible.
+      is_white: bool [words], whether a word is only white space.
+      continues: bool [words], whether a word continues the apostrophe before it; only if `split`
+        separates contractions.
+      characters: int64 [batch, (characters)], offset of each character in its text.
     """
 
     splits: tf.Tensor
@@ -61,15 +62,15 @@ class Words(NamedTuple):
     def whole_characters(
         self, origins: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Widens ranges of bytes to all characters that they have a byte of.
+        """Extends byte ranges to whole characters.
 
         Args:
-          origins: int64 [n], the place in the joined texts that each range is counted from.
-          starts: int64 [n], its first byte.
-          ends: int64 [n], the byte after its last one.
+          origins: int64 [n], positions from which the ranges are counted.
+          starts: int64 [n], first byte of each range.
+          ends: int64 [n], byte after the last one.
 
         Returns:
-          The wider ranges, counted from the same places.
+          The starts and ends of the extended ranges.
         """
 
         def widen() -> tuple[tf.Tensor, tf.Tensor]:
@@ -85,20 +86,18 @@ class Words(NamedTuple):
 
 
 def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
-    """Finds the words of string [batch] texts.
-
-    Bytes that are not UTF-8 are neither letters nor numbers nor white space.
+    """Splits string [batch] texts into words.
 
     Args:
-      texts: any bytes.
-      part_contractions: whether to take the apostrophe of a contraction ('s) from its letters.
+      texts: any bytes; those that are not UTF-8 are neither letters, numbers nor white space.
+      part_contractions: whether to separate the apostrophe of a contraction ('s) from its letters.
     """
-    # Each maximal part of a bad sequence is one U+FFFD, which is of the right kind.
+    # Each maximal part of an invalid sequence becomes one U+FFFD, which is of the right kind.
     points, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
     table = tf.constant(_kinds())
     kinds = tf.gather(table, tf.minimum(points.flat_values, tf.size(table) - 1))
     count = tf.size(kinds, tf.int64)
-    # Whether a text begins or ends before the character; one more than there are characters.
+    # Whether a text begins or ends before each character, and after the last one.
     edge = tf.scatter_nd(
         points.row_splits[:, tf.newaxis], tf.ones_like(points.row_splits, tf.int32), [count + 1]
     )
@@ -140,7 +139,7 @@ def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
 
 
 def split_words(texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
-    """The words of string [batch] texts, string [words], to count them."""
+    """Returns the words of string [batch] texts, string [words]."""
     texts = tf.convert_to_tensor(texts, tf.string)
     words = split(texts)
     text_starts = tf.gather(words.text_starts, words.texts)
@@ -149,12 +148,9 @@ def split_words(texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
 
 
 def rows_of(splits: tf.Tensor) -> tf.Tensor:
-    """The row of each value of a ragged tensor, int64 [values].
+    """Returns the row of each value of a ragged tensor, int64 [values], given its int64 row splits.
 
-    `RaggedTensor.value_rowids` takes time and memory for the rows times the longest of them.
-
-    Args:
-      splits: int64 [rows + 1], its row splits.
+    `RaggedTensor.value_rowids` takes time and memory for the rows times the longest row.
     """
     inner = splits[1:-1]
     steps = tf.scatter_nd(inner[:, tf.newaxis], tf.ones_like(inner), splits[-1:] + 1)
@@ -162,17 +158,17 @@ def rows_of(splits: tf.Tensor) -> tf.Tensor:
 
 
 def begins_white(text: str) -> bool:
-    """Whether the first character is white space."""
+    """Returns whether the first character is white space."""
     return bool(text) and _kinds()[min(ord(text[0]), _CODE_POINTS)] in (_WHITE, _SPACE)
 
 
 def _contractions(
     points: tf.Tensor, edge: tf.Tensor, begins: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The apostrophes that begin contractions and the characters of these; int64 [n] both."""
+    """Returns the index of the apostrophe of each contraction, and its length; int64 [n] both."""
     place = tf.where((points == ord("'")) & begins)[:, 0]
     padded = tf.concat([points, [-1, -1]], 0)
-    edge = tf.concat([edge, [True]], 0)  # what is after it belongs to another text
+    edge = tf.concat([edge, [True]], 0)  # what follows belongs to another text
     first_is_in = ~tf.gather(edge, place + 1)
     second_is_in = first_is_in & ~tf.gather(edge, place + 2)
     first = tf.where(first_is_in, tf.gather(padded, place + 1), -1)
@@ -188,21 +184,21 @@ def _contractions(
 
 
 def _put(flags: tf.Tensor, places: tf.Tensor, flag: bool) -> tf.Tensor:
-    """Bool [n] flags with some of them set."""
+    """Sets some of bool [n] flags."""
     values = tf.fill([tf.size(places)], flag)
     return tf.tensor_scatter_nd_update(flags, tf.cast(places, tf.int64)[:, tf.newaxis], values)
 
 
 @functools.cache
 def _kinds() -> np.ndarray:
-    """The kind of each code point below `_CODE_POINTS` and, last, of those above; uint8.
+    """Returns the kind of each code point below _CODE_POINTS and, last, of all above; uint8.
 
-    They are those of the regular expressions of the tokenizers library, which is the reference.
+    Kinds are those of the regular expressions of the tokenizers library, which is the reference.
     """
     surrogates = range(0xD800, 0xE000)
     points = np.array([point for point in range(_CODE_POINTS) if point not in surrogates])
     runs = _pieces("|".join(_PATTERNS.values()), "isolated", "".join(map(chr, points)))
-    # A run is of the kind of its first character.
+    # All characters of a run have the kind of the first one.
     first = [run[0] for run in runs]
     kind_of = dict.fromkeys(first, _OTHER)
     for kind, pattern in _PATTERNS.items():

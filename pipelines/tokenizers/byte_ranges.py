@@ -1,25 +1,25 @@
-"""Ranges of bytes of texts, as TensorFlow ops.
+"""Operations on byte ranges of texts, in TensorFlow.
 
-tf.strings.substr copies a whole text for each range that is taken from it.
-What is here takes time and memory in proportion to the texts and the ranges.
+tf.strings.substr copies a whole text for each range; these functions take time and memory in
+proportion to the texts and the ranges.
 """
 
 import tensorflow as tf
 
-# Any odd number will do; its powers and their inverses wrap round at 2^64.
+# Any odd number works; its powers and their inverses are taken modulo 2^64.
 _BASE = 0x5851F42D4C957F2D
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _ROW = 0x2545F4914F6CDD1D
 
 
 def cut(texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """The texts of ranges, string [n].
+    """Returns the texts of ranges, string [n].
 
     Args:
       texts: string [batch].
-      rows: int64 [n], the text of each range.
-      starts: int64 [n], its first byte.
-      ends: int64 [n], the byte after its last one.
+      rows: int64 [n], number of the text of each range.
+      starts: int64 [n], offset of its first byte.
+      ends: int64 [n], offset of the byte after its last one.
     """
     single = tf.strings.bytes_split(texts)
     first = tf.gather(single.row_starts(), rows)
@@ -31,9 +31,9 @@ def cut(texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -
 def count_characters(
     texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tf.Tensor:
-    """The number of UTF-8 characters of ranges, int64 [n]; arguments as for `cut`."""
+    """Returns the number of UTF-8 characters of ranges, int64 [n]; arguments as in `cut`."""
     values, first = _flatten(texts)
-    begins = tf.bitwise.bitwise_and(values, 0xC0) != 0x80  # no byte that continues a character
+    begins = tf.bitwise.bitwise_and(values, 0xC0) != 0x80  # not continuation bytes
     before = _sums_before(tf.cast(begins, tf.int64))
     first = tf.gather(first, rows)
     return tf.gather(before, first + ends) - tf.gather(before, first + starts)
@@ -42,10 +42,10 @@ def count_characters(
 def fingerprints(
     texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tf.Tensor:
-    """Numbers that are equal for equal ranges of one text, int64 [n]; arguments as for `cut`.
+    """Returns numbers that are equal for equal ranges of a text, int64 [n]; arguments as in `cut`.
 
-    Two other ranges have the same number by a chance of 2^-64: it is that of
-    a polynomial of their bytes, modulo 2^64 (Karp and Rabin, 1987).
+    Different ranges have the same number with a probability of 2^-64: it is a polynomial of their
+    bytes modulo 2^64 (Karp and Rabin, 1987).
     """
     values, first = _flatten(texts)
     ones = tf.ones([tf.size(values) + 1], tf.int64)
@@ -58,16 +58,16 @@ def fingerprints(
 
 
 def _flatten(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """All bytes of texts, one text after the other, uint8; and int64 [batch] where each begins."""
+    """Returns the bytes of all texts, uint8, and the position of each text, int64 [batch]."""
     values = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
     return values, tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
 
 
 def _sums_before(values: tf.Tensor) -> tf.Tensor:
-    """The sums of the first 0, 1, ... and of all values, int64 [n + 1]."""
+    """Returns the sums of the first 0, 1, ... and of all values, int64 [n + 1]."""
     return tf.concat([[0], tf.cumsum(values)], 0)
 
 
 def _signed(number: int) -> int:
-    """A number of 64 bits as int64 has it."""
+    """Returns a 64-bit number as int64."""
     return number - (1 << 64) if number >> 63 else number

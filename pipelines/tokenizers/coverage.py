@@ -1,4 +1,4 @@
-"""Warnings where a tokenizer loses much of a text: accents, or words that are unknown to it.
+"""Warnings about text that a tokenizer loses: accents, and words unknown to the vocabulary.
 
 Counts decide whether to warn; a sample of the text gives the examples.
 """
@@ -17,13 +17,13 @@ from pipelines.tokenizers.whole_words import WordVocabulary
 _SAMPLE_FILES = 20
 _SAMPLE_CHARACTERS = 1_000_000
 _BATCH = 256
-_MAX_STRIPPED = 0.01  # of the words: English has fewer with accents
+_MAX_STRIPPED = 0.01  # of the words; fewer have accents in English
 _MAX_UNKNOWN = 0.05  # of the tokens
 _EXAMPLES = 5
 
 
 def sample(corpus: list[reader.CorpusFile], options: reader.ReadOptions) -> Iterator[str]:
-    """Yields about a million characters: the first sentences of at most 20 files of a corpus."""
+    """Yields about a million characters: the first sentences of up to 20 files of a corpus."""
     chosen = corpus[:: -(-len(corpus) // _SAMPLE_FILES)]
     for part in reader.plan_ranges(chosen, max(file.size for file in chosen)):
         size = 0
@@ -36,7 +36,7 @@ def sample(corpus: list[reader.CorpusFile], options: reader.ReadOptions) -> Iter
 
 
 def warn_of_stripping(texts: Iterable[str]) -> None:
-    """Warns where many words have letters that lose accents, or are taken apart, by default."""
+    """Warns if many words have accents that are removed by default, or letters that are split."""
     words = collections.Counter(
         word.strip(string.punctuation) for text in texts for word in text.split()
     )
@@ -59,7 +59,7 @@ def warn_of_stripping(texts: Iterable[str]) -> None:
 
 
 def warn_of_lost_tokens(tokenizer: Tokenizer, place: str) -> None:
-    """Warns where the tokenizer strips accents that many tokens of its vocabulary have."""
+    """Warns if the tokenizer strips accents that many tokens of its vocabulary have."""
     if not tokenizer.settings.get("strip_accents"):
         return
     tokens = tokenizer.vocabulary.tokens
@@ -75,14 +75,16 @@ def warn_of_lost_tokens(tokenizer: Tokenizer, place: str) -> None:
 def warn_of_unknown(
     tokenizer: Tokenizer, unknown: int, tokens: int, texts: Iterable[str], place: str
 ) -> None:
-    """Warns where a vocabulary does not cover the script of a text.
+    """Warns if a vocabulary does not cover the script of a text.
+
+    Vocabularies of whole words are exempt: any text has other words.
 
     Args:
-      tokenizer: of the vocabulary. Whole words are left out: any text has others.
-      unknown: how many tokens of the text are unknown.
-      tokens: how many there are.
-      texts: some of the text.
-      place: what the text is, for the message.
+      tokenizer: of the vocabulary.
+      unknown: number of unknown tokens.
+      tokens: number of tokens.
+      texts: a part of the text, to find examples.
+      place: where the text is from, for the message.
     """
     if unknown <= _MAX_UNKNOWN * tokens or isinstance(tokenizer.vocabulary, WordVocabulary):
         return
@@ -96,7 +98,7 @@ def warn_of_unknown(
 
 
 def _stripped(text: str) -> str:
-    """A text as normalization leaves it where accents are stripped."""
+    """Returns a text as normalization with stripped accents leaves it."""
     if text.isascii():
         return text
     decomposed = unicodedata.normalize("NFD", text)
@@ -104,7 +106,7 @@ def _stripped(text: str) -> str:
 
 
 def _unknown_words(tokenizer: Tokenizer, texts: Iterable[str]) -> collections.Counter[str]:
-    """What stands in texts where tokens are unknown; of about a million characters."""
+    """Counts the unknown words in about a million characters of texts."""
     found: collections.Counter[str] = collections.Counter()
     for batch in _batches(texts):
         ids, starts, ends = tokenizer.tokenize_with_offsets(batch)
@@ -121,7 +123,7 @@ def _unknown_words(tokenizer: Tokenizer, texts: Iterable[str]) -> collections.Co
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts some at a time, until they have a million characters."""
+    """Yields batches of texts up to a million characters."""
     batch: list[str] = []
     size = 0
     for text in texts:

@@ -1,4 +1,4 @@
-"""Learns a vocabulary from a corpus, once."""
+"""Learns a vocabulary from the words of a corpus, in memory bounded by sampling."""
 
 import collections
 import dataclasses
@@ -14,12 +14,18 @@ from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, ThisProcess, Workers
 from pipelines.corpus import reader
 from pipelines.tokenizers import coverage, registry
-from pipelines.tokenizers.base import Vocabulary
 from pipelines.tokenizers.settings import LearningSettings
+from pipelines.tokenizers.vocabulary import Vocabulary
 from pipelines.tokenizers.wordpiece_vocabulary import WordSplitter
 
+# Returns the words of texts, string [words].
+Splitter = Callable[[list[str]], tf.Tensor]
+_THIS_PROCESS = ThisProcess()
+_RANGE_BYTES = 1 << 24
+_BATCH_CHARACTERS = 2_000_000
 
-class _Manifest(TypedDict):
+
+class _LearningManifest(TypedDict):
     """What a vocabulary was learned from."""
 
     settings: dict[str, Any]
@@ -35,24 +41,24 @@ def learn(
     path: str,
     runner: Runner | None = None,
 ) -> tuple[Vocabulary, int] | None:
-    """Learns a vocabulary unless it is there.
+    """Learns a vocabulary and writes it, unless it exists.
 
     Args:
-      corpus: its files.
+      corpus: files to learn from.
       options: how they are read.
       settings: of the vocabulary.
-      chosen: settings of the tokenizer, by name.
-      path: where it goes: a file, or a folder where it is more than one.
-      runner: who reads the corpus; None: processes of this machine, one for each core.
+      chosen: settings of the tokenizer that the user chose.
+      path: output: a file, or a folder if the vocabulary has several files.
+      runner: where the corpus is read; None: in processes of this machine, one per core.
 
     Returns:
-      The vocabulary, and the number of words that it was learned from; None if it was there.
+      The vocabulary and the number of words it was learned from; None if it exists.
 
     Raises:
-      InputError: one is there that was learned otherwise, or was not learned here.
+      InputError: another vocabulary is there, or the corpus is bad or too small.
     """
-    kind = registry.KINDS[settings.kind]
-    tokenizer = kind.settings_of_learning(chosen)
+    kind = registry.KINDS[settings.kind].vocabulary
+    tokenizer = kind.learning_settings(chosen)
     runner = runner or LocalRunner()
     with (
         locks.held_file(files.partial_of(path), path),
@@ -65,11 +71,8 @@ def learn(
         if _is_finished(path, identity):
             return None
         splitter = kind.splitter(tokenizer)
-        if (
-            isinstance(splitter, WordSplitter)
-            and splitter.strip_accents
-            and "strip_accents" not in chosen
-        ):
+        strips = isinstance(splitter, WordSplitter) and splitter.strip_accents
+        if strips and "strip_accents" not in chosen:
             coverage.warn_of_stripping(coverage.sample(corpus, options))
         words = count_words(
             corpus,
@@ -87,54 +90,45 @@ def learn(
 
 
 def _is_finished(path: str, identity: dict[str, Any]) -> bool:
-    """Whether the vocabulary is there as it would be learned.
+    """Returns whether the vocabulary exists and is the one that would be learned.
 
     Raises:
-      InputError: another file is there, or one that was learned otherwise.
+      InputError: another file is there, or a vocabulary learned from other inputs or settings.
     """
     manifest_path = f"{path}.json"
     known = files.gfile.exists(manifest_path)
-    found = json_files.read(manifest_path, _Manifest) if known else None
+    found = json_files.read(manifest_path, _LearningManifest) if known else None
     if not files.gfile.exists(path):
         return False
     if found is None:
         raise InputError(
-            f"{path}: is there, and was not learned here (it has no {manifest_path}). Name another "
+            f"{path}: exists, and was not learned here (it has no {manifest_path}). Name another "
             "--output, or use it as it is (VOCAB=)."
         )
-    if found.get("sha256") not in (None, _checksum(path)):
+    # The checksum of the file or, if the vocabulary is a folder, of its files.
+    is_folder = files.gfile.isdir(path)
+    checksum = registry.load(path).sha256 if is_folder else files.sha256(path)
+    if found.get("sha256") not in (None, checksum):
         raise InputError(
-            f"{path}: was changed since it was learned. Move it away to learn it anew, or use it "
+            f"{path}: was changed since it was learned. Move it away to learn it again, or use it "
             "as it is (VOCAB=)."
         )
     other = manifest.difference(found, identity)
     if other:
-        raise InputError(f"{path}: was learned with other {other}. Remove it to learn anew.")
+        raise InputError(f"{path}: was learned with other {other}. Remove it to learn it again.")
     return True
 
 
-def _checksum(path: str) -> str:
-    """Of a vocabulary's file, or of the files of its folder."""
-    return registry.load(path).sha256 if files.gfile.isdir(path) else files.sha256(path)
-
-
-# Gives the words of texts, string [words].
-Splitter = Callable[[list[str]], tf.Tensor]
-_HERE = ThisProcess()
-_RANGE_BYTES = 1 << 24
-_BATCH_CHARACTERS = 2_000_000
-
-
 class _Sample(NamedTuple):
-    """Documents chosen by a hash."""
+    """A random part of the documents, chosen by a hash."""
 
-    share: float
+    fraction: float
     seed: int
 
     def takes(self, section: reader.Section, number: int) -> bool:
-        """Whether a section is of it, which is one of a range, by its number."""
+        """Returns whether the section of that number in its range is part of the sample."""
         order = hashing.stable_hash("sample", self.seed, *section.document, number)
-        return order < self.share * hashing.HASH_RANGE
+        return order < self.fraction * hashing.HASH_RANGE
 
 
 def count_words(
@@ -144,18 +138,18 @@ def count_words(
     *,
     sample_bytes: int,
     seed: int,
-    workers: Workers = _HERE,
+    workers: Workers = _THIS_PROCESS,
 ) -> collections.Counter[bytes]:
-    """Counts words, of all documents or of a sample.
+    """Counts the words of all documents or of a sample.
 
     Args:
-      corpus_files: the corpus.
-      options: how it is read.
-      split: gives the words of texts: those of the tokenizer to come. It can be pickled.
-      sample_bytes: about how much text to count; documents are chosen by a
-        hash, so the same corpus and seed give the same sample.
+      corpus_files: files of the corpus.
+      options: how they are read.
+      split: splits texts into words; it can be pickled.
+      sample_bytes: approximate amount of text to count. Documents are chosen by a hash, so the same
+        corpus and seed give the same sample.
       seed: of the sample.
-      workers: who counts.
+      workers: where the words are counted.
     """
     total = sum(file.size for file in corpus_files)
     sample = _Sample(min(1.0, sample_bytes / total), seed)
@@ -168,7 +162,7 @@ def count_words(
 def _count_range(
     options: reader.ReadOptions, split: Splitter, sample: _Sample, file_range: reader.FileRange
 ) -> collections.Counter[bytes]:
-    """The words of the documents of a range that are of the sample."""
+    """Counts the words of the sampled documents of a range."""
     words: collections.Counter[bytes] = collections.Counter()
     batch: list[str] = []
     size = 0

@@ -1,7 +1,7 @@
-"""Text normalization of the BERT tokenizer as TensorFlow ops.
+"""Text normalization of the BERT tokenizer as TensorFlow operations.
 
-Unicode categories are those of the running Python; where TensorFlow's Unicode
-tables are newer or older, what is done here corrects for it.
+Unicode categories are those of the running Python; differences of TensorFlow's Unicode tables are
+corrected.
 """
 
 import functools
@@ -13,13 +13,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-# Stands for every code point that Unicode has not assigned: no vocabulary that is learned holds it.
+# Replaces every code point that Unicode has not assigned; learned vocabularies never contain it.
 UNASSIGNED = "\U0010ffff"
-# Text that only lower-casing can change, and where bytes are characters.
+# Text that only lower-casing can change, in which every byte is a character.
 _PLAIN = r"[\t\n\r -~]*"
-# Valid UTF-8. "." would let pass halves of surrogate pairs, and characters written too long.
+# Valid UTF-8; "." would also match surrogates and overlong encodings.
 _VALID = r"[\x{0}-\x{D7FF}\x{E000}-\x{10FFFF}]*"
-# The ranges that the tokenizer takes for CJK ideographs.
+# The ranges of CJK ideographs, for the tokenizer.
 _CJK = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
@@ -31,26 +31,25 @@ _CJK = (
 
 
 class Normalizer(tf.Module):
-    """Drops control characters and, if wanted, lower-cases and strips accents.
+    """Removes control characters and, if requested, lower-cases and strips accents.
 
     Args:
       lower_case: whether to lower-case.
-      strip_accents: whether to decompose (NFD) and drop non-spacing marks.
-      alphabet: the characters of the vocabulary; only unassigned code points
-        among them are let through as they are.
+      strip_accents: whether to decompose (NFD) and remove non-spacing marks.
+      alphabet: the characters of the vocabulary; unassigned code points among them are kept.
     """
 
     def __init__(self, lower_case: bool, strip_accents: bool, alphabet: str = ""):
         super().__init__(name="normalizer")
         self.lower_case = lower_case
         self.strip_accents = strip_accents
-        # A word with an unassigned character is [UNK] unless the vocabulary has that character.
+        # A word with an unassigned character is unknown unless the vocabulary has the character.
         known = "".join({c for c in alphabet if unicodedata.category(c) == "Cn"})
         self._unassigned = _character_class(_unassigned(), without=known)
         self._dropped = _character_class(_dropped())
 
     def __call__(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
-        """Normalizes string [batch] texts; bytes that are not UTF-8 are dropped."""
+        """Normalizes string [batch] texts; bytes that are not UTF-8 are removed."""
         texts = tf.convert_to_tensor(texts, tf.string)
         plain = is_plain(texts)
         rows = tf.where(~plain)
@@ -60,7 +59,7 @@ class Normalizer(tf.Module):
         return tf.tensor_scatter_nd_update(texts, rows, others)
 
     def _normalize_unicode(self, texts: tf.Tensor) -> tf.Tensor:
-        texts = tf.cond(  # bad bytes to U+FFFD, which is dropped next
+        texts = tf.cond(  # invalid bytes become U+FFFD, which is removed next
             tf.reduce_all(tf.strings.regex_full_match(texts, _VALID)),
             lambda: texts,
             lambda: tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8"),
@@ -76,18 +75,18 @@ class Normalizer(tf.Module):
 
 
 def is_plain(texts: tf.Tensor) -> tf.Tensor:
-    """Whether each of string [batch] texts is ASCII without control characters; bool [batch]."""
+    """Returns which of string [batch] texts are ASCII without control characters, bool [batch]."""
     return tf.strings.regex_full_match(texts, _PLAIN)
 
 
 def is_mark(characters: tf.Tensor) -> tf.Tensor:
-    """Whether each of string [n] characters is a non-spacing mark (Mn); bool [n]."""
+    """Returns which of string [n] characters are non-spacing marks (Mn), bool [n]."""
     return tf.strings.regex_full_match(characters, _character_class(_marks()))
 
 
 @functools.cache
 def _categories() -> dict[str, np.ndarray]:
-    """All code points by their categories, ascending."""
+    """Returns the code points of each Unicode category, ascending."""
     names = np.array([unicodedata.category(chr(c)) for c in range(sys.maxunicode + 1)])
     return {str(name): np.flatnonzero(names == name) for name in np.unique(names)}
 
@@ -114,13 +113,13 @@ def _unassigned() -> np.ndarray:
 
 @functools.cache
 def _assigned() -> list[str]:
-    """Characters that may have properties; private ones have none."""
+    """Returns the characters that may have properties; private ones have none."""
     names = set(_categories()) - {"Cn", "Co", "Cs"}
     return list(map(chr, _of_categories(*names)))
 
 
 def _lower(texts: tf.Tensor) -> tf.Tensor:
-    """Lower-cases as Python does, also what TensorFlow's tables do not have yet."""
+    """Lower-cases as Python does, including letters unknown to TensorFlow."""
     texts = tf.cond(
         tf.reduce_any(tf.strings.regex_full_match(texts, "(?s).*Σ.*")),
         lambda: _lower_sigma(texts),
@@ -140,13 +139,13 @@ def _lower(texts: tf.Tensor) -> tf.Tensor:
 
 
 def _lower_sigma(texts: tf.Tensor) -> tf.Tensor:
-    """Makes each capital sigma a final one (after a letter and before none), or an ordinary one.
+    """Replaces capital sigmas by final ones (after a letter and before none) or ordinary ones.
 
-    Unicode's Final_Sigma condition, with Python's tables: what it skips is
-    case-ignorable, what it takes for a letter is cased.
+    This is Unicode's Final_Sigma condition with Python's tables: case-ignorable characters are
+    skipped, and letters are cased characters.
     """
     cased, skipped = _character_class(_cased()), f"{_character_class(_case_ignorable())}*"
-    for _ in range(2):  # of two sigmas in a row, one match takes both
+    for _ in range(2):  # one match may consume two adjacent sigmas
         texts = tf.strings.regex_replace(texts, f"Σ({skipped}{cased})", r"σ\1")
     texts = tf.strings.regex_replace(texts, f"({cased}{skipped})Σ", r"\1ς")
     return tf.strings.regex_replace(texts, "Σ", "σ")
@@ -173,7 +172,7 @@ def _letters_that_tensorflow_does_not_lower() -> list[str]:
 
 
 def _ranges(code_points: np.ndarray) -> list[tuple[int, int]]:
-    """Ascending code points as ranges; none of these goes on across the surrogates."""
+    """Returns ascending code points as ranges; surrogates are not among them."""
     breaks = np.flatnonzero(np.diff(code_points) != 1)
     first = code_points[np.concatenate([[0], breaks + 1])]
     last = code_points[np.concatenate([breaks, [len(code_points) - 1]])]
@@ -181,7 +180,7 @@ def _ranges(code_points: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _character_class(code_points: np.ndarray, without: str = "") -> str:
-    """An RE2 character class of code points, less some characters."""
+    """Returns an RE2 character class of code points, without some characters."""
     ranges = []
     for low, high in _ranges(code_points):
         for character in sorted(c for c in without if low <= ord(c) <= high):

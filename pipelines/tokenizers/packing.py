@@ -1,7 +1,7 @@
-"""Token ids to the model's sequences, as TensorFlow ops on ragged tensors.
+"""Packs token ids into the sequences of a model, as TensorFlow operations on ragged tensors.
 
-The same functions make features for training and run inside exported graphs.
-Only ops of TensorFlow's core are used.
+The same functions make training features and run in exported graphs; they use only TensorFlow's
+core operations.
 """
 
 from collections.abc import Sequence
@@ -9,36 +9,33 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-# The model's inputs: ids, what of them is no padding, segments.
+# The inputs of a model: ids, 1 for tokens and 0 for padding, segments.
 MODEL_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 
 class PackingRules(Protocol):
-    """What packing has to know; every tokenizer does."""
+    """The properties of a tokenizer that packing depends on; see `base.Tokenizer`."""
 
     pad_id: int
     start_id: int
     separator_id: int
-    separators: int  # that stand between two segments
-    typed: bool  # whether the second segment has another type than the first
+    separators: int
+    typed: bool
 
     @property
-    def overhead(self) -> tuple[int, int]:
-        """Special tokens of a packed sequence of one segment, and of two."""
+    def overhead(self) -> tuple[int, int]: ...
 
 
 class TextRules(PackingRules, Protocol):
-    """The same of a tokenizer, which makes tokens of texts besides."""
+    """The same, with a method that tokenizes texts."""
 
-    def tokenize(self, texts: Any) -> tf.RaggedTensor:
-        """The ids of each text, int32 [batch, (tokens)]."""
+    def tokenize(self, texts: Any) -> tf.RaggedTensor: ...
 
 
 class Packed(NamedTuple):
-    """Sequences of one or two segments with their special tokens; ragged int32 [batch, (length)].
+    """Sequences of one or two segments with special tokens; ragged int32 [batch, (length)].
 
-    BERT's are [CLS] a [SEP] and [CLS] a [SEP] b [SEP], RoBERTa's <s> a </s> and
-    <s> a </s></s> b </s>.
+    BERT has [CLS] a [SEP] and [CLS] a [SEP] b [SEP], RoBERTa <s> a </s> and <s> a </s></s> b </s>.
     """
 
     word_ids: tf.RaggedTensor
@@ -51,16 +48,16 @@ def pack(
     second: tf.RaggedTensor | None,
     max_length: int | tf.Tensor,
 ) -> Packed:
-    """Joins segments with their special tokens, cut to fit.
+    """Joins segments and special tokens, and truncates sequences.
 
-    Tokens are taken from the end of the longer segment, one by one, as in the
-    reference (`_truncate_seq_pair`).
+    Tokens are removed from the end of the longer segment, one by one, as in the reference
+    (`_truncate_seq_pair`).
 
     Args:
-      tokenizer: for its special tokens.
+      tokenizer: its special tokens.
       first: int32 [batch, (tokens)].
-      second: the same, or None for single segments.
-      max_length: tokens of a sequence, special ones included.
+      second: int32 [batch, (tokens)]; None: single segments.
+      max_length: maximum length of a sequence, special tokens included.
     """
     overhead = tokenizer.overhead[second is not None]
     budget = tf.cast(max_length, tf.int64) - overhead
@@ -68,15 +65,17 @@ def pack(
         size = tf.minimum(first.row_lengths(), budget)
         total = size + overhead
     else:
-        size, size_b = _truncated(first.row_lengths(), second.row_lengths(), budget)
+        # If both segments are equally long, the second loses a token first.
+        half = tf.maximum((budget + 1) // 2, budget - second.row_lengths())
+        size = tf.minimum(first.row_lengths(), half)
+        size_b = tf.minimum(second.row_lengths(), budget - size)
         total = size + size_b + overhead
     place = tf.ragged.range(total)
     row = place.value_rowids()
     at = place.flat_values
     begin = tf.gather(size + 1, row)  # of the separators after the first segment
     end = begin + (1 if second is None else tokenizer.separators) - 1  # the last one of them
-    # One list of what is taken, start and separator before the tokens, and each place's index in
-    # it.
+    # A list of all ids, start and separator before the tokens, and the index of each place in it.
     taken = [[tokenizer.start_id, tokenizer.separator_id], first.flat_values]
     index = 2 + tf.gather(first.row_starts(), row) + at - 1
     in_second = at > end
@@ -97,14 +96,7 @@ def pack(
 def pack_ids(
     tokenizer: PackingRules, first: Sequence[int], second: Sequence[int] | None, max_length: int
 ) -> tuple[list[int], list[int]]:
-    """The ids and types of one sequence, as `pack` gives them, without TensorFlow.
-
-    Args:
-      tokenizer: for its special tokens.
-      first: ids of a segment.
-      second: the same, or None for a single segment.
-      max_length: tokens of the sequence, special ones included.
-    """
+    """Returns the ids and types of one sequence, as `pack` does, without TensorFlow."""
     start, separator = tokenizer.start_id, tokenizer.separator_id
     budget = max_length - tokenizer.overhead[second is not None]
     if second is None:
@@ -119,16 +111,10 @@ def pack_ids(
 def pack_texts(
     tokenizer: TextRules, first: Sequence[str], second: Sequence[str] | None, max_length: int
 ) -> tuple[Packed, tf.Tensor]:
-    """Tokenizes and packs texts, or pairs of texts.
-
-    Args:
-      tokenizer: of the texts.
-      first: a text of each row.
-      second: the same, or None for single texts.
-      max_length: tokens of a sequence, special ones included.
+    """Tokenizes and packs texts, or pairs of texts; arguments as in `pack`.
 
     Returns:
-      The sequences, cut to fit; and how many tokens each would have uncut, int64 [batch].
+      The sequences, and the length that each would have untruncated, int64 [batch].
     """
     ids = tokenizer.tokenize(list(first))
     ids_b = None if second is None else tokenizer.tokenize(list(second))
@@ -138,33 +124,22 @@ def pack_texts(
     return pack(tokenizer, ids, ids_b, max_length), lengths
 
 
-def _truncated(
-    size_a: tf.Tensor, size_b: tf.Tensor, budget: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sizes of two segments cut to `budget` tokens together, from the end of the longer one.
-
-    Where both are equally long the second loses a token first. All int64.
-    """
-    kept_a = tf.minimum(size_a, tf.maximum((budget + 1) // 2, budget - size_b))
-    return kept_a, tf.minimum(size_b, budget - kept_a)
-
-
 def padded(
     tokenizer: PackingRules, packed: Packed, length: int | tf.Tensor | None = None
 ) -> dict[str, tf.Tensor]:
-    """Packed sequences as the model's inputs.
+    """Pads packed sequences to the inputs of a model.
 
     Args:
-      tokenizer: for its padding.
+      tokenizer: its padding.
       packed: the sequences.
-      length: to pad all to; None: to the longest of the batch.
+      length: length of all rows; None: that of the longest sequence.
 
     Returns:
-      MODEL_INPUTS, int32 [batch, length] each; the mask is 1 for tokens, 0 for padding.
+      MODEL_INPUTS, int32 [batch, length] each.
     """
     if length is None:
         length = tf.maximum(packed.word_ids.bounding_shape(axis=1, out_type=tf.int32), 1)
-    shape = [None, length]  # known to all that follows
+    shape = [None, length]  # a static length
     if not isinstance(length, int):
         shape = tf.stack([tf.cast(packed.word_ids.nrows(), tf.int32), length])
     values = (
@@ -176,13 +151,16 @@ def padded(
 
 
 class Windows(NamedTuple):
-    """Windows of a sliding window over contexts, each behind its question.
+    """Windows of a sliding window over contexts, each after its question; W windows in all.
 
-    With W windows in all: `packed` of W rows; `row` int64 [W], the context of
-    each; `start` int64 [W], the context's token that a window begins with;
-    `offset` int64 [W], where that token stands in the sequence; `length`
-    int64 [W], tokens of context; `best` bool [W, (length)], whether a token has
-    more context here than in any other window (the reference's max context).
+    Attributes:
+      packed: W rows.
+      row: int64 [W], number of the context of each window.
+      start: int64 [W], the context's token with which a window begins.
+      offset: int64 [W], position of that token in the sequence.
+      length: int64 [W], number of context tokens.
+      best: bool [W, (length)], whether a token has more context here than in any other window
+        (the reference's max context).
     """
 
     packed: Packed
@@ -204,12 +182,12 @@ def slide(
     """Packs questions with windows of contexts, as two segments.
 
     Args:
-      tokenizer: for its special tokens.
-      question: int32 [batch, (tokens)], cut to `max_question`.
+      tokenizer: its special tokens.
+      question: int32 [batch, (tokens)].
       context: int32 [batch, (tokens)].
-      max_length: tokens of a sequence.
-      stride: tokens from the start of a window to that of the next.
-      max_question: tokens of a question that are used; no more than half of a sequence.
+      max_length: maximum length of a sequence.
+      stride: tokens from the start of a window to the start of the next.
+      max_question: maximum number of question tokens, at most half of a sequence.
     """
     budget = max_length - tokenizer.overhead[1]
     question = question[:, : min(max_question, budget // 2)]
@@ -223,14 +201,14 @@ def slide(
     length = tf.minimum(tf.gather(total, row) - start, tf.gather(capacity, row))
     position = tf.ragged.range(start, start + length)
     window = position.value_rowids()
-    # Tokens are numbered through the whole batch.
+    # Tokens are counted through the whole batch.
     token = position.flat_values + tf.gather(tf.gather(context.row_starts(), row), window)
     ids = position.with_flat_values(tf.gather(context.flat_values, token))
     packed = pack(tokenizer, tf.gather(question, row), ids, max_length)
     offset = tf.gather(question.row_lengths(), row) + 1 + tokenizer.separators
     left = position.flat_values - tf.gather(start, window)
     size = tf.gather(length, window)
-    # In float64, as the reference: where scores are equal but for rounding, that decides.
+    # In float64 as in the reference, because rounding decides between equal scores.
     score = tf.cast(tf.minimum(left, size - 1 - left), tf.float64)
     score += 0.01 * tf.cast(size, tf.float64)
     best = _first_maximum(score, window, token, context.flat_values)
@@ -240,7 +218,7 @@ def slide(
 def _first_maximum(
     score: tf.Tensor, window: tf.Tensor, token: tf.Tensor, tokens: tf.Tensor
 ) -> tf.Tensor:
-    """Whether a window is the first of those in which its token has the highest score."""
+    """Returns whether a window is the first in which its token has the highest score."""
     count = tf.size(tokens, tf.int64)
     highest = tf.gather(tf.math.unsorted_segment_max(score, token, count), token)
     candidate = tf.where(score == highest, window, window.dtype.max)
@@ -248,10 +226,12 @@ def _first_maximum(
 
 
 class Runs(NamedTuple):
-    """Words cut into sequences: `packed`, and where each word's first token stands.
+    """Words packed into sequences.
 
-    `row` and `position`, int64 [words]: the sequence of each word, and the
-    place of its first token in it.
+    Attributes:
+      packed: the sequences.
+      row: int64 [words], number of the sequence of each word.
+      position: int64 [words], position of the first token of each word in its sequence.
     """
 
     packed: Packed
@@ -262,24 +242,24 @@ class Runs(NamedTuple):
 def cut_words(
     tokenizer: PackingRules, pieces: tf.RaggedTensor, is_first: tf.Tensor, max_length: int
 ) -> Runs:
-    """Packs texts of words, each into as few sequences as hold whole words.
+    """Packs texts of words into the fewest sequences of whole words.
 
-    A word that exceeds a sequence alone loses its end.
+    A word that does not fit a sequence alone is truncated.
 
     Args:
-      tokenizer: for its special tokens.
+      tokenizer: its special tokens.
       pieces: int32 [batch, (tokens)].
-      is_first: bool [tokens in all], whether a token begins a word.
-      max_length: tokens of a sequence, special ones included.
+      is_first: bool [tokens of the batch], whether a token begins a word.
+      max_length: maximum length of a sequence, special tokens included.
     """
     limit = max_length - tokenizer.overhead[0]
-    first = tf.where(is_first)[:, 0]  # of each word, through the whole batch
+    first = tf.where(is_first)[:, 0]  # of each word
     total = tf.size(pieces.flat_values, tf.int64)
     bounds = tf.concat([first, [total]], 0)
     word_splits = tf.searchsorted(first, pieces.row_splits, out_type=tf.int64)
     begins = _run_starts(bounds, word_splits, tf.constant(limit, tf.int64))
     row = tf.cumsum(begins) - 1
-    row_start = tf.gather(first, tf.where(begins > 0)[:, 0])  # token that a sequence begins with
+    row_start = tf.gather(first, tf.where(begins > 0)[:, 0])  # the first token of each sequence
     word = tf.cumsum(tf.cast(is_first, tf.int64)) - 1
     token_row = tf.gather(row, word)
     place = tf.range(total) - tf.gather(row_start, token_row)
@@ -294,17 +274,17 @@ def cut_words(
 
 
 def _run_starts(bounds: tf.Tensor, word_splits: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
-    """1 for each word that begins a sequence, else 0; int64 [words].
+    """Returns 1 for each word that begins a sequence, else 0; int64 [words].
 
     Args:
-      bounds: int64 [words + 1], the first token of each word, and the end.
-      word_splits: int64 [batch + 1], the first word of each text.
+      bounds: int64 [words + 1], first token of each word, and the end.
+      word_splits: int64 [batch + 1], first word of each text.
       limit: int64 scalar, tokens of a sequence.
     """
     ends = word_splits[1:]
 
     def step(start: tf.Tensor, begins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """One more sequence of every text that has words left."""
+        """Begins one more sequence in every text that has words left."""
         going = start < ends
         where = tf.boolean_mask(start, going)
         begins = tf.tensor_scatter_nd_update(begins, where[:, tf.newaxis], tf.ones_like(where))

@@ -1,88 +1,44 @@
-"""The tokenizers there are, one for each kind of vocabulary."""
+"""The kinds of tokenizers, and how the tokenizer of a folder is found."""
 
-import collections
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import tensorflow as tf
-
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import (
-    byte_bpe_vocabulary,
-    byte_bpe_words,
-    whole_words,
-    wordpiece_vocabulary,
-)
-from pipelines.tokenizers.base import Settings, Tokenizer, Vocabulary
+from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.vocabulary import ChosenSettings, TokenizerSettings, Vocabulary
 from pipelines.tokenizers.whole_words import WordTokenizer, WordVocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
-from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary, WordSplitter
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 
-class Kind(NamedTuple):
-    """An algorithm.
-
-    Attributes:
-      vocabulary: the class of its vocabularies.
-      tokenizer: that of its tokenizer, of a vocabulary and settings.
-      settings: names of its settings, true or false.
-      settings_of_learning: all settings that decide words, by those that were chosen.
-      splitter: by these, what gives the words of texts.
-      learn: a vocabulary of counts of words, its size, and the share of characters to cover.
-    """
+class TokenizerKind(NamedTuple):
+    """The classes of an algorithm; a tokenizer is made from a vocabulary and its settings."""
 
     vocabulary: type[Vocabulary]
     tokenizer: Callable[..., Tokenizer]
-    settings: frozenset[str]
-    settings_of_learning: Callable[[Mapping[str, bool]], dict[str, bool | None]]
-    splitter: Callable[[Mapping[str, bool | None]], Callable[[list[str]], tf.Tensor]]
-    learn: Callable[[collections.Counter[bytes], int, float], Vocabulary]
 
 
-KINDS: dict[str, Kind] = {
-    "wordpiece": Kind(
-        WordPieceVocabulary,
-        WordPieceTokenizer,
-        frozenset(["lower_case", "strip_accents"]),
-        wordpiece_vocabulary.learning_settings,
-        WordSplitter.of,
-        wordpiece_vocabulary.learn,
-    ),
-    "byte_bpe": Kind(
-        ByteBPEVocabulary,
-        ByteBPETokenizer,
-        frozenset(["add_prefix_space"]),
-        lambda chosen: {},
-        lambda settings: byte_bpe_words.split_words,
-        byte_bpe_vocabulary.learn,
-    ),
-    "word": Kind(
-        WordVocabulary,
-        WordTokenizer,
-        frozenset(["lower_case", "strip_accents"]),
-        wordpiece_vocabulary.word_learning_settings,
-        WordSplitter.of,
-        whole_words.learn,
-    ),
+KINDS = {
+    "wordpiece": TokenizerKind(WordPieceVocabulary, WordPieceTokenizer),
+    "byte_bpe": TokenizerKind(ByteBPEVocabulary, ByteBPETokenizer),
+    "word": TokenizerKind(WordVocabulary, WordTokenizer),
 }
-SETTINGS = "tokenizer_config.json"  # in folders of ours
-# What a path is where its name says nothing.
-_USUAL = KINDS["wordpiece"]
+SETTINGS = "tokenizer_config.json"  # in the folders of our models
 
 
 def find(folder: str) -> Vocabulary | None:
-    """The vocabulary of a folder; None if it has none.
+    """Returns the vocabulary of a folder, or None if there is none.
 
     Raises:
-      InputError: it is damaged, or there are two.
+      InputError: it is damaged, or there are several.
     """
     found = [
         kind.vocabulary
         for kind in KINDS.values()
-        if any(files.gfile.exists(f"{folder}/{name}") for name in kind.vocabulary.signs)
+        if any(files.gfile.exists(f"{folder}/{name}") for name in kind.vocabulary.marker_files)
     ]
     if len(found) > 1:
         names = " and ".join(vocabulary.files[0] for vocabulary in found)
@@ -91,10 +47,10 @@ def find(folder: str) -> Vocabulary | None:
 
 
 def load(path: str) -> Vocabulary:
-    """Reads a vocabulary by its folder or by one of its files.
+    """Reads a vocabulary by the path of its folder or of one of its files.
 
     Raises:
-      InputError: none is there, or it is damaged.
+      InputError: it is missing or damaged.
     """
     if files.gfile.isdir(path):
         found = find(path)
@@ -102,24 +58,24 @@ def load(path: str) -> Vocabulary:
             names = ", ".join(kind.vocabulary.files[0] for kind in KINDS.values())
             raise InputError(f"{path}: has no vocabulary; known are {names}.")
         return found
-    kind = next((k for k in KINDS.values() if k.vocabulary.claims(path)), _USUAL)
-    return kind.vocabulary.load(path)
+    kinds = (k for k in KINDS.values() if path.endswith(k.vocabulary.marker_files))
+    return next(kinds, KINDS["wordpiece"]).vocabulary.load(path)
 
 
 def make(
     vocabulary: Vocabulary,
-    settings: Mapping[str, bool | str | None] | None = None,
+    settings: ChosenSettings | None = None,
     place: str | None = None,
 ) -> Tokenizer:
-    """The tokenizer of a vocabulary.
+    """Makes the tokenizer of a vocabulary.
 
     Args:
       vocabulary: of any kind.
-      settings: what the vocabulary does not tell; None: nothing.
-      place: where the vocabulary is from, for errors; None: it is from nowhere.
+      settings: the chosen settings.
+      place: path of the vocabulary, for errors.
 
     Raises:
-      InputError: none can be made of it.
+      InputError: the vocabulary cannot tokenize anything.
     """
     chosen = vocabulary.resolve(settings or {})
     try:
@@ -128,11 +84,11 @@ def make(
         raise InputError(f"{place}: {error}" if place else str(error)) from error
 
 
-def read_settings(folder: str) -> Settings | None:
-    """The settings of the tokenizer that are kept beside a vocabulary; None if there are none.
+def read_settings(folder: str) -> TokenizerSettings | None:
+    """Reads the settings of the tokenizer in a folder of our models; None if it has none.
 
     Raises:
-      InputError: they are not what we wrote.
+      InputError: the file has other values than we write.
     """
     name = f"{folder}/{SETTINGS}"
     if not files.gfile.exists(name):
@@ -141,7 +97,7 @@ def read_settings(folder: str) -> Settings | None:
     kind = values.get("kind", "wordpiece")
     if kind not in KINDS:
         raise InputError(f"{name}: kind is {kind!r}; known are {', '.join(KINDS)}.")
-    known = KINDS[kind].settings
+    known = KINDS[kind].vocabulary.setting_names
     if values.keys() - known - {"kind"} or not all(
         isinstance(value, bool) for key, value in values.items() if key != "kind"
     ):
@@ -150,10 +106,10 @@ def read_settings(folder: str) -> Settings | None:
 
 
 def load_tokenizer(path: str, chosen: Mapping[str, bool] | None = None) -> Tokenizer:
-    """The tokenizer of the vocabulary at a path, as a user chose it, else as its folder says.
+    """Makes the tokenizer of the vocabulary at a path; chosen settings precede the folder's.
 
     Raises:
-      InputError: there is none, or it does not suit what was chosen.
+      InputError: the vocabulary is missing or damaged, or the settings do not suit it.
     """
     vocabulary = load(path)
     vocabulary.check_settings(chosen or {}, path)
@@ -161,15 +117,15 @@ def load_tokenizer(path: str, chosen: Mapping[str, bool] | None = None) -> Token
     return make(vocabulary, settings, path)
 
 
-def _kept_settings(path: str) -> Settings:
-    """The settings in a folder of ours; those of other programs have other names."""
+def _kept_settings(path: str) -> TokenizerSettings:
+    """Returns the settings in a folder of our models; other programs use other names."""
     name = f"{path}/{SETTINGS}"
     if not files.gfile.exists(name):
         return {}
-    ours = {"kind"}.union(*(kind.settings for kind in KINDS.values()))
+    ours = {"kind"}.union(*(kind.vocabulary.setting_names for kind in KINDS.values()))
     return (json_files.read(name, dict[str, Any]).keys() <= ours and read_settings(path)) or {}
 
 
 def all_files() -> tuple[str, ...]:
-    """The names of the files of all kinds of vocabularies."""
+    """Returns the names of the files of all kinds of vocabularies."""
     return tuple(name for kind in KINDS.values() for name in kind.vocabulary.files)

@@ -1,4 +1,4 @@
-"""What a vocabulary is learned as."""
+"""Settings for learning a vocabulary."""
 
 import dataclasses
 import enum
@@ -8,42 +8,42 @@ from pipelines.common.settings import Settings, setting
 
 
 class VocabularyKind(enum.StrEnum):
-    """Kinds of vocabularies that can be learned; names of `registry.KINDS`."""
+    """Kinds of vocabularies that can be learned, as named in `registry.KINDS`."""
 
     WORDPIECE = "wordpiece"  # BERT's
     BYTE_BPE = "byte_bpe"  # GPT-2's and RoBERTa's
-    WORD = "word"  # ELMo's: whole words
+    WORD = "word"  # whole words, for ELMo
 
 
 @dataclasses.dataclass(frozen=True)
 class LearningSettings(Settings):
-    """Everything, beside the text, that decides a vocabulary."""
+    """All settings that, together with the text, decide a vocabulary."""
 
     kind: VocabularyKind = setting(
         VocabularyKind.WORDPIECE,
-        "wordpiece is BERT's, byte_bpe (byte-level BPE) GPT-2's and RoBERTa's; word is of whole "
-        "words, the most frequent ones, for an ELMo.",
+        "wordpiece is BERT's, byte_bpe (byte-level BPE) that of GPT-2 and RoBERTa; word has the "
+        "most frequent whole words, for an ELMo.",
         group=Group.VOCABULARY,
         newer=True,
     )
     vocab_size: int = setting(
         30_000,
-        "Tokens, special ones included.",
+        "Number of tokens, special tokens included.",
         group=Group.VOCABULARY,
         least=1,
         most=1 << 24,
     )
     character_coverage: float = setting(
         1.0,
-        "Share of the characters of the text, counted as often as they occur, that get a token; "
-        "words with another one are unknown. Of wordpiece.",
+        "For wordpiece: fraction of the characters of the text, counted as often as they occur, "
+        "that get a token; words with other characters are unknown.",
         group=Group.VOCABULARY,
         least=0,
         most=1,
     )
     sample_megabytes: int = setting(
         200,
-        "About how much text to learn from, in MB; of more, a sample of documents is taken.",
+        "Approximate amount of text to learn from, in MB; of more text, documents are sampled.",
         group=Group.VOCABULARY,
         least=1,
     )

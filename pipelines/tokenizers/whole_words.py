@@ -1,28 +1,21 @@
-"""Whole words as TensorFlow ops: one token a word.
+"""Tokenization into whole words: one token per word.
 
-Words of texts are those that BERT's tokenizer takes apart (`wordpiece`, steps 1 to 4). The op of
-that tokenizer finds them, too: WordPiece with no piece that continues a word is a table of words.
-Words that are given are looked up as they are, such as U.S., which a text would be split at.
+A text is split into words as by BERT's tokenizer (`wordpiece`, steps 1 to 4). The same operation
+does it, since WordPiece without continuing pieces is a table of words. Given words are looked up as
+they are, such as "U.S.", which would be split in a text.
 """
 
 import collections
-import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import tensorflow as tf
 
-from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.base import Settings
+from pipelines.tokenizers.base import IdsWithOffsets
+from pipelines.tokenizers.vocabulary import ChosenSettings, TokenizerSettings
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
-from pipelines.tokenizers.wordpiece_vocabulary import (
-    LinesVocabulary,
-    assigned,
-    check_lines,
-    is_short,
-    read_lines,
-)
+from pipelines.tokenizers.wordpiece_vocabulary import LinesVocabulary, learnable_words
 
 FILE = "words.txt"
 ROLES = {
@@ -38,95 +31,67 @@ UNKNOWN_ID = SPECIAL_TOKENS.index(ROLES["unknown"])
 LONGEST_WORD = 100
 
 
-@dataclasses.dataclass(frozen=True)
 class WordVocabulary(LinesVocabulary):
-    """The words of a words.txt, one a line: the special tokens, then the most frequent first.
+    """The words of a words.txt: the special tokens, then the most frequent words first.
 
     Raises:
-      InputError: a word is empty, too long or stands twice, or the special tokens are not the
-        first.
+      InputError: the special tokens do not come first, or a word is empty, repeated or too long.
     """
-
-    tokens: tuple[str, ...]
-    name: dataclasses.InitVar[str] = "the vocabulary"  # for errors
 
     kind: ClassVar[str] = "word"
     files: ClassVar[tuple[str, ...]] = (FILE,)
-    signs: ClassVar[tuple[str, ...]] = (FILE,)
+    marker_files: ClassVar[tuple[str, ...]] = (FILE,)
     roles: ClassVar[Mapping[str, str]] = ROLES
     typed: ClassVar[bool] = False
+    learned_lower_case: ClassVar[bool] = False
 
     def __post_init__(self, name: str):
         if self.tokens[: len(SPECIAL_TOKENS)] != SPECIAL_TOKENS:
             raise InputError(
-                f"{name}: a vocabulary of words begins with {', '.join(SPECIAL_TOKENS)}, a line "
-                "each; put them before the words."
+                f"{name}: a vocabulary of words begins with {', '.join(SPECIAL_TOKENS)}, one per "
+                "line; put them before the words."
             )
-        check_lines(self.tokens, name)
+        super().__post_init__(name)
 
     @classmethod
-    def load(cls, path: str) -> "WordVocabulary":
-        """Reads a words.txt, or that of a folder.
+    def learn(cls, words: collections.Counter[bytes], size: int, coverage: float = 1.0) -> Self:
+        """Takes the most frequent words; words of equal counts in the order of their bytes."""
+        counts = learnable_words(words)
+        if coverage < 1:
+            raise InputError("--character_coverage: words are taken by their counts; leave it out.")
+        room = size - len(SPECIAL_TOKENS)
+        if room < 1:
+            raise InputError(
+                f"a vocabulary of {size} has no room for words besides the special tokens: raise "
+                f"the size to {len(SPECIAL_TOKENS) + 1} or more."
+            )
+        ranked = sorted(counts, key=lambda text: (-counts[text], text))
+        known = [text for text in ranked if len(text) <= LONGEST_WORD and cls.is_short(text)]
+        if not known:
+            raise InputError(f"the corpus has no words of at most {LONGEST_WORD} characters.")
+        return cls((*SPECIAL_TOKENS, *known[:room]))
 
-        Raises:
-          InputError: the file is missing or is not UTF-8, or its words make no vocabulary.
-        """
-        path = f"{path}/{FILE}" if files.gfile.isdir(path) else path
-        return cls(tuple(line.removesuffix("\r") for line in read_lines(path)), path)
-
-    def resolve(self, settings: Mapping[str, bool | str | None]) -> Settings:
-        """As of WordPiece: `lower_case` and `strip_accents`."""
+    def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
         return {"kind": self.kind, **super().resolve(settings)}
 
     def text(self, pieces: Sequence[str]) -> str:
-        """Words with blanks between."""
         return " ".join(pieces)
 
 
-def learn(words: collections.Counter[bytes], size: int, coverage: float = 1.0) -> WordVocabulary:
-    """Takes the most frequent words; of equal counts, the first in the order of their bytes.
-
-    Args:
-      words: counts of words, as `word_counts.count_words` gives them.
-      size: the most tokens to take, special ones included.
-      coverage: 1.0; words are taken by counts alone.
-
-    Raises:
-      InputError: there are no words, or `size` has no room for one.
-    """
-    counts = assigned(words)
-    if not counts:
-        raise InputError("the corpus has no words to learn a vocabulary from.")
-    if coverage < 1:
-        raise InputError("--character_coverage: words are taken by their counts; leave it out.")
-    room = size - len(SPECIAL_TOKENS)
-    if room < 1:
-        raise InputError(
-            f"a vocabulary of {size} has no room for words beside the special tokens: raise the "
-            f"size to {len(SPECIAL_TOKENS) + 1} or more."
-        )
-    # In the order of UTF-8, which is that of code points.
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    known = [text for text, _ in ranked if len(text) <= LONGEST_WORD and is_short(text)]
-    if not known:
-        raise InputError(f"the corpus has no words of at most {LONGEST_WORD} characters.")
-    return WordVocabulary((*SPECIAL_TOKENS, *known[:room]))
-
-
 class WordTokenizer(WordPieceTokenizer):
-    """Ids of whole words.
+    """Turns texts into ids of whole words.
 
     >>> tokens = ("<PAD>", "<UNK>", "<S>", "</S>", "<MASK>", "It", "rained", ".")
     >>> WordTokenizer(WordVocabulary(tokens)).tokenize(["It rained, yesterday."]).to_list()
     [[5, 6, 1, 1, 7]]
 
-    Longer words of texts than LONGEST_WORD are unknown.
+    Words of texts longer than LONGEST_WORD characters are unknown.
 
     Args:
       vocabulary: the words.
       lower_case: whether text is lower-cased.
-      strip_accents: whether letters lose their accents; None: as `lower_case`.
-      kind: "word".
+      strip_accents: whether letters lose their accents; None: the value of `lower_case`.
+      kind: "word", as in the settings.
     """
 
     # No word of a text has a control character, so nothing continues one.
@@ -154,22 +119,13 @@ class WordTokenizer(WordPieceTokenizer):
         )
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        """The ids of `tokenize_words_with_offsets`."""
         return self.tokenize_words_with_offsets(words)[0]
 
-    def tokenize_words_with_offsets(
-        self, words: tf.Tensor | Sequence[str]
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Looks up each word as it is given.
+    def tokenize_words_with_offsets(self, words: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
+        """Looks up each word as it is.
 
-        One that is not in the vocabulary is split as a text is, if all of its parts are there, as
-        those of "n't" are in a vocabulary that is learned from texts; else it is one unknown word.
-
-        Args:
-          words: string [words], UTF-8.
-
-        Returns:
-          As `tokenize_with_offsets`.
+        A word that is not in the vocabulary is split like a text if all of its parts are there, as
+        those of "n't" are in a vocabulary learned from texts; otherwise it is one unknown word.
         """
         words = tf.convert_to_tensor(words, tf.string)
         normalize = self.normalize
@@ -187,5 +143,5 @@ class WordTokenizer(WordPieceTokenizer):
 
 
 def _rows(values: tf.Tensor | tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
-    """Empties the rows of [rows, (values)] where `kept`, bool [rows], is False."""
+    """Empties the rows of [rows, (values)] that are not kept, bool [rows]."""
     return tf.ragged.boolean_mask(values, kept[:, tf.newaxis] & tf.ones_like(values, tf.bool))

@@ -1,18 +1,15 @@
-"""The BERT tokenizer as TensorFlow ops.
+"""The tokenizer of BERT as TensorFlow operations.
 
-The same object tokenizes in the offline writer, in tf.data and inside an
-exported graph, so that training and serving cannot differ. The result equals
-that of the original tokenizer (google-research/bert, tokenization.py), which
-splits into words with these steps, in this order:
+Ids equal those of the original (google-research/bert, tokenization.py), whose steps are:
 
-1. drop U+0000, U+FFFD and control and format characters (Cc, Cf);
-2. put spaces round CJK ideographs;
-3. if uncased: lower case, NFD, drop non-spacing marks (Mn);
-4. split at white space and at punctuation (P*, and ASCII symbols);
-5. WordPiece each word, longest match first; a word with a character that no
-   piece covers, or of more than 200 characters, is [UNK].
+1. remove U+0000, U+FFFD and control and format characters (Cc, Cf);
+2. put spaces around CJK ideographs;
+3. if uncased: lower-case, decompose (NFD), remove non-spacing marks (Mn);
+4. split at white space and punctuation (P*, and ASCII symbols);
+5. split each word into the longest matching pieces; a word with a character that no piece covers,
+   or of more than 200 characters, becomes [UNK].
 
-Steps 2, 4 and 5 are one op of tensorflow_text.
+Steps 2, 4 and 5 are one operation of tensorflow_text.
 """
 
 import functools
@@ -26,15 +23,18 @@ import tensorflow_text as tf_text
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import byte_ranges, normalizer
-from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.base import IdsWithOffsets, Tokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import SUFFIX, LinesVocabulary
 
 MAX_CHARACTERS_PER_WORD = 200
 _MAX_UTF8_BYTES = 4
+_PLAIN = re.compile(r"[\t\n\r -~]*")
+_WORD = re.compile(r"[0-9A-Za-z]+|[!-/:-@\[-`{-~]")
+_KNOWN = 1 << 16  # words whose pieces are cached
 
 
 class WordPieceTokenizer(Tokenizer):
-    """WordPiece ids of raw text, as ragged int32 tensors.
+    """Turns texts into WordPiece ids.
 
     >>> tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hel", "##lo")
     >>> tokenizer = WordPieceTokenizer(WordPieceVocabulary(tokens))
@@ -44,16 +44,16 @@ class WordPieceTokenizer(Tokenizer):
     Args:
       vocabulary: the tokens.
       lower_case: whether text is lower-cased (an uncased vocabulary).
-      strip_accents: whether text is decomposed (NFD) and its non-spacing marks
-        dropped; None: as `lower_case`, which is what the original does. Set it
-        to False for Hangul and other scripts that decomposition breaks up.
-      max_characters_per_word: longer words are [UNK].
-
-    Raises:
-      InputError: no token is part of a word.
+      strip_accents: whether text is decomposed (NFD) and non-spacing marks are removed; None: the
+        value of `lower_case`, as in the original. Use False for Hangul and other scripts whose
+        characters decomposition splits.
+      max_characters_per_word: longer words become [UNK].
 
     Attributes:
-      suffix: what a piece begins with that continues a word.
+      suffix: prefix of the pieces that continue a word.
+
+    Raises:
+      InputError: no token can be part of a word.
     """
 
     suffix: ClassVar[str] = SUFFIX
@@ -71,8 +71,8 @@ class WordPieceTokenizer(Tokenizer):
         chosen = {"lower_case": lower_case, "strip_accents": strip_accents}
         super().__init__(vocabulary, vocabulary.resolve(chosen))
         tokens = vocabulary.tokens
-        # No piece of a text has white space or U+0000, even where a token has, which would confuse
-        # the op; another control character stands in its place, which no piece has either.
+        # Pieces of a text never contain white space or U+0000. Tokens that do would confuse the
+        # operation; they are replaced by a control character, which never occurs either.
         pieces = [
             token if token.split() == [token] and "\0" not in token else f"\x01{index}"
             for index, token in enumerate(tokens)
@@ -84,7 +84,7 @@ class WordPieceTokenizer(Tokenizer):
         plain = PlainWordPiece(
             table, self.suffix, self.unknown_id, lower_case, max_characters_per_word
         )
-        self._plain = lambda: plain  # hidden: tf.Module would look into it
+        self._plain = lambda: plain  # hidden from tf.Module, which would track its contents
         try:
             self._wordpiece = tf_text.FastBertTokenizer(
                 pieces,
@@ -94,18 +94,16 @@ class WordPieceTokenizer(Tokenizer):
                 max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
                 lower_case_nfd_strip_accents=False,
             )
-        except RuntimeError as error:  # it is said of no tokens, and of nothing else
+        except RuntimeError as error:  # raised for this reason only
             raise InputError(
                 f"the vocabulary of {len(tokens)} tokens has none that is part of a word: "
                 "learn one of some text (bert-tf learn-vocabulary)."
             ) from error
 
     def plain_ids(self, text: str) -> list[int] | None:
-        """See `Tokenizer`."""
         return self._plain().ids(text)
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        """Returns the ids of the pieces, int32 [batch, (pieces)], of string [batch] texts."""
         normalized = self.normalize(texts)
         return tf.cond(
             self._may_have_long_words(normalized),
@@ -113,19 +111,8 @@ class WordPieceTokenizer(Tokenizer):
             lambda: self._wordpiece.tokenize(normalized),
         )
 
-    def tokenize_with_offsets(
-        self, texts: tf.Tensor | Sequence[str]
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Tokenizes, and tells where each piece stands in the original text.
-
-        Args:
-          texts: string [batch], UTF-8.
-
-        Returns:
-          Three ragged tensors [batch, (pieces)]: ids int32, first byte int64 and
-          end byte (exclusive) int64. Marks that were dropped belong to the
-          letter before them.
-        """
+    def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
+        """Returns ids and byte offsets; a removed mark belongs to the letter before it."""
         texts = tf.convert_to_tensor(texts, tf.string)
         normalized = self.normalize(texts)
         ids, starts, ends = tf.cond(
@@ -145,19 +132,15 @@ class WordPieceTokenizer(Tokenizer):
         pattern = rf"(?s).*[^ \t\r\n]{{{self._max_characters + 1}}}.*"
         return tf.reduce_any(tf.strings.regex_full_match(normalized, pattern))
 
-    def _tokenize_long_words(
-        self, normalized: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Tokenizes and makes each word of too many characters one [UNK].
+    def _tokenize_long_words(self, normalized: tf.Tensor) -> IdsWithOffsets:
+        """Tokenizes, and replaces each word of too many characters by one [UNK].
 
-        The op's own limit counts bytes, four for each character allowed, so it
-        lets through some words that are too long; they are found here by the
-        characters that their pieces span.
+        The operation's own limit counts bytes, four for each character allowed, so some words that
+        are too long pass it. They are found here by the characters that their pieces span.
         """
         ids, starts, ends = self._wordpiece.tokenize_with_offsets(normalized)
         rows = ids.value_rowids()
         begins = tf.gather(tf.constant(self.begins_word), ids.flat_values)
-        # Without any piece, tf.cumsum and the segment ops below still hold.
         word = tf.cumsum(tf.cast(begins, tf.int64)) - 1
         words = tf.reduce_sum(tf.cast(begins, tf.int64))
         word_start = tf.math.unsorted_segment_min(starts.flat_values, word, words)
@@ -179,21 +162,21 @@ class WordPieceTokenizer(Tokenizer):
     def _original_offsets(
         self, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """Maps byte offsets in the normalized text to bytes of the original.
+        """Maps byte offsets in normalized texts to byte offsets in the original texts.
 
-        Each character is normalized on its own: that gives as many bytes as it
-        has in context (the context decides only between two forms of sigma,
-        both of two bytes). Dropped marks are joined to the character before.
+        Each character is normalized on its own, which gives as many bytes as in context (context
+        only decides between two forms of sigma, both of two bytes). Removed marks are joined to the
+        character before them.
         """
         characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8")
         flat = characters.flat_values
         normalized = tf.cast(tf.strings.length(self.normalize(flat)), tf.int64)
         is_mark = (normalized == 0) & normalizer.is_mark(flat)
-        # A mark that begins a text belongs to no letter, least of all to one of the text before.
+        # A mark at the beginning of a text belongs to no letter.
         text = offsets.value_rowids()
         is_mark &= text == tf.concat([[-1], text[:-1]], 0)
 
-        # Positions run on through the whole batch; rows are taken off again at the end.
+        # Positions count through the whole batch; the starts of rows are subtracted at the end.
         text_end = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64))
         text_start = tf.concat([[0], text_end], 0)[:-1]
         original = offsets.flat_values + tf.gather(text_start, text)
@@ -201,7 +184,7 @@ class WordPieceTokenizer(Tokenizer):
         normalized_end = tf.cumsum(normalized)
         normalized_row = tf.gather(tf.concat([[0], normalized_end], 0), characters.row_starts())
 
-        # The end of a character is where the marks after it end.
+        # A character ends where the marks after it end.
         group = tf.cumsum(tf.cast(~is_mark, tf.int64))
         group_end = tf.math.unsorted_segment_max(
             original_end, group, tf.reduce_max(tf.concat([[0], group], 0)) + 1
@@ -216,40 +199,32 @@ class WordPieceTokenizer(Tokenizer):
         return starts.with_flat_values(new_starts), ends.with_flat_values(new_ends)
 
 
-_PLAIN = re.compile(r"[\t\n\r -~]*")
-_WORD = re.compile(r"[0-9A-Za-z]+|[!-/:-@\[-`{-~]")
-_KNOWN = 1 << 16  # words whose pieces are kept
-
-
 class PlainWordPiece:
-    """Ids of plain texts.
+    """WordPiece of printable ASCII text without TensorFlow, for a single text.
+
+    For one sentence, a graph of hundreds of small operations takes ten times as long as the work.
+    Such text needs no normalization except lower-casing; words are runs of letters and digits, or
+    single signs.
 
     >>> PlainWordPiece({"hel": 5, "##lo": 6}, "##", 1, True, 200).ids("Hello hi")
     [5, 6, 1]
-
-    Args:
-      table: ids by piece.
-      suffix: what a piece begins with that continues a word.
-      unknown_id: of words that pieces do not cover.
-      lower_case: whether text is lower-cased.
-      longest: characters of the longest word that is not unknown.
     """
 
     def __init__(
         self,
-        table: Mapping[str, int],
+        ids: Mapping[str, int],
         suffix: str,
         unknown_id: int,
         lower_case: bool,
-        longest: int,
+        longest_word: int,
     ):
-        self._table, self._suffix, self._unknown = table, suffix, unknown_id
-        self._lower_case, self._longest = lower_case, longest
-        self._longest_piece = max(map(len, table), default=0)
+        self._ids, self._suffix, self._unknown = ids, suffix, unknown_id
+        self._lower_case, self._longest = lower_case, longest_word
+        self._longest_piece = max(map(len, ids), default=0)
         self._pieces = functools.lru_cache(_KNOWN)(self._split)
 
     def ids(self, text: str) -> list[int] | None:
-        """The ids of a text's pieces; None where it is not plain."""
+        """Returns the ids of a text, or None if it has other characters."""
         if not _PLAIN.fullmatch(text):
             return None
         if self._lower_case:
@@ -257,14 +232,14 @@ class PlainWordPiece:
         return [number for word in _WORD.findall(text) for number in self._pieces(word)]
 
     def _split(self, word: str) -> tuple[int, ...]:
-        """The ids of a word's pieces, the longest first."""
+        """Returns the ids of a word, taking the longest piece first."""
         found: list[int] = []
         begin = 0
         while begin < len(word) <= self._longest:
             prefix = self._suffix if begin else ""
             last = min(len(word), begin + self._longest_piece)
             ends = range(last, begin, -1)
-            known = ((end, self._table.get(prefix + word[begin:end])) for end in ends)
+            known = ((end, self._ids.get(prefix + word[begin:end])) for end in ends)
             end, number = next((each for each in known if each[1] is not None), (0, None))
             if number is None:
                 return (self._unknown,)

@@ -107,7 +107,7 @@ def _learn(paths: tuple[str, str], folder: pathlib.Path) -> str:
         seed=0,
     )
     path = str(folder / "vocab.txt")
-    wordpiece_vocabulary.learn(words, 300).write(path)
+    WordPieceVocabulary.learn(words, 300).write(path)
     return path
 
 

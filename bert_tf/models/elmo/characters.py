@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.models.elmo_config import CHARACTERS
-from pipelines.tokenizers.base import Vocabulary
+from pipelines.tokenizers.vocabulary import Vocabulary
 
 NOTHING = 0  # in the place of each character of padding
 _BEGIN_TEXT, _END_TEXT, _BEGIN_WORD, _END_WORD, _FILL = range(257, 262)

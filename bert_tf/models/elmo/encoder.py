@@ -12,7 +12,7 @@ from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import Lstm
 from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
-from pipelines.tokenizers.base import Vocabulary
+from pipelines.tokenizers.vocabulary import Vocabulary
 
 
 @serializable

@@ -9,8 +9,8 @@ from typing import Any
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.base import Settings
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.vocabulary import TokenizerSettings
 
 _CONFIG = "tokenizer_config.json"
 _FAST = "tokenizer.json"
@@ -27,7 +27,7 @@ _ROLES = {
 }
 
 
-def read(path: str, vocab_size: int) -> tuple[ByteBPEVocabulary | None, Settings | None]:
+def read(path: str, vocab_size: int) -> tuple[ByteBPEVocabulary | None, TokenizerSettings | None]:
     """Tokens and merges, and the settings of the tokenizer; None where nothing says them.
 
     Args:

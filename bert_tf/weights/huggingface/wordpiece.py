@@ -11,7 +11,7 @@ from absl import logging
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.base import Settings
+from pipelines.tokenizers.vocabulary import TokenizerSettings
 from pipelines.tokenizers.wordpiece_vocabulary import FILE, ROLES, WordPieceVocabulary
 
 _CONFIG = "tokenizer_config.json"
@@ -24,7 +24,7 @@ _ROLES = {"pad": "pad", "unknown": "unk", "start": "cls", "separator": "sep", "m
 _OTHER_WORDS = ("BertJapaneseTokenizer",)
 
 
-def read(path: str, vocab_size: int) -> tuple[WordPieceVocabulary | None, Settings | None]:
+def read(path: str, vocab_size: int) -> tuple[WordPieceVocabulary | None, TokenizerSettings | None]:
     """The tokens by their ids, and the settings of the tokenizer; None where nothing says them.
 
     Args:
@@ -111,7 +111,7 @@ def _in_order(ids: dict[str, int], path: str) -> list[str]:
     return tokens
 
 
-def _read_settings(path: str) -> Settings | None:
+def _read_settings(path: str) -> TokenizerSettings | None:
     """Whether text is lower-cased and accents dropped; None where no file says so.
 
     Raises:

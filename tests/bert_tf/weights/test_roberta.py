@@ -230,7 +230,9 @@ def test_formats_of_bert_only_refuse_it(tmp_path):
 def vocabulary():
     """A byte-level BPE with a few merges."""
     words = byte_bpe_words.split_words(["the word of the words, the other words"] * 9)
-    return byte_bpe_vocabulary.learn(collections.Counter(words.numpy().tolist()), 270)
+    return byte_bpe_vocabulary.ByteBPEVocabulary.learn(
+        collections.Counter(words.numpy().tolist()), 270
+    )
 
 
 def with_vocabulary(vocabulary, settings):

@@ -43,7 +43,7 @@ CORPUS = [
 
 def learn(texts, size: int):
     words = byte_bpe_words.split_words(texts).numpy().tolist()
-    return vocabulary.learn(collections.Counter(words), size)
+    return vocabulary.ByteBPEVocabulary.learn(collections.Counter(words), size)
 
 
 def split(text: bytes) -> list[bytes]:

@@ -40,7 +40,7 @@ def test_ids_of_any_vocabulary_are_those_of_the_library(data):
     words = st.lists(st.text(st.sampled_from(letters), min_size=1, max_size=9), min_size=3)
     corpus, texts = data.draw(words), data.draw(words)
     counts = collections.Counter(byte_bpe_words.split_words(corpus * 3).numpy().tolist())
-    learned = vocabulary.learn(counts, data.draw(st.integers(262, 300)))
+    learned = vocabulary.ByteBPEVocabulary.learn(counts, data.draw(st.integers(262, 300)))
     reference = byte_bpe_reference.make(learned.tokens, learned.merges, False)
     byte_bpe_reference.check(ByteBPETokenizer(learned), reference, texts)
 

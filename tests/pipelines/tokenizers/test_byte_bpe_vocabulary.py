@@ -54,7 +54,7 @@ def _small(more=(), letters=vocabulary.BYTE_LETTERS) -> list[str]:
         (vocabulary.BYTE_LETTERS, [], "lacks <s>, <pad>, </s>, <unk>, <mask>; .*GPT-2's own"),
         (_small()[1:], [], "lacks <s>;"),
         (_small(letters=vocabulary.BYTE_LETTERS[1:]), [], "lacks 1 of the 256 letters .*Ā"),
-        (_small(["a"]), [], "'a' stands there twice"),
+        (_small(["a"]), [], "'a' occurs twice"),
         (_small([""]), [], "id 261 has an empty token"),
         (_small(["abc"]), [("ab", "c")], r"merge 1 \(ab c\): no merge before it makes 'ab'"),
         (_small(), [("a", "b")], r"merge 1 \(a b\): the vocabulary lacks 'ab'"),
@@ -79,8 +79,8 @@ def test_an_unusable_vocabulary_is_refused(tokens, merges, message):
         ({"vocab.json": b"{}"}, "merges.txt: no such file"),
         ({"encoder.json": b"{}"}, "vocab.bpe: no such file"),
         ({"vocab.json": b'["a"]'}, "vocab.json: expected object"),
-        ({"vocab.json": b'{"a": 0, "b": 2}'}, "'b' has the id 2 where 1 is due"),
-        ({"vocab.json": b'{"a": 0, "b": 0}'}, "'b' has the id 0 where 1 is due"),
+        ({"vocab.json": b'{"a": 0, "b": 2}'}, "'b' has the id 2 instead of 1"),
+        ({"vocab.json": b'{"a": 0, "b": 0}'}, "'b' has the id 0 instead of 1"),
         ({"vocab.json": b"{}", "merges.txt": b"a b\na\n"}, "merges.txt: line 2 is not two parts"),
         ({"vocab.json": b"{}", "merges.txt": b"a \xff\n"}, "merges.txt: byte 2 is not UTF-8"),
         ({"vocab.json": b"{}", "merges.txt": b""}, "vocab.json: lacks <s>"),
@@ -105,11 +105,11 @@ def test_the_same_counts_give_the_same_vocabulary_in_any_order(learned):
     words = byte_bpe_words.split_words(byte_bpe_reference.CORPUS).numpy().tolist()
     for seed in range(3):
         random.Random(seed).shuffle(words)
-        assert vocabulary.learn(collections.Counter(words), 400) == learned
+        assert ByteBPEVocabulary.learn(collections.Counter(words), 400) == learned
 
 
 def test_learning_ends_when_no_pair_occurs_twice():
-    learned = vocabulary.learn(collections.Counter({b"ab": 2, b"cd": 1}), 1000)
+    learned = ByteBPEVocabulary.learn(collections.Counter({b"ab": 2, b"cd": 1}), 1000)
     tokens, merges = learned.tokens, learned.merges
     assert merges == (("a", "b"),)
     assert len(tokens) == 262
@@ -121,7 +121,7 @@ def test_learning_ends_when_no_pair_occurs_twice():
 )
 def test_learning_in_vain_is_refused(words, size, message):
     with pytest.raises(InputError, match=message):
-        vocabulary.learn(collections.Counter(words), size)
+        ByteBPEVocabulary.learn(collections.Counter(words), size)
 
 
 @pytest.mark.slow

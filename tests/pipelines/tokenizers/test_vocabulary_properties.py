@@ -47,9 +47,9 @@ def test_wordpiece_knows_all_characters_and_keeps_to_its_size(texts, lower_case,
     alphabet = {w[0] for w in words} | {f"##{c}" for w in words for c in w[1:]}
     if not words or len(alphabet) + 5 > size:
         with pytest.raises(InputError, match="no words|raise the size"):
-            wordpiece_vocabulary.learn(counts, size)
+            wordpiece_vocabulary.WordPieceVocabulary.learn(counts, size)
         return
-    learned = wordpiece_vocabulary.learn(counts, size)
+    learned = wordpiece_vocabulary.WordPieceVocabulary.learn(counts, size)
     assert alphabet <= set(learned.tokens) and len(learned) <= size
     _check_pieces(learned, "##")
     inside = " ".join(words)
@@ -87,9 +87,9 @@ def test_words_are_the_most_frequent_ones(texts, lower_case, size):
     }
     if not short:
         with pytest.raises(InputError, match="no words"):
-            whole_words.learn(counts, size)
+            whole_words.WordVocabulary.learn(counts, size)
         return
-    learned = whole_words.learn(counts, size)
+    learned = whole_words.WordVocabulary.learn(counts, size)
     _check_pieces(learned, "")
     taken = learned.tokens[5:]
     assert len(taken) == min(size - 5, len(short)) and set(taken) <= short.keys()
@@ -110,9 +110,9 @@ def test_byte_bpe_keeps_to_its_size_and_spells_every_text(texts, size):
     counts = collections.Counter(byte_bpe_words.split_words(texts * 2).numpy().tolist())
     if not counts:
         with pytest.raises(InputError, match="no words"):
-            byte_bpe_vocabulary.learn(counts, size)
+            byte_bpe_vocabulary.ByteBPEVocabulary.learn(counts, size)
         return
-    learned = byte_bpe_vocabulary.learn(counts, size)
+    learned = byte_bpe_vocabulary.ByteBPEVocabulary.learn(counts, size)
     assert len(learned) <= size and len(set(learned.tokens)) == len(learned)
     assert {left + right for left, right in learned.merges} <= set(learned.tokens)
     tokenizer = registry.make(learned)

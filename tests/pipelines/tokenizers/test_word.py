@@ -36,23 +36,23 @@ def _counts(**words):
 
 
 def test_the_most_frequent_words_come_first():
-    found = whole_words.learn(_counts(b=3, a=3, c=9, d=1), 8)
+    found = whole_words.WordVocabulary.learn(_counts(b=3, a=3, c=9, d=1), 8)
     assert found.tokens == (*SPECIAL_TOKENS, "c", "a", "b")
     assert [found.id_of(role) for role in ("pad", "unknown", "start", "separator", "mask")] == [
         0, 1, 2, 3, 4,
     ]  # fmt: skip
     longest = "x" * LONGEST_WORD
-    found = whole_words.learn(_counts(**{f"{longest}x": 9, longest: 1}), 10)
+    found = whole_words.WordVocabulary.learn(_counts(**{f"{longest}x": 9, longest: 1}), 10)
     assert found.tokens == (*SPECIAL_TOKENS, longest)
 
 
 def test_what_cannot_be_learned_is_told():
     with pytest.raises(InputError, match="no words"):
-        whole_words.learn(collections.Counter(), 10)
+        whole_words.WordVocabulary.learn(collections.Counter(), 10)
     with pytest.raises(InputError, match="raise the size to 6 or more"):
-        whole_words.learn(_counts(a=1), 5)
+        whole_words.WordVocabulary.learn(_counts(a=1), 5)
     with pytest.raises(InputError, match="--character_coverage"):
-        whole_words.learn(_counts(a=1), 10, 0.5)
+        whole_words.WordVocabulary.learn(_counts(a=1), 10, 0.5)
 
 
 @pytest.mark.parametrize("lower_case", [False, True])
@@ -145,7 +145,7 @@ def test_files(tmp_path):
     path = tmp_path / "words.txt"
     for text, message in (
         ("a\nb\n", "begins with <PAD>, <UNK>, <S>, </S>, <MASK>"),
-        ("\n".join((*SPECIAL_TOKENS, "a", "a")), "'a' stands on lines 6 and 7"),
+        ("\n".join((*SPECIAL_TOKENS, "a", "a")), "'a' is on lines 6 and 7"),
         ("\n".join((*SPECIAL_TOKENS, "", "a")), "line 6 is empty"),
     ):
         path.write_text(text)

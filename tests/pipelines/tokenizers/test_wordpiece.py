@@ -233,7 +233,7 @@ def test_the_same_ids_in_a_graph_of_unknown_batch_size():
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        ([*SPECIAL, "a", "b", "a"], "'a' stands on lines 6 and 8"),
+        ([*SPECIAL, "a", "b", "a"], "'a' is on lines 6 and 8"),
         (SPECIAL[:4], r"lacks \[MASK\]"),
         ([*SPECIAL, ""], "line 6 is empty"),
     ],

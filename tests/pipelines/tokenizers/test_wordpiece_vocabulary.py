@@ -42,7 +42,7 @@ def test_words_are_those_of_the_tokenizer(tmp_path):
 def test_frequent_words_become_one_token_and_nothing_is_unknown(tmp_path):
     texts = ["the encoder reads the tokens"] * 50 + ["한국어 문장 하나", "中文句子", "rare zyzzyva"]
     words = counts(texts, tmp_path, strip_accents=False)
-    tokens = wordpiece_vocabulary.learn(words, 120).tokens
+    tokens = WordPieceVocabulary.learn(words, 120).tokens
     assert tokens[:5] == SPECIAL_TOKENS
     assert len(tokens) <= 120
     assert len(set(tokens)) == len(tokens)
@@ -55,7 +55,7 @@ def test_learning_twice_gives_the_same(tmp_path):
     texts = [f"word{i % 37} and other{i % 11} things {i * 7919 % 101}" for i in range(2000)]
     words = counts(texts, tmp_path)
     shuffled = collections.Counter(dict(reversed(words.items())))
-    assert wordpiece_vocabulary.learn(words, 90) == wordpiece_vocabulary.learn(shuffled, 90)
+    assert WordPieceVocabulary.learn(words, 90) == WordPieceVocabulary.learn(shuffled, 90)
 
 
 def test_several_processes_learn_what_one_does(tmp_path):
@@ -74,13 +74,13 @@ def test_several_processes_learn_what_one_does(tmp_path):
 
 def test_the_size_asked_for_is_reached(tmp_path):
     texts = [f"token{i % 1000:04d} number{i % 50}" for i in range(3000)]
-    assert len(wordpiece_vocabulary.learn(counts(texts, tmp_path), 300)) == 300
+    assert len(WordPieceVocabulary.learn(counts(texts, tmp_path), 300)) == 300
 
 
 def test_rare_characters_can_be_left_out(tmp_path):
     words = counts(["common words " * 200, "Ж"], tmp_path)
-    assert "ж" in wordpiece_vocabulary.learn(words, 60).tokens
-    assert "ж" not in wordpiece_vocabulary.learn(words, 60, coverage=0.999).tokens
+    assert "ж" in WordPieceVocabulary.learn(words, 60).tokens
+    assert "ж" not in WordPieceVocabulary.learn(words, 60, coverage=0.999).tokens
 
 
 def test_a_sample_is_smaller_and_the_same_each_time(tmp_path):
@@ -93,7 +93,7 @@ def test_a_sample_is_smaller_and_the_same_each_time(tmp_path):
 
 def test_more_characters_than_room_is_an_error():
     with pytest.raises(InputError, match="do not fit a vocabulary of 10.*character_coverage"):
-        wordpiece_vocabulary.learn(collections.Counter(c.encode() for c in "abcdefghijklmnop"), 10)
+        WordPieceVocabulary.learn(collections.Counter(c.encode() for c in "abcdefghijklmnop"), 10)
 
 
 def test_a_saved_vocabulary_loads_and_a_bad_one_is_named(tmp_path):
@@ -129,7 +129,7 @@ def test_a_vocabulary_that_was_not_learned_here_is_kept(tmp_path):
         "--format=sentences", "--vocab_size=40",
     )  # fmt: skip
     path.write_text("mine\n")
-    assert "vocab.txt: is there, and was not learned here" in commands.error(*learn)
+    assert "vocab.txt: exists, and was not learned here" in commands.error(*learn)
     assert path.read_text() == "mine\n" and not (tmp_path / "vocab.txt.json").exists()
     path.unlink()
     commands.done(*learn)
@@ -157,11 +157,11 @@ def test_white_space_may_be_a_token_that_no_text_gives(tmp_path):
         WordPieceVocabulary.load(str(path))
 
 
-@pytest.mark.parametrize("module", [wordpiece_vocabulary, whole_words])
-def test_tokens_have_256_bytes_at_the_most(module):
+@pytest.mark.parametrize("kind", [WordPieceVocabulary, whole_words.WordVocabulary])
+def test_tokens_have_256_bytes_at_the_most(kind):
     """The op of tensorflow_text takes no longer ones."""
     words = collections.Counter({("\U00010400" * 65).encode(): 9, b"a" * 90: 9, b"ab": 9})
-    learned = module.learn(words, 300)
+    learned = kind.learn(words, 300)
     assert max(len(token.encode()) for token in learned.tokens) <= 256
     registry.make(learned)
 
@@ -182,15 +182,15 @@ def test_a_piece_that_continues_a_word_may_have_256_bytes_besides():
     assert tokenizer.tokenize(["a"]).to_list() == [[5]]
 
 
-@pytest.mark.parametrize("module", [wordpiece_vocabulary, whole_words])
-def test_code_points_that_are_not_assigned_are_not_learned(module, tmp_path):
+@pytest.mark.parametrize("kind", [WordPieceVocabulary, whole_words.WordVocabulary])
+def test_code_points_that_are_not_assigned_are_not_learned(kind, tmp_path):
     """They cannot be told apart: a token for one of them would stand for all."""
     words = counts(["a\u0378b ab", "\U0003fffe", "ab \uffff"], tmp_path)
     assert words["\U0010ffff".encode()] == 2
-    learned = module.learn(words, 20).tokens
+    learned = kind.learn(words, 20).tokens
     assert "ab" in learned and not any("\U0010ffff" in token for token in learned)
     with pytest.raises(InputError, match="no words"):
-        module.learn(collections.Counter({"\U0010ffff".encode(): 3}), 20)
+        kind.learn(collections.Counter({"\U0010ffff".encode(): 3}), 20)
 
 
 @pytest.mark.parametrize("others", [(), ("a-b",)])

@@ -1,0 +1,164 @@
+"""Vocabularies: the tokens of a tokenizer, as they are stored in files."""
+
+import abc
+import collections
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Self
+
+import tensorflow as tf
+
+from pipelines.common import files, texts
+from pipelines.common.errors import InputError
+
+# The settings that decide ids together with the vocabulary, by name; every manifest has them.
+TokenizerSettings = dict[str, bool | str]
+# Settings that a user chose; None or missing where nothing was chosen.
+ChosenSettings = Mapping[str, bool | str | None]
+
+
+class Vocabulary(abc.ABC):
+    """The tokens of a tokenizer in the order of ids, and everything else that its files hold.
+
+    Vocabularies are equal if their files are.
+
+    Attributes:
+      tokens: text of each id.
+      kind: name of the tokenizer in `registry.KINDS`.
+      files: names of the files.
+      marker_files: names of files whose presence identifies the vocabulary.
+      setting_names: names of the tokenizer's settings, which are true or false.
+      roles: special tokens by role: pad, unknown, start, separator and mask.
+      separators: number of separators between two segments.
+      typed: whether the second segment has its own token type.
+      mask_takes_space: whether white space before a mask in a text belongs to the mask.
+    """
+
+    tokens: tuple[str, ...]
+    kind: ClassVar[str]
+    files: ClassVar[tuple[str, ...]]
+    marker_files: ClassVar[tuple[str, ...]]
+    setting_names: ClassVar[frozenset[str]]
+    roles: ClassVar[Mapping[str, str]]
+    separators: ClassVar[int] = 1
+    typed: ClassVar[bool] = True
+    mask_takes_space: ClassVar[bool] = False
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def types(self, segments: int) -> int:
+        """Returns the number of token types in sequences of so many segments."""
+        return segments if self.typed else 1
+
+    def id_of(self, role: str) -> int:
+        """Returns the id of the special token of a role."""
+        return self.tokens.index(self.roles[role])
+
+    @classmethod
+    @abc.abstractmethod
+    def load(cls, path: str) -> Self:
+        """Reads a vocabulary from its folder, or by the path of its (first) file.
+
+        Raises:
+          InputError: a file is missing or damaged.
+        """
+
+    @classmethod
+    @abc.abstractmethod
+    def learn(cls, words: collections.Counter[bytes], size: int, coverage: float = 1.0) -> Self:
+        """Learns a vocabulary; equal counts give equal vocabularies.
+
+        Args:
+          words: number of occurrences of each word that the splitter yields.
+          size: maximum number of tokens, special tokens included. There are fewer if the text does
+            not have enough pieces or words.
+          coverage: fraction of the characters of the text, counted as often as they occur, that
+            get a token; only WordPiece accepts a value below 1.
+
+        Raises:
+          InputError: there are no words, or the size is too small.
+        """
+
+    @classmethod
+    @abc.abstractmethod
+    def learning_settings(cls, chosen: Mapping[str, bool]) -> dict[str, bool | None]:
+        """Returns all settings that decide the words to learn from, given the chosen ones."""
+
+    @classmethod
+    @abc.abstractmethod
+    def splitter(cls, settings: Mapping[str, bool | None]) -> Callable[[list[str]], tf.Tensor]:
+        """Returns a function that can be pickled, from texts to their words, string [words]."""
+
+    def save(self, folder: str, mark: str = "") -> tuple[str, ...]:
+        """Writes the files, with `mark` before the extension of each name; returns their names."""
+        names = tuple(
+            f"{stem}{mark}.{end}" for stem, _, end in (f.rpartition(".") for f in self.files)
+        )
+        for name, text in zip(names, self.texts(), strict=True):
+            files.write_text(f"{folder}/{name}", text)
+        return names
+
+    @abc.abstractmethod
+    def texts(self) -> tuple[str, ...]:
+        """Returns the contents of `files`."""
+
+    def write(self, path: str) -> None:
+        """Writes the vocabulary to a path that the user named: here, a folder."""
+        with files.folder_aside(path) as partial:
+            self.save(partial)
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 checksum of the contents of all files, in hexadecimal."""
+        return hashlib.sha256("".join(self.texts()).encode()).hexdigest()
+
+    @abc.abstractmethod
+    def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
+        """Returns all settings of the tokenizer; the vocabulary decides those not chosen."""
+
+    @abc.abstractmethod
+    def check_settings(self, settings: ChosenSettings, place: str) -> None:
+        """Checks that the chosen settings suit the vocabulary.
+
+        Args:
+          settings: the chosen settings.
+          place: path of the vocabulary, for errors.
+
+        Raises:
+          InputError: a setting does not suit the vocabulary, or its tokenizer does not have it.
+        """
+
+    @abc.abstractmethod
+    def text(self, pieces: Sequence[str]) -> str:
+        """Returns the text of pieces; special tokens appear unchanged."""
+
+    def bytes_of(self, token: str) -> bytes:
+        """Returns the bytes that a token stands for, which may be a part of a UTF-8 character."""
+        return token.encode()
+
+    def plain(self, pieces: Sequence[str]) -> str:
+        """Returns the text of pieces without surrounding white space."""
+        return self.text(pieces).strip()
+
+
+def read_lines(path: str, encoding: str = "utf-8") -> list[str]:
+    """Returns the lines of a vocabulary file without their newlines.
+
+    Raises:
+      InputError: the file is missing or is not UTF-8.
+    """
+    try:
+        lines = files.read_whole(path).decode(encoding).split("\n")
+    except UnicodeDecodeError as error:
+        place = f"{path}: byte {error.start}"
+        raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
+    return lines if lines[-1] else lines[:-1]
+
+
+def repeat_words(counts: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Yields each word as often as it was counted, in strings of bounded length, for a trainer."""
+    for word, count in counts:
+        while count > 0:
+            yield " ".join([word] * min(count, 1000))
+            count -= 1000
