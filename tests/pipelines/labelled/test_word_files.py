@@ -54,7 +54,7 @@ def test_words_may_have_no_tags(tmp_path, name, text):
 
 
 def test_names_tell_files_of_words():
-    assert text_files.is_word_file("a.CONLL") and text_files.claims("b/a.conllu.gz")
+    assert text_files.is_word_file("a.CONLL") and text_files.is_word_file("b/a.conllu.gz")
     assert not text_files.is_word_file("a.txt")
 
 
