@@ -28,7 +28,7 @@ _USUAL_SIZE = "base"
 class PretrainingData:
     """The examples of all phases, and the vocabulary they were made with."""
 
-    manifests: tuple[example_folder.Manifest, ...]
+    manifests: tuple[example_folder.ExampleManifest, ...]
     training: tuple[example_reader.ExampleFiles, ...]
     held_out: example_reader.ExampleFiles | None  # of the last phase that has any
     held_out_random_share: float | None  # of its pairs, those whose B is random

@@ -1,26 +1,32 @@
-"""TFRecords of google-research/bert or Model Garden, taken over as they are."""
+"""Adopts TFRecords of google-research/bert or Model Garden as a folder of examples."""
 
+from collections.abc import Sequence
 from typing import Any
+
+import tensorflow as tf
 
 from pipelines.common import files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
+from pipelines.pretraining.example_reader import ExampleFiles
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Tokenizer
 
+_MAX_SEGMENTS = 1 << 16
+
 
 def adopt(folder: str, pattern: str, tokens: Tokenizer) -> dict[str, Any]:
-    """Checks the files and writes the manifest; returns it.
+    """Checks the files and writes the manifest and the vocabulary; returns the manifest.
 
     Args:
-      folder: where the files are.
-      pattern: a glob within the folder.
-      tokens: the tokenizer that the ids are of.
+      folder: folder of the files.
+      pattern: glob pattern of the files within the folder.
+      tokens: the tokenizer of the ids.
 
     Raises:
-      InputError: a file is damaged, foreign, or has ids beyond the vocabulary; or the folder has
-        a manifest, or another vocabulary.
+      InputError: a file is damaged or not of examples, or has ids beyond the vocabulary; or the
+        folder has a manifest, or another vocabulary.
     """
     if not files.gfile.isdir(folder):
         raise InputError(f"{folder}: no such folder; name that of the files (--tfrecords).")
@@ -30,7 +36,7 @@ def adopt(folder: str, pattern: str, tokens: Tokenizer) -> dict[str, Any]:
 
 def _adopt(folder: str, pattern: str, tokens: Tokenizer) -> dict[str, Any]:
     if files.gfile.exists(f"{folder}/{example_folder.MANIFEST}"):
-        raise InputError(f"{folder}: has a {example_folder.MANIFEST} already.")
+        raise InputError(f"{folder}: already has a {example_folder.MANIFEST}.")
     there = registry.find(folder)
     if there not in (None, tokens.vocabulary):
         raise InputError(
@@ -40,7 +46,7 @@ def _adopt(folder: str, pattern: str, tokens: Tokenizer) -> dict[str, Any]:
     paths = files.matching(folder, pattern)
     if not paths:
         raise InputError(f"{folder}: has no file like {pattern}; name them with --pattern.")
-    found, segments = example_reader.open_foreign(paths, len(tokens.vocabulary))
+    found, segments = open_foreign(paths, len(tokens.vocabulary))
     sizes = {name: size for name, size, _ in found.features}
     settings = ExampleSettings(
         objective=_objective(found.names, folder),
@@ -82,3 +88,55 @@ def _objective(names: frozenset[str], folder: str) -> Objective:
     if "next_sentence_labels" in names:
         return Objective.MLM_NSP
     return Objective.MLM
+
+
+def open_foreign(paths: Sequence[str], vocab_size: int) -> tuple[ExampleFiles, int]:
+    """Opens TFRecord files of another program and checks every record.
+
+    Args:
+      paths: files in the format of google-research/bert or Model Garden.
+      vocab_size: number of tokens of the vocabulary.
+
+    Returns:
+      The files, and the number of segments of their sequences.
+
+    Raises:
+      InputError: a file is damaged or not of examples, or has a value that no model accepts, such as
+        an id beyond the vocabulary.
+    """
+    records = [example_reader.count_records(path) for path in paths]
+    examples = ExampleFiles(tuple(paths), tuple(records), example_reader.features_of(paths[0]))
+    return examples, max(_check_values(path, examples, vocab_size) for path in paths)
+
+
+def _check_values(path: str, examples: ExampleFiles, vocab_size: int) -> int:
+    """Checks the values of all records of a file; returns the number of segments."""
+    tokens = f"the vocabulary has {vocab_size} tokens. Use the one that the file was made with."
+    limits = {
+        **dict.fromkeys(("input_word_ids", "masked_lm_ids"), (vocab_size, tokens)),
+        "masked_lm_positions": (examples.max_seq_length, "sequences are shorter."),
+        "input_type_ids": (_MAX_SEGMENTS, f"there may be at most {_MAX_SEGMENTS} segments."),
+        **dict.fromkeys(("input_mask", "next_sentence_labels"), (2, "it is 0 or 1.")),
+    }
+    first, segments = 0, 1
+    for batch in tf.data.TFRecordDataset(path).batch(1024):
+        try:
+            parsed = example_reader.parse(batch, examples)
+        except tf.errors.InvalidArgumentError as error:
+            raise InputError(
+                f"{path}: a record from {first} on is not like the first one ({error.message})."
+            ) from error
+        for name, (limit, reason) in limits.items():
+            if name not in parsed:
+                continue
+            values = parsed[name].numpy().reshape(len(batch), -1)
+            bad = (values < 0) | (values >= limit)
+            if bad.any():
+                row = int(bad.any(axis=1).argmax())
+                raise InputError(
+                    f"{path}: record {first + row}: {name} has {values[row][bad[row]][0]}, but "
+                    f"{reason}"
+                )
+        segments = max(segments, 1 + int(parsed["input_type_ids"].numpy().max()))
+        first += len(parsed["input_mask"])
+    return segments

@@ -1,10 +1,9 @@
-"""Batches from the workers of a tf.data service, in the order that they have without it.
+"""Reads batches by the workers of a tf.data service, in the same order as without it.
 
-A service shares a dataset among its workers first come, first served, which gives another order
-each time. So a stream of batches is cut into parts, one for each worker: part p of n has the
-batches p, p + n, p + 2n and so on. A part is a dataset of one element until the graph turns this
-into the batches, so that the service gives the whole of it to one worker; and the parts are put
-together again in turn.
+A service shares a dataset among its workers first come, first served, so the order varies. Here, a
+stream of batches is cut into parts, one per worker: part p of n has the batches p, p + n, p + 2n
+and so on. Each part is a dataset of one element until the graph turns it into batches, so the
+service gives the whole part to one worker. The parts are then interleaved.
 """
 
 import dataclasses
@@ -24,15 +23,15 @@ class DataService:
     """A tf.data service.
 
     Attributes:
-      address: of its dispatcher, grpc://host:port.
-      workers: that read at the same time.
+      address: address of its dispatcher, grpc://host:port.
+      workers: number of workers that read at the same time.
     """
 
     address: str
     workers: int = 1
 
     def check(self) -> None:
-        """Raises InputError unless a dispatcher may be at the address; TensorFlow would wait."""
+        """Raises InputError unless something answers at the address; TensorFlow would wait."""
         host, _, port = self.address.removeprefix(_PROTOCOL).rpartition(":")
         if not (self.address.startswith(_PROTOCOL) and host and port.isdecimal()):
             raise InputError(f"--data_service={self.address}: it must be grpc://host:port.")
@@ -45,11 +44,11 @@ class DataService:
             ) from error
 
     def distribute(self, part: Callable[[tf.Tensor, int], tf.data.Dataset]) -> tf.data.Dataset:
-        """The elements of all parts of a stream, in turn.
+        """Interleaves the elements of all parts of a stream.
 
         Args:
-          part: makes a part in TensorFlow ops only, of its number (int64 scalar) and
-            the count of parts. A worker runs it.
+          part: returns a part, in TensorFlow operations only, given its number (int64 scalar) and
+            the number of parts; a worker runs it.
         """
         service = tf.data.experimental.service
         parts = [

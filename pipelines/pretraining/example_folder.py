@@ -1,40 +1,26 @@
-"""A folder of examples: what its manifest says, and how it is removed."""
+"""A folder of examples: its manifest, and how it is removed."""
 
 import glob
-import platform
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
-import numpy as np
-import tensorflow as tf
-import tensorflow_text as tf_text
 from absl import logging
 
 from pipelines.common import cleaning, files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.pretraining.makers import MAKERS
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
-from pipelines.pretraining.sharding import UNFINISHED, Plan, ShardSummary, is_whole
-from pipelines.pretraining.token_store import RangeSummary
+from pipelines.pretraining.sharding import UNFINISHED, is_whole
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.vocabulary import Vocabulary
 
 MANIFEST = "manifest.json"
-# What was begun, until all is written.
+# The identity of the examples while they are being written.
 BEGUN = f"{UNFINISHED}/identity.json"
-# What other steps put into the same folder (see the Makefile), each with a manifest beside it.
+# Outputs of other commands in the same folder (see the Makefile), each with a manifest.
 NEIGHBOURS = ("builtin_corpus.txt", "learned_vocab.txt")
-_Summed = Literal[
-    "characters",
-    "documents",
-    "sentences",
-    "tokens",
-    "unknown_tokens",
-    "one_sentence_documents",
-]
-_SUMMED: tuple[_Summed, ...] = get_args(_Summed)
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+_Length = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
 
 
 class ShardEntry(TypedDict):
@@ -45,8 +31,8 @@ class ShardEntry(TypedDict):
     bytes: _Count
 
 
-class Part(TypedDict):
-    """The training or the held-out examples; statistics besides."""
+class PartEntry(TypedDict):
+    """The training or the held-out examples; statistics, too."""
 
     shards: list[ShardEntry]
     records: NotRequired[_Count]
@@ -54,11 +40,11 @@ class Part(TypedDict):
 
 
 class SettingsEntry(TypedDict):
-    """The settings that readers need; others besides."""
+    """The settings that readers need; others, too."""
 
     objective: Objective
-    max_seq_length: Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
-    max_predictions_per_seq: Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+    max_seq_length: _Length
+    max_predictions_per_seq: _Length
     masked_lm_prob: NotRequired[float]
     sequences: NotRequired[SequenceKind]
     masking: NotRequired[Masking]
@@ -67,46 +53,46 @@ class SettingsEntry(TypedDict):
 
 
 class InputEntry(TypedDict):
-    """A file that examples were made of."""
+    """A file that examples were made from."""
 
     path: str
     sha256: str
 
 
-class Manifest(TypedDict):
-    """What a folder of examples says of itself; statistics besides."""
+class ExampleManifest(TypedDict):
+    """The manifest of a folder of examples; it has statistics, too."""
 
     settings: SettingsEntry
-    segments: NotRequired[_Count]  # of adopted examples; of ours, what their maker has
+    segments: NotRequired[_Count]  # of adopted examples; ours have those of their maker
     tokenizer: dict[str, bool | str]
     vocabulary_sha256: str
     inputs: list[InputEntry]
-    train: Part
-    held_out: Part
+    train: PartEntry
+    held_out: PartEntry
 
 
-def read_manifest(folder: str) -> Manifest:
-    """Reads the manifest of a finished output folder.
+def read_manifest(folder: str) -> ExampleManifest:
+    """Reads the manifest of a finished folder.
 
     Raises:
-      InputError: there is none, it is damaged, or names files elsewhere.
+      InputError: it is missing or damaged, or names files outside of the folder.
     """
     path = f"{folder}/{MANIFEST}"
     if not files.gfile.exists(path):
         raise InputError(
             f"{path}: no such file; write the examples first (bert-tf write-examples)."
         )
-    found = manifest.read_sealed(path, Manifest)
+    found = manifest.read_sealed(path, ExampleManifest)
     for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
         files.inside(folder, shard["file"], path)
     return found
 
 
 def read_vocabulary(folder: str) -> Vocabulary:
-    """The vocabulary of a folder, that the examples were made with.
+    """Reads the vocabulary that the examples of a folder were made with.
 
     Raises:
-      InputError: it is missing or damaged, or another one.
+      InputError: it is missing or damaged, or is another vocabulary.
     """
     found = registry.load(folder)
     if found.sha256 != read_manifest(folder)["vocabulary_sha256"]:
@@ -116,8 +102,8 @@ def read_vocabulary(folder: str) -> Vocabulary:
     return found
 
 
-def segments(found: Manifest) -> int:
-    """How many segments the sequences have."""
+def segments(found: ExampleManifest) -> int:
+    """Returns the number of segments of the sequences."""
     settings = ExampleSettings(
         objective=Objective(found["settings"]["objective"]),
         sequences=SequenceKind(found["settings"].get("sequences", SequenceKind.AUTO)),
@@ -126,9 +112,12 @@ def segments(found: Manifest) -> int:
 
 
 def finished_manifest(output: str, identity: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest, if the output is complete; checks that it, or what is begun, is the same.
+    """Returns the manifest of a complete folder, or None after preparing an incomplete one.
 
-    Where one of its files is gone, or was cut since, the output counts as just begun.
+    A folder in which a file is missing or truncated counts as incomplete.
+
+    Raises:
+      InputError: the folder was made, or begun, with another identity.
     """
     complete, begun = f"{output}/{MANIFEST}", f"{output}/{BEGUN}"
     if not files.gfile.exists(complete):
@@ -142,7 +131,7 @@ def finished_manifest(output: str, identity: dict[str, Any]) -> dict[str, Any] |
     lost = _lost_shard(output, found)
     if lost is None:
         return found
-    logging.warning("%s: is gone, or was cut; the examples are written again.", lost)
+    logging.warning("%s: is missing or truncated; the examples are written again.", lost)
     manifest.write_sealed(begun, identity)
     files.gfile.remove(complete)
     return None
@@ -158,7 +147,7 @@ def _check_identity(output: str, found: dict[str, Any], identity: dict[str, Any]
 
 
 def _lost_shard(output: str, found: dict[str, Any]) -> str | None:
-    """The first file of a manifest that is not there as it was written, by its size."""
+    """Returns the first file of a manifest that is missing or of another size."""
     for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
         path = files.inside(output, shard["file"], f"{output}/{MANIFEST}")
         if not is_whole(path, shard["bytes"]):
@@ -167,71 +156,17 @@ def _lost_shard(output: str, found: dict[str, Any]) -> str | None:
 
 
 def finish(output: str, result: dict[str, Any]) -> None:
-    """Writes the manifest, which says that all is whole, and removes what was needed until then.
+    """Writes the manifest, which marks the folder as complete, and removes intermediate files.
 
     Raises:
-      InputError: a file is gone: a lost worker removed it, where nothing can be replaced at once.
+      InputError: a file is missing: a lost worker removed it, on a file system that cannot replace
+        a file in one step.
     """
     lost = _lost_shard(output, result)
     if lost is not None:
-        raise InputError(f"{lost}: is gone since it was written; run the same command again.")
+        raise InputError(f"{lost}: is missing since it was written; run the same command again.")
     manifest.write_sealed(f"{output}/{MANIFEST}", result)
     files.remove_tree(f"{output}/{UNFINISHED}")
-
-
-def make_manifest(
-    identity: dict[str, Any],
-    ranges: Sequence[RangeSummary],
-    plan: Plan,
-    shards: Sequence[ShardSummary],
-) -> dict[str, Any]:
-    """The manifest of what was written: its identity, and statistics of text and examples.
-
-    Raises:
-      InputError: there is not one example to train on.
-    """
-    text: dict[str, float] = {key: sum(summary[key] for summary in ranges) for key in _SUMMED}
-    text["held_out_documents"] = plan.held_out_documents
-    text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
-    train = _summary([shard for shard in shards if not shard["held_out"]])
-    if not train["records"]:
-        raise InputError(
-            f"the corpus has {text['tokens']:,} tokens, which do not fill one sequence of "
-            f"--max_seq_length={identity['settings']['max_seq_length']}; take a smaller one, or "
-            "more text."
-        )
-    return {
-        **identity,
-        "text": text,
-        "train": train,
-        "held_out": _summary([shard for shard in shards if shard["held_out"]]),
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "tensorflow": tf.__version__,
-            "tensorflow_text": tf_text.__version__,
-        },
-    }
-
-
-def _summary(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    total: dict[str, Any] = {
-        key: sum(shard[key] for shard in shards)
-        for key in (shards[0] if shards else ())
-        if key not in ("file", "held_out", "bytes")
-    }
-    records, predictions = total.get("records", 0), total.get("predictions", 0)
-    if records:
-        total["mean_length"] = total["tokens"] / records
-        total["random_next_share"] = total["random_next"] / records
-    if predictions:
-        total["predictions_per_token"] = predictions / total["tokens"]
-        for outcome in ("masked", "random_token", "kept"):
-            total[f"{outcome}_share"] = total[outcome] / predictions
-    total["shards"] = [
-        {key: shard[key] for key in ("file", "records", "bytes")} for shard in shards
-    ]
-    return total
 
 
 def remove(folder: str) -> None:
@@ -244,23 +179,25 @@ def remove(folder: str) -> None:
         cleaning.nothing_to_do(folder, MANIFEST)
         return
     with locks.held(folder):
-        _remove(folder)
+        patterns = _patterns_of_output(folder)
+        if patterns:
+            cleaning.remove(folder, [*patterns, *files.LEFT_BEHIND])
+        else:
+            cleaning.nothing_to_do(folder, MANIFEST)
 
 
-def _remove(folder: str) -> None:
+def _patterns_of_output(folder: str) -> list[str]:
+    """Returns patterns for the files that were written to a folder by us."""
     marked = [name for name in NEIGHBOURS if files.gfile.exists(f"{folder}/{name}.json")]
     patterns = [name for stem in marked for name in (stem, f"{stem}.json")]
     if files.gfile.exists(f"{folder}/{MANIFEST}"):
         found = read_manifest(folder)
         patterns += [MANIFEST]
-        if "text" in found:  # else the files are another program's, and were adopted
+        if "text" in found:  # otherwise, another program wrote the files, and they were adopted
             shards = (*found["train"]["shards"], *found["held_out"]["shards"])
             patterns += [glob.escape(shard["file"]) for shard in shards]
             patterns += [*registry.all_files(), UNFINISHED]
     elif files.gfile.exists(f"{folder}/{BEGUN}"):
         patterns += ["train-*.tfrecord", "held_out-*.tfrecord", UNFINISHED]
         patterns += registry.all_files()
-    if not patterns:
-        cleaning.nothing_to_do(folder, MANIFEST)
-        return
-    cleaning.remove(folder, [*patterns, *files.LEFT_BEHIND])
+    return patterns

@@ -1,7 +1,9 @@
-"""TFRecords of examples as tf.data batches, each a function of the step alone.
+"""Reads TFRecords of examples as tf.data batches; a batch depends only on its step.
 
-`reading_order` says in which order, so a run resumes at the exact batch by skipping within one
-group of files.
+In each epoch, the files are shuffled (by seed and epoch) and read in groups, one record of each file
+in turn; each file begins at a random record and wraps around. The examples were shuffled when they
+were written, so no buffer is needed. A run resumes at the exact batch by skipping records within
+one group.
 """
 
 import contextlib
@@ -18,11 +20,13 @@ from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder
 from pipelines.pretraining.data_service import DataService
 
-# Of a group: files, the record at which each begins, records to skip.
+GROUP = 16  # files that are read together
+_MAX_FILES_READ = 1 << 20  # in a table of groups
+# A group of files: their numbers, the record at which each begins, the number of records to skip.
+RecordGroup = tuple[np.ndarray, np.ndarray, int]
 _GROUP_SPEC = tuple(tf.TensorSpec(shape, tf.int64) for shape in ([None], [None], []))
-_MOST_SEGMENTS = 1 << 16
 _FRAME_BYTES = 16  # of a TFRecord: a length and two checksums
-# Reference names (google-research/bert) and newer ones (Model Garden), to ours.
+# Feature names in files (google-research/bert, Model Garden) and in batches.
 _NAMES = {
     "input_ids": "input_word_ids",
     "segment_ids": "input_type_ids",
@@ -38,34 +42,40 @@ _NAMES = {
 
 @dataclasses.dataclass(frozen=True)
 class ExampleFiles:
-    """TFRecord files with the number of records and the features of each record."""
+    """TFRecord files of examples.
+
+    Attributes:
+      paths: the files.
+      records: number of records of each file.
+      features: name in the files, size and type ("int64" or "float32") of each feature.
+    """
 
     paths: tuple[str, ...]
     records: tuple[int, ...]
-    features: tuple[tuple[str, int, str], ...]  # name in the file, size, "int64" or "float32"
+    features: tuple[tuple[str, int, str], ...]
 
     @property
     def total(self) -> int:
-        """Records in all files."""
+        """Number of records in all files."""
         return sum(self.records)
 
     @property
     def max_seq_length(self) -> int:
-        """Length of the sequences, in tokens."""
+        """Length of the sequences in tokens."""
         return next(size for name, size, _ in self.features if name == "input_mask")
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the features as batches have them."""
+        """Names of the features in batches."""
         return frozenset(_NAMES[name] for name, _, _ in self.features)
 
 
 def open_examples(folder: str, held_out: bool = False) -> ExampleFiles:
-    """Finds the training or held-out files of an output folder of the example writer.
+    """Opens the training or held-out examples of a folder.
 
     Raises:
-      InputError: there is no manifest, or a file is missing, of another size
-        than when it was written, or not one of examples.
+      InputError: the manifest or a file is missing, a file has another size than when it was
+        written, or is not a file of examples.
     """
     manifest = example_folder.read_manifest(folder)
     shards = manifest["held_out" if held_out else "train"]["shards"]
@@ -76,26 +86,7 @@ def open_examples(folder: str, held_out: bool = False) -> ExampleFiles:
         _check_size(f"{folder}/{shard['file']}", shard["bytes"])
     paths = [f"{folder}/{shard['file']}" for shard in shards]
     records = [shard["records"] for shard in shards]
-    return ExampleFiles(tuple(paths), tuple(records), _features_of(paths[0]))
-
-
-def open_foreign(paths: Sequence[str], vocab_size: int) -> tuple[ExampleFiles, int]:
-    """Opens TFRecord files that another program wrote; every record is read once to check it.
-
-    Args:
-      paths: files in the format of google-research/bert or Model Garden.
-      vocab_size: ids must be below it.
-
-    Returns:
-      The files, and the number of segments that their sequences have.
-
-    Raises:
-      InputError: a file is truncated or foreign, or has a value that no model takes, such as an id
-        beyond the vocabulary.
-    """
-    records = [count_records(path) for path in paths]
-    examples = ExampleFiles(tuple(paths), tuple(records), _features_of(paths[0]))
-    return examples, max(_check_values(path, examples, vocab_size) for path in paths)
+    return ExampleFiles(tuple(paths), tuple(records), features_of(paths[0]))
 
 
 def _check_size(path: str, size: int) -> None:
@@ -105,7 +96,7 @@ def _check_size(path: str, size: int) -> None:
         )
     found = files.gfile.stat(path).length
     if found != size:
-        count_records(path)  # names the record, if one is damaged
+        count_records(path)  # raises an error that names the damaged record, if any
         raise InputError(
             f"{path}: has {found:,} bytes, but {size:,} were written: records are missing. Write "
             "the examples again."
@@ -113,10 +104,10 @@ def _check_size(path: str, size: int) -> None:
 
 
 def count_records(path: str) -> int:
-    """Counts the records of a TFRecord file, checking each record's checksums.
+    """Counts the records of a TFRecord file and verifies their checksums.
 
     Raises:
-      InputError: a record is cut off or damaged; the message says which.
+      InputError: a record is truncated or damaged; its number is given.
     """
     records = tf.data.TFRecordDataset(path)
     sound = 0
@@ -128,7 +119,7 @@ def count_records(path: str) -> int:
             for _ in records.skip(sound):
                 sound += 1
         raise _damaged(path, sound) from None
-    # A file that ends within the header of a record reads as if it ended before it.
+    # A file that ends within the header of a record is read as if it ended before the header.
     with files.open_binary(path) as file:
         size, position = files.gfile.stat(path).length, 0
         for _ in range(sound):
@@ -147,7 +138,7 @@ def _damaged(path: str, record: int) -> InputError:
 
 
 def find_damage(paths: Iterable[str]) -> InputError:
-    """Finds the damaged record after a DataLossError, and gives the error to raise."""
+    """Returns the error to raise after a DataLossError: it names the damaged record."""
     for path in paths:
         try:
             count_records(path)
@@ -156,41 +147,12 @@ def find_damage(paths: Iterable[str]) -> InputError:
     return InputError("the examples could not be read, though every record is whole; try again.")
 
 
-def _check_values(path: str, examples: ExampleFiles, vocab_size: int) -> int:
-    """Checks the values of all records; returns the number of segments."""
-    tokens = f"the vocabulary has {vocab_size} tokens. Use the one that the file was made with."
-    limits = {
-        **dict.fromkeys(("input_word_ids", "masked_lm_ids"), (vocab_size, tokens)),
-        "masked_lm_positions": (examples.max_seq_length, "sequences are shorter."),
-        "input_type_ids": (_MOST_SEGMENTS, f"{_MOST_SEGMENTS} segments are the most."),
-        **dict.fromkeys(("input_mask", "next_sentence_labels"), (2, "it is 0 or 1.")),
-    }
-    first, segments = 0, 1
-    for batch in tf.data.TFRecordDataset(path).batch(1024):
-        try:
-            parsed = parse(batch, examples)
-        except tf.errors.InvalidArgumentError as error:
-            raise InputError(
-                f"{path}: a record from {first} on is not like the first one ({error.message})."
-            ) from error
-        for name, (limit, reason) in limits.items():
-            if name not in parsed:
-                continue
-            values = parsed[name].numpy().reshape(len(batch), -1)
-            bad = (values < 0) | (values >= limit)
-            if bad.any():
-                row = int(bad.any(axis=1).argmax())
-                raise InputError(
-                    f"{path}: record {first + row}: {name} has {values[row][bad[row]][0]}, but "
-                    f"{reason}"
-                )
-        segments = max(segments, 1 + int(parsed["input_type_ids"].numpy().max()))
-        first += len(parsed["input_mask"])
-    return segments
+def features_of(path: str) -> tuple[tuple[str, int, str], ...]:
+    """Returns the known features of the first record, as in `ExampleFiles`.
 
-
-def _features_of(path: str) -> tuple[tuple[str, int, str], ...]:
-    """The known features of the first record and their sizes."""
+    Raises:
+      InputError: the file has no records, is damaged, or lacks a feature.
+    """
     try:
         record = next(iter(tf.data.TFRecordDataset(path).take(1))).numpy()
         example = tf.train.Example.FromString(record)
@@ -217,7 +179,7 @@ def _features_of(path: str) -> tuple[tuple[str, int, str], ...]:
 
 
 def parse(records: tf.Tensor, examples: ExampleFiles) -> dict[str, tf.Tensor]:
-    """Parses string [batch] records to int32 and float32 [batch, size], under our names.
+    """Parses string [batch] records to int32 and float32 [batch, size], by our names.
 
     `next_sentence_labels` has the shape [batch].
     """
@@ -244,25 +206,24 @@ def training_batches(
     batches: int | None = None,
     service: DataService | None = None,
 ) -> tf.data.Dataset:
-    """Endless training batches, from any batch on.
+    """Returns endless training batches, beginning with any batch.
 
     Args:
       examples: the files.
-      batch_size: examples of a global batch.
-      seed: of the order.
-      start_batch: the first batch to give; batch n is the same whatever the start.
-      shard: (index, count): this worker's part of every global batch.
-      replicas: devices of this worker; its part comes in as many pieces, in turn.
-      batches: global ones that are asked for at the most; None: any number.
-      service: whose workers read and parse, in the same order; it takes `batches`, and
-        gives no more than a few beyond them.
+      batch_size: number of examples in a global batch.
+      seed: seed of the order.
+      start_batch: number of the first batch; batch n does not depend on it.
+      shard: (index, count) of this worker, which reads its part of every global batch.
+      replicas: number of devices of this worker; its part is returned in as many pieces.
+      batches: maximum number of global batches that will be read; required with `service`.
+      service: service that reads and parses in the same order; it returns at most a few batches
+        more than `batches`.
 
     Returns:
-      A dataset of dicts of int32 and float32 tensors
-      [batch_size / (count * replicas), ...], under our feature names.
+      A dataset of dicts of int32 and float32 tensors [batch_size / (count * replicas), ...].
 
     Raises:
-      InputError: batch_size cannot be shared evenly.
+      InputError: batch_size is not a multiple of the number of devices.
     """
     index, count = shard
     if batch_size % (count * replicas):
@@ -293,7 +254,7 @@ def training_batches(
 
 
 def evaluation_batches(examples: ExampleFiles, batch_size: int) -> tf.data.Dataset:
-    """All examples once, in the order of the files; the last batch may be smaller."""
+    """Returns all examples once, in the order of the files; the last batch may be smaller."""
     return _parsed(tf.data.TFRecordDataset(examples.paths).batch(batch_size), examples)
 
 
@@ -306,10 +267,10 @@ def _parsed(batches: tf.data.Dataset, examples: ExampleFiles) -> tf.data.Dataset
 
 
 def make_options() -> tf.data.Options:
-    """Options of all datasets here: in order, sharded by us, and without autotuning.
+    """Returns the options of all datasets: deterministic, sharded by us, without autotuning.
 
-    Nothing is left to tune, and an iterator that is let go would wait for the
-    tuning thread, which sleeps for up to a minute.
+    There is nothing to tune, and deleting an iterator would wait for the tuning thread, which sleeps
+    for up to a minute.
     """
     options = tf.data.Options()
     options.deterministic = True
@@ -321,7 +282,7 @@ def make_options() -> tf.data.Options:
 def _named(
     examples: ExampleFiles, members: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """A group with the paths of its files, string [files]."""
+    """Returns a group with the paths of its files, string [files]."""
     there = members >= 0
     paths = tf.gather(tf.constant(examples.paths), tf.boolean_mask(members, there))
     return paths, tf.boolean_mask(starts, there), skip
@@ -336,26 +297,13 @@ def _read_group(paths: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor) -> tf.data
     return members.interleave(rotated, cycle_length=GROUP).skip(skip)
 
 
-GROUP = 16  # files that are read together
-_MOST_FILES_READ = 1 << 20  # in the order of a run, where it is a table
-
-
-Group = tuple[np.ndarray, np.ndarray, int]
-
-
-def record_groups(records: Sequence[int], seed: int, position: int) -> Iterator[Group]:
-    """Yields what to read together, from a record of the endless order on.
-
-    Groups before that record are left out unread.
+def record_groups(records: Sequence[int], seed: int, position: int) -> Iterator[RecordGroup]:
+    """Yields the groups to read from a record of the endless order; earlier groups are not read.
 
     Args:
-      records: of each file.
-      seed: of the order.
-      position: the record to begin with.
-
-    Yields:
-      The files of a group by number, the record at which each begins, and how many
-      records of the group to skip.
+      records: number of records of each file.
+      seed: seed of the order.
+      position: number of the first record.
     """
     total = sum(records)
     epoch, position = divmod(position, total)
@@ -375,24 +323,22 @@ def record_groups(records: Sequence[int], seed: int, position: int) -> Iterator[
 def group_table(
     records: Sequence[int], seed: int, position: int, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The groups that hold `count` records from `position` on, for a graph that runs elsewhere.
-
-    Other arguments are those of `groups`.
+    """Returns the groups with `count` records from `position`, for a graph that runs elsewhere.
 
     Returns:
-      int64 [groups, GROUP] files, -1 where a group has fewer; [groups, GROUP]
-      first records; [groups] records to skip.
+      int64 [groups, GROUP] file numbers, -1 in smaller groups; [groups, GROUP] first records;
+      [groups] records to skip.
 
     Raises:
-      InputError: the examples are so few that the table would be large.
+      InputError: there are so few examples that the table would be large.
     """
     total = sum(records)
-    if (1 + count // total) * len(records) > _MOST_FILES_READ:
+    if (1 + count // total) * len(records) > _MAX_FILES_READ:
         raise InputError(
-            f"{count:,} examples are to be read of {total:,}, over and over: too often for "
-            "--data_service. Read them without it; so few come fast enough."
+            f"{count:,} examples are to be read from {total:,}, which repeats them too often for "
+            "--data_service. Read them without it; so few are read fast enough."
         )
-    found: list[Group] = []
+    found: list[RecordGroup] = []
     for members, starts, skip in record_groups(records, seed, position):
         found.append((members, starts, skip))
         count -= sum(records[member] for member in members) - skip
@@ -408,13 +354,12 @@ def group_table(
 
 
 def describe(example: dict[str, Any], tokens: Sequence[str]) -> Iterator[str]:
-    """Yields the lines that describe one example.
+    """Yields readable lines that describe an example.
 
-    A token to predict is shown as `{seen|original}`, segment A before segment
-    B, each on its line.
+    A token to predict is shown as `{seen|original}`; each segment is a line.
 
     Args:
-      example: arrays [size] under our feature names.
+      example: arrays [size] by our feature names.
       tokens: the vocabulary.
     """
     words = [tokens[index] for index in example["input_word_ids"]]

@@ -1,13 +1,19 @@
-"""The example writer: tokenize, plan, write, resume; a runner says where."""
+"""Writes examples: tokenizes a corpus, plans shards, writes them; resumes where it was stopped."""
 
 import dataclasses
 import functools
+import platform
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
 from absl import logging
 from tqdm import tqdm
 
 from pipelines.common import files, locks, outputs
+from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
@@ -15,8 +21,8 @@ from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
 from pipelines.pretraining.settings import ExampleSettings, SequenceKind
 from pipelines.pretraining.sharding import (
     UNFINISHED,
-    Plan,
     Shard,
+    ShardPlan,
     ShardSummary,
     finished_summary,
     plan_corpus,
@@ -30,17 +36,16 @@ from pipelines.tokenizers.base import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class ExampleRequest:
-    """What to write, from what, to where.
+    """The examples to write.
 
     Attributes:
-      input: globs of the corpus.
-      vocab: a vocabulary's file or folder.
+      input: glob patterns of the corpus.
+      vocab: path of a vocabulary.
       output: folder to write to.
       settings: of the examples.
-      file_format: of the corpus.
-      read: how it is read.
-      tokenizer: settings of the tokenizer that were chosen, by name; for others the
-        vocabulary tells.
+      file_format: format of the corpus.
+      read: how the corpus is read.
+      tokenizer: names and values of the tokenizer's settings that the user chose.
     """
 
     input: str
@@ -54,33 +59,33 @@ class ExampleRequest:
 
 @functools.lru_cache(maxsize=2)
 def _load_tokenizer(vocab: str, settings: tuple[tuple[str, bool], ...]) -> Tokenizer:
-    """The tokenizer of a vocabulary, once a process."""
+    """Loads a tokenizer once per process."""
     return registry.load_tokenizer(vocab, dict(settings))
 
 
 def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, Any]:
-    """Writes TFRecords, the vocabulary and, when all is whole, `manifest.json`.
+    """Writes TFRecords, the vocabulary and, when everything is complete, `manifest.json`.
 
-    The bytes depend on the request and the input files only. A finished
-    output is left as it is, a half-finished one is gone on with.
+    The files depend only on the request and the input files. A complete output is not changed; an
+    incomplete one is resumed.
 
     Args:
-      request: what to write.
-      runner: who does the work; None: processes of this machine, one for each core.
+      request: the examples to write.
+      runner: where the work is done; None: in processes of this machine, one per core.
 
     Returns:
       The manifest.
 
     Raises:
-      InputError: bad input, or an output folder that is made with other settings, holds something
-        else, or is being written.
+      InputError: the input is bad, or the output folder has examples with other settings or other
+        files, or is being written.
     """
     request.settings.check()
     runner = runner or LocalRunner()
     tokens = _load_tokenizer(request.vocab, request.tokenizer)
     corpus_files = reader.open_corpus(request.input, request.file_format)
     paths = [request.vocab, *(file.path for file in corpus_files)]
-    inputs = [*paths, *(f"{path}.json" for path in paths)]  # with what says how they were made
+    inputs = [*paths, *(f"{path}.json" for path in paths)]  # with their manifests
     known = [f"{name}*" for name in NEIGHBOURS]
     outputs.check_folder(
         request.output, "examples", (MANIFEST, BEGUN), known, inputs, anywhere=True
@@ -98,21 +103,28 @@ def _write(
     tokens: Tokenizer,
     workers: Workers,
 ) -> dict[str, Any]:
-    identity = _identity(request, corpus_files, tokens, workers)
+    identity = {
+        "settings": {**request.settings.describe(), **dataclasses.asdict(request.read)},
+        "tokenizer": tokens.settings,
+        "vocabulary_sha256": tokens.vocabulary.sha256,
+        "inputs": reader.identities(corpus_files, workers),
+    }
     finished = example_folder.finished_manifest(request.output, identity)
     if finished is not None:
-        files.remove_tree(f"{request.output}/{UNFINISHED}")  # a kill may have left it
+        files.remove_tree(f"{request.output}/{UNFINISHED}")  # a killed command may have left it
         logging.info("%s is complete; nothing to do.", request.output)
         return finished
     files.gfile.makedirs(f"{request.output}/{UNFINISHED}")
     tokens.vocabulary.save(request.output)
     summaries = _tokenize(workers, request, corpus_files)
     chunks = [summary["chunks"] for summary in summaries]
-    store = _store(request, chunks, len(tokens.vocabulary))
-    plan = plan_shards(store.index(), request.settings)
+    plan = plan_shards(_store(request, chunks, tokens).index(), request.settings)
     shards = _write_shards(workers, request, chunks, plan)
-    _remove_left_behind(request.output)
-    result = example_folder.make_manifest(identity, summaries, plan, shards)
+    # Lost workers may have begun files on file systems where this is noticed only now.
+    for pattern in files.LEFT_BEHIND:
+        for path in files.matching(request.output, f"*.tfrecord{pattern.removeprefix('*')}"):
+            files.gfile.remove(path)
+    result = _manifest(identity, summaries, plan, shards)
     example_folder.finish(request.output, result)
     _warn(request, corpus_files, tokens, result)
     return result
@@ -143,40 +155,19 @@ def _warn(
         )
 
 
-def _remove_left_behind(output: str) -> None:
-    """Removes what lost workers began to write where nobody can tell so when it is done again."""
-    for pattern in files.LEFT_BEHIND:
-        for path in files.matching(output, f"*.tfrecord{pattern.removeprefix('*')}"):
-            files.gfile.remove(path)
-
-
-def _identity(
-    request: ExampleRequest,
-    corpus_files: list[reader.CorpusFile],
-    tokens: Tokenizer,
-    workers: Workers,
-) -> dict[str, Any]:
-    """All that decides the bytes written, as JSON values."""
-    return {
-        "settings": {**request.settings.describe(), **dataclasses.asdict(request.read)},
-        "tokenizer": tokens.settings,
-        "vocabulary_sha256": tokens.vocabulary.sha256,
-        "inputs": reader.identities(corpus_files, workers),
-    }
-
-
 def _tokenize(
     workers: Workers, request: ExampleRequest, corpus_files: list[reader.CorpusFile]
 ) -> list[RangeSummary]:
     ranges = plan_corpus(corpus_files)
     summaries: dict[int, RangeSummary] = {}
     function = functools.partial(_tokenize_range, request)
-    total = sum(summary.size for summary in corpus_files)
+    total = sum(file.size for file in corpus_files)
     with tqdm(total=total, desc="tokenize", unit="B", unit_scale=True) as bar:
         for (index, file_range), summary in workers.map(function, list(enumerate(ranges))):
             summaries[index] = summary
+            end = file_range.end
             whole = corpus_files[file_range.file_index].size
-            bar.update((file_range.end if file_range.end >= 0 else whole) - file_range.start)
+            bar.update((end if end >= 0 else whole) - file_range.start)
     return [summaries[index] for index in range(len(ranges))]
 
 
@@ -189,12 +180,13 @@ def _tokenize_range(request: ExampleRequest, item: tuple[int, reader.FileRange])
     )
 
 
-def _store(request: ExampleRequest, chunks: list[int], vocab_size: int) -> token_store.TokenStore:
-    return token_store.TokenStore(f"{request.output}/{UNFINISHED}", chunks, vocab_size)
+def _store(request: ExampleRequest, chunks: list[int], tokens: Tokenizer) -> token_store.TokenStore:
+    folder = f"{request.output}/{UNFINISHED}"
+    return token_store.TokenStore(folder, chunks, len(tokens.vocabulary))
 
 
 def _write_shards(
-    workers: Workers, request: ExampleRequest, chunks: list[int], plan: Plan
+    workers: Workers, request: ExampleRequest, chunks: list[int], plan: ShardPlan
 ) -> list[ShardSummary]:
     summaries = {}
     with tqdm(total=len(plan.shards), desc="write", unit="shard") as bar:
@@ -210,15 +202,74 @@ def _write_shards(
 
 
 def _write_shard(
-    request: ExampleRequest,
-    chunks: list[int],
-    held_out_end: int,
-    shard: Shard,
+    request: ExampleRequest, chunks: list[int], held_out_end: int, shard: Shard
 ) -> ShardSummary:
     finished = finished_summary(request.output, shard)
     if finished is not None:
         return finished
     tokens = _load_tokenizer(request.vocab, request.tokenizer)
-    store = _store(request, chunks, len(tokens.vocabulary))
-    maker = makers.make(request.settings, tokens)
-    return write_shard(request.output, shard, held_out_end, store, maker)
+    store = _store(request, chunks, tokens)
+    documents = store.read(shard.low, shard.high, held_out_end, shard.held_out)
+    return write_shard(request.output, shard, documents, makers.make(request.settings, tokens))
+
+
+def _manifest(
+    identity: dict[str, Any],
+    ranges: Sequence[RangeSummary],
+    plan: ShardPlan,
+    shards: Sequence[ShardSummary],
+) -> dict[str, Any]:
+    """Returns the manifest: the identity, and statistics of the text and of the examples.
+
+    Raises:
+      InputError: there are no training examples.
+    """
+    text: dict[str, float] = {
+        "characters": sum(summary["characters"] for summary in ranges),
+        "documents": sum(summary["documents"] for summary in ranges),
+        "sentences": sum(summary["sentences"] for summary in ranges),
+        "tokens": sum(summary["tokens"] for summary in ranges),
+        "unknown_tokens": sum(summary["unknown_tokens"] for summary in ranges),
+        "one_sentence_documents": sum(summary["one_sentence_documents"] for summary in ranges),
+        "held_out_documents": plan.held_out_documents,
+    }
+    text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
+    train = _statistics([shard for shard in shards if not shard["held_out"]])
+    if not train["records"]:
+        raise InputError(
+            f"the corpus has {text['tokens']:,} tokens, which do not fill one sequence of "
+            f"--max_seq_length={identity['settings']['max_seq_length']}; use a smaller one, or "
+            "more text."
+        )
+    return {
+        **identity,
+        "text": text,
+        "train": train,
+        "held_out": _statistics([shard for shard in shards if shard["held_out"]]),
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "tensorflow": tf.__version__,
+            "tensorflow_text": tf_text.__version__,
+        },
+    }
+
+
+def _statistics(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    total: dict[str, Any] = {
+        key: sum(shard[key] for shard in shards)
+        for key in (shards[0] if shards else ())
+        if key not in ("file", "held_out", "bytes")
+    }
+    records, predictions = total.get("records", 0), total.get("predictions", 0)
+    if records:
+        total["mean_length"] = total["tokens"] / records
+        total["random_next_share"] = total["random_next"] / records
+    if predictions:
+        total["predictions_per_token"] = predictions / total["tokens"]
+        for outcome in ("masked", "random_token", "kept"):
+            total[f"{outcome}_share"] = total[outcome] / predictions
+    total["shards"] = [
+        {key: shard[key] for key in ("file", "records", "bytes")} for shard in shards
+    ]
+    return total

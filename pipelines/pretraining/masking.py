@@ -1,4 +1,4 @@
-"""The masked-LM procedure (paper, section 3.1)."""
+"""Masking for masked language modelling (paper, section 3.1)."""
 
 from typing import NamedTuple
 
@@ -8,23 +8,22 @@ from pipelines.common.compiled import compiled
 from pipelines.pretraining.settings import ExampleSettings
 from pipelines.tokenizers.base import Tokenizer
 
-# What became of a chosen token.
+# Outcomes for a chosen token.
 MASKED, RANDOM, KEPT = range(3)
 
 
 class SpecialIds(NamedTuple):
-    """What loops need to know of a tokenizer."""
+    """Properties of a tokenizer for compiled loops."""
 
     start: int
     separator: int
     mask: int
     pad: int
-    separators: int  # between two segments
+    separators: int  # number between two segments
     vocab_size: int
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "SpecialIds":
-        """Those of a tokenizer."""
         return cls(
             tokenizer.start_id,
             tokenizer.separator_id,
@@ -35,42 +34,42 @@ class SpecialIds(NamedTuple):
         )
 
 
-class Sequences(NamedTuple):
-    """A block of padded sequences, int32 arrays [sequences, ...]."""
+class SequenceBlock(NamedTuple):
+    """A block of padded sequences, int32."""
 
     word_ids: np.ndarray  # [sequences, max_seq_length]
-    lengths: np.ndarray  # [sequences], special tokens included
-    a_lengths: np.ndarray  # [sequences]: start, A and separators; the rest is segment 1
+    lengths: np.ndarray  # [sequences], without padding
+    a_lengths: np.ndarray  # [sequences], of segment 0: start token, A and separators
 
 
 class Predictions(NamedTuple):
-    """The tokens to predict, positions ascending, zeros behind the last."""
+    """The tokens to predict, by ascending positions, padded with zeros."""
 
     positions: np.ndarray  # int32 [sequences, max_predictions_per_seq]
     ids: np.ndarray  # int32 [sequences, max_predictions_per_seq]
     counts: np.ndarray  # int32 [sequences]
-    outcomes: np.ndarray  # int64 [3]: how many were MASKED, RANDOM, KEPT
+    outcomes: np.ndarray  # int64 [3]: numbers of MASKED, RANDOM and KEPT tokens
 
 
 def mask(
-    sequences: Sequences,
+    sequences: SequenceBlock,
     special: SpecialIds,
     begins_word: np.ndarray,
     settings: ExampleSettings,
     rng: np.random.Generator,
 ) -> Predictions:
-    """Chooses tokens and replaces most of them, by [MASK] or by a random token.
+    """Chooses tokens and replaces most of them by [MASK] or a random token.
 
-    n = min(max_predictions_per_seq, max(1, round(masked_lm_prob * length))) tokens are chosen, the
-    length counting special tokens, which are never chosen. With `whole_word_mask`, whole words
-    are; one that would overflow n is passed over.
+    The number of chosen tokens is min(max_predictions_per_seq, max(1, round(masked_lm_prob *
+    length))), where the length includes special tokens, which are never chosen. With
+    `whole_word_mask`, whole words are chosen; a word that would exceed the number is skipped.
 
     Args:
       sequences: changed in place.
-      special: ids of the special tokens; a random token is any of the vocabulary.
-      begins_word: bool [vocab_size], true for the pieces that begin a word.
-      settings: how many are chosen, and what becomes of them.
-      rng: the only source of chance.
+      special: ids of the special tokens; a random token is any token of the vocabulary.
+      begins_word: bool [vocab_size], whether a piece begins a word.
+      settings: numbers and probabilities.
+      rng: the only source of randomness.
     """
     return Predictions(
         *_mask(
@@ -92,7 +91,7 @@ def mask(
 
 @compiled
 def _words(sequence, length, begins_word, separator, whole_word, starts):
-    """Writes where the candidates (words or single tokens) begin; returns how many there are."""
+    """Writes the positions of candidates (words or tokens) to `starts`; returns their number."""
     count = 0
     for position in range(1, length - 1):
         if sequence[position] == separator:
@@ -106,10 +105,10 @@ def _words(sequence, length, begins_word, separator, whole_word, starts):
 
 @compiled
 def _choose(sequence, length, begins_word, separator, wanted, whole_word, starts, chosen, rng):
-    """Marks up to `wanted` tokens as chosen, those of a word together."""
+    """Marks up to `wanted` tokens as chosen; the tokens of a word together."""
     words = _words(sequence, length, begins_word, separator, whole_word, starts)
     found = 0
-    for draw in range(words):  # a Fisher-Yates shuffle, as far as it is needed
+    for draw in range(words):  # a partial Fisher-Yates shuffle
         if found >= wanted:
             break
         other = draw + int(rng.random() * (words - draw))

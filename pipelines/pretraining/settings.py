@@ -1,4 +1,4 @@
-"""What examples are asked for."""
+"""Settings of pre-training examples."""
 
 import dataclasses
 import enum
@@ -8,72 +8,75 @@ from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
 
-# Sequences that are made at once, and bytes of each of their tokens: ids, masks, segments and
-# what they are written as.
+# Sequences that are made at a time, and memory per token: ids, masks, segments, serialized form.
 BLOCK = 4096
-_BYTES_A_TOKEN = 32
+_BYTES_PER_TOKEN = 32
 
 
 class Objective(enum.StrEnum):
-    """What the examples are for."""
+    """Pre-training objective of the examples."""
 
     MLM_NSP = "mlm_nsp"  # masked LM and next-sentence prediction (the paper)
     MLM = "mlm"  # masked LM alone ("No NSP", paper section 5.1)
     LEFT_TO_RIGHT = "left_to_right"  # each token from those before it ("LTR & No NSP")
-    BIDIRECTIONAL_LM = "bidirectional_lm"  # words from those before and, apart, after them (ELMo)
+    BIDIRECTIONAL_LM = "bidirectional_lm"  # each word from both sides separately (ELMo)
 
 
 class Masking(enum.StrEnum):
     """When the tokens to predict are chosen."""
 
     STATIC = "static"  # once, when the examples are written
-    DYNAMIC = "dynamic"  # anew in every step of training (RoBERTa, section 4.1)
+    DYNAMIC = "dynamic"  # in every training step (RoBERTa, section 4.1)
 
 
 class SequenceKind(enum.StrEnum):
-    """What a sequence is made of; a name of `makers.MAKERS`."""
+    """What a sequence consists of; the keys of `makers.MAKERS`, and auto."""
 
     AUTO = "auto"  # pairs where there is next-sentence prediction, else spans
     PAIRS = "pairs"  # two segments, the second one random in half of the examples
     SPANS = "spans"  # whole sentences of one document
     FULL_SENTENCES = "full_sentences"  # whole sentences, across documents (RoBERTa, section 4.2)
-    PACKED = "packed"  # running text, across documents, up to the last place: no padding
+    PACKED = "packed"  # running text, across documents, without padding
 
 
 @dataclasses.dataclass(frozen=True)
 class ExampleSettings(Settings):
-    """Everything, beside text and vocabulary, that decides the examples."""
+    """All settings that, together with text and vocabulary, decide the examples."""
 
     objective: Objective = setting(
         Objective.MLM_NSP,
         "mlm_nsp: masked LM and next-sentence prediction, the paper's; mlm: masked LM alone; "
         "left_to_right: each token from those before it, nothing is masked; bidirectional_lm: "
-        "each word from those before it and, apart from that, from those after it, for an ELMo.",
+        "each word from those before it and, separately, from those after it, for an ELMo.",
         group=Group.EXAMPLES,
     )
     max_seq_length: int = setting(
-        128, "Tokens of a sequence, special ones included.", group=Group.EXAMPLES, least=8
+        128,
+        "Length of a sequence in tokens, special tokens included.",
+        group=Group.EXAMPLES,
+        least=8,
     )
     max_predictions_per_seq: int = setting(
         20,
-        "Most tokens to predict in a sequence; about --max_seq_length times --masked_lm_prob.",
+        "Maximum number of tokens to predict in a sequence; about --max_seq_length times "
+        "--masked_lm_prob.",
         group=Group.MASKING,
         least=1,
     )
     dupe_factor: int = setting(
         10,
-        "Times that each document is used, with other pairs and masks. Held-out ones are used "
-        "once.",
+        "Number of times that each document is used, with other pairs and masks. Held-out "
+        "documents are used once.",
         group=Group.EXAMPLES,
         least=1,
     )
     masked_lm_prob: float = setting(
-        0.15, "Share of the tokens to predict.", group=Group.MASKING, above=0, below=1
+        0.15, "Fraction of the tokens to predict.", group=Group.MASKING, above=0, below=1
     )
     short_seq_prob: float = setting(
         0.1,
-        "Probability of aiming at a shorter sequence, of a random length; not of full_sentences "
-        "and packed.",
+        "Probability of aiming at a shorter sequence of random length; not used by "
+        "full_sentences and packed.",
         group=Group.EXAMPLES,
         least=0,
         most=1,
@@ -85,7 +88,7 @@ class ExampleSettings(Settings):
     )
     held_out_fraction: float = setting(
         0.0,
-        "Share of the documents that is kept apart for evaluation; 0: none.",
+        "Fraction of the documents that is held out for evaluation.",
         group=Group.EXAMPLES,
         least=0,
         below=1,
@@ -95,23 +98,22 @@ class ExampleSettings(Settings):
     )
     sequences: SequenceKind = setting(
         SequenceKind.AUTO,
-        "What a sequence is made of: pairs of segments, for mlm_nsp; spans, whole sentences of one "
-        "document; full_sentences, whole sentences across documents (RoBERTa); packed, running "
-        "text across documents up to the last place, so that no step computes padding. auto: "
-        "pairs for mlm_nsp, else spans.",
+        "What a sequence consists of: pairs of segments, for mlm_nsp; spans, whole sentences of "
+        "one document; full_sentences, whole sentences across documents (RoBERTa); packed, "
+        "running text across documents, without padding. auto: pairs for mlm_nsp, else spans.",
         group=Group.EXAMPLES,
         newer=True,
     )
     masking: Masking = setting(
         Masking.STATIC,
-        "When masks are drawn: static, now; dynamic, anew in every step of training (RoBERTa), of "
-        "mlm.",
+        "When masks are drawn: static, now; dynamic, in every training step (RoBERTa; only for "
+        "mlm).",
         group=Group.MASKING,
         newer=True,
     )
     mask_share: float = setting(
         0.8,
-        "Share of the tokens to predict that become the mask token.",
+        "Fraction of the tokens to predict that become the mask token.",
         group=Group.MASKING,
         newer=True,
         least=0,
@@ -119,8 +121,8 @@ class ExampleSettings(Settings):
     )
     random_share: float = setting(
         0.1,
-        "Share of the tokens to predict that become a random token; those that are left stay as "
-        "they are.",
+        "Fraction of the tokens to predict that become a random token; the remaining ones do not "
+        "change.",
         group=Group.MASKING,
         newer=True,
         least=0,
@@ -128,7 +130,7 @@ class ExampleSettings(Settings):
     )
 
     def check(self) -> None:
-        """Raises InputError where a value makes no sense."""
+        """Raises InputError if a value is out of range, or values do not go together."""
         super().check()
         if self.max_predictions_per_seq >= self.max_seq_length:
             raise InputError(
@@ -144,20 +146,20 @@ class ExampleSettings(Settings):
         if paired != (self.objective is Objective.MLM_NSP):
             raise InputError(
                 f"--sequences={self.sequences}: does not go with --objective={self.objective}; "
-                "next-sentence prediction takes pairs, and nothing else does."
+                "next-sentence prediction needs pairs, and no other objective does."
             )
         if self.masking is Masking.DYNAMIC and self.objective is not Objective.MLM:
             raise InputError("--masking=dynamic goes with --objective=mlm only.")
         if self.masking is Masking.DYNAMIC and self.whole_word_mask:
             raise InputError("--whole_word_mask goes with --masking=static only.")
         memory.check(
-            BLOCK * self.max_seq_length * _BYTES_A_TOKEN,
+            BLOCK * self.max_seq_length * _BYTES_PER_TOKEN,
             f"a block of {BLOCK} sequences of --max_seq_length={self.max_seq_length}",
         )
 
     @property
     def sequence_kind(self) -> SequenceKind:
-        """What sequences are made of, settled."""
+        """What a sequence consists of; never auto."""
         if self.sequences is not SequenceKind.AUTO:
             return self.sequences
         paired = self.objective is Objective.MLM_NSP
@@ -165,6 +167,6 @@ class ExampleSettings(Settings):
 
     @property
     def writes_masks(self) -> bool:
-        """Whether tokens are masked in what is written."""
+        """Whether the written examples are masked."""
         masked = self.objective in (Objective.MLM_NSP, Objective.MLM)
         return masked and self.masking is Masking.STATIC

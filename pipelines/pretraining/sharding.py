@@ -1,9 +1,9 @@
-"""The plan of an example writer: files of examples, as intervals of hashes."""
+"""Shards of examples: planned as intervals of hashes, and each written as one TFRecord file."""
 
 import collections
 import dataclasses
 import itertools
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import tensorflow as tf
@@ -12,20 +12,23 @@ from pipelines.common import files, hashing, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.corpus import reader
-from pipelines.pretraining import tf_example, token_store
+from pipelines.pretraining import tf_example
 from pipelines.pretraining.makers import MAKERS
-from pipelines.pretraining.makers.base import ExampleMaker, TokenizedDocuments
+from pipelines.pretraining.makers.base import ExampleMaker
 from pipelines.pretraining.settings import BLOCK, ExampleSettings
+from pipelines.pretraining.token_store import TokenizedDocuments
 
+# The folder within an output folder with what is needed until everything is written.
+UNFINISHED = ".unfinished"
 _MIN_SECTIONS_PER_SHARD = 64
 _SHARD_TOKENS = 500_000
-_MAX_SHARDS = 2048  # of the largest corpora; their shards are larger
+_MAX_SHARDS = 2048  # for the largest corpora, whose shards are larger
 _MIN_DOCUMENTS_TO_HOLD_OUT = 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """One output file: an interval of section hashes."""
+    """An output file, and its interval of section hashes."""
 
     file: str
     index: int
@@ -35,13 +38,13 @@ class Shard:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """All output files, and the documents held out: those whose keys are the smallest.
+class ShardPlan:
+    """All output files, and the held-out documents: those with the smallest keys.
 
     Attributes:
       shards: the files.
-      held_out_end: documents with keys below it are held out.
-      held_out_documents: how many these are.
+      held_out_end: documents with smaller keys are held out.
+      held_out_documents: number of held-out documents.
     """
 
     shards: tuple[Shard, ...]
@@ -49,17 +52,33 @@ class Plan:
     held_out_documents: int
 
 
-def plan_corpus(files_of_corpus: list[reader.CorpusFile]) -> list[reader.FileRange]:
-    """Ranges of 1 to 64 MB: enough of them to share out, not too many to gather."""
-    total = sum(file.size for file in files_of_corpus)
-    return reader.plan_ranges(files_of_corpus, int(np.clip(total // 64, 1 << 20, 1 << 26)))
+class ShardSummary(TypedDict):
+    """Statistics of a finished shard; counts that do not apply to its maker are 0."""
+
+    file: str
+    held_out: bool
+    bytes: int
+    records: int
+    random_next: int
+    tokens: int
+    full_length: int
+    predictions: int
+    masked: int
+    random_token: int
+    kept: int
 
 
-def plan_shards(index: np.ndarray, settings: ExampleSettings) -> Plan:
-    """Decides the number of shards and the held-out documents from the store's index.
+def plan_corpus(corpus_files: list[reader.CorpusFile]) -> list[reader.FileRange]:
+    """Cuts a corpus into ranges of 1 to 64 MB: enough for all workers, but not too many."""
+    total = sum(file.size for file in corpus_files)
+    return reader.plan_ranges(corpus_files, int(np.clip(total // 64, 1 << 20, 1 << 26)))
+
+
+def plan_shards(index: np.ndarray, settings: ExampleSettings) -> ShardPlan:
+    """Plans shards and chooses held-out documents, given the index of the token store.
 
     Raises:
-      InputError: there are no documents, or the maker can make nothing of them.
+      InputError: there are no documents, or the maker cannot make sequences of them.
     """
     keys = np.unique(index["key"])
     if not len(keys):
@@ -72,11 +91,11 @@ def plan_shards(index: np.ndarray, settings: ExampleSettings) -> Plan:
     is_held_out = index["key"] < held_out_end
     train = _shards(index[~is_held_out], "train", 0)
     shards = (*train, *_shards(index[is_held_out], "held_out", len(train)))
-    return Plan(shards, held_out_end, len(held_out))
+    return ShardPlan(shards, held_out_end, len(held_out))
 
 
 def _shards(index: np.ndarray, name: str, first: int) -> list[Shard]:
-    """Cuts the sections of an index into shards that have two documents each at least."""
+    """Cuts the sections of an index into shards of at least two documents each."""
     if not len(index):
         return []
     index = np.sort(index, order="hash")
@@ -101,9 +120,9 @@ def _held_out_keys(keys: np.ndarray, settings: ExampleSettings) -> np.ndarray:
         return keys[:0]
     if len(keys) < _MIN_DOCUMENTS_TO_HOLD_OUT:
         raise InputError(
-            f"the corpus has {counted(len(keys), 'document')}; to hold some out for evaluation "
-            f"it takes {_MIN_DOCUMENTS_TO_HOLD_OUT}. Use --held_out_fraction=0, or check the "
-            "format (--format)."
+            f"the corpus has {counted(len(keys), 'document')}; to hold some out for evaluation, at "
+            f"least {_MIN_DOCUMENTS_TO_HOLD_OUT} are needed. Use --held_out_fraction=0, or check "
+            "the format (--format)."
         )
     # Keys are hashes, so the smallest are a random choice.
     return keys[: max(2, round(settings.held_out_fraction * len(keys)))]
@@ -115,46 +134,21 @@ def _bounds(index: int, count: int) -> tuple[int, int]:
 
 
 def _every_shard_has_two_documents(index: np.ndarray, count: int) -> bool:
-    """Whether cutting the sections, sorted by hash, leaves two documents in each part."""
+    """Returns whether cutting the sections, sorted by hash, leaves two documents in each part."""
     lows = np.array([_bounds(shard, count)[0] for shard in range(count)], np.uint64)
     ends = [*np.searchsorted(index["hash"], lows[1:]), len(index)]
     parts = itertools.pairwise([0, *ends])
     return all(len(np.unique(index["key"][start:end])) >= 2 for start, end in parts)
 
 
-# Where an output folder keeps what is needed until all of it is written.
-UNFINISHED = ".unfinished"
-
-
-class ShardSummary(TypedDict):
-    """What a finished shard says of itself; counts are 0 where its maker has no such thing."""
-
-    file: str
-    held_out: bool
-    bytes: int
-    records: int
-    random_next: int
-    tokens: int
-    full_length: int
-    predictions: int
-    masked: int
-    random_token: int
-    kept: int
-
-
 def write_shard(
-    output: str,
-    shard: Shard,
-    held_out_end: int,
-    store: token_store.TokenStore,
-    maker: ExampleMaker,
+    output: str, shard: Shard, documents: TokenizedDocuments, maker: ExampleMaker
 ) -> ShardSummary:
-    """Writes one TFRecord file and returns its statistics.
+    """Writes a TFRecord file and its summary; returns the summary.
 
-    A pure function of the shard's documents and the seed; several processes may write the same
-    shard at the same time. Held-out documents are used once, whatever the dupe factor.
+    The file depends only on the documents, the shard and the settings. Several processes may write
+    the same shard at the same time. Held-out documents are used once, whatever the dupe factor.
     """
-    documents = _flatten(store.read(shard.low, shard.high, held_out_end, shard.held_out))
     seeds = np.random.SeedSequence([maker.settings.seed, shard.index, shard.held_out])
     rng = np.random.Generator(np.random.Philox(seeds))
     times = 1 if shard.held_out else maker.settings.dupe_factor
@@ -185,37 +179,22 @@ def write_shard(
         "random_token": counts["random_token"],
         "kept": counts["kept"],
     }
-    json_files.write(summary_path(output, shard), summary, shared=True)
+    json_files.write(_summary_path(output, shard), summary, shared=True)
     return summary
 
 
 def is_whole(path: str, size: int) -> bool:
-    """Whether a file is there with as many bytes as were written."""
+    """Returns whether a file exists and has the number of bytes that were written."""
     return files.gfile.exists(path) and files.gfile.stat(path).length == size
 
 
 def finished_summary(output: str, shard: Shard) -> ShardSummary | None:
-    """The summary of a shard that is written; None if it is not, or not whole."""
-    summary = json_files.read_whole(summary_path(output, shard), ShardSummary)
-    if summary is None:
+    """Returns the summary of a shard, or None if the shard is not completely written."""
+    summary = json_files.read_whole(_summary_path(output, shard), ShardSummary)
+    if summary is None or summary["file"] != shard.file:
         return None
-    whole = is_whole(f"{output}/{shard.file}", summary["bytes"])
-    return summary if whole and summary["file"] == shard.file else None
+    return summary if is_whole(f"{output}/{shard.file}", summary["bytes"]) else None
 
 
-def summary_path(output: str, shard: Shard) -> str:
-    """The file that says that a shard is finished, with its statistics."""
+def _summary_path(output: str, shard: Shard) -> str:
     return f"{output}/{UNFINISHED}/{shard.file}.json"
-
-
-def _flatten(sections: list[token_store.TokenizedSection]) -> TokenizedDocuments:
-    def ends(lengths: Any) -> np.ndarray:
-        return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-
-    nothing = np.zeros(0, np.int32)
-    return TokenizedDocuments(
-        np.concatenate([nothing, *(s.ids for s in sections)]).astype(np.int32),
-        ends(np.concatenate([nothing, *(s.sentence_lengths for s in sections)])),
-        ends([len(s.sentence_lengths) for s in sections]),
-        np.array([s.key for s in sections], np.uint64),
-    )

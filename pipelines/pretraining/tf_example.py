@@ -1,8 +1,7 @@
-"""Features as serialized tf.train.Example messages.
+"""Serializes features as tf.train.Example messages.
 
-The bytes are those of tf.train.Example.SerializeToString(deterministic=True). They are written by
-compiled loops because the protocol-buffer library, at tens of microseconds a message, would take
-most of the writer's time.
+The bytes equal tf.train.Example.SerializeToString(deterministic=True). They are written by compiled
+loops, because the protocol-buffer library would take most of the writer's time.
 """
 
 import itertools
@@ -18,16 +17,15 @@ _HEADER_BYTES = 32
 
 
 def encode(features: Mapping[str, np.ndarray]) -> list[bytes]:
-    """Serializes a block of examples, one message each.
+    """Serializes a block of examples, one TFRecord payload each.
 
     Args:
-      features: arrays [rows, size] by name: int32, of no negative number, become int64 lists,
-        float32 float lists.
+      features: arrays [rows, size] by name; int32 without negative numbers, or float32.
     """
     names = sorted(features)
     arrays = [features[name] for name in names]
     is_float = np.array([array.dtype == np.float32 for array in arrays])
-    # All values side by side; a float is the integer that has its bits.
+    # All values side by side; a float is represented by the integer with its bits.
     values = np.concatenate([np.ascontiguousarray(array).view(np.int32) for array in arrays], 1)
     keys = [np.frombuffer(name.encode(), np.uint8) for name in names]
     buffer, ends = _encode(
@@ -67,7 +65,7 @@ def _put_varint(buffer, at, value):
 
 @compiled
 def _put_header(buffer, at, key, kind, payload):
-    """The map entry, key, Feature and list headers before `payload` bytes of packed values."""
+    """Writes the headers of the map entry, key, Feature and list before the packed values."""
     in_list = 1 + _varint_size(payload) + payload
     in_feature = 1 + _varint_size(in_list) + in_list
     in_entry = 2 + len(key) + 1 + _varint_size(in_feature) + in_feature
@@ -92,7 +90,7 @@ def _put_ints(buffer, at, key, values):
     for value in values:
         payload += _varint_size(value)
     at = _put_header(buffer, at, key, _INT64_LIST, payload)
-    if payload == len(values):  # a byte each
+    if payload == len(values):  # one byte each
         for value in values:
             buffer[at] = value
             at += 1
@@ -115,7 +113,7 @@ def _put_floats(buffer, at, key, values):
 @compiled
 def _encode(values, value_bounds, is_float, keys, key_bounds):
     rows, features = len(values), len(is_float)
-    # A number takes five bytes at the most; each feature has its headers and its key.
+    # A number takes at most five bytes; each feature has headers and a key.
     bound = 5 * values.shape[1] + features * _HEADER_BYTES + len(keys)
     buffer = np.empty(rows * bound, np.uint8)
     message = np.empty(bound, np.uint8)

@@ -1,18 +1,16 @@
-"""The corpus as token ids on disk: the middle step of the example writer.
+"""The corpus as token ids on disk: the intermediate step of the example writer.
 
-Each range of the corpus is tokenized on its own into chunks of bounded size.
-Within a chunk, sections stand in the order of a hash of their document, so
-that a shard (an interval of hashes) is one contiguous piece of every chunk,
-whatever the number of shards. The store is removed when all is written.
+Each range of the corpus is tokenized independently into chunks of bounded size. Within a chunk,
+sections are sorted by a hash of their document, so that a shard (an interval of hashes) is one
+contiguous piece of every chunk, for any number of shards. The store is removed at the end.
 
-A chunk is three files: `.index` (one row a section), `.sentences` (uint32
-token counts) and `.ids` (uint16 or uint32). A range is finished when its
-`.json` is there.
+A chunk has three files: `.index` (one row per section), `.sentences` (uint32 token counts) and
+`.ids` (uint16 or uint32). A range is finished when its `.json` exists.
 """
 
 import hashlib
 from collections.abc import Iterator
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -28,8 +26,17 @@ _ROW = np.dtype(
 )
 
 
-class TokenizedSection(NamedTuple):
-    """A section as arrays: its hash, its document's key, its ids and sentence lengths."""
+class TokenizedDocuments(NamedTuple):
+    """Documents as arrays; the last element of each `starts` is the end."""
+
+    ids: np.ndarray  # int32 [tokens]
+    sentence_starts: np.ndarray  # int64 [sentences + 1], in tokens
+    document_starts: np.ndarray  # int64 [documents + 1], in sentences
+    document_keys: np.ndarray  # uint64 [documents]; equal for sections of one document
+
+
+class _TokenizedSection(NamedTuple):
+    """The hash of a section, the key of its document, its ids and sentence lengths."""
 
     hash: int
     key: int
@@ -38,7 +45,7 @@ class TokenizedSection(NamedTuple):
 
 
 class RangeSummary(TypedDict):
-    """What a finished range says of itself; `checksums` are of its files."""
+    """Statistics of a finished range, and the checksums of its files."""
 
     chunks: int
     characters: int
@@ -47,17 +54,12 @@ class RangeSummary(TypedDict):
     tokens: int
     unknown_tokens: int
     one_sentence_documents: int
-    checksums: NotRequired[dict[str, str]]
+    checksums: dict[str, str]
 
 
 def id_dtype(vocab_size: int) -> np.dtype:
-    """The smallest type that holds every id."""
+    """Returns the smallest type that holds every id."""
     return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.uint32)
-
-
-def summary_path(folder: str, range_index: int) -> str:
-    """The file that says that a range is finished."""
-    return f"{folder}/{range_index:05d}.json"
 
 
 def tokenize_range(
@@ -68,20 +70,18 @@ def tokenize_range(
     tokens: Tokenizer,
     seed: int,
 ) -> RangeSummary:
-    """Tokenizes one range into the store and returns its summary.
+    """Tokenizes a range into the store and returns its summary.
 
-    A pure function of the range's text and the seed; a finished range is not
-    done again, unless it was damaged. Several processes may do the same range at
-    the same time.
+    The files depend only on the text of the range and the seed. A finished range is not tokenized
+    again, unless its files are damaged. Several processes may tokenize a range at the same time.
 
     Raises:
-      InputError: from reading the corpus.
+      InputError: the corpus cannot be read.
     """
-    path = summary_path(folder, range_index)
+    path = f"{folder}/{range_index:05d}.json"
     finished = _finished(folder, path)
     if finished is not None:
         return finished
-    checksums: dict[str, str] = {}
     summary = RangeSummary(
         chunks=0,
         characters=0,
@@ -90,14 +90,15 @@ def tokenize_range(
         tokens=0,
         unknown_tokens=0,
         one_sentence_documents=0,
+        checksums={},
     )
-    sections: list[TokenizedSection] = []
+    sections: list[_TokenizedSection] = []
     size = 0
     last_key = None
 
     def flush() -> None:
         chunk = f"{range_index:05d}-{summary['chunks']:04d}"
-        checksums.update(_write_chunk(folder, chunk, sections, len(tokens.vocabulary)))
+        summary["checksums"] |= _write_chunk(folder, chunk, sections, len(tokens.vocabulary))
         summary["chunks"] += 1
         sections.clear()
 
@@ -106,33 +107,31 @@ def tokenize_range(
             continue
         key = hashing.stable_hash("document", seed, *section.document)
         order = hashing.stable_hash("section", seed, *section.document, summary["sentences"])
-        sections.append(TokenizedSection(order, key, ids, lengths))
+        sections.append(_TokenizedSection(order, key, ids, lengths))
         summary["documents"] += key != last_key
         summary["one_sentence_documents"] += key != last_key and len(lengths) == 1
         last_key = key
-        characters = section.characters
-        summary["characters"] += characters
+        summary["characters"] += section.characters
         summary["sentences"] += len(lengths)
         summary["tokens"] += len(ids)
         summary["unknown_tokens"] += int(np.count_nonzero(ids == tokens.unknown_id))
-        size += characters
+        size += section.characters
         if size >= _CHUNK_CHARACTERS:
             flush()
             size = 0
     if sections:
         flush()
-    summary["checksums"] = checksums
     json_files.write(path, summary, shared=True)
     return summary
 
 
 def _finished(folder: str, path: str) -> RangeSummary | None:
-    """The summary of a range that is finished and whole; others are tokenized again."""
+    """Returns the summary of a range that is finished and undamaged, or None."""
     summary = json_files.read_whole(path, RangeSummary)
     if summary is None:
         return None
     try:
-        for name, expected in summary.get("checksums", {}).items():
+        for name, expected in summary["checksums"].items():
             if files.sha256(files.inside(folder, name, path)) != expected:
                 return None
     except InputError:
@@ -143,7 +142,7 @@ def _finished(folder: str, path: str) -> RangeSummary | None:
 def _tokenized(
     sections: Iterator[reader.Section], tokens: Tokenizer
 ) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
-    """Tokenizes many sections in one call; sentences without a token are left out."""
+    """Tokenizes sections in batches; returns ids and sentence lengths, without empty sentences."""
     batch: list[reader.Section] = []
     size = 0
     for section in sections:
@@ -173,9 +172,9 @@ def _tokenize_batch(
 
 
 def _write_chunk(
-    folder: str, name: str, sections: list[TokenizedSection], vocab_size: int
+    folder: str, name: str, sections: list[_TokenizedSection], vocab_size: int
 ) -> dict[str, str]:
-    """Writes the files of a chunk; returns their checksums."""
+    """Writes the files of a chunk and returns their checksums."""
     sections = sorted(sections, key=lambda section: section.hash)
     index = np.array([(s.hash, s.key, len(s.sentence_lengths), len(s.ids)) for s in sections], _ROW)
     checksums = {}
@@ -201,9 +200,9 @@ class TokenStore:
     """A finished store, for reading.
 
     Args:
-      folder: where the ranges were tokenized.
-      chunks: the number of chunks of each range.
-      vocab_size: as when it was written.
+      folder: folder of the store.
+      chunks: number of chunks of each range.
+      vocab_size: size of the vocabulary.
     """
 
     def __init__(self, folder: str, chunks: list[int], vocab_size: int):
@@ -215,19 +214,19 @@ class TokenStore:
         ]
 
     def index(self) -> np.ndarray:
-        """The rows (hash, key, sentences, tokens) of all sections, in no set order."""
+        """Returns the rows (hash, key, sentences, tokens) of all sections, in any order."""
         return np.concatenate([np.zeros(0, _ROW), *map(_read_index, self._bases)])
 
-    def read(self, low: int, high: int, key_end: int, below: bool) -> list[TokenizedSection]:
-        """Reads the sections with hashes in [low, high), in the order of their hashes.
+    def read(self, low: int, high: int, key_end: int, below: bool) -> TokenizedDocuments:
+        """Reads the sections with hashes in [low, high), sorted by hash, each as a document.
 
         Args:
           low: first hash.
-          high: end of the hashes, exclusive, `hashing.HASH_RANGE` at the most.
-          key_end: a key of documents, `hashing.HASH_RANGE` at the most.
-          below: take only the documents with keys below `key_end`, or only the others.
+          high: end of the hashes (exclusive), at most `hashing.HASH_RANGE`.
+          key_end: a key of documents, at most `hashing.HASH_RANGE`.
+          below: whether to take documents with keys below `key_end`, or all others.
         """
-        sections: list[TokenizedSection] = []
+        sections: list[_TokenizedSection] = []
         for base in self._bases:
             index = _read_index(base)
             first = int(np.searchsorted(index["hash"], np.uint64(low)))
@@ -237,11 +236,11 @@ class TokenStore:
             wanted = (index["key"][first:end] < key_end) == below
             if wanted.any():
                 sections.extend(self._read_rows(base, index, first, end, wanted))
-        return sorted(sections, key=lambda section: section.hash)
+        return _flatten(sorted(sections, key=lambda section: section.hash))
 
     def _read_rows(
         self, base: str, index: np.ndarray, first: int, end: int, wanted: np.ndarray
-    ) -> Iterator[TokenizedSection]:
+    ) -> Iterator[_TokenizedSection]:
         rows = index[first:end]
         lengths = _read_range(
             f"{base}.sentences", np.dtype(np.uint32), index["sentences"], first, end
@@ -252,12 +251,25 @@ class TokenStore:
         for row in np.flatnonzero(wanted):
             sentences = slice(sentence_ends[row] - rows["sentences"][row], sentence_ends[row])
             tokens = slice(token_ends[row] - rows["tokens"][row], token_ends[row])
-            yield TokenizedSection(
+            yield _TokenizedSection(
                 int(rows["hash"][row]),
                 int(rows["key"][row]),
-                ids[tokens].copy(),  # a view would keep all that was read alive
+                ids[tokens].copy(),  # a view would keep the whole array in memory
                 lengths[sentences].copy(),
             )
+
+
+def _flatten(sections: list[_TokenizedSection]) -> TokenizedDocuments:
+    def ends(lengths: Any) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+    nothing = np.zeros(0, np.int32)
+    return TokenizedDocuments(
+        np.concatenate([nothing, *(s.ids for s in sections)]).astype(np.int32),
+        ends(np.concatenate([nothing, *(s.sentence_lengths for s in sections)])),
+        ends([len(s.sentence_lengths) for s in sections]),
+        np.array([s.key for s in sections], np.uint64),
+    )
 
 
 def _read_index(base: str) -> np.ndarray:
@@ -266,7 +278,7 @@ def _read_index(base: str) -> np.ndarray:
 
 
 def _read_range(path: str, dtype: np.dtype, counts: np.ndarray, first: int, end: int) -> np.ndarray:
-    """Reads the elements of rows [first, end) of a file that holds `counts` of each row."""
+    """Reads the elements of rows [first, end) from a file that has `counts` elements per row."""
     start = int(counts[:first].sum(dtype=np.int64))
     size = int(counts[first:end].sum(dtype=np.int64))
     with files.open_binary(path) as file:

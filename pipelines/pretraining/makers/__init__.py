@@ -1,19 +1,19 @@
-"""Makers of examples: each plans sequences and turns them into named features."""
+"""Example makers, each of which plans sequences and turns them into features."""
 
 from pipelines.pretraining.makers.base import ExampleMaker
-from pipelines.pretraining.makers.running_text import FullSentences, Packed
-from pipelines.pretraining.makers.segments import Pairs, Spans
+from pipelines.pretraining.makers.running_text import FullSentences, PackedText
+from pipelines.pretraining.makers.segments import SentencePairs, SentenceSpans
 from pipelines.pretraining.settings import ExampleSettings, SequenceKind
 from pipelines.tokenizers.base import Tokenizer
 
 MAKERS: dict[SequenceKind, type[ExampleMaker]] = {
-    SequenceKind.PAIRS: Pairs,
-    SequenceKind.SPANS: Spans,
+    SequenceKind.PAIRS: SentencePairs,
+    SequenceKind.SPANS: SentenceSpans,
     SequenceKind.FULL_SENTENCES: FullSentences,
-    SequenceKind.PACKED: Packed,
+    SequenceKind.PACKED: PackedText,
 }
 
 
 def make(settings: ExampleSettings, tokenizer: Tokenizer) -> ExampleMaker:
-    """The maker that settings ask for."""
+    """Returns the example maker for the settings."""
     return MAKERS[settings.sequence_kind](settings, tokenizer)

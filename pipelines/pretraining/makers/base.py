@@ -1,80 +1,73 @@
-"""The interface of makers, and the features that all of them have."""
+"""The interface of example makers, and the features that all examples have."""
 
 import abc
 import collections
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from pipelines.pretraining import masking
-from pipelines.pretraining.masking import Sequences, SpecialIds
+from pipelines.pretraining.masking import SequenceBlock, SpecialIds
 from pipelines.pretraining.settings import ExampleSettings
+from pipelines.pretraining.token_store import TokenizedDocuments
 from pipelines.tokenizers.base import Tokenizer
 
-Features = dict[str, np.ndarray]
-
-
-class TokenizedDocuments(NamedTuple):
-    """Documents as arrays; the last element of each `starts` is the end."""
-
-    ids: np.ndarray  # int32 [tokens]
-    sentence_starts: np.ndarray  # int64 [sentences + 1], in tokens
-    document_starts: np.ndarray  # int64 [documents + 1], in sentences
-    document_keys: np.ndarray  # uint64 [documents]: sections of one document share a key
+FeatureArrays = dict[str, np.ndarray]
 
 
 class ExampleMaker(abc.ABC):
-    """Plans sequences of documents, and turns them into named features.
+    """Plans sequences of documents and turns them into features.
 
-    A shard's text is one flat array of token ids, of which sequences take contiguous ranges. So
-    they are planned as small rows of numbers, which are shuffled, and filled with ids later.
+    The text of a shard is a flat array of token ids, and a sequence consists of ranges of it. A
+    plan has a small row of numbers per sequence; rows are shuffled, and filled with ids later.
 
     Attributes:
-      segments: that sequences have.
-      counts: what is counted of examples, besides records and tokens.
+      segments: number of segments of a sequence.
     """
 
     segments: ClassVar[int] = 1
 
     def __init__(self, settings: ExampleSettings, tokenizer: Tokenizer):
         self.settings = settings
-        self.tokenizer = tokenizer
         self.special = SpecialIds.of(tokenizer)
+        # The number of tokens in a sequence, special tokens not included.
+        self.budget = settings.max_seq_length - tokenizer.overhead[self.segments - 1]
+        self._typed = tokenizer.typed
         self._begins_word = np.asarray(tokenizer.begins_word)
 
     @classmethod
     def check(cls, index: np.ndarray, held_out_keys: np.ndarray) -> None:
-        """Checks that sequences can be made of a corpus.
+        """Checks that sequences can be made of a corpus; most makers accept any.
 
         Args:
-          index: of the token store.
-          held_out_keys: of the documents kept apart.
+          index: index of the token store.
+          held_out_keys: keys of the held-out documents.
 
         Raises:
           InputError: they cannot.
         """
-        del index, held_out_keys  # most take any corpus
+        del index, held_out_keys
 
     @abc.abstractmethod
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
-        """Plans the sequences of documents, int64 [sequences, numbers]; rng is the only chance."""
+        """Plans the sequences of documents, int64 [sequences, columns]; only `rng` is random."""
 
     @abc.abstractmethod
-    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> Sequences:
-        """Lays out planned sequences."""
+    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> SequenceBlock:
+        """Returns the planned sequences as ids."""
 
     def features(
         self, documents: TokenizedDocuments, plan: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Features, collections.Counter[str]]:
-        """The features of planned sequences, and what is counted of them.
+    ) -> tuple[FeatureArrays, collections.Counter[str]]:
+        """Returns the features of planned sequences, and statistics.
 
         Args:
-          documents: that the plan is of.
-          plan: some rows of it.
-          rng: the only source of chance.
+          documents: the documents of the plan.
+          plan: rows of the plan.
+          rng: the only source of randomness.
 
         Returns:
-          Arrays [rows, size] of int32 or float32 by the reference names; and counts.
+          int32 or float32 arrays [rows, size] by the reference's names; and counts by name.
         """
         settings = self.settings
         sequences = self.fill(documents, plan)
@@ -82,12 +75,12 @@ class ExampleMaker(abc.ABC):
         if settings.writes_masks:
             masked = masking.mask(sequences, self.special, self._begins_word, settings, rng)
         position = np.arange(settings.max_seq_length)
-        there = position < sequences.lengths[:, np.newaxis]
-        second = position >= sequences.a_lengths[:, np.newaxis]
+        is_token = position < sequences.lengths[:, np.newaxis]
+        is_second = position >= sequences.a_lengths[:, np.newaxis]
         features = {
             "input_ids": sequences.word_ids,
-            "input_mask": there.astype(np.int32),
-            "segment_ids": (there & second & self.tokenizer.typed).astype(np.int32),
+            "input_mask": is_token.astype(np.int32),
+            "segment_ids": (is_token & is_second & self._typed).astype(np.int32),
         }
         counts = collections.Counter(
             records=len(plan),

@@ -1,46 +1,57 @@
-"""Full sentences across documents (RoBERTa, arXiv 1907.11692, section 4.2: FULL-SENTENCES)."""
+"""Sequences of running text across documents."""
 
 import numpy as np
 
 from pipelines.common.compiled import compiled
-from pipelines.pretraining.makers.base import ExampleMaker, TokenizedDocuments
-from pipelines.pretraining.masking import Sequences
+from pipelines.pretraining.makers.base import ExampleMaker
+from pipelines.pretraining.masking import SequenceBlock
+from pipelines.pretraining.token_store import TokenizedDocuments
 
-# Columns of a plan: where a sequence lies in the flat ids.
+# Columns of a plan: the range of a sequence in the flat ids.
 START, LENGTH = range(2)
 
 
 class FullSentences(ExampleMaker):
-    """Whole sentences of one or more documents, a separator between documents.
+    """Whole sentences of one or more documents (RoBERTa, arXiv 1907.11692, section 4.2).
 
-    Sequences are filled up to the last sentence that fits; a sentence that is too long on its own
-    is cut. Documents follow each other in the order of their shard, which is that of a hash. Where
-    fairseq, the paper's program, ends each line with a separator, the paper's text has one between
-    documents only; so it is here.
+    Sequences are filled up to the last sentence that fits; a longer sentence is cut. Documents
+    follow each other in the order of their shard, with a separator between them, as in the paper;
+    fairseq, its program, ends each line with a separator.
     """
 
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
-        """Plans where sequences begin and end, int64 [sequences, 2]; chance has no part in it."""
-        budget = self.settings.max_seq_length - self.tokenizer.overhead[0]
-        return _plan(documents.sentence_starts, documents.document_starts, budget)
+        return _plan_sentences(documents.sentence_starts, documents.document_starts, self.budget)
 
-    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> Sequences:
-        """Lays out planned sequences."""
-        return Sequences(
-            *_fill(
-                documents.ids,
-                documents.sentence_starts[documents.document_starts],
-                plan,
-                self.settings.max_seq_length,
-                self.special.start,
-                self.special.separator,
-                self.special.pad,
-            )
-        )
+    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> SequenceBlock:
+        special = self.special
+        document_tokens = documents.sentence_starts[documents.document_starts]
+        length = self.settings.max_seq_length
+        ids = (special.start, special.separator, special.pad)
+        return SequenceBlock(*_fill(documents.ids, document_tokens, plan, length, *ids))
+
+
+class PackedText(FullSentences):
+    """Text of one or more documents that fills every sequence, so that there is no padding.
+
+    Sequences begin and end anywhere in a sentence. If a document ends one place before the end of
+    its sequence, its separator and that of the sequence are adjacent. The rest at the end of a
+    shard, less than a sequence, is dropped.
+    """
+
+    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
+        document_tokens = documents.sentence_starts[documents.document_starts]
+        return _plan_packed(document_tokens, self.budget)
+
+    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> SequenceBlock:
+        word_ids, lengths, _ = super().fill(documents, plan)
+        size = self.settings.max_seq_length
+        word_ids[lengths < size, -1] = self.special.separator
+        lengths[:] = size
+        return SequenceBlock(word_ids, lengths, lengths.copy())
 
 
 @compiled
-def _plan(sentence_starts, document_starts, budget):
+def _plan_sentences(sentence_starts, document_starts, budget):
     tokens = sentence_starts[-1] - sentence_starts[0]
     plan = np.zeros((len(sentence_starts) + tokens // budget + 1, 2), np.int64)
     count = 0
@@ -78,7 +89,6 @@ def _fill(ids, document_tokens, plan, max_seq_length, start_id, separator_id, pa
         at = 1
         document = np.searchsorted(document_tokens, first, side="right")
         while length > 0:
-            # As far as the document reaches.
             size = min(length, document_tokens[document] - first)
             sequence[at : at + size] = ids[first : first + size]
             at += size
@@ -90,41 +100,13 @@ def _fill(ids, document_tokens, plan, max_seq_length, start_id, separator_id, pa
     return word_ids, lengths, lengths.copy()
 
 
-class Packed(FullSentences):
-    """Text of one or more documents, a separator between documents, up to the last place.
-
-    Sequences begin and end anywhere in a sentence, so that a step computes no padding. Where a
-    document ends one place before the end of its sequence, its separator and that of the sequence
-    stand side by side. What is left at the end of a shard, less than a sequence, is dropped.
-    """
-
-    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
-        """Plans where sequences begin and end, int64 [sequences, 2]; chance has no part in it."""
-        budget = self.settings.max_seq_length - self.tokenizer.overhead[0]
-        return _plan_packed(documents.sentence_starts[documents.document_starts], budget)
-
-    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> Sequences:
-        """Lays out planned sequences, each of them full."""
-        word_ids, lengths, _ = super().fill(documents, plan)
-        size = self.settings.max_seq_length
-        word_ids[lengths < size, -1] = self.special.separator
-        lengths[:] = size
-        return Sequences(word_ids, lengths, lengths.copy())
-
-
 @compiled
 def _plan_packed(document_tokens, budget):
-    """Plans sequences.
-
-    Args:
-      document_tokens: where each document begins in the flat ids, and the end of the last.
-      budget: places of a sequence for tokens and for separators between documents.
-    """
     tokens = document_tokens[-1] - document_tokens[0]
     plan = np.zeros(((tokens + len(document_tokens)) // budget + 1, 2), np.int64)
     count = 0
     start = document_tokens[0]
-    filled = 0  # places of the sequence that begins at `start`
+    filled = 0  # places taken in the sequence that begins at `start`
     for document in range(len(document_tokens) - 1):
         here, end = document_tokens[document], document_tokens[document + 1]
         if filled:

@@ -1,7 +1,6 @@
-"""Sentence pairs for next-sentence prediction (paper, section 3.1 and appendix A.2).
+"""Sentence pairs for next-sentence prediction (paper, section 3.1 and appendix A.2), and spans.
 
-The functions are compiled with numba: they are the loops of the paper's procedure, one draw of a
-seeded generator at a time.
+The loops are the paper's procedure, one draw of a seeded generator at a time, compiled by numba.
 """
 
 import collections
@@ -12,25 +11,84 @@ import numpy as np
 from pipelines.common.compiled import compiled
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
-from pipelines.pretraining.makers.base import ExampleMaker, Features, TokenizedDocuments
-from pipelines.pretraining.masking import Sequences, SpecialIds
+from pipelines.pretraining.makers.base import ExampleMaker, FeatureArrays
+from pipelines.pretraining.masking import SequenceBlock, SpecialIds
+from pipelines.pretraining.token_store import TokenizedDocuments
 
-# Columns of a plan: where segments A and B lie in the flat ids, and the label.
+# Columns of a plan: the ranges of segments A and B in the flat ids, and the label.
 A_START, A_LENGTH, B_START, B_LENGTH, IS_RANDOM = range(5)
 COLUMNS = 5
 
 
-def fill(ids: np.ndarray, plan: np.ndarray, max_seq_length: int, special: SpecialIds) -> Sequences:
-    """Lays out [CLS] A [SEP] B [SEP], or [CLS] A [SEP] where B is empty.
+class _Segments(ExampleMaker):
+    """Sequences of one or two segments; B is empty if there is one."""
+
+    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> SequenceBlock:
+        return fill(documents.ids, plan, self.settings.max_seq_length, self.special)
+
+
+class SentencePairs(_Segments):
+    """Two segments; in half of the examples the second one is from another document."""
+
+    segments: ClassVar[int] = 2
+
+    @classmethod
+    def check(cls, index: np.ndarray, held_out_keys: np.ndarray) -> None:
+        """Raises InputError if there is one document to train on, or one sentence in each."""
+        keys = np.unique(index["key"])
+        remedy = (
+            "Next-sentence prediction is impossible; train without it (--objective=mlm), or check "
+            "the format (--format): in `sentences` a blank line ends a document, in `prose` each "
+            "file is one document, in `jsonl` each line is."
+        )
+        if len(keys) == 1:
+            raise InputError(
+                f"the corpus is one document, so no sentence is from another. {remedy}"
+            )
+        if len(index) == len(keys) and (index["sentences"] == 1).all():
+            raise InputError(
+                f"every document is a single sentence, so none has a next one. {remedy}"
+            )
+        left = len(keys) - len(held_out_keys)
+        if left < 2:
+            raise InputError(
+                f"--held_out_fraction leaves {counted(left, 'document')} to train on; at least "
+                "two are needed."
+            )
+
+    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
+        return plan_pairs(documents, self.budget, self.settings.short_seq_prob, rng)
+
+    def features(
+        self, documents: TokenizedDocuments, plan: np.ndarray, rng: np.random.Generator
+    ) -> tuple[FeatureArrays, collections.Counter[str]]:
+        """Adds the label, whether the second segment is random."""
+        features, counts = super().features(documents, plan, rng)
+        is_random = plan[:, IS_RANDOM].astype(np.int32)
+        counts["random_next"] = int(is_random.sum())
+        return features | {"next_sentence_labels": is_random[:, np.newaxis]}, counts
+
+
+class SentenceSpans(_Segments):
+    """Whole sentences of one document, for objectives without sentence pairs (section 5.1)."""
+
+    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
+        return plan_spans(documents, self.budget, self.settings.short_seq_prob, rng)
+
+
+def fill(
+    ids: np.ndarray, plan: np.ndarray, max_seq_length: int, special: SpecialIds
+) -> SequenceBlock:
+    """Returns planned sequences as [CLS] A [SEP] B [SEP], or [CLS] A [SEP] if B is empty.
 
     Args:
       ids: int32 [tokens], flat token ids.
-      plan: int64 [sequences, 5], columns as named in this module.
-      max_seq_length: sequences are padded to it.
+      plan: int64 [sequences, COLUMNS].
+      max_seq_length: length to pad to.
       special: ids of the special tokens.
     """
     start, separator, _, pad, separators, _ = special
-    return Sequences(*_fill(ids, plan, max_seq_length, start, separator, pad, separators))
+    return SequenceBlock(*_fill(ids, plan, max_seq_length, start, separator, pad, separators))
 
 
 @compiled
@@ -58,87 +116,39 @@ def _fill(ids, plan, max_seq_length, start_id, separator_id, pad_id, separators)
 
 
 @compiled
-def draw(rng, low, high):
-    """An integer from low to high, both included."""
+def _draw(rng, low, high):
+    """Draws an integer from low to high, inclusive."""
     return low + int(rng.random() * (high - low + 1))
 
 
 @compiled
-def target_length(budget, short_seq_prob, rng):
-    """The budget, or with a probability of `short_seq_prob` an integer from 2 to it."""
+def _target_length(budget, short_seq_prob, rng):
+    """Returns the budget, or with probability `short_seq_prob` an integer from 2 to the budget."""
     if rng.random() < short_seq_prob:
-        return draw(rng, 2, budget)
+        return _draw(rng, 2, budget)
     return budget
-
-
-class Pairs(ExampleMaker):
-    """Two segments; in half of the examples the second one is of another document."""
-
-    segments: ClassVar[int] = 2
-
-    @classmethod
-    def check(cls, index: np.ndarray, held_out_keys: np.ndarray) -> None:
-        """Raises InputError where there is one document, or one sentence in each."""
-        keys = np.unique(index["key"])
-        remedy = (
-            "Next-sentence prediction is impossible; train without it (--objective=mlm), or check "
-            "the format (--format): in `sentences` a blank line ends a document, in `prose` each "
-            "file is one document, in `jsonl` each line is."
-        )
-        if len(keys) == 1:
-            raise InputError(
-                f"the corpus is one document, so no sentence is from another. {remedy}"
-            )
-        if len(index) == len(keys) and (index["sentences"] == 1).all():
-            raise InputError(
-                f"every document is a single sentence, so none has a next one. {remedy}"
-            )
-        left = len(keys) - len(held_out_keys)
-        if left < 2:
-            raise InputError(
-                f"--held_out_fraction leaves {counted(left, 'document')} to train on; it "
-                "takes two at least."
-            )
-
-    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
-        """See `plan_pairs`."""
-        budget = self.settings.max_seq_length - self.tokenizer.overhead[1]
-        return plan_pairs(documents, budget, self.settings.short_seq_prob, rng)
-
-    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> Sequences:
-        """Lays out planned sequences."""
-        return fill(documents.ids, plan, self.settings.max_seq_length, self.special)
-
-    def features(
-        self, documents: TokenizedDocuments, plan: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Features, collections.Counter[str]]:
-        """As usual, and whether the second segment is random."""
-        features, counts = super().features(documents, plan, rng)
-        is_random = plan[:, IS_RANDOM].astype(np.int32)
-        counts["random_next"] = int(is_random.sum())
-        return features | {"next_sentence_labels": is_random[:, np.newaxis]}, counts
 
 
 def plan_pairs(
     documents: TokenizedDocuments, budget: int, short_seq_prob: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Plans pairs of segments with the second one random in half of them.
+    """Plans pairs of segments; in half of them the second segment is random.
 
     Args:
-      documents: at least two with different keys.
-      budget: the most tokens of a sequence, special ones not included.
-      short_seq_prob: probability that a document aims at shorter sequences, of
-        a length drawn uniformly from 2 to the budget.
-      rng: the only source of chance.
+      documents: at least two, with different keys.
+      budget: maximum number of tokens in a sequence, special tokens not included.
+      short_seq_prob: probability that a document aims at shorter sequences, of a length drawn
+        uniformly from 2 to the budget.
+      rng: the only source of randomness.
 
     Returns:
-      int64 [sequences, 5], columns as named in `layout`.
+      int64 [sequences, COLUMNS].
 
     Raises:
       ValueError: all documents have one key, so no B is from another document.
     """
     if len(np.unique(documents.document_keys)) < 2:
-        raise ValueError("random next sentences need two documents at least")
+        raise ValueError("random next sentences need at least two documents")
     return _plan_pairs(*documents[1:], budget, short_seq_prob, rng)
 
 
@@ -147,9 +157,9 @@ def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_s
     plan = np.empty((len(sentence_starts) - 1, COLUMNS), np.int64)
     count = 0
     for document in range(len(document_keys)):
-        target = target_length(budget, short_seq_prob, rng)
+        target = _target_length(budget, short_seq_prob, rng)
         last = document_starts[document + 1]
-        chunk = document_starts[document]  # the first sentence not used yet
+        chunk = document_starts[document]  # the first unused sentence
         end = chunk
         while end < last:
             end += 1
@@ -157,7 +167,7 @@ def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_s
                 continue
             a_end = chunk + 1
             if end - chunk >= 2:
-                a_end = chunk + draw(rng, 1, end - chunk - 1)
+                a_end = chunk + _draw(rng, 1, end - chunk - 1)
             a_start, a_stop = sentence_starts[chunk], sentence_starts[a_end]
             is_random = end - chunk == 1 or rng.random() < 0.5
             if is_random:
@@ -169,7 +179,7 @@ def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_s
                     target - (a_stop - a_start),
                     rng,
                 )
-                end = a_end  # the sentences that B would have been go back
+                end = a_end  # the sentences planned for B remain unused
             else:
                 b_start, b_stop = sentence_starts[a_end], sentence_starts[end]
             a_start, a_stop, b_start, b_stop = _truncate_pair(
@@ -187,12 +197,12 @@ def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_s
 
 @compiled
 def _random_segment(sentence_starts, document_starts, document_keys, document, target, rng):
-    """Sentences of another document, from a random one on, until `target` is reached."""
+    """Chooses sentences of another document, from a random one until `target` is reached."""
     other = document
     while document_keys[other] == document_keys[document]:
-        other = draw(rng, 0, len(document_keys) - 1)
+        other = _draw(rng, 0, len(document_keys) - 1)
     last = document_starts[other + 1]
-    first = draw(rng, document_starts[other], last - 1)
+    first = _draw(rng, document_starts[other], last - 1)
     end = first + 1
     while end < last and sentence_starts[end] - sentence_starts[first] < target:
         end += 1
@@ -201,7 +211,7 @@ def _random_segment(sentence_starts, document_starts, document_keys, document, t
 
 @compiled
 def _truncate_pair(a_start, a_stop, b_start, b_stop, budget, rng):
-    """Takes tokens from the longer segment, at its front or its back by chance."""
+    """Removes tokens from the longer segment, randomly at its front or back."""
     while a_stop - a_start + b_stop - b_start > budget:
         front = rng.random() < 0.5
         if a_stop - a_start > b_stop - b_start:
@@ -211,27 +221,14 @@ def _truncate_pair(a_start, a_stop, b_start, b_stop, budget, rng):
     return a_start, a_stop, b_start, b_stop
 
 
-class Spans(ExampleMaker):
-    """Whole sentences of one document."""
-
-    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
-        """See `plan_spans`."""
-        budget = self.settings.max_seq_length - self.tokenizer.overhead[0]
-        return plan_spans(documents, budget, self.settings.short_seq_prob, rng)
-
-    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> Sequences:
-        """Lays out planned sequences."""
-        return fill(documents.ids, plan, self.settings.max_seq_length, self.special)
-
-
 def plan_spans(
     documents: TokenizedDocuments, budget: int, short_seq_prob: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Plans sequences of whole sentences of one document.
+    """Plans sequences of whole sentences of one document; arguments and result as in `plan_pairs`.
 
-    Sentences are added until a sequence has the length that its document aims at. One that does
-    not fit into the budget begins the next sequence, and only one that is longer than the budget
-    is cut, into several sequences. Arguments and result as for `pairs.plan_pairs`, with an empty B.
+    Sentences are added until a sequence has the length that its document aims at. A sentence that
+    does not fit begins the next sequence; one longer than the budget is cut into several sequences.
+    B is empty.
     """
     return _plan_spans(*documents[1:3], budget, short_seq_prob, rng)
 
@@ -242,7 +239,7 @@ def _plan_spans(sentence_starts, document_starts, budget, short_seq_prob, rng):
     plan = np.zeros((len(sentence_starts) + tokens // budget, COLUMNS), np.int64)
     count = 0
     for document in range(len(document_starts) - 1):
-        target = target_length(budget, short_seq_prob, rng)
+        target = _target_length(budget, short_seq_prob, rng)
         start = stop = sentence_starts[document_starts[document]]
         for sentence in range(document_starts[document], document_starts[document + 1]):
             end = sentence_starts[sentence + 1]

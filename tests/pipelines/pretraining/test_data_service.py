@@ -63,7 +63,7 @@ def test_batches_of_several_epochs_are_the_same(tfrecords, address):
 
 
 def test_examples_that_are_too_few_are_named(tfrecords, address, monkeypatch):
-    monkeypatch.setattr(example_reader, "_MOST_FILES_READ", 2)
+    monkeypatch.setattr(example_reader, "_MAX_FILES_READ", 2)
     examples = example_reader.open_examples(tfrecords, held_out=True)
     with pytest.raises(InputError, match="too often for --data_service"):
         _read(examples, end=100, service=DataService(address, 2))

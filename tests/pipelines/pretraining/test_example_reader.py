@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_reader
+from pipelines.pretraining import adoption, example_reader
 
 
 def write(path, numbers, length=8):
@@ -32,7 +32,7 @@ def found(tmp_path):
     for index, count in enumerate(counts):
         paths.append(write(tmp_path / f"{index}.tfrecord", range(start, start + count)))
         start += count
-    return example_reader.open_foreign(paths, 100)[0]
+    return adoption.open_foreign(paths, 100)[0]
 
 
 def numbers(dataset, count):
@@ -106,19 +106,19 @@ def test_a_truncated_file_is_named_with_its_record(tmp_path, found):
 def test_foreign_files_are_named(tmp_path):
     (tmp_path / "a.tfrecord").write_bytes(b"this is no TFRecord file at all, it is text")
     with pytest.raises(InputError, match=r"a.tfrecord: record 0 is damaged"):
-        example_reader.open_foreign([str(tmp_path / "a.tfrecord")], 100)
+        adoption.open_foreign([str(tmp_path / "a.tfrecord")], 100)
     with tf.io.TFRecordWriter(str(tmp_path / "b.tfrecord")) as writer:
         writer.write(tf.train.Example().SerializeToString())
     with pytest.raises(InputError, match=r"b.tfrecord: record 0 has no feature input_mask"):
-        example_reader.open_foreign([str(tmp_path / "b.tfrecord")], 100)
+        adoption.open_foreign([str(tmp_path / "b.tfrecord")], 100)
 
 
 def test_ids_beyond_the_vocabulary_are_named_with_their_record(tmp_path):
     path = write(tmp_path / "a.tfrecord", [1, 2, 3, 99, 4])
-    found, segments = example_reader.open_foreign([path], 100)
+    found, segments = adoption.open_foreign([path], 100)
     assert found.total == 5 and segments == 1
     with pytest.raises(InputError, match=r"record 3: input_word_ids has 99, .* has 50 tokens"):
-        example_reader.open_foreign([path], 50)
+        adoption.open_foreign([path], 50)
 
 
 def test_a_cut_off_shard_of_ours_is_found_before_training(tfrecords, tmp_path):

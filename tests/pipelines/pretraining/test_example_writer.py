@@ -205,7 +205,7 @@ def test_a_finished_output_that_lost_a_file_is_written_again(
     with pytest.raises(InputError, match=rf"{os.path.basename(path)}: .*[Ww]rite the examples"):
         example_reader.open_examples(str(tmp_path / "o"))
     example_writer.write(wanted, HERE)
-    assert f"{path}: is gone, or was cut" in caplog.text
+    assert f"{path}: is missing or truncated" in caplog.text
     assert digests(tmp_path / "o") == before
 
 
@@ -223,7 +223,7 @@ def test_other_settings_for_the_same_output_are_refused(corpus_path, vocab_path,
     [
         ([[f"Sentence {i} here." for i in range(30)]], "one document.*--objective=mlm.*--format"),
         ([[f"The token {i}."] for i in range(30)], "every document is a single sentence"),
-        ([["The token reads."] * 3] * 5, "5 documents; to hold some out.*it takes 20"),
+        ([["The token reads."] * 3] * 5, "5 documents; to hold some out.*at least 20"),
     ],
 )
 def test_corpora_without_next_sentences_are_named(tmp_path, vocab_path, documents, message):
@@ -386,7 +386,7 @@ def test_damage_to_what_was_finished_is_mended(
         ("train-*", lambda data: data[:-5]),
     ):
         with monkeypatch.context() as patch, pytest.raises(KeyError, match="stopped"):
-            patch.setattr(example_folder, "make_manifest", stop)
+            patch.setattr(example_writer, "_manifest", stop)
             example_writer.write(request(corpus_path, vocab_path, broken), HERE)
         paths = glob.glob(f"{broken}/{pattern}")
         assert paths, pattern

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pipelines.pretraining import masking
-from pipelines.pretraining.makers.base import TokenizedDocuments
 from pipelines.pretraining.makers.running_text import FullSentences
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
+from pipelines.pretraining.token_store import TokenizedDocuments
 from tests import tokenizers
 
 LENGTH = 16
@@ -35,7 +35,7 @@ def sequences(data):
     )
     maker = FullSentences(settings, TOKENIZER)
     plan = maker.plan(data, np.random.default_rng(0))
-    filled: masking.Sequences = maker.fill(data, plan)
+    filled: masking.SequenceBlock = maker.fill(data, plan)
     rows = zip(filled.word_ids.tolist(), filled.lengths, strict=True)
     found = [row[:length] for row, length in rows]
     assert all(row.count(0) == 0 for row in found)

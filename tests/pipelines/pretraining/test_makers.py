@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipelines.pretraining.makers import segments
-from pipelines.pretraining.makers.base import TokenizedDocuments
+from pipelines.pretraining.token_store import TokenizedDocuments
 
 LENGTH = 64
 

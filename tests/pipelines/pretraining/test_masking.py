@@ -23,7 +23,7 @@ def sequences(count=4000, seed=0, low=3, high=126):
 def mask(data, seed=0, begins_word=None, **settings):
     if begins_word is None:
         begins_word = np.ones(1000, bool)
-    copy = masking.Sequences(data.word_ids.copy(), *data[1:])
+    copy = masking.SequenceBlock(data.word_ids.copy(), *data[1:])
     rng = np.random.Generator(np.random.Philox(seed))
     settings = ExampleSettings(
         max_seq_length=LENGTH, max_predictions_per_seq=PREDICTIONS, **settings

@@ -23,7 +23,7 @@ def _sequences(draw):
         row[:length] = rng.integers(5, _VOCABULARY, length)
         row[rng.integers(1, length, rng.integers(0, 4))] = 3
         row[0], row[length - 1] = 2, 3
-    return masking.Sequences(rows, lengths, lengths.copy())
+    return masking.SequenceBlock(rows, lengths, lengths.copy())
 
 
 @st.composite

@@ -9,9 +9,9 @@ import pytest
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner
 from pipelines.pretraining import example_folder, example_reader, example_writer, sharding
-from pipelines.pretraining.makers.base import TokenizedDocuments
-from pipelines.pretraining.makers.running_text import Packed
+from pipelines.pretraining.makers.running_text import PackedText
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
+from pipelines.pretraining.token_store import TokenizedDocuments
 from tests import tokenizers
 
 LENGTH = 16
@@ -38,7 +38,7 @@ def documents(*lengths):
 
 
 def sequences(data):
-    maker = Packed(SETTINGS, TOKENIZER)
+    maker = PackedText(SETTINGS, TOKENIZER)
     filled = maker.fill(data, maker.plan(data, np.random.default_rng(0)))
     assert (filled.lengths == LENGTH).all() and (filled.a_lengths == LENGTH).all()
     return filled.word_ids.tolist()

@@ -1,5 +1,6 @@
 """The token store: tokens of a document's sentences are those of its text."""
 
+import itertools
 import json
 
 import numpy as np
@@ -47,8 +48,9 @@ def _tokens(ranges, tokenizer, folder):
         )
         chunks.append(summary["chunks"])
     store = token_store.TokenStore(str(folder), chunks, len(tokenizer.vocabulary))
-    sections = store.read(0, hashing.HASH_RANGE, hashing.HASH_RANGE, below=True)
-    return sorted(section.ids.tolist() for section in sections)
+    found = store.read(0, hashing.HASH_RANGE, hashing.HASH_RANGE, below=True)
+    bounds = found.sentence_starts[found.document_starts]
+    return sorted(found.ids[a:b].tolist() for a, b in itertools.pairwise(bounds))
 
 
 @pytest.mark.parametrize("add_prefix_space", [False, True])
