@@ -101,7 +101,7 @@ def open_foreign(paths: Sequence[str], vocab_size: int) -> tuple[ExampleFiles, i
       The files, and the number of segments of their sequences.
 
     Raises:
-      InputError: a file is damaged or not of examples, or has a value that no model accepts, such as
+      InputError: a file is damaged, has no examples, or has a value that no model accepts, such as
         an id beyond the vocabulary.
     """
     records = [example_reader.count_records(path) for path in paths]

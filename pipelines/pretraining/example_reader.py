@@ -1,9 +1,9 @@
 """Reads TFRecords of examples as tf.data batches; a batch depends only on its step.
 
-In each epoch, the files are shuffled (by seed and epoch) and read in groups, one record of each file
-in turn; each file begins at a random record and wraps around. The examples were shuffled when they
-were written, so no buffer is needed. A run resumes at the exact batch by skipping records within
-one group.
+In each epoch, the files are shuffled (by seed and epoch) and read in groups, one record of each
+file in turn; each file begins at a random record and wraps around. The examples were shuffled when
+they were written, so no buffer is needed. A run resumes at the exact batch by skipping records
+within one group.
 """
 
 import contextlib
@@ -269,8 +269,8 @@ def _parsed(batches: tf.data.Dataset, examples: ExampleFiles) -> tf.data.Dataset
 def make_options() -> tf.data.Options:
     """Returns the options of all datasets: deterministic, sharded by us, without autotuning.
 
-    There is nothing to tune, and deleting an iterator would wait for the tuning thread, which sleeps
-    for up to a minute.
+    There is nothing to tune, and deleting an iterator would wait for the tuning thread, which
+    sleeps for up to a minute.
     """
     options = tf.data.Options()
     options.deterministic = True
