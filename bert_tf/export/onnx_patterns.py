@@ -23,7 +23,7 @@ def rewrite(model: Any) -> None:
 
     Args:
       model: an onnx.ModelProto of opset 17 or later, whose norms are those of
-        `bert_tf.models.inference_ops`: of rows.
+        `fused_ops.inference`: of rows.
     """
     graph = _Graph(model.graph)
     for node in list(model.graph.node):

@@ -1,4 +1,4 @@
-"""Activations and their slopes, by the names of `config.ACTIVATIONS`."""
+"""Activations and their derivatives, by the names in `config.ACTIVATIONS`."""
 
 import functools
 import math
@@ -10,17 +10,17 @@ Activation = Callable[[tf.Tensor], tf.Tensor]
 
 
 def function(name: str) -> Activation:
-    """The activation, of and in the dtype of its argument."""
+    """The activation function of a name; the result has the dtype of the argument."""
     return _ACTIVATIONS[name][0]
 
 
 def slope(name: str) -> Activation:
-    """Its derivative, of a float32 tensor."""
+    """The derivative of an activation, for a float32 argument."""
     return _ACTIVATIONS[name][1]
 
 
 def _gelu(x: tf.Tensor, approximate: bool) -> tf.Tensor:
-    """The Gaussian error linear unit: exact (erf), or with tanh."""
+    """The Gaussian error linear unit, exact (erf) or approximated with tanh."""
     if approximate:
         return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1.0 + tf.math.erf(x * math.sqrt(0.5)))

@@ -1,4 +1,4 @@
-"""What all rooms ask of the configuration of an encoder, of whatever family it is."""
+"""The interface of encoder configurations of all families."""
 
 import abc
 import dataclasses
@@ -10,19 +10,19 @@ from pipelines.common import json_files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 
-LARGEST_SIZE = (1 << 31) - 1
+MAX_SIZE = (1 << 31) - 1
 
 
 class EncoderConfig(abc.ABC):
-    """The sizes of an encoder, as they stand in a bert_config.json.
+    """The configuration of an encoder, stored as bert_config.json.
 
-    A family is a frozen dataclass: a field for each key. `configs` reads that of any family.
+    Each family is a frozen dataclass with one field per key. `configs` reads those of all families.
 
     Attributes:
-      title: what people call the family.
-      foreign_keys: of configurations of others, which do not concern the encoder.
-      portable: whether other runtimes than TensorFlow have all that the family computes with.
-      vocabulary_kind: of vocabularies, the one that the family takes; None: any.
+      title: Name of the family in texts.
+      foreign_keys: Keys of other programs' configurations that do not affect the encoder.
+      portable: Whether runtimes other than TensorFlow support all operations of the family.
+      vocabulary_kind: The only kind of vocabulary that the family accepts; None: any.
     """
 
     title: ClassVar[str]
@@ -33,66 +33,66 @@ class EncoderConfig(abc.ABC):
     @property
     @abc.abstractmethod
     def model_type(self) -> str:
-        """The family."""
+        """Name of the family."""
 
     @property
     @abc.abstractmethod
     def vocab_size(self) -> int:
-        """Tokens that there are embeddings for."""
+        """Number of token embeddings."""
 
     @property
     @abc.abstractmethod
     def hidden_size(self) -> int:
-        """The width of what each layer gives."""
+        """Width of the output of each layer."""
 
     @property
     @abc.abstractmethod
     def num_hidden_layers(self) -> int:
-        """Layers above the embeddings."""
+        """Number of layers above the embeddings."""
 
     @property
     def num_blocks(self) -> int:
-        """Layers that have weights of their own."""
+        """Number of layers with weights of their own."""
         return self.num_hidden_layers
 
     @property
     @abc.abstractmethod
     def hidden_dropout_prob(self) -> float:
-        """The share of hidden values that is dropped in training."""
+        """Dropout rate of hidden values."""
 
     @property
     @abc.abstractmethod
     def initializer_range(self) -> float:
-        """The standard deviation of the first weights of heads."""
+        """Standard deviation of the initial weights of heads."""
 
     @property
-    @abc.abstractmethod
     def type_vocab_size(self) -> int:
-        """Segments that there are embeddings for; 0: types of tokens are ignored."""
+        """Number of segment embeddings; 0: token types are ignored."""
+        return 0
 
     @property
-    @abc.abstractmethod
     def causal(self) -> bool:
-        """Whether the vector of a token depends on it and those before it alone."""
+        """Whether the vector of a token depends only on the token and those before it."""
+        return False
 
     @property
-    @abc.abstractmethod
     def pooler_act(self) -> str | None:
-        """The activation of the pooler; None: there is none that is trained."""
+        """Activation of the pooler; None: no trained pooler."""
+        return None
+
+    @property
+    def default_pad_id(self) -> int:
+        """Padding id in the released vocabularies of the family."""
+        return 0
 
     @property
     @abc.abstractmethod
     def max_length(self) -> int:
-        """The most tokens of a sequence."""
-
-    @property
-    @abc.abstractmethod
-    def default_pad_id(self) -> int:
-        """The id of padding in the usual vocabularies of the family."""
+        """Maximum number of tokens of a sequence."""
 
     @property
     def size(self) -> str:
-        """Its size in a few words."""
+        """A short description of the size."""
         return (
             f"{counted(self.num_hidden_layers, 'layer')}, {self.hidden_size} wide, "
             f"{counted(self.vocab_size, 'token')}"
@@ -100,24 +100,22 @@ class EncoderConfig(abc.ABC):
 
     @abc.abstractmethod
     def differences(self, *options: str) -> list[str]:
-        """What it has that BERT with these options has not, such as "position_offset 2"."""
+        """Differences from a BERT with these options, such as "position_offset 2"."""
 
     @abc.abstractmethod
     def with_dropout(self, rate: float) -> Self:
-        """The same with another dropout rate, of all layers."""
+        """A copy with another dropout rate in all layers."""
 
     def with_initializer_range(self, deviation: float) -> Self:
-        """The same with another standard deviation of first weights."""
+        """A copy with another standard deviation of initial weights."""
         return dataclasses.replace(self, initializer_range=deviation)  # type: ignore[type-var]
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], name: str = "the configuration") -> Self:
-        """Makes a configuration of the keys of bert_config.json.
-
-        Keys that other programs add are let through if they are known.
+        """Creates a configuration from the keys of bert_config.json; `foreign_keys` are ignored.
 
         Raises:
-          InputError: an unknown key, or a value that makes no sense.
+          InputError: A key is unknown, or a value is invalid.
         """
         fields = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         unknown = sorted(values.keys() - fields - cls.foreign_keys)
@@ -136,7 +134,7 @@ class EncoderConfig(abc.ABC):
         """Reads a bert_config.json of the family.
 
         Raises:
-          InputError: the file is missing, not JSON, or `from_dict` fails.
+          InputError: The file is missing or not JSON, or `from_dict` fails.
         """
         return cls.from_dict(json_files.read(path, dict[str, Any]), path)
 
@@ -150,60 +148,75 @@ class EncoderConfig(abc.ABC):
 
     @abc.abstractmethod
     def check_length(self, length: int | None) -> None:
-        """Raises InputError where sequences of so many tokens are too long."""
+        """Raises InputError if sequences of `length` tokens exceed the positions."""
 
-    @abc.abstractmethod
     def check_segments(self, segments: int, place: str) -> None:
-        """Raises InputError where sequences of so many segments exceed the segment table.
+        """Raises InputError if sequences of several segments exceed the segment embeddings.
 
         Args:
-          segments: that the types of tokens tell apart; 1 where separators alone do.
-          place: where the sequences come from.
+          segments: Number of segments that token types distinguish.
+          place: Origin of the sequences, for the message.
         """
+        if 0 < self.type_vocab_size < segments:
+            raise InputError(
+                f"{place}: has sequences of {segments} segments, but the model's type_vocab_size "
+                f"is {self.type_vocab_size}. Use a model with {segments}, or examples of single "
+                "texts (in pre-training, --objective=mlm)."
+            )
 
     def check_vocabulary(self, kind: str, place: str) -> None:
-        """Raises InputError where the family takes no vocabularies of a kind.
+        """Raises InputError if the family does not accept a kind of vocabulary.
 
         Args:
-          kind: of `tokenizers.registry.KINDS`.
-          place: where the vocabulary is from.
+          kind: A key of `tokenizers.registry.KINDS`.
+          place: Origin of the vocabulary, for the message.
         """
         if self.vocabulary_kind not in (None, kind):
             raise InputError(
-                f"{place}: its vocabulary is of kind {kind}, and a model of model_type "
+                f"{place}: its vocabulary is of kind {kind}, but a model of model_type "
                 f"{self.model_type!r} takes {self.vocabulary_kind}; learn one "
                 f"(learn-vocabulary with --kind={self.vocabulary_kind}), and write the examples "
                 "with it."
             )
 
-    def check_whole(self, name: str, least: int, most: int = LARGEST_SIZE) -> None:
-        """Raises InputError where a field is no whole number in a range."""
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"{name} is {value!r}; it must be a whole number of {least} or more.")
-        if value > most:
-            raise InputError(f"{name} is too large; it must be {most:,} or less.")
+    def check_whole(self, *names: str, least: int = 1, most: int = MAX_SIZE) -> None:
+        """Raises InputError if a field is not a whole number in a range."""
+        for name in names:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(
+                    f"{name} is {value!r}; it must be a whole number of {least} or more."
+                )
+            if value > most:
+                raise InputError(f"{name} is too large; it must be {most:,} or less.")
 
-    def check_share(self, name: str) -> None:
-        """Raises InputError where a field is no number from 0 to below 1."""
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-            raise InputError(f"{name} is {value!r}; it must be from 0 to below 1.")
+    def check_rates(self, *names: str) -> None:
+        """Raises InputError if a field is not a number from 0 to below 1."""
+        for name in names:
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value < 1:
+                raise InputError(f"{name} is {value!r}; it must be from 0 to below 1.")
 
-    def check_positive(self, name: str) -> None:
-        """Raises InputError where a field is no finite number above 0."""
-        value = getattr(self, name)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 < value < math.inf:
-            raise InputError(f"{name} is {value!r}; it must be a number above 0.")
+    def check_positive(self, *names: str) -> None:
+        """Raises InputError if a field is not a finite number above 0."""
+        for name in names:
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 < value < math.inf:
+                raise InputError(f"{name} is {value!r}; it must be a number above 0.")
 
-    def check_flag(self, name: str) -> None:
-        """Raises InputError where a field is neither true nor false."""
-        if not isinstance(getattr(self, name), bool):
-            raise InputError(f"{name} is {getattr(self, name)!r}; it must be true or false.")
+    def check_flags(self, *names: str) -> None:
+        """Raises InputError if a field is not a boolean."""
+        for name in names:
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise InputError(f"{name} is {value!r}; it must be true or false.")
 
     def check_choice(self, name: str, known: tuple[str, ...]) -> None:
-        """Raises InputError where a field is none of some names."""
+        """Raises InputError if a field is not one of some names."""
         value = getattr(self, name)
         if value not in known:
             raise InputError(f"{name} {value!r} is unknown; use one of {', '.join(known)}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""What encoders of all families are to everybody else."""
+"""The interface of encoders of all families."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -9,25 +9,25 @@ import tensorflow as tf
 from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers import adaptation
-from bert_tf.models.layers.base import Configured, Layer, Shape, Stated
+from bert_tf.models.layers.base import Configured, Declared, Layer, Shape
 from pipelines.common import memory
 from pipelines.tokenizers.vocabulary import Vocabulary
 
 
-class Encoder(Configured, Stated, keras.Model):
-    """Vectors of tokens, and one of each sequence, without heads.
+class Encoder(Configured, Declared, keras.Model):
+    """Vectors of tokens and one vector of each sequence, without heads.
 
-    Subclasses make `embeddings`, `blocks` and `pooler`, then call `finish`, and define `call`.
+    Subclasses create `embeddings`, `blocks` and `pooler`, then call `finish`, and define `call`.
 
     Attributes:
-      embeddings: the layer that embeds tokens.
-      blocks: the layers above, from bottom to top.
-      pooler: makes the vector of a sequence.
+      embeddings: The layer that embeds tokens.
+      blocks: The layers above it, from bottom to top.
+      pooler: The layer that makes the vector of a sequence.
 
     Args:
-      config: the configuration.
-      pad_id: the id of padding, by which a mask is made where none is given; None: the usual one
-        of the family. `bert_tf.load(path).encoder()` has that of the vocabulary.
+      config: The configuration.
+      pad_id: The padding id, from which a missing mask is made; None: the default of the family.
+        `bert_tf.load(path).encoder()` uses that of the vocabulary.
     """
 
     embeddings: Layer
@@ -40,10 +40,10 @@ class Encoder(Configured, Stated, keras.Model):
         self.pad_id = config.default_pad_id if pad_id is None else pad_id
 
     def finish(self, allocate: bool) -> None:
-        """Creates the variables, where they are wanted.
+        """Creates the variables if `allocate`.
 
         Raises:
-          InputError: this machine has no memory for them.
+          InputError: This machine has not enough memory.
         """
         if allocate:
             memory.check(4 * self.parameters, f"a model of {self.parameters:,} parameters")
@@ -51,7 +51,7 @@ class Encoder(Configured, Stated, keras.Model):
 
     @classmethod
     def unallocated(cls, config: EncoderConfig) -> Self:
-        """An encoder that takes no memory: it tells its `shapes`, `parameters` and `flops`."""
+        """An encoder without variables, which reports `shapes`, `parameters` and `flops`."""
         return cls(config, allocate=False, name="encoder")
 
     def members(self) -> tuple[Layer, ...]:
@@ -60,29 +60,31 @@ class Encoder(Configured, Stated, keras.Model):
 
     @property
     def expected_shape(self) -> dict[str, Shape]:
-        """[batch, length] of each input."""
+        """The shape [batch, length] of each input."""
         return model_inputs.SHAPES
 
     @property
     def input_dtype(self) -> str:
-        """That of the inputs, as Keras exports them."""
+        """The dtype of the inputs in an export by Keras."""
         return "int32"
 
     def flops(self, length: int) -> int:
-        """Floating-point operations of a forward pass over one sequence of so many tokens.
+        """Floating-point operations of a forward pass over one sequence of `length` tokens.
 
-        Two for each multiply-add of the matrix products; the rest is not counted.
+        Matrix products only, 2 per multiply-add, without the pooler, which has one row.
         """
-        raise NotImplementedError
+        repeats = self.config.num_hidden_layers // len(self.blocks)
+        blocks = sum(block.flops(length) for block in self.blocks)
+        return self.embeddings.flops(length) + repeats * blocks
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
-        """Learns of a vocabulary what it has to know; most need nothing but its size."""
+        """Stores what the encoder needs of a vocabulary; nothing for most encoders."""
 
     def layer_variables(self) -> list[list[keras.Variable]]:
         """The variables of each layer from bottom to top: the embeddings', then each block's.
 
-        A block that all layers share is there once. The pooler's are not among them: it is
-        trained with the heads.
+        A block shared by all layers appears once. The pooler is trained with the heads, and its
+        variables are not included.
         """
         return [part.variables for part in (self.embeddings, *self.blocks)]
 
@@ -92,26 +94,21 @@ class Encoder(Configured, Stated, keras.Model):
         """The vector of each sequence.
 
         Args:
-          sequence: outputs of the last layer, [batch, length, hidden_size].
+          sequence: Outputs of the last layer, [batch, length, hidden_size].
           mask: int32 [batch, length].
-          seed: int32 scalar, of dropout before; None: nothing is dropped.
+          seed: int32 scalar for the dropout before the pooler; None: no dropout.
 
         Returns:
-          [batch, hidden_size], of the dtype of the sequence.
+          [batch, hidden_size], in the dtype of the sequence.
         """
         raise NotImplementedError
 
     def pooled(self, inputs: Any, drop_padding: bool = False) -> tf.Tensor:
-        """The pooled output alone, [batch, hidden_size], where nothing drops out.
-
-        Args:
-          inputs: as of `call`.
-          drop_padding: as of `call`.
-        """
+        """Only the pooled output [batch, hidden_size], without dropout; arguments as for `call`."""
         return self(inputs, drop_padding=drop_padding)["pooled_output"]
 
     def pooler_seed(self, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:
-        """The seed that `pool` gets in training, of that of the model; None: it drops nothing."""
+        """The seed for `pool` in training, from that of the model; None: no dropout there."""
         return None
 
     def known_outputs(
@@ -122,17 +119,17 @@ class Encoder(Configured, Stated, keras.Model):
         dropout_seed: tf.Tensor | None = None,
         dtype: str | None = None,
     ) -> dict[str, Any]:
-        """The outputs that follow from those of some layers, which were computed before.
+        """The outputs that follow from precomputed outputs of some layers.
 
         Args:
-          layers: [batch, length, hidden_size], by number; 0 is the embeddings.
-          inputs: as of `call`; only the mask counts.
-          training: whether to drop out, before the pooler.
-          dropout_seed: as of `call`.
-          dtype: as of `call`.
+          layers: [batch, length, hidden_size], by the number of the layer; 0: the embeddings.
+          inputs: As for `call`; only the mask is used.
+          training: Whether to apply the dropout before the pooler.
+          dropout_seed: As for `call`.
+          dtype: As for `call`.
 
         Returns:
-          What `call` returns, with None for what is not known.
+          The result of `call`, with None for unknown outputs.
         """
         depth, dtype = self.config.num_hidden_layers, dtype or self.compute_dtype
         shape = [None, None, self.config.hidden_size]
@@ -148,7 +145,7 @@ class Encoder(Configured, Stated, keras.Model):
         }
 
     def compute_output_shape(self, input_shape: Any) -> dict[str, Any]:
-        """The shapes of the outputs, by those of the inputs, in any of their forms."""
+        """The shapes of the outputs for those of the inputs, in any form that `call` accepts."""
         if isinstance(input_shape, Mapping):
             input_shape = input_shape["input_word_ids"]
         elif isinstance(input_shape[0], list | tuple):
@@ -156,60 +153,55 @@ class Encoder(Configured, Stated, keras.Model):
         batch, length = input_shape
         config = self.config
         config.check_length(length)
-        sequence, layers = (batch, length, config.hidden_size), config.num_hidden_layers
+        sequence = (batch, length, config.hidden_size)
         return {
             "sequence_output": sequence,
             "pooled_output": (batch, config.hidden_size),
-            "encoder_outputs": [sequence] * layers,
+            "encoder_outputs": [sequence] * config.num_hidden_layers,
             "embedding_output": sequence,
             "attention_probs": self.attention_shapes(batch, length),
             "input_mask": (batch, length),
         }
 
     def attention_shapes(self, batch: int | None, length: int | None) -> list[Shape]:
-        """The shapes of the attention probabilities of each layer; none of most encoders."""
+        """The shape of the attention probabilities of each layer; empty without attention."""
         return []
 
     def compute_output_spec(
         self, inputs: Any, training: bool = False, dtype: str | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        """What `call` returns for symbolic inputs."""
+        """The result of `call` for symbolic inputs."""
         found = model_inputs.named(inputs, self.config.type_vocab_size > 0)
         shape = tuple(found["input_word_ids"].shape)
         dtype = dtype or self.compute_dtype
-        dtypes = {"input_mask": "int32"}
         return {
-            name: [keras.KerasTensor(one, dtype) for one in found]
-            if isinstance(found, list)
-            else keras.KerasTensor(found, dtypes.get(name, dtype))
-            for name, found in self.compute_output_shape(shape).items()
+            name: [keras.KerasTensor(one, dtype) for one in shapes]
+            if isinstance(shapes, list)
+            else keras.KerasTensor(shapes, "int32" if name == "input_mask" else dtype)
+            for name, shapes in self.compute_output_shape(shape).items()
         }
 
     def enable_lora(
         self, rank: int, alpha: float | None = None, layers: str = "attention/"
     ) -> None:
-        """Trains low-rank updates of linear maps alone (Hu et al., arXiv 2106.09685).
+        """Restricts training to low-rank updates of linear maps (Hu et al., arXiv 2106.09685).
 
-        Everything else in the encoder is frozen. What is saved has the updates merged into the
-        kernels; a model that is loaded can be trained on, from updates of zero.
+        Everything else in the encoder is frozen. Saving merges the updates into the kernels; a
+        loaded model can be trained further, with updates that start at zero.
 
         Args:
-          rank: of each update.
-          alpha: updates are multiplied by alpha / rank; None: by 1.
-          layers: a regular expression that is found in the paths of the maps to update, such as
-            "block_0/attention/qkv"; by default both projections of every attention.
+          rank: The rank of each update.
+          alpha: Updates are multiplied by alpha / rank; None: by 1.
+          layers: A regular expression searched for in the paths of linear maps, such as
+            "block_0/attention/qkv"; by default it selects both projections of every attention.
 
         Raises:
-          InputError: there is no such map, or it has an update already.
+          InputError: No map matches, or one already has an update.
         """
         adaptation.enable_lora(self, rank, alpha, layers)
 
-    def get_config(self) -> dict:
-        """The arguments of the constructor, and what was done since."""
-        return super().get_config() | {"pad_id": self.pad_id}
-
     def draw_seeds(self, seed: tf.Tensor | None, count: int) -> tf.Tensor:
-        """So many seeds of dropout, int32 [count], of one; None: of one that is drawn."""
+        """int32 [count] dropout seeds, from one seed; None: from a random one."""
         if seed is None:
             seed = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
         return tf.random.stateless_uniform(

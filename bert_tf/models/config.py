@@ -4,118 +4,80 @@ import dataclasses
 from collections.abc import Set
 from typing import Any, ClassVar, Self
 
-from bert_tf.models.base_config import LARGEST_SIZE, EncoderConfig
+from bert_tf.models.base_config import EncoderConfig
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 
-# No model is deeper; a number beyond this is a mistake that would not end.
-_MOST_LAYERS = 10_000
+_MAX_LAYERS = 10_000  # a larger number is a mistake
 ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
 FAMILIES = ("bert", "roberta")
-# Keys of released configurations that do not concern the encoder.
+# Keys of released configurations that do not affect the encoder.
 _FOREIGN_KEYS = frozenset(
-    [
-        "architectures",
-        "attention_probs_dropout",
-        "classifier_dropout",
-        "directionality",
-        "do_lower_case",
-        "finetuning_task",
-        "gradient_checkpointing",
-        "id2label",
-        "is_decoder",
-        "label2id",
-        "language",
-        "name",
-        "num_labels",
-        "output_attentions",
-        "output_hidden_states",
-        "output_past",
-        "pad_token_id",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-        "position_embedding_type",
-        "pruned_heads",
-        "torch_dtype",
-        "torchscript",
-        "transformers_version",
-        "use_bfloat16",
-        "use_cache",
-        "_name_or_path",
-        "_num_labels",
-    ]
+    """
+    architectures attention_probs_dropout classifier_dropout directionality do_lower_case
+    finetuning_task gradient_checkpointing id2label is_decoder label2id language name num_labels
+    output_attentions output_hidden_states output_past pad_token_id pooler_fc_size
+    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type
+    position_embedding_type pruned_heads torch_dtype torchscript transformers_version
+    use_bfloat16 use_cache _name_or_path _num_labels
+    """.split()
 )
 
 
 def _option(default: Any) -> Any:
-    """A field that bert_config.json has only where it differs from BERT's value."""
+    """A field that bert_config.json contains only if it differs from BERT's value."""
     return dataclasses.field(default=default, metadata={"option": True})
 
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig(EncoderConfig):
-    """One field for each key of bert_config.json, defaults as BERT-Base uncased.
+    """The configuration of a BERT or a related model; one field for each key of bert_config.json.
 
-    Options make a relative of BERT of it. They are BERT's own where nothing is said.
+    The defaults are those of BERT-Base uncased. The options (the fields from `causal` on) describe
+    related models.
 
     Raises:
-      InputError: a value makes no sense, alone or with another.
+      InputError: A value is invalid, alone or in combination with another.
     """
 
-    vocab_size: int = 30522  # tokens
+    vocab_size: int = 30522  # number of tokens
     hidden_size: int = 768  # width of the encoder (H)
     num_hidden_layers: int = 12  # Transformer blocks (L)
-    num_attention_heads: int = 12  # heads (A); hidden_size must be a multiple
+    num_attention_heads: int = 12  # attention heads (A); hidden_size must be a multiple
     intermediate_size: int = 3072  # width of the feed-forward layer, 4 H in the paper
-    hidden_act: str = "gelu"  # of ACTIVATIONS; "gelu" has tanh, as in google-research/bert
-    hidden_dropout_prob: float = 0.1  # of embeddings and of each sub-layer's output
-    attention_probs_dropout_prob: float = 0.1  # of attention probabilities
+    hidden_act: str = "gelu"  # one of ACTIVATIONS; "gelu" uses tanh, as in google-research/bert
+    hidden_dropout_prob: float = 0.1  # dropout rate of embeddings and of sub-layer outputs
+    attention_probs_dropout_prob: float = 0.1  # dropout rate of attention probabilities
     max_position_embeddings: int = 512  # rows of the position table
-    type_vocab_size: int = 2  # segments; 0: no table of them, and input_type_ids are ignored
+    type_vocab_size: int = 2  # segment embeddings; 0: none, and input_type_ids are ignored
     initializer_range: float = 0.02  # standard deviation of the truncated normal
     layer_norm_eps: float = 1e-12  # added to the variance
-    causal: bool = _option(False)  # left-to-right: nothing attends to what follows (section 5.1)
-    model_type: str = _option("bert")  # of FAMILIES: whose names the weights have elsewhere
-    embedding_size: int | None = _option(None)  # width before a projection; None: H, without one
-    embedding_norm: bool = _option(True)  # GPT has none
-    position_offset: int = _option(0)  # rows before the first token's; RoBERTa: 2
-    shared_layers: bool = _option(False)  # one block does for all layers (ALBERT)
-    pooler_act: str | None = _option("tanh")  # None: no pooler; the first token's vector is taken
-    pooler_dropout: float = _option(0.0)  # before the pooler, as in RoBERTa's heads
+    causal: bool = _option(False)  # left-to-right attention (section 5.1)
+    model_type: str = _option("bert")  # one of FAMILIES, determines foreign names of weights
+    embedding_size: int | None = _option(None)  # width before a projection; None: no projection
+    embedding_norm: bool = _option(True)  # LayerNorm of embeddings (none in GPT)
+    position_offset: int = _option(0)  # position rows before the first token's (RoBERTa: 2)
+    shared_layers: bool = _option(False)  # one block for all layers (ALBERT)
+    pooler_act: str | None = _option("tanh")  # None: no pooler, the first token's vector is used
+    pooler_dropout: float = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
 
     title: ClassVar[str] = "BERT"
     foreign_keys: ClassVar[Set[str]] = _FOREIGN_KEYS
 
     def __post_init__(self):
-        for name in (
-            "vocab_size",
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "intermediate_size",
-            "max_position_embeddings",
-        ):
-            self.check_whole(name, 1, _MOST_LAYERS if name == "num_hidden_layers" else LARGEST_SIZE)
-        self.check_whole("type_vocab_size", 0)
-        self.check_whole("position_offset", 0)
+        self.check_whole("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")
+        self.check_whole("max_position_embeddings")
+        self.check_whole("num_hidden_layers", most=_MAX_LAYERS)
+        self.check_whole("type_vocab_size", "position_offset", least=0)
         if self.embedding_size is not None:
-            self.check_whole("embedding_size", 1)
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout"):
-            self.check_share(name)
-        for name in ("initializer_range", "layer_norm_eps"):
-            self.check_positive(name)
-        for name in ("causal", "embedding_norm", "shared_layers"):
-            self.check_flag(name)
+            self.check_whole("embedding_size")
+        self.check_rates("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout")
+        self.check_positive("initializer_range", "layer_norm_eps")
+        self.check_flags("causal", "embedding_norm", "shared_layers")
         self.check_choice("hidden_act", ACTIVATIONS)
         if self.pooler_act is not None:
             self.check_choice("pooler_act", ACTIVATIONS)
         self.check_choice("model_type", FAMILIES)
-        self._check_together()
-
-    def _check_together(self) -> None:
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
@@ -133,16 +95,16 @@ class BertConfig(EncoderConfig):
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> "BertConfig":
-        """A size: BERT from "tiny" (2/128) to "large" (24/1024), or "roberta-base" and so on.
+        """The configuration of a named size, such as "tiny" (2/128), "large" or "roberta-base".
 
         Raises:
-          InputError: the name is unknown.
+          InputError: The name is unknown.
         """
         family, _, size_name = name.rpartition("-")
         if size_name not in SIZES or family not in _FAMILIES:
             known = ", ".join(SIZES)
             raise InputError(
-                f"model {name!r} is unknown; use {known}, with roberta- before it for a RoBERTa, "
+                f"model {name!r} is unknown; use {known}, with the prefix roberta- for a RoBERTa, "
                 "or a file."
             )
         layers, hidden = SIZES[size_name]
@@ -156,24 +118,24 @@ class BertConfig(EncoderConfig):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that are not as BERT's, by name."""
+        """The options that differ from BERT's, by name."""
         options = [field for field in dataclasses.fields(self) if field.metadata.get("option")]
         values = {field.name: (getattr(self, field.name), field.default) for field in options}
         return {name: value for name, (value, berts) in values.items() if value != berts}
 
     def differences(self, *options: str) -> list[str]:
-        """What it has that BERT with these options has not, such as "position_offset 2"."""
+        """Differences from a BERT with these options, such as "position_offset 2"."""
         found = [f"{name} {value!r}" for name, value in self.options.items() if name not in options]
         return found if self.type_vocab_size else [*found, "type_vocab_size 0"]
 
     def to_dict(self) -> dict[str, Any]:
-        """The keys and values of bert_config.json; options only where they are not BERT's."""
+        """The keys and values of bert_config.json; options only if they differ from BERT's."""
         fields = [field for field in dataclasses.fields(self) if not field.metadata.get("option")]
         return {field.name: getattr(self, field.name) for field in fields} | self.options
 
     @property
     def size(self) -> str:
-        """Its size in a few words."""
+        """A short description of the size."""
         return (
             f"{counted(self.num_hidden_layers, 'layer')}, {self.hidden_size} wide, "
             f"{counted(self.num_attention_heads, 'head')}, "
@@ -182,51 +144,42 @@ class BertConfig(EncoderConfig):
 
     @property
     def num_blocks(self) -> int:
-        """Layers that have weights of their own: one where they are shared."""
+        """Number of layers with weights of their own: one if they are shared."""
         return 1 if self.shared_layers else self.num_hidden_layers
 
     @property
     def embedding_width(self) -> int:
-        """The width of the embeddings, before they are projected to hidden_size."""
+        """Width of the embeddings, before a projection to hidden_size."""
         return self.embedding_size or self.hidden_size
 
     @property
     def max_length(self) -> int:
-        """The tokens that there are positions for."""
+        """Maximum number of tokens of a sequence."""
         return self.max_position_embeddings - self.position_offset
 
     @property
     def default_pad_id(self) -> int:
-        """The id of padding in the released vocabularies of the family."""
+        """Padding id in the released vocabularies of the family."""
         return 1 if self.model_type == "roberta" else 0
 
     def with_dropout(self, rate: float) -> Self:
-        """The same with another dropout rate, of hidden values and of attention."""
+        """A copy with another dropout rate, of hidden values and of attention."""
         return dataclasses.replace(
             self, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
         )
 
     def check_length(self, length: int | None) -> None:
-        """Raises InputError where sequences of so many tokens exceed the positions."""
+        """Raises InputError if sequences of `length` tokens exceed the positions."""
         if length is not None and length > self.max_length:
             raise InputError(
                 f"{length} tokens exceed the {self.max_length} positions; cut the sequences "
                 "(max_length of the tokenizer)."
             )
 
-    def check_segments(self, segments: int, place: str) -> None:
-        """See `EncoderConfig`."""
-        if 0 < self.type_vocab_size < segments:
-            raise InputError(
-                f"{place}: has sequences of {segments} segments, but the model's type_vocab_size "
-                f"is {self.type_vocab_size}. Use a model with {segments}, or examples of single "
-                "texts (in pre-training, --objective=mlm)."
-            )
-
 
 # Layers and width of the published sizes (Turc et al. 2019, Devlin et al. 2018, Liu et al. 2019).
 SIZES = {
-    "debug": (1, 64),  # ours: to try things on
+    "debug": (1, 64),  # ours, for trials
     "tiny": (2, 128),
     "mini": (4, 256),
     "small": (4, 512),
@@ -234,7 +187,7 @@ SIZES = {
     "base": (12, 768),
     "large": (24, 1024),
 }
-# What the sizes of a family have in common, by what stands before their names.
+# Values common to the sizes of a family, by the prefix of their names.
 _FAMILIES: dict[str, dict[str, Any]] = {
     "": {},
     "roberta": {

@@ -1,4 +1,4 @@
-"""Configurations of all families: a further one is a file, and a line in each function here."""
+"""Configurations of all families. A new family is a file and a change in each function here."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ from pipelines.common import json_files
 
 
 def of_dict(values: dict[str, Any], name: str = "the configuration") -> EncoderConfig:
-    """The configuration of the keys of a bert_config.json, of the family that it names.
+    """Creates a configuration from the keys of a bert_config.json, of the family that it names.
 
     Raises:
-      InputError: an unknown key or family, or a value that makes no sense.
+      InputError: A key or family is unknown, or a value is invalid.
     """
     elmo = values.get("model_type") == elmo_config.MODEL_TYPE
     return (ElmoConfig if elmo else BertConfig).from_dict(values, name)
@@ -23,16 +23,16 @@ def load(path: str) -> EncoderConfig:
     """Reads a bert_config.json of any family.
 
     Raises:
-      InputError: the file is missing, not JSON, or `of_dict` fails.
+      InputError: The file is missing or not JSON, or `of_dict` fails.
     """
     return of_dict(json_files.read(path, dict[str, Any]), path)
 
 
 def named(name: str, **changes: Any) -> EncoderConfig:
-    """A size of any family, such as "tiny", "roberta-base" or "elmo-small".
+    """The configuration of a named size, such as "tiny", "roberta-base" or "elmo-small".
 
     Raises:
-      InputError: the name is unknown.
+      InputError: The name is unknown.
     """
     elmo = name.startswith(f"{elmo_config.MODEL_TYPE}-")
     return (ElmoConfig if elmo else BertConfig).named(name, **changes)

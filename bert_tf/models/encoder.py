@@ -11,17 +11,17 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import Embeddings, NoPooler, Pooler, TransformerBlock
+from bert_tf.models.layers.attention import TokenRows
 from bert_tf.models.layers.base import Layer, Shape, serializable
-from bert_tf.models.layers.unpadding import TokenRows
 
-# Added to the attention scores of positions that may not be attended to.
+# Added to the attention scores of masked positions.
 _MASKED = -1e9
 _SEEDS_PER_BLOCK = 3
 
 
 @serializable
 class BertEncoder(Encoder):
-    """BERT, or one of its relatives by the options of the configuration, without heads.
+    """BERT without heads, or a related model, depending on the options of the configuration.
 
     >>> encoder = BertEncoder(BertConfig.named("tiny"))
     >>> ids = tf.constant([[101, 7592, 102]])
@@ -31,13 +31,13 @@ class BertEncoder(Encoder):
     TensorShape([1, 3, 128])
 
     Args:
-      config: the configuration.
-      pad_id: the id of padding, by which a mask is made where none is given; None: 0, or 1 for a
-        RoBERTa. `bert_tf.load(path).encoder()` has that of the vocabulary.
-      allocate: whether to create the variables at once; without them it only tells of itself.
+      config: The configuration.
+      pad_id: The padding id, from which a missing mask is made; None: 0, or 1 for a RoBERTa.
+        `bert_tf.load(path).encoder()` uses that of the vocabulary.
+      allocate: Whether to create the variables; an encoder without them only describes itself.
 
     Raises:
-      InputError: this machine has no memory for it.
+      InputError: This machine has not enough memory.
     """
 
     config: BertConfig
@@ -80,17 +80,12 @@ class BertEncoder(Encoder):
         """The table of position embeddings, float32 [max_position_embeddings, embedding width]."""
         return self.embeddings.position
 
-    def flops(self, length: int) -> int:
-        """Floating-point operations of a forward pass over one sequence of so many tokens.
-
-        Two for each multiply-add of the matrix products, but the pooler's, which has one row;
-        the rest is not counted.
-        """
-        return sum(part.flops(length) for part in (self.embeddings, *self._stack))
-
     @property
     def _stack(self) -> list[TransformerBlock]:
-        """The block of each layer from bottom to top, all of them the same where it is shared."""
+        """The block of each layer from bottom to top; repeated if it is shared.
+
+        Its name is part of files that Keras saves.
+        """
         return list(self.blocks) * (self.config.num_hidden_layers // len(self.blocks))
 
     def call(
@@ -104,30 +99,28 @@ class BertEncoder(Encoder):
         """Encodes a batch.
 
         Args:
-          inputs: int32 [batch, length] each: `input_word_ids`, `input_mask` (1
-            for tokens, 0 for padding) and `input_type_ids` (segments; of no use
-            to a model without a table of them). By these names, or the three of them
-            as a list; or the ids alone. Without a mask all but `pad_id` are tokens, without
-            segments all are of the first.
-          training: whether to drop out.
-          dropout_seed: int32 scalar; the same seed drops the same elements.
-            None: drawn from TensorFlow's global generator.
-          dtype: to compute in; None: the compute dtype of the model.
-          drop_padding: compute tokens only, which is faster where lengths are mixed;
-            outputs at padding then mean nothing.
+          inputs: int32 [batch, length] each: `input_word_ids`, `input_mask` (1 for tokens, 0 for
+            padding) and `input_type_ids` (segments; ignored without segment embeddings), as a dict
+            by these names, as a list of the three, or the ids alone. Without a mask, all ids but
+            `pad_id` are tokens; without segments, all are of the first.
+          training: Whether to apply dropout.
+          dropout_seed: int32 scalar that determines the dropout; None: drawn from TensorFlow's
+            global generator.
+          dtype: The dtype to compute in; None: the compute dtype of the model.
+          drop_padding: Whether to compute tokens only, which is faster for mixed lengths; outputs
+            at padding are then arbitrary.
 
         Returns:
-          `sequence_output` [batch, length, hidden_size]; `pooled_output`
-          [batch, hidden_size], tanh of a linear map of [CLS] (or what `pooler_act`
-          says), of the last token where [CLS] sees nothing else, in a causal model;
-          `encoder_outputs`, the output of each layer, as `sequence_output`;
-          `embedding_output`, what the first layer gets, the same;
-          `attention_probs`, that of each layer, [batch, heads, length, length];
-          all of the dtype computed in; and `input_mask`, int32 [batch, length].
+          `sequence_output` [batch, length, hidden_size]; `pooled_output` [batch, hidden_size], by
+          default tanh of a linear map of the vector of [CLS], or of the last token in a causal
+          model; `encoder_outputs`, the output of each layer, and `embedding_output`, the input of
+          the first layer, [batch, length, hidden_size] each; `attention_probs` of each layer,
+          [batch, heads, length, length]; all in the dtype computed in; and `input_mask`, int32
+          [batch, length].
 
         Raises:
-          InputError: the inputs have another form, rank or dtype; or the length is known and there
-            are not as many positions.
+          InputError: The inputs have another form, rank or dtype; or the static length exceeds the
+            positions.
         """
         typed = self.config.type_vocab_size > 0
         word_ids, mask, types = EncoderInputs.of(inputs, self.pad_id, typed)
@@ -143,8 +136,11 @@ class BertEncoder(Encoder):
         return self.encode(x, mask, seeds, rows)
 
     def pooled(self, inputs: Any, drop_padding: bool = False) -> tf.Tensor:
-        """See `Encoder`; of other tokens the last layer has what the first attends to, no more."""
-        if self.config.causal:  # another token is pooled
+        """Only the pooled output [batch, hidden_size], without dropout; arguments as for `call`.
+
+        The last layer computes the first token only.
+        """
+        if self.config.causal:  # the last token is pooled
             return super().pooled(inputs, drop_padding)
         typed = self.config.type_vocab_size > 0
         word_ids, mask, types = EncoderInputs.of(inputs, self.pad_id, typed)
@@ -179,17 +175,16 @@ class BertEncoder(Encoder):
         seeds: tf.Tensor | None = None,
         rows: TokenRows | None = None,
     ) -> dict[str, tf.Tensor | list[tf.Tensor]]:
-        """What `call` does once tokens are embedded; so gradients of the embeddings can be taken.
+        """Applies the layers to embedded tokens, so that gradients for embeddings can be computed.
 
         Args:
-          x: what the first layer gets, [batch * length, hidden_size]; or, with `rows`,
-            [rows, hidden_size].
+          x: Embeddings [batch * length, hidden_size]; or, with `rows`, [rows, hidden_size].
           mask: int32 [batch, length], 1 for tokens, 0 for padding.
-          seeds: int32 [seeds], of each dropout; None: no dropout.
-          rows: which positions x has.
+          seeds: int32 [seeds], one for each dropout; None: no dropout.
+          rows: The positions that x has; None: all.
 
         Returns:
-          See `call`.
+          The result of `call`.
         """
         shape, bias = tf.shape(mask), self._mask_bias(mask)
 
@@ -218,7 +213,7 @@ class BertEncoder(Encoder):
     def pool(
         self, sequence: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """The vector of each sequence: of the token that has seen all of it."""
+        """The vector of each sequence: the first token's, or the last one's in a causal model."""
         if not self.config.causal:
             return self.pooler(sequence[:, 0], seed=seed)
         positions = tf.range(tf.shape(mask)[1]) * tf.cast(mask > 0, tf.int32)
@@ -226,11 +221,11 @@ class BertEncoder(Encoder):
         return self.pooler(last, seed=seed)
 
     def pooler_seed(self, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:
-        """The seed of the dropout before the pooler; None where there is no such."""
+        """The seed of the dropout before the pooler; None if there is none."""
         return self._seeds(dropout_seed)[-1] if self.config.pooler_dropout else None
 
     def attention_shapes(self, batch: int | None, length: int | None) -> list[Shape]:
-        """The shapes of the attention probabilities of each layer."""
+        """The shape of the attention probabilities of each layer."""
         shape = (batch, self.config.num_attention_heads, length, length)
         return [shape] * self.config.num_hidden_layers
 
@@ -242,7 +237,7 @@ class BertEncoder(Encoder):
         return (1.0 - visible) * _MASKED
 
     def _seeds(self, seed: tf.Tensor | None) -> tf.Tensor:
-        """One seed for each dropout of the model, int32 [seeds]."""
+        """One seed for each dropout in the model, int32 [seeds]."""
         count = 1 + _SEEDS_PER_BLOCK * self.config.num_hidden_layers
         count += bool(self.config.pooler_dropout)
         return self.draw_seeds(seed, count)

@@ -1,4 +1,4 @@
-"""Encoders of all families: a further one is a file, and a line in each table here."""
+"""Encoders of all families. A new family is a file and a line in each table here."""
 
 from typing import Any
 
@@ -18,25 +18,20 @@ _ENCODERS: dict[type[EncoderConfig], type[Encoder]] = {
 
 
 def make(config: EncoderConfig, **kwargs: Any) -> Encoder:
-    """The encoder of a configuration.
-
-    Args:
-      config: of any family.
-      **kwargs: other arguments of `BertEncoder`, which all encoders take.
-    """
+    """Creates the encoder of a configuration; other arguments as for `BertEncoder`."""
     return _ENCODERS[type(config)](config, **kwargs)
 
 
 def unallocated(config: EncoderConfig) -> Encoder:
-    """An encoder that takes no memory: it tells its `shapes`, `parameters` and `flops`."""
+    """An encoder without variables, which reports `shapes`, `parameters` and `flops`."""
     return _ENCODERS[type(config)].unallocated(config)
 
 
 def pretraining_heads(config: EncoderConfig) -> tuple[Layer, ...]:
-    """The heads that pre-training may leave on an encoder, not yet built."""
+    """The heads that pre-training may add to an encoder, not yet built."""
     if isinstance(config, ElmoConfig):
         return (WordHead(config, name="bidirectional_lm"),)
-    assert isinstance(config, BertConfig)  # there is no other family
+    assert isinstance(config, BertConfig)  # the only other family
     return (
         MaskedLMHead(config, name="masked_lm"),
         NextSentenceHead(config.hidden_size, name="next_sentence"),

@@ -1,47 +1,62 @@
-"""The element-wise parts of BERT, each fused into one pass forward and one backward.
+"""The element-wise parts of the models, each fused into one pass forward and one backward.
 
-Inputs and outputs have the compute dtype (float32 or bfloat16); all arithmetic
-is float32. Backward passes recompute what is cheap, dropout masks included, so
-that no float32 intermediate and no mask is kept.
+Inputs and outputs have the compute dtype (float32 or bfloat16); all arithmetic is float32. Backward
+passes recompute what is cheap, including dropout masks, so that no float32 intermediate and no mask
+is kept.
 
-On a CPU, XLA compiles each pass on its own (`compile_fused`), while matrix
-products stay with oneDNN, which is faster at them. On other devices the whole
-step is compiled, and these are ordinary parts of it. Graphs for inference
-(`inference`) take the forms of `bert_tf.models.inference_ops` instead.
+On a CPU, XLA compiles each pass separately (`compile_fused`), while matrix products stay with
+oneDNN, which is faster. On other devices the whole step is compiled (`compile_whole`), and these
+passes are ordinary parts of it.
+
+For inference on a server (`inference`) each function uses plain ops instead, in the patterns that
+TensorFlow's graph optimizer fuses on a CPU: a matrix product with its bias, with gelu or with the
+residual becomes one kernel, and so do attention scores with scale and mask. There is no dropout
+then, and gradients are TensorFlow's own.
 """
 
+import contextlib
 import contextvars
 import functools
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import tensorflow as tf
 
-from bert_tf.models import activations, inference_ops
-from bert_tf.models.switches import switched
+from bert_tf.models import activations
 
+ValueT = TypeVar("ValueT")
 _compile = contextvars.ContextVar("compile_fused", default=False)
 _whole = contextvars.ContextVar("compile_whole", default=False)
 _inference = contextvars.ContextVar("inference", default=False)
 
 
-def compile_fused(enabled: bool = True) -> AbstractContextManager[None]:
-    """Within it, functions of this module that are traced are compiled by XLA, one by one."""
+@contextlib.contextmanager
+def switched(switch: contextvars.ContextVar[ValueT], value: ValueT) -> Iterator[None]:
+    """A context in which a context variable has a value."""
+    token = switch.set(value)
+    try:
+        yield
+    finally:
+        switch.reset(token)
+
+
+def compile_fused(enabled: bool = True) -> contextlib.AbstractContextManager[None]:
+    """A context in which XLA compiles each traced function of this module separately."""
     return switched(_compile, enabled)
 
 
-def compile_whole(enabled: bool = True) -> AbstractContextManager[None]:
-    """Within it, what is traced is part of one program of XLA's: shapes do not follow from data."""
+def compile_whole(enabled: bool = True) -> contextlib.AbstractContextManager[None]:
+    """A context in which traced code is part of one XLA program: shapes must not depend on data."""
     return switched(_whole, enabled)
 
 
 def is_compiled_whole() -> bool:
-    """Whether what is traced is within `compile_whole`."""
+    """Whether the current code is traced within `compile_whole`."""
     return _whole.get()
 
 
-def inference(enabled: bool = True) -> AbstractContextManager[None]:
-    """Within it, what is traced is for inference on a server: nothing may drop out."""
+def inference(enabled: bool = True) -> contextlib.AbstractContextManager[None]:
+    """A context in which code is traced for inference on a server, without dropout."""
     return switched(_inference, enabled)
 
 
@@ -54,12 +69,12 @@ def _run(function: Callable[..., tuple[tf.Tensor, ...]], settings: tuple, *tenso
 
 @functools.cache
 def _compiled(function: Callable, settings: tuple) -> Callable:
-    """One compiled function for all layers that share its settings: XLA works once a shape."""
+    """One compiled function for all layers with the same settings; XLA compiles each shape once."""
 
     def apply(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return function(*settings, *tensors)
 
-    apply.__name__ = function.__name__  # so that graphs and profiles say what it is
+    apply.__name__ = function.__name__  # shown in graphs and profiles
     return tf.function(apply, jit_compile=True, autograph=False)
 
 
@@ -69,10 +84,10 @@ def bias_activation(x: tf.Tensor, bias: tf.Tensor, activation: str) -> tf.Tensor
     Args:
       x: [rows, width], compute dtype.
       bias: float32 [width].
-      activation: a name of `config.ACTIVATIONS`.
+      activation: A name in `config.ACTIVATIONS`.
     """
     if _inference.get():
-        return inference_ops.bias_activation(x, bias, activations.function(activation))
+        return activations.function(activation)(_add_bias(x, bias))
     settings = (activation,)
 
     @tf.custom_gradient
@@ -99,20 +114,20 @@ def _activation_backward(activation, x, bias, upstream):
 def masked_softmax(
     scores: tf.Tensor, bias: tf.Tensor, scale: float, rate: float, seed: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns softmax(scale * scores + bias) over the last axis, and that after dropout.
+    """Returns softmax(scale * scores + bias) over the last axis, without and with dropout.
 
     Only the second result has a gradient.
 
     Args:
       scores: [batch, heads, from, to], compute dtype.
-      bias: float32, broadcast to the scores; large and negative where nothing
-        may be attended to.
+      bias: float32, broadcast to the scores; a large negative value masks a position.
       scale: 1 / sqrt(size of a head).
-      rate: share of the probabilities dropped.
-      seed: int32 scalar, of the dropout.
+      rate: Dropout rate.
+      seed: int32 scalar for dropout.
     """
     if _inference.get():
-        probabilities = inference_ops.masked_softmax(scores, bias, scale)
+        scaled = scores * tf.cast(scale, scores.dtype)
+        probabilities = tf.nn.softmax(scaled + tf.cast(bias, scores.dtype))
         return probabilities, probabilities
     settings = (scale, rate)
 
@@ -156,15 +171,15 @@ def residual_norm(
     Args:
       x: [rows, width], compute dtype.
       bias: float32 [width].
-      residual: as x.
+      residual: [rows, width], compute dtype.
       gamma: float32 [width], scale.
       beta: float32 [width], offset.
-      epsilon: added to the variance.
-      rate: share of x dropped.
-      seed: int32 scalar, of the dropout.
+      epsilon: Added to the variance.
+      rate: Dropout rate of x.
+      seed: int32 scalar for dropout.
     """
     if _inference.get():
-        return inference_ops.residual_norm(x, bias, residual, gamma, beta, epsilon)
+        return _plain_norm(_add_bias(x, bias) + residual, gamma, beta, epsilon)
     settings = (epsilon, rate)
 
     @tf.custom_gradient
@@ -210,7 +225,7 @@ def norm_dropout(
 ) -> tf.Tensor:
     """Returns dropout(LayerNorm(x)) of [rows, width]; arguments as for `residual_norm`."""
     if _inference.get():
-        return inference_ops.norm(x, gamma, beta, epsilon)
+        return _plain_norm(x, gamma, beta, epsilon)
     settings = (epsilon, rate)
 
     @tf.custom_gradient
@@ -240,7 +255,7 @@ def softmax_cross_entropy(logits: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor)
     """Returns the negative log-likelihood of each label, float32 [rows].
 
     Args:
-      logits: [rows, classes], compute dtype, without their bias.
+      logits: [rows, classes], compute dtype, without the bias.
       bias: float32 [classes].
       labels: int32 [rows].
     """
@@ -272,10 +287,20 @@ def _entropy_backward(logits, bias, labels, norm, upstream):
 
 
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Drops a share of the elements of x, by a seed (int32 scalar); None: drops none."""
+    """Applies dropout to x, with an int32 scalar seed; None: no dropout."""
     if seed is None:
         return x
     return tf.cast(tf.cast(x, tf.float32) * _keep_of(x, rate, seed), x.dtype)
+
+
+def _add_bias(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    return tf.nn.bias_add(x, tf.cast(bias, x.dtype))
+
+
+def _plain_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """LayerNorm(x) of [rows, width] in plain ops, computed in float32."""
+    standard, _ = _standardize(tf.cast(x, tf.float32), epsilon)
+    return tf.cast(standard * tf.cast(gamma, tf.float32) + tf.cast(beta, tf.float32), x.dtype)
 
 
 def _standardize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
@@ -293,10 +318,10 @@ def _standardize_gradient(
 
 
 def _keep_of(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
-    """The dropout factors of the elements of x, drawn when x is there and not before.
+    """The dropout factors of the elements of x, drawn after x has been computed.
 
-    They follow from the shape and the seed alone: nothing else would keep a graph from drawing
-    those of all layers first, and from keeping them for the backward pass.
+    As they depend on the shape and the seed only, a graph would otherwise draw those of all layers
+    first, and keep them for the backward pass.
     """
     if rate == 0:
         return 1.0
@@ -309,10 +334,10 @@ def _keep_of(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
 
 
 def zero_of(x: tf.Tensor) -> tf.Tensor:
-    """A float32 scalar that is 0, and follows from x as far as XLA can know.
+    """A float32 scalar 0 that XLA cannot know to be independent of x.
 
-    What it is added to is computed after x: in a program of XLA's, control dependencies mean
-    nothing, and a CPU takes optimization barriers away before it decides on an order.
+    A value that it is added to is computed after x. XLA ignores control dependencies, and on a CPU
+    it removes optimization barriers before it schedules.
     """
     return tf.zeros([], tf.float32) * tf.cast(tf.reshape(x, [-1])[0], tf.float32)
 
@@ -320,9 +345,8 @@ def zero_of(x: tf.Tensor) -> tf.Tensor:
 def _keep(shape: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
     """The dropout factors: 0 with probability `rate` (to 2^-16), else 1 / (1 - rate).
 
-    Sixteen bits an element of a hash of its index and the seed: the finalizer
-    of MurmurHash3, which passes through XLA as a few integer operations, where
-    a counter-based generator costs more than the rest of the layer.
+    Each element uses 16 bits of a hash of its index and the seed: the finalizer of MurmurHash3, a
+    few integer operations, whereas a counter-based generator costs more than the rest of the layer.
     """
     half = tf.concat([shape[:-1], [(shape[-1] + 1) // 2]], 0)
     index = tf.reshape(tf.range(tf.reduce_prod(half)), half)

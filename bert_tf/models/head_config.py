@@ -1,4 +1,4 @@
-"""What the head of a task reads, and through what: the feature-based approach (paper, 5.3)."""
+"""Configuration of the head of a task, including the feature-based approach (paper, 5.3)."""
 
 import dataclasses
 import enum
@@ -7,34 +7,34 @@ from typing import Any
 
 from pipelines.common.errors import InputError
 
-# Beyond these a number is a mistake.
+# A larger number is a mistake.
 MAX_LAYERS = 100
 MAX_WIDTH = 1 << 16
 
 
 class HeadLayers(enum.StrEnum):
-    """Which outputs of the encoder a head reads (Table 7)."""
+    """The outputs of the encoder that a head reads (Table 7)."""
 
     LAST = "last"
     EMBEDDINGS = "embeddings"
     SECOND_TO_LAST = "second_to_last"
-    WEIGHTED_LAST_4 = "weighted_last_4"  # a sum whose weights are learned
+    WEIGHTED_LAST_4 = "weighted_last_4"  # a sum with learned weights
     CONCAT_LAST_4 = "concat_last_4"
-    WEIGHTED_ALL = "weighted_all"  # of all layers but the embeddings
-    WEIGHTED_EACH = "weighted_each"  # of all, the embeddings too, as ELMo has it
+    WEIGHTED_ALL = "weighted_all"  # all layers except the embeddings
+    WEIGHTED_EACH = "weighted_each"  # all layers and the embeddings, as in ELMo
 
 
 @dataclasses.dataclass(frozen=True)
 class HeadConfig:
-    """The head of a task; the paper's own is a linear map of the last layer.
+    """The head of a task; by default that of the paper, a linear map of the last layer.
 
     Attributes:
-      layers: whose outputs it reads.
-      bilstm_layers: layers of LSTM, in both directions, below the linear map; 0: none.
-      bilstm_width: their width, of each direction.
+      layers: The layers that it reads.
+      bilstm_layers: Number of bidirectional LSTM layers below the linear map.
+      bilstm_width: Width of each direction.
 
     Raises:
-      InputError: a value makes no sense.
+      InputError: A value is invalid.
     """
 
     layers: HeadLayers = HeadLayers.LAST
@@ -57,26 +57,26 @@ class HeadConfig:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the paper's own."""
+        """Whether it is the head of the paper."""
         return self.layers is HeadLayers.LAST and not self.bilstm_layers
 
     def reads_pooled(self, per_token: bool) -> bool:
-        """Whether it reads the pooled output, and no token's."""
+        """Whether it reads the pooled output, rather than those of tokens."""
         return not per_token and not self.bilstm_layers
 
     def check_task(self, per_token: bool, task: str) -> None:
-        """Raises InputError where it has no vectors of tokens to read."""
+        """Raises InputError if it needs vectors of tokens and the task has none."""
         if self.reads_pooled(per_token) and not self.is_plain:
             raise InputError(
-                f"{task}: is of whole texts, whose vector is that of the last layer; to read "
-                f"{self.layers} outputs of tokens, put a BiLSTM between (--bilstm_layers)."
+                f"{task}: is a task on whole texts, which reads the pooled output of the last "
+                f"layer; to read {self.layers} outputs of tokens, add a BiLSTM (--bilstm_layers)."
             )
 
     def indices(self, depth: int) -> tuple[int, ...]:
-        """The numbers of the layers that are read, ascending; 0 is the embeddings.
+        """The numbers of the layers that are read, ascending; 0: the embeddings.
 
         Args:
-          depth: layers of the encoder; where there are fewer than are asked for, all count.
+          depth: Number of layers of the encoder; if it has fewer than four, "last 4" means all.
         """
         last_4 = tuple(range(max(1, depth - 3), depth + 1))
         return {
@@ -91,10 +91,10 @@ class HeadConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "HeadConfig":
-        """The head that `to_dict` told of.
+        """Creates a head configuration from the result of `to_dict`.
 
         Raises:
-          InputError: there is an unknown key, or a value makes no sense.
+          InputError: A key is unknown, or a value is invalid.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         unknown = sorted(values.keys() - set(known))
@@ -105,5 +105,5 @@ class HeadConfig:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """The configuration as JSON values."""
         return dataclasses.asdict(self) | {"layers": str(self.layers)}

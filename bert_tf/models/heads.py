@@ -10,16 +10,16 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, seriali
 
 @serializable
 class MaskedLMHead(Configured, Layer):
-    """Logits over the vocabulary, by the word embeddings (output tied to input).
+    """Logits over the vocabulary, with the word embeddings as tied output weights.
 
     Args:
-      config: sizes and activation.
+      config: Sizes and activation.
     """
 
     config: BertConfig
 
     def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__((None, config.hidden_size), **kwargs)
         self.config = config
         width, policy = config.embedding_width, self.dtype_policy
         self.transform = Dense(
@@ -32,22 +32,17 @@ class MaskedLMHead(Configured, Layer):
         bias = Weight("output_bias", (self.config.vocab_size,), "zeros", "bias")
         return self.transform, self.norm, bias
 
-    @property
-    def expected_shape(self) -> Shape:
-        """[rows, hidden_size]."""
-        return self.transform.expected_shape
-
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """[rows, vocab_size] of [rows, hidden_size].
+        """The shape [rows, vocab_size] for [rows, hidden_size].
 
         Raises:
-          InputError: the input has another width.
+          InputError: The input has another width.
         """
         rows, _ = super().compute_output_shape(input_shape)
         return (rows, self.config.vocab_size)
 
     def flops(self, predictions: int) -> int:
-        """Floating-point operations of the products for so many positions."""
+        """Floating-point operations of the products for `predictions` positions."""
         vocabulary = 2 * predictions * self.norm.width * self.config.vocab_size
         return self.transform.flops(predictions) + vocabulary
 
@@ -56,10 +51,10 @@ class MaskedLMHead(Configured, Layer):
 
         Args:
           x: [rows, hidden_size], encoder outputs at the positions to predict.
-          word_embeddings: [vocab_size, embedding width], the encoder's.
+          word_embeddings: [vocab_size, embedding width], of the encoder.
 
         Returns:
-          [rows, vocab_size], compute dtype; `bias` is yet to be added.
+          [rows, vocab_size], compute dtype, to which the caller adds `bias`.
         """
         inner = self.transform(x, add_bias=False)
         bias = tf.convert_to_tensor(self.transform.bias)
@@ -70,20 +65,19 @@ class MaskedLMHead(Configured, Layer):
 
 @serializable
 class NextSentenceHead(Dense):
-    """Two logits of [CLS]: 0, B follows A; 1, B is a random segment.
+    """Two logits for the pooled output: 0, B follows A; 1, B is a random segment.
 
     Args:
-      inputs: width of the encoder.
-      initializer_range: of the kernel.
+      inputs: Width of the encoder.
+      initializer_range: Standard deviation of the initial kernel.
     """
 
     def __init__(self, inputs: int, initializer_range: float = 0.02, **kwargs):
-        kwargs.pop("units", None)
         super().__init__(inputs, 2, initializer_range, **kwargs)
 
 
 def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Takes the vectors at some positions of each sequence.
+    """Gathers the vectors at some positions of each sequence.
 
     Args:
       sequence: [batch, length, width].

@@ -1,4 +1,4 @@
-"""What the encoder takes: ids, mask and segments, however they are handed over."""
+"""Inputs of the encoder in all accepted forms: ids, mask and segments."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
@@ -17,7 +17,7 @@ SHAPES: dict[str, tuple[int | None, ...]] = dict.fromkeys(MODEL_INPUTS, (None, N
 
 
 class EncoderInputs(NamedTuple):
-    """A batch of sequences, [batch, length] each; the types are None where none are needed."""
+    """A batch of sequences, [batch, length] each; `type_ids` may be None."""
 
     word_ids: tf.Tensor
     mask: tf.Tensor
@@ -25,15 +25,15 @@ class EncoderInputs(NamedTuple):
 
     @classmethod
     def of(cls, inputs: Any, pad_id: int, typed: bool) -> Self:
-        """Takes inputs in any of the forms, and makes what is left out.
+        """Converts inputs of any accepted form, and makes a missing mask.
 
         Args:
-          inputs: as `BertEncoder.call` has them.
-          pad_id: ids other than this are tokens, where there is no mask.
-          typed: whether the model has a table of types.
+          inputs: As for `BertEncoder.call`.
+          pad_id: The padding id; without a mask, all other ids are tokens.
+          typed: Whether the model has segment embeddings.
 
         Raises:
-          InputError: something else.
+          InputError: The inputs have another form, names, rank, dtype or shape.
         """
         found = named(inputs, typed)
         word_ids = tf.cast(found[_IDS], tf.int32)
@@ -47,21 +47,21 @@ class EncoderInputs(NamedTuple):
 
 
 def named(inputs: Any, typed: bool) -> dict[str, Any]:
-    """Inputs by their names, those that are there, of tensors or symbolic ones.
+    """The given inputs by name, as tensors or symbolic tensors.
 
     Args:
-      inputs: as `BertEncoder.call` has them.
-      typed: whether the model has a table of types.
+      inputs: As for `BertEncoder.call`.
+      typed: Whether the model has segment embeddings.
 
     Raises:
-      InputError: they have another form, other names, or another rank, dtype or shape.
+      InputError: The inputs have another form, names, rank, dtype or shape.
     """
     if isinstance(inputs, Mapping):
         found = {name: inputs[name] for name in MODEL_INPUTS if inputs.get(name) is not None}
         others = sorted(inputs.keys() - set(MODEL_INPUTS))
         wanted = MODEL_INPUTS if typed else (_IDS, _MASK)
         missing = [name for name in wanted if name not in found]
-        # A batch may have labels, too; but a name for another is a mistake.
+        # A batch may also have labels, but an unknown name in place of an input is a mistake.
         if _IDS not in found or (others and missing):
             unknown = f" and has {', '.join(map(repr, others))}" if others else ""
             raise InputError(f"the input lacks {', '.join(missing)}{unknown}; {_FORMS}.")
@@ -78,18 +78,18 @@ def named(inputs: Any, typed: bool) -> dict[str, Any]:
     for name, value in found.items():
         if not shape.is_compatible_with(shape_of(value)):
             raise InputError(
-                f"{name} has the shape {shape_of(value)}, but {_IDS} {shape}; they must have one."
+                f"{name} has the shape {shape_of(value)}, but {_IDS} {shape}; they must be equal."
             )
     return found
 
 
 def shape_of(value: Any) -> tf.TensorShape:
-    """The static shape of a tensor, symbolic or not."""
+    """The static shape of a tensor or a symbolic tensor."""
     return tf.TensorShape(value.shape)
 
 
 def _check(name: str, value: Any) -> None:
-    """Raises InputError for what is no batch of whole numbers."""
+    """Raises InputError if a value is not a batch of whole numbers."""
     if isinstance(value, tf.RaggedTensor | tf.SparseTensor):
         raise InputError(
             f"{name} is a {type(value).__name__}; pad it (to_tensor), to [batch, length]."
@@ -98,8 +98,8 @@ def _check(name: str, value: Any) -> None:
     whole = dtype.is_integer or (name == _MASK and (dtype.is_bool or dtype.is_floating))
     if not whole:
         raise InputError(
-            f"{name} is {dtype.name}; ids are whole numbers (int32). A symbolic input is made with "
-            f"keras.Input(shape, dtype='int32'), and texts are ids after tokenizer(texts)."
+            f"{name} is {dtype.name}; ids are whole numbers (int32). Create a symbolic input with "
+            f"keras.Input(shape, dtype='int32'), and convert texts with tokenizer(texts)."
         )
     rank = shape_of(value).rank
     if rank not in (None, 2):

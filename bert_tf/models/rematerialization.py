@@ -1,14 +1,11 @@
-"""Rematerialization: layers whose inner values are computed again in the backward pass.
+"""Rematerialization (gradient checkpointing): activations recomputed in the backward pass.
 
-Also called gradient checkpointing (Chen et al., arXiv 1604.06174). Of each layer its inputs alone
-are kept, instead of all that its gradients are computed from: the forward pass is done twice, and
-memory grows with the inputs of the layers and what one of them needs.
-
-It is a matter of training, not of the model: `rematerialize` says of all that is traced within.
+Only the inputs of each layer are kept (Chen et al., arXiv 1604.06174). The forward pass is computed
+twice; memory is that of the inputs of all layers and of the activations of one layer.
 """
 
+import contextlib
 import contextvars
-from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
@@ -16,37 +13,36 @@ import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from bert_tf.models import fused_ops
-from bert_tf.models.switches import switched
 
 _enabled = contextvars.ContextVar("rematerialize", default=False)
 
 
-def rematerialize(enabled: bool = True) -> AbstractContextManager[None]:
-    """Within it, layers that are called by `apply` keep their inputs alone."""
-    return switched(_enabled, enabled)
+def rematerialize(enabled: bool = True) -> contextlib.AbstractContextManager[None]:
+    """A context in which layers called by `apply` keep only their inputs."""
+    return fused_ops.switched(_enabled, enabled)
 
 
 def apply(
     layer: keras.layers.Layer, x: Any, mask: tf.Tensor, seed: tf.Tensor | None, **options: Any
 ) -> Any:
-    """Calls layer(x, mask, seed, **options); within `rematerialize` its inner values are not kept.
+    """Calls layer(x, mask, seed, **options); within `rematerialize`, keeps only x.
 
-    The second time the same seed drops the same elements, so the gradients are the same.
+    The recomputation uses the same seed, so the gradients are the same.
 
     Args:
-      layer: a built layer, a pure function of what it is given and of its weights.
-      x: tensors in any structure; these and the weights have gradients.
-      mask: what it takes as its second input, without gradients.
-      seed: int32 of any shape, of its dropout; None: no dropout.
-      **options: what else it takes, without gradients.
+      layer: A built layer that is a pure function of its arguments and weights.
+      x: Tensors in any structure; gradients are computed for them and for the weights.
+      mask: The second argument of the layer, without gradients.
+      seed: int32 seeds for dropout; None: no dropout.
+      **options: Further arguments of the layer, without gradients.
 
     Returns:
-      What the layer returns: a tensor, or several. The gradient of the first one is waited for.
+      The result of the layer: a tensor or several. Recomputation waits for the gradient of the
+      first.
     """
     if not _enabled.get():
         return layer(x, mask, seed, **options)
-    # Weights are arguments, not variables that are read within: so the gradient is one of tensors,
-    # which is the same under every strategy.
+    # Weights are passed as tensors, so that the gradient is the same under every strategy.
     variables = layer.trainable_variables
     flat, known = tf.nest.flatten(x), [tf.convert_to_tensor(variable) for variable in variables]
     frozen = [(other, tf.convert_to_tensor(other)) for other in layer.non_trainable_variables]
@@ -76,13 +72,13 @@ def apply(
 def _after(
     upstream: list[tf.Tensor], tensors: list[tf.Tensor], seed: tf.Tensor | None
 ) -> tuple[list[tf.Tensor], tf.Tensor | None]:
-    """The inputs of a layer as they are when the gradient of its output has come, and not before.
+    """The inputs of a layer, available only after the gradient of its output.
 
-    Without this all layers would be computed again at once, or, where a compiler sees that it
-    has the values already, not at all.
+    Otherwise all layers would be recomputed at once, or, if a compiler sees that it still has the
+    values, not at all.
     """
     held = tensors if seed is None else [*tensors, seed]
-    if fused_ops.is_compiled_whole():  # control dependencies mean nothing to XLA
+    if fused_ops.is_compiled_whole():  # XLA ignores control dependencies
         held = gen_xla_ops.xla_optimization_barrier([*held, upstream[0]])[: len(held)]
         nothing = fused_ops.zero_of(upstream[0])
         for index, tensor in enumerate(held[: len(tensors)]):

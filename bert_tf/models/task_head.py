@@ -1,4 +1,4 @@
-"""The head of a task (paper, section 3.2), with what may stand below its linear map (5.1, 5.3)."""
+"""The head of a task (paper, section 3.2), optionally with layers below it (5.1, 5.3)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,24 +8,57 @@ import tensorflow as tf
 
 from bert_tf.models import fused_ops
 from bert_tf.models.head_config import HeadConfig, HeadLayers
-from bert_tf.models.layers import BiLstm, Dense, LayerMix
-from bert_tf.models.layers.base import Layer, Shape, serializable
+from bert_tf.models.layers import BiLstm, Dense
+from bert_tf.models.layers.base import Layer, Shape, Weight, serializable
 
-# Any other number than the seed of the output's dropout draws on its own.
+# Makes the seed of the body differ from that of the dropout before the linear map.
 _BODY_SEED = 0x3C6EF372
 
 
 @serializable
-class HeadBody(Layer):
-    """What a head makes of the outputs of layers before its linear map.
+class LayerMix(Layer):
+    """A weighted sum of layers: `scale` times the sum weighted by the softmax of `weights`.
+
+    Peters et al. 2018 (arXiv 1802.05365), equation 1.
 
     Args:
-      width: of the encoder.
-      depth: layers of the encoder.
-      config: which of them are read, and the BiLSTM over them.
-      per_token: whether there is a vector for every token, or one of each sequence: what the
-        BiLSTM has at its end in either direction.
-      rate: share of the inputs of each layer of LSTM that is dropped in training.
+      count: Number of layers.
+      width: Width of each.
+    """
+
+    def __init__(self, count: int, width: int, **kwargs):
+        super().__init__((None, None, width), **kwargs)
+        self.count, self.width = count, width
+
+    def members(self) -> tuple[Weight, ...]:
+        """`weights` [count], initially equal, and `scale` [1]."""
+        return (
+            Weight("weights", (self.count,), "zeros", "layer_weights"),
+            Weight("scale", (1,), "ones"),
+        )
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """The shape of one layer."""
+        return input_shape
+
+    def call(self, layers: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Sums `count` float32 or bfloat16 tensors [batch, length, width]."""
+        weights = tf.nn.softmax(tf.convert_to_tensor(self.layer_weights))
+        factors = tf.unstack(tf.cast(weights * tf.convert_to_tensor(self.scale), layers[0].dtype))
+        return tf.add_n([factor * x for factor, x in zip(factors, layers, strict=True)])
+
+
+@serializable
+class HeadBody(Layer):
+    """The layers of a head below its linear map: a mix or concatenation of layers, and a BiLSTM.
+
+    Args:
+      width: Width of the encoder.
+      depth: Number of layers of the encoder.
+      config: The layers to read, and the BiLSTM.
+      per_token: Whether there is one vector for each token, or one for each sequence: the final
+        outputs of both directions of the BiLSTM.
+      rate: Dropout rate of the inputs of each LSTM layer.
     """
 
     def __init__(
@@ -37,66 +70,48 @@ class HeadBody(Layer):
         rate: float = 0.1,
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        super().__init__((None, None, width), **kwargs)
         self.config = config if isinstance(config, HeadConfig) else HeadConfig(**config)
         self.config.check_task(per_token, self.name)
         self.width, self.depth, self.per_token, self.rate = width, depth, per_token, rate
         self.indices = self.config.indices(depth)
-        self.mix = self._make_mix()
-        self.bilstm = self._make_bilstm()
-
-    def _make_mix(self) -> LayerMix | None:
-        if not self.config.layers.startswith("weighted"):
-            return None
-        return LayerMix(len(self.indices), self.width, name="mix", dtype=self.dtype_policy)
-
-    def _make_bilstm(self) -> BiLstm | None:
-        if not self.config.bilstm_layers:
-            return None
         joined = self.config.layers is HeadLayers.CONCAT_LAST_4
-        return BiLstm(
-            self.width * len(self.indices) if joined else self.width,
-            self.config.bilstm_width,
-            self.config.bilstm_layers,
-            self.rate,
-            name="bilstm",
-            dtype=self.dtype_policy,
-        )
-
-    @property
-    def output_width(self) -> int:
-        """Of the vectors that it makes."""
-        if self.bilstm is not None:
-            return self.bilstm.width
-        joined = self.config.layers is HeadLayers.CONCAT_LAST_4
-        return self.width * len(self.indices) if joined else self.width
+        self.output_width = width * len(self.indices) if joined else width
+        self.mix = self.bilstm = None
+        if self.config.layers.startswith("weighted"):
+            self.mix = LayerMix(len(self.indices), width, name="mix", dtype=self.dtype_policy)
+        if self.config.bilstm_layers:
+            self.bilstm = BiLstm(
+                self.output_width,
+                self.config.bilstm_width,
+                self.config.bilstm_layers,
+                rate,
+                name="bilstm",
+                dtype=self.dtype_policy,
+            )
+            self.output_width = self.bilstm.width
 
     def members(self) -> list[Layer]:
-        """The mix of layers and the BiLSTM, as far as there are such."""
+        """The mix of layers and the BiLSTM, if they exist."""
         return [part for part in (self.mix, self.bilstm) if part is not None]
 
-    @property
-    def expected_shape(self) -> Shape:
-        """[batch, length, width], of each layer."""
-        return (None, None, self.width)
-
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """[batch, length, output_width], or [batch, output_width]."""
+        """The shape [batch, length, output_width], or [batch, output_width]."""
         batch, length, _ = input_shape
         return (batch, length, self.output_width) if self.per_token else (batch, self.output_width)
 
     def call(
         self, layers: Sequence[tf.Tensor], mask: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Makes vectors of tokens, or of sequences.
+        """Computes vectors of tokens or of sequences.
 
         Args:
           layers: [batch, length, width] of each layer that is read, from bottom to top.
           mask: int [batch, length], 1 for tokens and 0 for padding.
-          seed: int32 scalar, of the dropout; None: nothing is dropped.
+          seed: int32 scalar for dropout; None: no dropout.
 
         Returns:
-          [batch, length, output_width], or [batch, output_width], of the dtype of the layers.
+          [batch, length, output_width], or [batch, output_width], in the dtype of the layers.
         """
         x = self.mix(layers) if self.mix is not None else tf.concat(list(layers), -1)
         if self.bilstm is None:
@@ -104,29 +119,19 @@ class HeadBody(Layer):
         tokens, ends = self.bilstm.run(x, mask, seed)
         return tokens if self.per_token else ends
 
-    def get_config(self) -> dict:
-        """The arguments of the constructor."""
-        return super().get_config() | {
-            "width": self.width,
-            "depth": self.depth,
-            "config": self.config.to_dict(),
-            "per_token": self.per_token,
-            "rate": self.rate,
-        }
-
 
 @serializable
 class TaskHead(Dense):
-    """The output layer of a task: a linear map, after dropout, of [CLS] or of every token.
+    """The output layer of a task: dropout and a linear map of the pooled output or of every token.
 
     Args:
-      inputs: width of the encoder.
-      units: logits.
-      per_token: whether there are logits for every token.
-      rate: share of the inputs dropped in training.
-      initializer_range: of the kernel.
-      depth: layers of the encoder; of need to a head that does not read the last one.
-      body: what stands below the linear map; None: nothing.
+      inputs: Width of the encoder.
+      units: Number of logits.
+      per_token: Whether there are logits for every token.
+      rate: Dropout rate of the inputs.
+      initializer_range: Standard deviation of the initial kernel.
+      depth: Number of layers of the encoder; needed for a body.
+      body: The layers below the linear map; None: none.
     """
 
     def __init__(
@@ -141,31 +146,29 @@ class TaskHead(Dense):
         **kwargs,
     ):
         config = body if isinstance(body, HeadConfig) else HeadConfig(**(body or {}))
-        made = None
+        layers = None
         if not config.is_plain:
             policy = kwargs.get("dtype")
-            made = HeadBody(inputs, depth, config, per_token, rate, name="body", dtype=policy)
-        width = inputs if made is None else made.output_width
+            layers = HeadBody(inputs, depth, config, per_token, rate, name="body", dtype=policy)
+        width = inputs if layers is None else layers.output_width
         super().__init__(width, units, initializer_range, **kwargs)
         self.encoder_width, self.depth = inputs, depth
-        self.per_token = per_token
-        self.rate = rate
-        self.config = config
-        self.body = made
+        self.per_token, self.rate = per_token, rate
+        self.config, self.body = config, layers
 
     def members(self) -> tuple[Any, ...]:
-        """The body, if there is one, kernel [its width, units] and bias [units]."""
+        """The body, if it exists, kernel [its width, units] and bias [units]."""
         linear = super().members()
         return linear if self.body is None else (self.body, *linear)
 
     @property
     def reads_pooled(self) -> bool:
-        """Whether it reads the pooled output, and no token's."""
+        """Whether it reads the pooled output, rather than those of tokens."""
         return self.config.reads_pooled(self.per_token)
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """The numbers of the layers that it reads; 0 is the embeddings."""
+        """The numbers of the layers that it reads; 0: the embeddings."""
         return self.config.indices(self.depth)
 
     def call(
@@ -177,9 +180,9 @@ class TaskHead(Dense):
         """Returns float32 logits [batch, units], or [batch, length, units].
 
         Args:
-          outputs: of the encoder.
-          seed: int32 scalar, of the dropout; None: no dropout, unless in training.
-          training: whether to draw a seed where there is none, as `fit` of Keras wants it.
+          outputs: Outputs of the encoder.
+          seed: int32 scalar for dropout; None: no dropout, unless in training.
+          training: Whether to draw a missing seed, as needed by `fit` of Keras.
         """
         if training and seed is None:
             seed = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
@@ -190,7 +193,7 @@ class TaskHead(Dense):
         return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.units]], 0))
 
     def _features(self, outputs: dict[str, Any], seed: tf.Tensor | None) -> tf.Tensor:
-        """What the linear map takes."""
+        """The input of the linear map."""
         if self.body is None:
             return outputs["sequence_output" if self.per_token else "pooled_output"]
         layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
@@ -199,36 +202,30 @@ class TaskHead(Dense):
 
     @property
     def expected_shape(self) -> dict[str, Shape]:
-        """Those of the encoder's outputs."""
+        """The shapes of the encoder's outputs."""
         return {
             "sequence_output": (None, None, self.encoder_width),
             "pooled_output": (None, self.encoder_width),
         }
 
-    def compute_output_shape(  # type: ignore[override]  # each Keras layer says what it takes
+    def compute_output_shape(  # type: ignore[override]  # each Keras layer has its own arguments
         self, input_shape: dict[str, Shape]
     ) -> Shape:
-        """[batch, units], or [batch, length, units], by the shapes of the encoder's outputs."""
+        """The shape [batch, units], or [batch, length, units]."""
         if self.body is not None:
             *rows, _ = self.body.compute_output_shape(input_shape["sequence_output"])
             return (*rows, self.units)
         shape = input_shape["sequence_output" if self.per_token else "pooled_output"]
         return super().compute_output_shape(shape)
 
-    def compute_output_spec(  # type: ignore[override]  # each Keras layer says what it takes
+    def compute_output_spec(  # type: ignore[override]  # each Keras layer has its own arguments
         self, outputs: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """What `call` returns for symbolic outputs of the encoder."""
+        """The logits for symbolic outputs of the encoder."""
         shapes = {name: outputs[name].shape for name in self.expected_shape}
         return keras.KerasTensor(self.compute_output_shape(shapes), "float32")
 
     def get_config(self) -> dict:
-        """The arguments of the constructor."""
-        changes: dict[str, Any] = {
-            "per_token": self.per_token,
-            "rate": self.rate,
-            "inputs": self.encoder_width,
-        }
-        if self.body is not None:
-            changes |= {"depth": self.depth, "body": self.config.to_dict()}
-        return super().get_config() | changes
+        """Arguments of the constructor, and later adaptations."""
+        body = None if self.body is None else self.config.to_dict()
+        return super().get_config() | {"inputs": self.encoder_width, "body": body}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models import pooling
+from bert_tf.models.layers import pooling
 from bert_tf.tasks import signatures
 from bert_tf.tasks.signatures import Computation, Direct, Engine, Signature, Tensors
 from pipelines.tokenizers import packing

@@ -15,7 +15,7 @@ from bert_tf import tasks
 from bert_tf.models import encoders
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.base_encoder import Encoder
-from bert_tf.models.layers.base import Stated
+from bert_tf.models.layers.base import Declared
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import Heads, HeadShape, TaskModel
 from pipelines.common.errors import InputError
@@ -266,7 +266,7 @@ def parameter_shapes(
       config: the sizes.
       heads: each task's head; of plain ones, name and number of units do.
     """
-    parts: tuple[Stated, ...] = (
+    parts: tuple[Declared, ...] = (
         encoders.unallocated(config),
         *encoders.pretraining_heads(config),
         Heads(config, [HeadShape(*head) for head in heads], name="heads"),

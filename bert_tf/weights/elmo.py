@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from bert_tf.models.elmo import characters
+from bert_tf.models.elmo.word_embeddings import character_table
 from bert_tf.models.elmo_config import CHARACTERS, ElmoConfig
 from bert_tf.weights import hdf5
 from bert_tf.weights.bundle import BIDIRECTIONAL_LM, Bundle
@@ -129,7 +129,7 @@ def with_words(model: Bundle, vocabulary: Vocabulary) -> Bundle:
         model,
         config=config,
         vocabulary=vocabulary,
-        weights=kept | {_TABLE: characters.table(vocabulary)},
+        weights=kept | {_TABLE: character_table(vocabulary)},
     )
 
 

@@ -1,4 +1,4 @@
-"""The softmax over words that both directions of ELMo share."""
+"""The softmax over words, shared by both directions of ELMo."""
 
 import math
 from typing import Any
@@ -9,21 +9,21 @@ import tensorflow as tf
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 
-_LOTS = 1 << 30  # chances are multiples of its inverse
+_LOTS = 1 << 30  # probabilities are multiples of its inverse
 
 
 @serializable
 class WordHead(Configured, Layer):
-    """Logits of the words that are predicted, of the vectors of a direction.
+    """Logits of the predicted words, from the vectors of one direction.
 
     Args:
-      config: sizes.
+      config: Sizes.
     """
 
     config: ElmoConfig
 
     def __init__(self, config: ElmoConfig, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__((None, config.projection_size), **kwargs)
         self.config = config
 
     def members(self) -> tuple[Weight, ...]:
@@ -34,48 +34,43 @@ class WordHead(Configured, Layer):
             Weight("bias", (words,), "zeros"),
         )
 
-    @property
-    def expected_shape(self) -> Shape:
-        """[rows, projection_size]."""
-        return (None, self.config.projection_size)
-
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """[rows, predicted words] of [rows, projection_size]."""
+        """The shape [rows, predicted words] for [rows, projection_size]."""
         rows, _ = super().compute_output_shape(input_shape)
         return (rows, self.config.predicted_words)
 
     def flops(self, predictions: int) -> int:
-        """Floating-point operations of the products for so many positions, of both directions."""
+        """Floating-point operations of both directions for `predictions` positions."""
         words = self.config.sampled_words or self.config.predicted_words
         return 2 * 2 * predictions * self.config.projection_size * words
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """Returns the logits without their bias, [rows, predicted words], in the dtype of x."""
+        """Returns the logits [rows, predicted words] without their bias, in the dtype of x."""
         kernel = tf.cast(tf.convert_to_tensor(self.kernel), x.dtype)
         return tf.matmul(x, kernel, transpose_b=True)
 
     def sampled_losses(
         self, x: tf.Tensor, labels: tf.Tensor, seed: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """The loss of each row by its label and some words that are drawn.
+        """The loss of each row over its label and some sampled words (sampled softmax).
 
-        Words are drawn log-uniformly, with replacement: in a vocabulary by frequency, about as
-        often as they occur. Their logits, and that of the label, are corrected for the chance
-        (Jean et al. 2015, arXiv 1412.2007); a drawn word that is the label does not count.
+        Words are sampled log-uniformly, with replacement: in a vocabulary sorted by frequency, this
+        is about their frequency. Logits are corrected for the sampling probabilities (Jean et al.
+        2015, arXiv 1412.2007); a sampled word that equals the label is ignored.
 
         Args:
           x: [rows, projection_size].
           labels: int32 [rows].
-          seed: int32 scalar, of the drawing.
+          seed: int32 scalar for the sampling.
 
         Returns:
-          The negative log-likelihood among label and drawn words, and whether the label is the
-          likeliest of these; float32 [rows] each.
+          The negative log-likelihood over label and sampled words, and whether the label has the
+          highest logit; float32 [rows] each.
         """
         drawn = self._draw(seed)
         kernel, bias = tf.convert_to_tensor(self.kernel), tf.convert_to_tensor(self.bias)
         expected = tf.math.log(
-            self.config.sampled_words * tf.constant(_chances(self.config.predicted_words))
+            self.config.sampled_words * tf.constant(_probabilities(self.config.predicted_words))
         )
 
         def corrected(products: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
@@ -91,8 +86,10 @@ class WordHead(Configured, Layer):
         return total - right, tf.cast(right >= tf.reduce_max(wrong, 1), tf.float32)
 
     def _draw(self, seed: tf.Tensor) -> tf.Tensor:
-        """Words, int32 [sampled words]; by whole numbers, because XLA makes the same ones."""
-        ends = np.round(np.cumsum(_chances(self.config.predicted_words), dtype=np.float64) * _LOTS)
+        """Words, int32 [sampled words]; from integers, which are the same under XLA."""
+        ends = np.round(
+            np.cumsum(_probabilities(self.config.predicted_words), dtype=np.float64) * _LOTS
+        )
         lots = tf.random.stateless_uniform(
             [self.config.sampled_words], tf.stack([seed, 0]), 0, _LOTS, tf.int32, alg="philox"
         )
@@ -100,7 +97,7 @@ class WordHead(Configured, Layer):
         return tf.searchsorted(tf.constant(ends, tf.int32), lots, side="right")
 
 
-def _chances(words: int) -> np.ndarray:
-    """That of each word of a vocabulary by frequency (log-uniform, Zipf's law), float32 [words]."""
+def _probabilities(words: int) -> np.ndarray:
+    """The log-uniform probability (Zipf's law) of each word by rank, float32 [words]."""
     ranks: Any = np.arange(words, dtype=np.float64)
     return (np.log1p(1 / (ranks + 1)) / np.log(words + 1)).astype(np.float32)

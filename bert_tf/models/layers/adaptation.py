@@ -1,7 +1,7 @@
-"""What is done to models after they are made: LoRA, quantization, and freezing.
+"""Adaptations of existing models: LoRA, quantization, and freezing.
 
-Keras keeps none of it for layers within layers. Here it is described as JSON, and done again to a
-model that was made anew, so that its weights and its optimizer find their places.
+Keras does not serialize them for inner layers. Here they are described as JSON, and repeated on a
+new model, so that its weights and its optimizer can be loaded.
 """
 
 import re
@@ -14,11 +14,11 @@ from pipelines.common.errors import InputError
 
 
 def parts(root: keras.layers.Layer, scope: str = "") -> Iterator[tuple[str, keras.layers.Layer]]:
-    """The layers in a layer or model, from the outside to the inside, by their paths in it.
+    """Yields the inner layers of a layer or model with their paths, outer ones first.
 
     Args:
-      root: one of this package's; layers of others in it are left out.
-      scope: what the paths begin with, as "encoder/".
+      root: A layer or model of this package; layers of other packages in it are left out.
+      scope: Prefix of the paths, such as "encoder/".
     """
     inner = root.layers if isinstance(root, keras.Model) else root.members()
     for part in inner:
@@ -29,7 +29,7 @@ def parts(root: keras.layers.Layer, scope: str = "") -> Iterator[tuple[str, kera
 
 
 def enable_lora(root: keras.Model, rank: int, alpha: float | None, layers: str) -> None:
-    """Adds low-rank updates to linear maps, and freezes all else; see `BertEncoder.enable_lora`."""
+    """Implements `Encoder.enable_lora`."""
     chosen = {
         path: part
         for path, part in parts(root)
@@ -38,14 +38,15 @@ def enable_lora(root: keras.Model, rank: int, alpha: float | None, layers: str) 
     if not chosen:
         maps = [path for path, part in parts(root) if hasattr(part, "lora_enabled")]
         raise InputError(
-            f"layers: no linear map has {layers!r} in its path; they are {', '.join(maps)}."
+            f"layers: no linear map has a path that matches {layers!r}; the paths are "
+            f"{', '.join(maps)}."
         )
     if isinstance(rank, bool) or not isinstance(rank, int) or rank < 1:
         raise InputError(f"rank is {rank!r}; it must be a whole number of 1 or more.")
     enabled = [path for path, part in chosen.items() if part.lora_enabled]
     if enabled:
-        raise InputError(f"{', '.join(enabled)}: LoRA is enabled already; it can be only once.")
-    root.trainable = True  # what a frozen layer is given would be frozen, too
+        raise InputError(f"{', '.join(enabled)}: LoRA is already enabled, which is possible once.")
+    root.trainable = True  # variables added to a frozen layer would be frozen
     for variable in root.variables:
         variable.trainable = False
     for part in chosen.values():
@@ -53,7 +54,7 @@ def enable_lora(root: keras.Model, rank: int, alpha: float | None, layers: str) 
 
 
 def describe(root: keras.layers.Layer) -> dict[str, Any]:
-    """What was done to the layers in a layer or model, as JSON values; empty where nothing was."""
+    """The adaptations of the inner layers of a layer or model, as JSON values."""
     inner = list(parts(root)) if root.built else []
     found = {
         "quantized": {
@@ -74,23 +75,23 @@ def describe(root: keras.layers.Layer) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def restore(root: keras.layers.Layer, done: Mapping[str, Any]) -> None:
-    """Does to the layers in a layer or model what `describe` described.
+def restore(root: keras.layers.Layer, described: Mapping[str, Any]) -> None:
+    """Repeats the adaptations that `describe` returned.
 
     Raises:
-      InputError: there is no such layer.
+      InputError: A layer does not exist.
     """
     if not root.built:
         root.build(root.expected_shape)
     places = dict(parts(root))
-    for path, values in done.get("quantized", {}).items():
+    for path, values in described.get("quantized", {}).items():
         part = _find(places, path)
         if not part.quantized:
             config = keras.saving.deserialize_keras_object(values["config"])
             part.quantize(values["mode"], config=config)
-    for path, values in done.get("lora", {}).items():
+    for path, values in described.get("lora", {}).items():
         _find(places, path).enable_lora(values["rank"], lora_alpha=values["alpha"])
-    for path in done.get("frozen", ()):
+    for path in described.get("frozen", ()):
         if path in places:
             places[path].trainable = False
             continue
@@ -102,18 +103,18 @@ def restore(root: keras.layers.Layer, done: Mapping[str, Any]) -> None:
 
 def _find(places: Mapping[str, keras.layers.Layer], path: str) -> keras.layers.Layer:
     if path not in places:
-        raise InputError(f"the model has no layer {path!r}; the file is of another version.")
+        raise InputError(f"the model has no layer {path!r}; the file is from another version.")
     return places[path]
 
 
 def _own(root: keras.layers.Layer) -> list[keras.Variable]:
-    """The variables of a layer itself."""
+    """The variables of a layer that are not in inner layers."""
     inner = {id(variable) for _, part in parts(root) for variable in part.variables}
     return [variable for variable in root.variables if id(variable) not in inner]
 
 
 def _frozen(root: keras.layers.Layer, scope: str = "") -> Iterator[str]:
-    """Paths of layers and variables that are not trained, but for what LoRA and int8 freeze."""
+    """Paths of frozen layers and variables, except those that LoRA and int8 freeze."""
     for variable in _own(root):
         adapted = getattr(root, "quantized", False) or getattr(root, "lora_enabled", False)
         implied = adapted and variable.name in ("kernel", "kernel_scale")
@@ -121,7 +122,7 @@ def _frozen(root: keras.layers.Layer, scope: str = "") -> Iterator[str]:
             yield f"{scope}{variable.name}"
     for path, part in parts(root):
         if "/" in path:
-            continue  # within one of the others
+            continue  # inside another part
         if part.variables and not part.trainable_variables:
             yield f"{scope}{path}"
         else:

@@ -1,31 +1,61 @@
 """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2)."""
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
-from bert_tf.models.layers import tensor_parallelism
 from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
-from bert_tf.models.layers.tensor_parallelism import Part
-from bert_tf.models.layers.unpadding import TokenRows
+
+
+class TokenRows(NamedTuple):
+    """The positions of a padded batch that hold tokens, as rows without the padding.
+
+    Linear maps and norms work on rows, so they need not compute the padding; only attention needs
+    it.
+
+    Attributes:
+      positions: int32 [rows], the position (of batch * length) of each row.
+      rows: int32 [batch * length], the row of each position; 0 for padding.
+    """
+
+    positions: tf.Tensor
+    rows: tf.Tensor
+
+    @classmethod
+    def of_mask(cls, mask: tf.Tensor) -> Self:
+        """The rows of an int [batch, length] mask; the first position always has one."""
+        present = tf.concat([tf.ones_like(mask[:, :1]), mask[:, 1:]], 1) > 0
+        flat = tf.cast(tf.reshape(present, [-1]), tf.int32)
+        rows = tf.cumsum(flat, exclusive=True) * flat
+        return cls(tf.cast(tf.where(flat > 0)[:, 0], tf.int32), rows)
+
+    def drop(self, x: tf.Tensor) -> tf.Tensor:
+        """Selects the rows [rows, width] of [batch * length, width]."""
+        return tf.gather(x, self.positions)
+
+    def first(self, x: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
+        """Selects the rows of the first tokens [batch, width] of rows [rows, width]."""
+        return tf.gather(x, tf.reshape(self.rows, [-1, length])[:, 0])
+
+    def pad(self, x: tf.Tensor) -> tf.Tensor:
+        """Expands rows [rows, width] to [batch * length, width]; padding has arbitrary values."""
+        return tf.gather(x, self.rows)
 
 
 @serializable
 class SelfAttention(Layer):
-    """Self-attention up to, and without, the bias of its output projection.
+    """Self-attention without the bias of its output projection.
 
-    Queries, keys and values come from one product: `qkv` holds the three
-    kernels side by side.
+    One product computes queries, keys and values: `qkv` holds their kernels side by side.
 
     Args:
-      hidden_size: width of the encoder.
-      num_heads: attention heads.
-      dropout: share of the attention probabilities dropped in training.
-      initializer_range: of the kernels.
+      hidden_size: Width of the encoder.
+      num_heads: Attention heads.
+      dropout: Dropout rate of the attention probabilities.
+      initializer_range: Standard deviation of the initial kernels.
     """
 
     def __init__(
@@ -36,11 +66,9 @@ class SelfAttention(Layer):
         initializer_range: float = 0.02,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.hidden_size = hidden_size
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.initializer_range = initializer_range
+        super().__init__((None, hidden_size), **kwargs)
+        self.hidden_size, self.num_heads = hidden_size, num_heads
+        self.dropout, self.initializer_range = dropout, initializer_range
         self.qkv, self.output_dense = (
             Dense(hidden_size, units, initializer_range, name=name, dtype=self.dtype_policy)
             for name, units in (("qkv", 3 * hidden_size), ("output", hidden_size))
@@ -50,31 +78,25 @@ class SelfAttention(Layer):
         """The two projections."""
         return self.qkv, self.output_dense
 
-    @property
-    def expected_shape(self) -> Shape:
-        """[rows, hidden_size]."""
-        return (None, self.hidden_size)
-
     def compute_output_shape(self, input_shape: Shape) -> tuple[Shape, Shape]:
-        """That of the input, [rows, hidden_size], and [batch, num_heads, length, length].
+        """The shapes [rows, hidden_size] and [batch, num_heads, length, length].
 
         Raises:
-          InputError: the input has another.
+          InputError: The input has another rank or width.
         """
         rows = super().compute_output_shape(input_shape)
         return rows, (None, self.num_heads, None, None)
 
     def compute_output_spec(self, x: Any, mask_bias: Any, *args: Any, **kwargs: Any) -> Any:
-        """What `call` returns for symbolic inputs."""
+        """The outputs for symbolic inputs."""
         rows, _ = self.compute_output_shape(x.shape)
         batch, length = mask_bias.shape[0], mask_bias.shape[-1]
         probabilities = keras.KerasTensor((batch, self.num_heads, length, length), x.dtype)
         return keras.KerasTensor(rows, x.dtype), probabilities
 
     def flops(self, length: int) -> int:
-        """Floating-point operations of the products for one sequence; the softmax not counted."""
-        between_tokens = 2 * (2 * length * length * self.hidden_size)
-        return self.qkv.flops(length) + between_tokens + self.output_dense.flops(length)
+        """Floating-point operations of the products for one sequence, without the softmax."""
+        return super().flops(length) + 2 * (2 * length * length * self.hidden_size)
 
     def call(
         self,
@@ -89,62 +111,26 @@ class SelfAttention(Layer):
         Args:
           x: [batch * length, hidden_size], compute dtype; or, with `rows`, [rows, hidden_size].
           mask_bias: float32 [batch, 1, 1 or length, length], added to the scores.
-          seed: int32 scalar, of the dropout; None: no dropout.
-          rows: which positions x has.
-          first_only: whether the first token of each sequence attends alone, to all; the mask
-            must be that of all tokens then.
+          seed: int32 scalar for dropout; None: no dropout.
+          rows: The positions that x has; None: all.
+          first_only: Whether only the first token of each sequence attends (to all tokens). The
+            mask must not depend on the attending token.
 
         Returns:
-          The output without its bias, of the shape of x, and the attention
-          probabilities [batch, num_heads, length, length]; with `first_only`
-          [batch, hidden_size] and [batch, num_heads, 1, length].
+          The output without its bias, of the shape of x, and the attention probabilities
+          [batch, num_heads, length, length]. With `first_only`, [batch, hidden_size] and
+          [batch, num_heads, 1, length].
         """
-        if rows is None:
-            parts = tensor_parallelism.parts(
-                self.qkv, self.output_dense, self.num_heads, x.dtype, groups=3
-            )
-            if parts:
-                return self._in_parts(parts, x, mask_bias, first_only)
         qkv = self.qkv(x) if rows is None else rows.pad(self.qkv(x))
-        context, probabilities = self._attend(qkv, mask_bias, seed, first_only)
-        context = context if rows is None or first_only else rows.drop(context)
-        return self.output_dense(context, add_bias=False), probabilities
-
-    def _in_parts(
-        self, parts: Sequence[Part], x: tf.Tensor, mask_bias: tf.Tensor, first_only: bool
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """As `call`, some of the heads in each part."""
-        outputs, probabilities = [], []
-        for part in parts:
-            qkv = tf.nn.bias_add(tf.matmul(x, part.kernel), part.bias)
-            context, attended = self._attend(qkv, mask_bias, None, first_only)
-            outputs.append(tf.matmul(context, part.output_kernel))
-            probabilities.append(attended)
-        return tf.add_n(outputs), tf.concat(probabilities, 1)
-
-    def _attend(
-        self, qkv: tf.Tensor, mask_bias: tf.Tensor, seed: tf.Tensor | None, first_only: bool
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """What heads see: [batch * length, width] of their [batch * length, 3 * width] `qkv`.
-
-        With `first_only` [batch, width], of the first tokens.
-        """
-        length, width = tf.shape(mask_bias)[-1], qkv.shape[-1] // 3
-        size = self.hidden_size // self.num_heads
-        split = tf.reshape(qkv, [-1, length, 3, width // size, size])
+        length, width = tf.shape(mask_bias)[-1], self.hidden_size
+        size = width // self.num_heads
+        split = tf.reshape(qkv, [-1, length, 3, self.num_heads, size])
         query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
         query = query[:, :, :1] if first_only else query
         scores = tf.matmul(query, key, transpose_b=True)
         rate, seed = (0.0, tf.constant(0)) if seed is None else (self.dropout, seed)
         probabilities, kept = fused_ops.masked_softmax(scores, mask_bias, size**-0.5, rate, seed)
         context = tf.transpose(tf.matmul(kept, value), [0, 2, 1, 3])
-        return tf.reshape(context, [-1, width]), probabilities
-
-    def get_config(self) -> dict:
-        """The arguments of the constructor."""
-        return super().get_config() | {
-            "hidden_size": self.hidden_size,
-            "num_heads": self.num_heads,
-            "dropout": self.dropout,
-            "initializer_range": self.initializer_range,
-        }
+        context = tf.reshape(context, [-1, width])
+        context = context if rows is None or first_only else rows.drop(context)
+        return self.output_dense(context, add_bias=False), probabilities

@@ -1,5 +1,6 @@
-"""What all layers of this package share."""
+"""Base classes of all layers: declared weights, and serialization."""
 
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self
@@ -12,168 +13,182 @@ from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers import adaptation
 from pipelines.common.errors import InputError
 
-# Layers and models with this mark are known to Keras where their module has been imported: files
-# that have them are loaded without custom_objects.
+# Keras finds classes with this decorator in saved files without `custom_objects`, once their module
+# has been imported.
 serializable = keras.saving.register_keras_serializable(package="bert_tf")
 Shape = tuple[int | None, ...]
 
 
 class Weight(NamedTuple):
-    """A variable as a layer states it.
+    """The declaration of a variable.
 
     Attributes:
-      name: the last part of its path.
-      shape: of it.
-      initial: "zeros", "ones", or the standard deviation of a truncated normal.
-      attribute: of the layer, for the variable; its name where there is none.
-      whole: whether it is of whole numbers, int32, which nothing trains.
+      name: The last part of its path.
+      shape: Its shape.
+      initial: "zeros", "ones", or the standard deviation of a truncated normal distribution.
+      attribute: The attribute of the layer that holds the variable; "": its name.
+      integer: Whether it is int32 and never trained; otherwise it is float32.
     """
 
     name: str
     shape: tuple[int, ...]
     initial: str | float
     attribute: str = ""
-    whole: bool = False
+    integer: bool = False
 
 
-class Stated:
-    """A layer or model that states its weights and parts once, for all who want to know of them.
+class Declared:
+    """A layer or model that declares its weights before it creates them.
 
-    `build` creates what is stated, and `shapes` tells it without creating anything: a model
-    of any size is described at the cost of its Python objects.
+    `build` creates them. `shapes` reports them without creating anything, so a model of any size
+    can be described at the cost of its Python objects.
     """
 
     name: str
     built: bool
     add_weight: Callable[..., keras.Variable]
 
-    def members(self) -> Iterable["Weight | Stated"]:
-        """The weights of the layer itself and the layers in it, in the order of their creation."""
-        raise NotImplementedError
+    def members(self) -> Iterable["Weight | Declared"]:
+        """The weights of the layer itself and its inner layers, in the order of creation."""
+        return ()
 
     @property
     def expected_shape(self) -> Shape | dict[str, Shape]:
-        """The shape of the first input, None where it is open; `summary` goes by it."""
+        """The shape of the first input, with None for a free dimension."""
         raise NotImplementedError
 
     def build(self, input_shape: object = None) -> None:
-        """Creates all variables, float32 but for whole numbers, of shapes that no input decides."""
+        """Creates all variables. Their shapes do not depend on the input."""
         if self.built:
             return
-        for item in self.members():
-            if isinstance(item, Weight):
-                setattr(self, item.attribute or item.name, self._create(item))
+        for member in self.members():
+            if isinstance(member, Weight):
+                setattr(self, member.attribute or member.name, self._create(member))
             else:
-                item.build(item.expected_shape)
+                member.build(member.expected_shape)
         self.built = True
 
     def _create(self, weight: Weight) -> keras.Variable:
-        # Made here and not stated: Keras draws a seed for each initializer there is.
+        # Made here and not declared: Keras draws a seed for each initializer object.
         initializer = weight.initial
         if not isinstance(initializer, str):
             initializer = keras.initializers.TruncatedNormal(stddev=initializer)
-        kind = {"dtype": "int32", "trainable": False} if weight.whole else {}
+        kind = {"dtype": "int32", "trainable": False} if weight.integer else {}
         return self.add_weight(
             name=weight.name, shape=weight.shape, initializer=initializer, **kind
         )
 
     def weights_by_path(self, scope: str = "") -> dict[str, Weight]:
-        """All variables as they are stated, by their paths, in the order of their creation.
+        """The declarations of all variables by path, in the order of creation.
 
         Args:
-          scope: what the path of this layer begins with, as "encoder/".
+          scope: Prefix of the paths, such as "encoder/".
         """
         path = f"{scope}{self.name}/"
         found: dict[str, Weight] = {}
-        for item in self.members():
-            if isinstance(item, Weight):
-                found[f"{path}{item.name}"] = item
+        for member in self.members():
+            if isinstance(member, Weight):
+                found[f"{path}{member.name}"] = member
             else:
-                found |= item.weights_by_path(path)
+                found |= member.weights_by_path(path)
         return found
 
     def shapes(self, scope: str = "") -> dict[str, tuple[int, ...]]:
-        """The shapes of all variables; paths and order as of `weights_by_path`."""
+        """The shapes of all variables by path, in the order of creation."""
         return {path: weight.shape for path, weight in self.weights_by_path(scope).items()}
 
     def arrays(self, scope: str = "") -> dict[str, np.ndarray]:
-        """The values of all variables, float32 or int32, by their paths (`weights_by_path`).
+        """The values of all variables by path, float32 or int32.
 
-        Updates of LoRA are merged into their kernels; int8 kernels are as they are computed with.
-
-        Args:
-          scope: see `weights_by_path`.
+        LoRA updates are merged into their kernels, and int8 kernels are dequantized.
         """
         path = f"{scope}{self.name}/"
         found: dict[str, np.ndarray] = {}
-        for item in self.members():
-            if isinstance(item, Weight):
-                kind = np.int32 if item.whole else np.float32
-                found[f"{path}{item.name}"] = np.asarray(self.value_of(item), kind)
+        for member in self.members():
+            if isinstance(member, Weight):
+                dtype = np.int32 if member.integer else np.float32
+                found[f"{path}{member.name}"] = np.asarray(self.value_of(member), dtype)
             else:
-                found |= item.arrays(path)
+                found |= member.arrays(path)
         return found
 
     def value_of(self, weight: Weight) -> Any:
         """The value of a variable as the layer computes with it."""
         return getattr(self, weight.attribute or weight.name)
 
+    def flops(self, rows: int) -> int:
+        """Floating-point operations of the matrix products for `rows` rows: 2 per multiply-add."""
+        return sum(part.flops(rows) for part in self.members() if isinstance(part, Declared))
+
     @property
     def parameters(self) -> int:
-        """The number of all weights."""
+        """Total number of weights."""
         return sum(math.prod(shape) for shape in self.shapes().values())
 
 
 class Described:
-    """Serialization of a Keras layer or model, with what was done to it after it was made.
+    """Serialization of a Keras layer or model.
 
-    That is LoRA, quantization, and what was frozen (`adaptation`), which Keras does not keep of
-    layers in layers.
+    A constructor argument is serialized if an attribute has its name. LoRA, quantization and
+    freezing of inner layers, which Keras does not serialize, are added (`adaptation`).
     """
 
     def get_config(self) -> dict:
-        """The arguments of the constructor, and what was done since."""
-        done = adaptation.describe(self)
-        return self.keras_config() | ({"adapted": done} if done else {})
+        """Arguments of the constructor, and later adaptations."""
+        names = inspect.signature(type(self).__init__).parameters.keys() - {"self", "kwargs"}
+        values = {name: getattr(self, name) for name in sorted(names) if hasattr(self, name)}
+        plain = {k: v.to_dict() if hasattr(v, "to_dict") else v for k, v in values.items()}
+        adapted = adaptation.describe(self)
+        return self.keras_config() | plain | ({"adapted": adapted} if adapted else {})
 
     def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
-        """The same as `call`: the linear maps know of int8 kernels."""
+        """The same as `call`, as the linear maps handle int8 kernels."""
         return self.call(*args, **kwargs)  # type: ignore[attr-defined]  # of the Keras class
 
     def keras_config(self) -> dict:
-        """The arguments that Keras itself takes."""
-        return super().get_config()  # type: ignore[misc]  # of the Keras class beside it
+        """Arguments of the Keras base class."""
+        return super().get_config()  # type: ignore[misc]  # of the Keras class
 
     @classmethod
     def from_config(cls, config: dict, custom_objects: dict | None = None) -> Self:
-        """Makes what `get_config` describes."""
+        """Creates a layer from the result of `get_config`."""
         arguments = dict(config)
-        done = arguments.pop("adapted", None)
+        adapted = arguments.pop("adapted", None)
         made = cls(**arguments)
-        if done:
-            adaptation.restore(made, done)
+        if adapted:
+            adaptation.restore(made, adapted)
         return made
 
 
-class Layer(Described, Stated, keras.layers.Layer):
-    """A layer that casts by itself: variables are float32, and inputs are taken as they come."""
+class Layer(Described, Declared, keras.layers.Layer):
+    """A layer that casts explicitly: variables are float32, and inputs are not cast.
 
-    def __init__(self, **kwargs):
+    Args:
+      expected_shape: The shape of the first input, with None for a free dimension.
+    """
+
+    def __init__(self, expected_shape: Shape = (), **kwargs):
         super().__init__(autocast=False, **kwargs)
+        self._expected_shape = expected_shape
+
+    @property
+    def expected_shape(self) -> Any:
+        """The shape of the first input, with None for a free dimension."""
+        return self._expected_shape
 
     def add_weight(self, **kwargs: Any) -> keras.Variable:
-        """Creates a variable that is never cast behind the layer's back."""
+        """Creates a variable that Keras does not cast."""
         return super().add_weight(autocast=False, **kwargs)
 
     def compute_output_spec(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """What `call` returns for a symbolic input: it computes in the dtype of that."""
+        """The output for a symbolic input, which has its dtype."""
         return keras.KerasTensor(self.compute_output_shape(x.shape), x.dtype)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input, of the rank and the width that `expected_shape` says.
+        """The shape of the output for that of the input, which by default is the same.
 
         Raises:
-          InputError: it has others.
+          InputError: The rank or the width differs from `expected_shape`.
         """
         *outer, width = self.expected_shape
         if len(input_shape) != len(outer) + 1 or input_shape[-1] not in (None, width):
@@ -182,29 +197,25 @@ class Layer(Described, Stated, keras.layers.Layer):
         return tuple(input_shape)
 
     def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
-        """Quantizes the linear maps in it; all else stays as it is.
+        """Quantizes the linear maps in the layer; everything else is unchanged.
 
         Args:
           mode: "int8".
-          type_check: of no use here; Keras gives it.
-          config: see `keras.quantizers.Int8QuantizationConfig`.
+          type_check: Ignored; Keras passes it.
+          config: A `keras.quantizers.Int8QuantizationConfig`, or None.
         """
-        for item in self.members():
-            if isinstance(item, Layer):
-                item.quantize(mode, config=config)
+        for member in self.members():
+            if isinstance(member, Layer):
+                member.quantize(mode, config=config)
 
 
 class Configured(Described):
-    """Serialization of a Keras layer or model whose constructor takes a configuration."""
+    """Serialization of a Keras layer or model with an encoder configuration as an argument."""
 
     config: EncoderConfig
 
-    def get_config(self) -> dict:
-        """The arguments of the constructor, and what was done since."""
-        return super().get_config() | {"config": self.config.to_dict()}
-
     @classmethod
     def from_config(cls, config: dict, custom_objects: dict | None = None) -> Self:
-        """Makes what `get_config` describes."""
+        """Creates a layer from the result of `get_config`."""
         ours = {"config": configs.of_dict(config["config"])}
         return super().from_config(config | ours, custom_objects)

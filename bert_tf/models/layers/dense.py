@@ -1,4 +1,4 @@
-"""A linear map of rows, its bias left to the operation that follows."""
+"""A linear map whose bias may be left to the operation that follows."""
 
 import functools
 import gc
@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.models.layers.base import Layer, Shape, Weight, serializable
 from pipelines.common.errors import InputError
 
-# What Keras's layer may be given; it has other arguments, which are of no effect here.
+# Arguments of Keras's layer that have an effect here.
 _KERAS_ARGUMENTS = frozenset(
     ["name", "trainable", "dtype", "lora_rank", "lora_alpha", "quantization_config"]
 )
@@ -18,28 +18,31 @@ _KERAS_ARGUMENTS = frozenset(
 
 @serializable
 class Dense(Layer, keras.layers.Dense):
-    """Multiplies [rows, inputs] by a kernel and adds a bias, or leaves that to the caller.
+    """Multiplies [rows, inputs] by a kernel, and adds a bias unless the caller does that.
 
-    LoRA (Hu et al., arXiv 2106.09685) and int8 kernels are those of `keras.layers.Dense`:
-    `enable_lora`, and `quantize("int8")`.
+    `enable_lora` (Hu et al., arXiv 2106.09685) and `quantize("int8")` are those of
+    `keras.layers.Dense`.
 
     Args:
-      inputs: width of the input.
-      units: width of the output.
-      initializer_range: standard deviation of the kernel's initial values.
+      inputs: Width of the input.
+      units: Width of the output.
+      initializer_range: Standard deviation of the initial kernel.
     """
 
     def __init__(self, inputs: int, units: int, initializer_range: float = 0.02, **kwargs):
         unknown = sorted(kwargs.keys() - _KERAS_ARGUMENTS)
         if unknown:
             raise TypeError(f"{type(self).__name__} takes no {', '.join(unknown)}")
-        # Initializers that draw nothing: the kernel's own is made when it is created.
+        # Keras draws a seed for each random initializer; `build` makes the kernel's own.
         super().__init__(
-            units=units, kernel_initializer="zeros", bias_initializer="zeros", **kwargs
+            (None, inputs),
+            units=units,
+            kernel_initializer="zeros",
+            bias_initializer="zeros",
+            **kwargs,
         )
-        self.inputs = inputs
-        self.initializer_range = initializer_range
-        # Keras's would be checked at every call, and know nothing of heads that take a dict.
+        self.inputs, self.initializer_range = inputs, initializer_range
+        # Keras would check it at every call, and rejects the dict that heads take.
         self.input_spec = None
         self.supports_masking = False
 
@@ -50,13 +53,8 @@ class Dense(Layer, keras.layers.Dense):
             Weight("bias", (self.units,), "zeros"),
         )
 
-    @property
-    def expected_shape(self) -> Any:
-        """[rows, inputs]."""
-        return (None, self.inputs)
-
     def build(self, input_shape: object = None) -> None:
-        """Creates the variables; where the dtype policy or `lora_rank` says so, adapts them."""
+        """Creates the variables, and adapts them if the dtype policy or `lora_rank` requires it."""
         if self.built:
             return
         super().build(input_shape)
@@ -67,7 +65,7 @@ class Dense(Layer, keras.layers.Dense):
 
     @property
     def kernel(self) -> Any:
-        """The kernel with the update of LoRA, if there is one, float32 [inputs, units]."""
+        """The kernel including the LoRA update, float32 [inputs, units]."""
         if not self.built:
             raise AttributeError(f"{self.name} has no kernel before it is built.")
         kernel = self._kernel
@@ -88,7 +86,7 @@ class Dense(Layer, keras.layers.Dense):
         return getattr(self, "_is_quantized", False)
 
     def flops(self, rows: int) -> int:
-        """Floating-point operations of so many rows: two for each multiply-add."""
+        """Floating-point operations for `rows` rows: 2 per multiply-add."""
         return 2 * rows * self.inputs * self.units
 
     def call(self, x: tf.Tensor, add_bias: bool = True) -> tf.Tensor:
@@ -102,14 +100,14 @@ class Dense(Layer, keras.layers.Dense):
         return y + tf.cast(self.bias, y.dtype) if add_bias else y
 
     def _low_rank_product(self, x: tf.Tensor) -> tf.Tensor:
-        """What LoRA adds; the sum of both kernels would round small updates away in bfloat16."""
+        """The LoRA term; adding the kernels instead would lose small updates in bfloat16."""
         factors = (self.lora_kernel_a, self.lora_kernel_b)
         a, b = (tf.cast(tf.convert_to_tensor(factor), x.dtype) for factor in factors)
         scale = tf.cast(self.lora_alpha / self.lora_rank, x.dtype)
         return tf.matmul(tf.matmul(x, a), b) * scale
 
     def _int8_product(self, x: tf.Tensor) -> tf.Tensor:
-        """The product with an int8 kernel, of rows that are quantized, too, each by its maximum."""
+        """The product with an int8 kernel; each row is quantized by its maximum."""
         kernel = tf.convert_to_tensor(self._kernel)
         kernel_scale = tf.cast(self.kernel_scale, tf.float32)
 
@@ -130,20 +128,20 @@ class Dense(Layer, keras.layers.Dense):
         return apply(x)
 
     def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
-        """Makes the kernel int8, with a scale for each column.
+        """Makes the kernel int8, with one scale per column.
 
         Args:
           mode: "int8".
-          type_check: of no use here; Keras gives it.
-          config: see `keras.quantizers.Int8QuantizationConfig`.
+          type_check: Ignored; Keras passes it.
+          config: A `keras.quantizers.Int8QuantizationConfig`, or None.
 
         Raises:
-          InputError: another mode.
+          InputError: Another mode.
         """
         if mode != "int8":
             raise InputError(f"{self.name}: cannot be quantized to {mode!r}; use 'int8'.")
-        # Keras collects garbage for each kernel that it drops. Where TensorFlow is loaded that
-        # takes longer than all else; there is nothing to collect.
+        # Keras collects garbage for each kernel that it replaces, which takes longer than
+        # everything else once TensorFlow is loaded. There is nothing to collect.
         gc.freeze()
         try:
             keras.layers.Dense.quantize(self, mode, type_check=False, config=config)
@@ -151,59 +149,52 @@ class Dense(Layer, keras.layers.Dense):
             gc.unfreeze()
 
     def load_own_variables(self, store: Any) -> None:
-        """Takes a kernel that LoRA was merged into; the update is zero again, and can be trained.
-
-        Args:
-          store: values by number, as `save_own_variables` gives them.
-        """
+        """Loads a kernel with the LoRA update merged; the update starts again at zero."""
         factor = self.lora_kernel_a.numpy() if self.lora_enabled else None
         super().load_own_variables(store)
         if factor is not None:
-            # Keras sets both factors to zero, where neither has a gradient.
+            # Keras sets both factors to zero, and then neither has a gradient.
             self.lora_kernel_a.assign(factor)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """[rows, units] of [rows, inputs].
+        """The shape [rows, units] for [rows, inputs].
 
         Raises:
-          InputError: the input has another width.
+          InputError: The input has another width.
         """
         if len(input_shape) < 2 or input_shape[-1] not in (None, self.inputs):
             raise InputError(f"{self.name}: takes [rows, {self.inputs}], not {list(input_shape)}.")
         return (*input_shape[:-1], self.units)
 
     def get_config(self) -> dict:
-        """The arguments of the constructor, and what was done since."""
-        config = super().get_config() | {
-            "inputs": self.inputs,
-            "units": self.units,
-            "initializer_range": self.initializer_range,
-        }
+        """Arguments of the constructor, and later adaptations."""
+        config = super().get_config()
         if self.lora_rank:
             config |= {"lora_rank": self.lora_rank, "lora_alpha": self.lora_alpha}
         if self.quantization_config is not None:
-            described = keras.saving.serialize_keras_object(self.quantization_config)
-            config["quantization_config"] = described
+            config["quantization_config"] = keras.saving.serialize_keras_object(
+                self.quantization_config
+            )
         return config
 
     def keras_config(self) -> dict:
-        """The arguments of all Keras layers: those of Keras's linear map are others."""
+        """Arguments of all Keras layers; those of Keras's linear map differ from ours."""
         return keras.layers.Layer.get_config(self)
 
     @classmethod
     def from_config(cls, config: dict, custom_objects: dict | None = None) -> Self:
-        """Makes what `get_config` describes."""
+        """Creates a layer from the result of `get_config`."""
         described = config.get("quantization_config")
         restored = keras.saving.deserialize_keras_object(described) if described else None
         return super().from_config(config | {"quantization_config": restored}, custom_objects)
 
 
 def _int8_matmul(rows: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-    """The float32 product of rows, int8 or real, and an int8 kernel."""
+    """The float32 product of int8 or floating-point rows and an int8 kernel."""
     if _has_accelerator():
         return tf.cast(keras.ops.matmul(rows, kernel), tf.float32)
-    # TensorFlow's int8 product takes ten times as long on a CPU. Products of whole numbers up to
-    # 127 and their sums are exact in float32, as long as there are no more than 1,040.
+    # TensorFlow's int8 product is ten times slower on a CPU. Sums of up to 1,040 products of
+    # integers up to 127 are exact in float32.
     return tf.matmul(tf.cast(rows, tf.float32), tf.cast(kernel, tf.float32))
 
 

@@ -8,27 +8,27 @@ import tensorflow as tf
 
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
+from bert_tf.models.layers.attention import TokenRows
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm
-from bert_tf.models.layers.unpadding import TokenRows
 
 
 @serializable
 class Embeddings(Configured, Layer):
     """The sum of three embeddings, normalized, with dropout.
 
-    The configuration may do without the types or the norm, begin with another position than the
-    first, and have the sum projected to the width of the encoder.
+    By configuration there may be no segment embeddings and no norm, positions may have an offset,
+    and the sum may be projected to the width of the encoder.
 
     Args:
-      config: sizes, dropout, and options.
+      config: Sizes, dropout and options.
     """
 
     config: BertConfig
 
     def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__((None, None), **kwargs)
         self.config = config
         policy, width = self.dtype_policy, config.embedding_width
         self.norm = self.projection = None
@@ -42,7 +42,7 @@ class Embeddings(Configured, Layer):
             )
 
     def members(self) -> Iterator[Weight | Layer]:
-        """Tables [vocab_size or positions or types, embedding width], norm, and projection."""
+        """Tables [vocab_size, positions or types, embedding width], norm, and projection."""
         config = self.config
         for attribute, rows in (
             ("word", config.vocab_size),
@@ -54,15 +54,6 @@ class Embeddings(Configured, Layer):
                 yield Weight(f"{attribute}_embeddings", shape, config.initializer_range, attribute)
         yield from (part for part in (self.norm, self.projection) if part)
 
-    @property
-    def expected_shape(self) -> Shape:
-        """[batch, length]."""
-        return (None, None)
-
-    def flops(self, length: int) -> int:
-        """Floating-point operations of the projection for one sequence."""
-        return self.projection.flops(length) if self.projection else 0
-
     def call(
         self,
         word_ids: tf.Tensor,
@@ -72,14 +63,22 @@ class Embeddings(Configured, Layer):
         rows: TokenRows | None = None,
         counted_ids: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Embeds int32 [batch, length] ids as [batch * length, hidden_size], or as [rows, ...].
+        """Embeds tokens.
 
-        The result has `dtype`, or the compute dtype; all that follows computes in it. Without
-        `type_ids` all tokens are of the first type; without a table of types they count for
-        nothing. Positions are counted by `counted_ids`, or by the ids (see `_positions`).
+        Args:
+          word_ids: int32 [batch, length].
+          type_ids: int32 [batch, length]; None: all tokens are of the first type. Ignored without
+            segment embeddings.
+          seed: int32 scalar for dropout; None: no dropout.
+          dtype: dtype of the result; None: the compute dtype.
+          rows: The positions to embed; None: all.
+          counted_ids: int32 [batch, length], ids that determine the positions; None: `word_ids`.
+
+        Returns:
+          [batch * length, hidden_size], or [rows, hidden_size].
 
         Raises:
-          InputError: the length is known and there are not as many positions.
+          InputError: The static length exceeds the positions.
         """
         config = self.config
         config.check_length(word_ids.shape[1])
@@ -87,7 +86,7 @@ class Embeddings(Configured, Layer):
         total = tf.cast(tf.gather(tf.convert_to_tensor(self.word), word_ids), tf.float32)
         total += self._positions(word_ids if counted_ids is None else counted_ids)
         if config.type_vocab_size:
-            # A product, not a look-up: two rows only, and the gradient is one dense sum.
+            # A product instead of a look-up: with two rows, the gradient is one dense sum.
             types = tf.zeros_like(word_ids) if type_ids is None else type_ids
             types = tf.one_hot(types, config.type_vocab_size)
             total += tf.tensordot(types, tf.cast(self.token_type, tf.float32), 1)
@@ -101,11 +100,11 @@ class Embeddings(Configured, Layer):
         return self.projection(x) if self.projection else x
 
     def _positions(self, ids: tf.Tensor) -> tf.Tensor:
-        """The embeddings of positions, float32 [batch, length, width] or [length, width].
+        """The position embeddings, float32 [batch, length, width] or [length, width].
 
-        With an offset, only ids that are no padding are counted, wherever it stands, and padding
-        has the last row before the first token's: as in RoBERTa of transformers, where the offset
-        is one more than the id of padding.
+        With an offset, tokens are counted and padding is not, wherever it is; padding has the last
+        row before that of the first token. This is RoBERTa in transformers, where the offset is one
+        more than the padding id.
         """
         table, offset = tf.convert_to_tensor(self.position), self.config.position_offset
         length = tf.shape(ids)[1]
@@ -113,24 +112,24 @@ class Embeddings(Configured, Layer):
             return tf.cast(table[:length], tf.float32)
         is_token = tf.cast(ids != offset - 1, tf.float32)  # a GPU has no kernel for int32 sums
         number = tf.cast(tf.cumsum(is_token, axis=1) * is_token, tf.int32)
-        # Of another shape, which is an error, where there are not as many positions.
+        # Fails if the length exceeds the positions.
         table = tf.reshape(table[offset - 1 : offset + length], [length + 1, table.shape[1]])
         return tf.gather(tf.cast(table, tf.float32), number)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """[batch * length, hidden_size] of [batch, length].
+        """The shape [batch * length, hidden_size] for [batch, length].
 
         Raises:
-          InputError: there are not as many positions.
+          InputError: The length exceeds the positions.
         """
         self.config.check_length(input_shape[1])
         known = None not in input_shape
         rows = input_shape[0] * input_shape[1] if known else None  # type: ignore[operator]
         return (rows, self.config.hidden_size)
 
-    def compute_output_spec(  # type: ignore[override]  # each Keras layer says what it takes
+    def compute_output_spec(  # type: ignore[override]  # each Keras layer has its own arguments
         self, word_ids: Any, *args: Any, dtype: str | None = None, **kwargs: Any
     ) -> Any:
-        """What `call` returns for symbolic ids."""
+        """The output for symbolic ids."""
         shape = self.compute_output_shape(word_ids.shape)
         return keras.KerasTensor(shape, dtype or self.compute_dtype)

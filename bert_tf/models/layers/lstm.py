@@ -9,11 +9,11 @@ from bert_tf.models import fused_ops
 from bert_tf.models.layers.base import Layer, Shape, Weight, serializable
 
 
-class State(NamedTuple):
-    """What an LSTM carries from one token to the next.
+class LstmState(NamedTuple):
+    """The state of an LSTM between two tokens.
 
     Attributes:
-      output: [batch, width], of the token before.
+      output: [batch, width], the output for the previous token.
       cell: float32 [batch, cells].
     """
 
@@ -23,20 +23,19 @@ class State(NamedTuple):
 
 @serializable
 class Lstm(Layer):
-    """One layer of LSTM in one direction, without peepholes.
+    """One LSTM layer in one direction, without peepholes.
 
-    Where the mask is 0 the state stays as it was, so that padding on either side changes nothing.
-    Gates are in the order input, candidate, forget, output. Cells are float32 whatever the
-    inputs are.
+    The state does not change where the mask is 0, so padding on either side has no effect. Gates
+    are in the order input, candidate, forget, output. Cells are always float32.
 
     Args:
-      inputs: width of the input.
-      cells: width of the cell.
-      projection: width that outputs are projected to; None: they are as wide as the cell.
-      reverse: whether it reads from the last token to the first.
-      cell_clip: cells are clipped to this range; None: they are not.
-      projection_clip: projected outputs likewise.
-      forget_bias: added to the forget gate, beside the bias that is learned.
+      inputs: Width of the input.
+      cells: Width of the cell.
+      projection: Width of the projected outputs; None: no projection.
+      reverse: Whether it reads from the last token to the first.
+      cell_clip: Cells are clipped to [-cell_clip, cell_clip]; None: they are not clipped.
+      projection_clip: The same for projected outputs.
+      forget_bias: Constant added to the forget gate, in addition to its learned bias.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class Lstm(Layer):
         forget_bias: float = 1.0,
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        super().__init__((None, None, inputs), **kwargs)
         self.inputs, self.cells, self.projection = inputs, cells, projection
         self.reverse = reverse
         self.cell_clip, self.projection_clip = cell_clip, projection_clip
@@ -58,7 +57,7 @@ class Lstm(Layer):
 
     @property
     def width(self) -> int:
-        """Of the outputs."""
+        """Width of the outputs."""
         return self.projection or self.cells
 
     def members(self) -> tuple[Weight, ...]:
@@ -75,41 +74,36 @@ class Lstm(Layer):
             Weight("projection", shape, 1 / math.sqrt(self.cells), "projection_kernel"),
         )
 
-    @property
-    def expected_shape(self) -> Shape:
-        """[batch, length, inputs]."""
-        return (None, None, self.inputs)
-
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """[batch, length, width]."""
+        """The shape [batch, length, width]."""
         return (*input_shape[:-1], self.width)
 
     def flops(self, length: int) -> int:
-        """Floating-point operations of a sequence: two for each multiply-add of the products."""
+        """Floating-point operations of the products for one sequence: 2 per multiply-add."""
         products = (self.inputs + self.width) * 4 * self.cells
         return 2 * length * (products + self.cells * (self.projection or 0))
 
-    def initial_state(self, batch: tf.Tensor, dtype: tf.DType) -> State:
-        """Zeros for so many sequences."""
-        return State(tf.zeros([batch, self.width], dtype), tf.zeros([batch, self.cells]))
+    def initial_state(self, batch: tf.Tensor, dtype: tf.DType) -> LstmState:
+        """Zeros, for `batch` sequences."""
+        return LstmState(tf.zeros([batch, self.width], dtype), tf.zeros([batch, self.cells]))
 
-    def call(self, x: tf.Tensor, mask: tf.Tensor, state: State | None = None) -> tf.Tensor:
-        """Returns the output at each token, of the shape and dtype that `run` says."""
+    def call(self, x: tf.Tensor, mask: tf.Tensor, state: LstmState | None = None) -> tf.Tensor:
+        """The outputs of `run`."""
         return self.run(x, mask, state)[0]
 
     def run(
-        self, x: tf.Tensor, mask: tf.Tensor, state: State | None = None
-    ) -> tuple[tf.Tensor, State]:
+        self, x: tf.Tensor, mask: tf.Tensor, state: LstmState | None = None
+    ) -> tuple[tf.Tensor, LstmState]:
         """Reads sequences.
 
         Args:
           x: [batch, length, inputs], of any floating-point dtype.
           mask: int [batch, length], 1 for tokens and 0 for padding.
-          state: to begin with; None: zeros.
+          state: The initial state; None: zeros.
 
         Returns:
-          The outputs [batch, length, width], of the dtype of x, where the mask is 0 those of the
-          token before; and the state after the last token read.
+          The outputs [batch, length, width], in the dtype of x, which repeat the previous output
+          where the mask is 0; and the state after the last token.
         """
         kernel = tf.cast(tf.convert_to_tensor(self.kernel), x.dtype)
         from_input, recurrent = kernel[: self.inputs], kernel[self.inputs :]
@@ -117,23 +111,22 @@ class Lstm(Layer):
         gates = tf.matmul(flat, from_input) + tf.cast(tf.convert_to_tensor(self.bias), x.dtype)
         shape = tf.shape(x)
         gates = tf.transpose(tf.reshape(gates, [shape[0], shape[1], 4 * self.cells]), [1, 0, 2])
-        # An array, because the gradient of a slice is as large as all of it, at every token.
+        # An array, because the gradient of a slice would be as large as the whole tensor per token.
         each = tf.TensorArray(x.dtype, shape[1], element_shape=gates.shape[1:]).unstack(gates)
         there = tf.transpose(mask > 0)[:, :, tf.newaxis]
         length = shape[1]
 
         def advance(
-            index: tf.Tensor, before: State, outputs: tf.TensorArray
-        ) -> tuple[tf.Tensor, State, tf.TensorArray]:
+            index: tf.Tensor, before: LstmState, outputs: tf.TensorArray
+        ) -> tuple[tf.Tensor, LstmState, tf.TensorArray]:
             at = length - 1 - index if self.reverse else index
             summed = each.read(at) + tf.matmul(before.output, recurrent)
             after = self._advance(summed, before.cell)
             pairs = zip(after, before, strict=True)
-            kept = State(*(tf.where(there[at], new, old) for new, old in pairs))
+            kept = LstmState(*(tf.where(there[at], new, old) for new, old in pairs))
             return index + 1, kept, outputs.write(at, kept.output)
 
         begin = state or self.initial_state(shape[0], x.dtype)
-        # Outputs hold where nothing is read, so all of the array is written.
         array = tf.TensorArray(x.dtype, length, element_shape=[x.shape[0], self.width])
         _, end, outputs = tf.while_loop(
             lambda index, *_: index < length,
@@ -143,13 +136,8 @@ class Lstm(Layer):
         )
         return tf.transpose(outputs.stack(), [1, 0, 2]), end
 
-    def _advance(self, summed: tf.Tensor, cell: tf.Tensor) -> State:
-        """The state after a token.
-
-        Args:
-          summed: [batch, 4 cells], the input of the gates.
-          cell: float32 [batch, cells].
-        """
+    def _advance(self, summed: tf.Tensor, cell: tf.Tensor) -> LstmState:
+        """The next state, from the input of the gates [batch, 4 cells] and the cell."""
         dtype = summed.dtype
         inputs, candidate, forget, output = tf.split(tf.cast(summed, tf.float32), 4, 1)
         kept = tf.sigmoid(forget + self.forget_bias) * cell
@@ -161,34 +149,22 @@ class Lstm(Layer):
             found = tf.matmul(found, tf.cast(tf.convert_to_tensor(self.projection_kernel), dtype))
             if self.projection_clip is not None:
                 found = tf.clip_by_value(found, -self.projection_clip, self.projection_clip)
-        return State(found, cell)
-
-    def get_config(self) -> dict:
-        """The arguments of the constructor."""
-        return super().get_config() | {
-            "inputs": self.inputs,
-            "cells": self.cells,
-            "projection": self.projection,
-            "reverse": self.reverse,
-            "cell_clip": self.cell_clip,
-            "projection_clip": self.projection_clip,
-            "forget_bias": self.forget_bias,
-        }
+        return LstmState(found, cell)
 
 
 @serializable
 class BiLstm(Layer):
-    """Layers of LSTM, each of which reads the one below it in both directions.
+    """A stack of bidirectional LSTM layers.
 
     Args:
-      inputs: width of the input.
-      cells: width of each direction.
-      depth: layers.
-      rate: share of the inputs of each layer that is dropped in training.
+      inputs: Width of the input.
+      cells: Width of each direction.
+      depth: Number of layers.
+      rate: Dropout rate of the inputs of each layer.
     """
 
     def __init__(self, inputs: int, cells: int, depth: int = 1, rate: float = 0.0, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__((None, None, inputs), **kwargs)
         self.inputs, self.cells, self.depth, self.rate = inputs, cells, depth, rate
         self.directions = [
             tuple(
@@ -206,28 +182,19 @@ class BiLstm(Layer):
 
     @property
     def width(self) -> int:
-        """Of the outputs."""
+        """Width of the outputs."""
         return 2 * self.cells
 
     def members(self) -> list[Lstm]:
-        """The LSTMs from bottom to top, the forward one of each layer first."""
+        """The LSTMs from bottom to top, forward before backward."""
         return [lstm for both in self.directions for lstm in both]
 
-    @property
-    def expected_shape(self) -> Shape:
-        """[batch, length, inputs]."""
-        return (None, None, self.inputs)
-
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """[batch, length, 2 cells]."""
+        """The shape [batch, length, 2 cells]."""
         return (*input_shape[:-1], self.width)
 
-    def flops(self, length: int) -> int:
-        """Floating-point operations of the products of a sequence."""
-        return sum(lstm.flops(length) for lstm in self.members())
-
     def call(self, x: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
-        """Returns what `run` does at each token."""
+        """The outputs of `run` at each token."""
         return self.run(x, mask, seed)[0]
 
     def run(
@@ -238,11 +205,11 @@ class BiLstm(Layer):
         Args:
           x: [batch, length, inputs], of any floating-point dtype.
           mask: int [batch, length], 1 for tokens and 0 for padding.
-          seed: int32 scalar, of the dropout; None: nothing is dropped.
+          seed: int32 scalar for dropout; None: no dropout.
 
         Returns:
-          The outputs of the highest layer in the dtype of x: at each token [batch, length,
-          2 cells], forward ones first; and of either direction at its end, [batch, 2 cells].
+          The outputs of the top layer, in the dtype of x: at each token [batch, length, 2 cells],
+          forward first; and the final ones of both directions, [batch, 2 cells].
         """
         ends: list[tf.Tensor] = []
         for index, both in enumerate(self.directions):
@@ -251,12 +218,3 @@ class BiLstm(Layer):
             x = tf.concat([outputs for outputs, _ in found], -1)
             ends = [state.output for _, state in found]
         return x, tf.concat(ends, -1)
-
-    def get_config(self) -> dict:
-        """The arguments of the constructor."""
-        return super().get_config() | {
-            "inputs": self.inputs,
-            "cells": self.cells,
-            "depth": self.depth,
-            "rate": self.rate,
-        }

@@ -1,31 +1,75 @@
-"""One block of the encoder."""
+"""One block of the encoder: attention and the feed-forward network."""
 
 from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers.attention import SelfAttention
+from bert_tf.models.layers.attention import SelfAttention, TokenRows
 from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
-from bert_tf.models.layers.feed_forward import FeedForward
+from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import ResidualNorm
-from bert_tf.models.layers.unpadding import TokenRows
+
+
+@serializable
+class FeedForward(Layer):
+    """The position-wise feed-forward network (Vaswani et al. 2017, section 3.3).
+
+    Two linear maps with an activation between them, without the bias of the second.
+
+    Args:
+      hidden_size: Width of input and output.
+      intermediate_size: Width between the maps.
+      activation: A name in `config.ACTIVATIONS`.
+      initializer_range: Standard deviation of the initial kernels.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        activation: str = "gelu",
+        initializer_range: float = 0.02,
+        **kwargs,
+    ):
+        super().__init__((None, hidden_size), **kwargs)
+        self.hidden_size, self.intermediate_size = hidden_size, intermediate_size
+        self.activation, self.initializer_range = activation, initializer_range
+        self.intermediate, self.output_dense = (
+            Dense(inputs, units, initializer_range, name=name, dtype=self.dtype_policy)
+            for name, inputs, units in (
+                ("intermediate", hidden_size, intermediate_size),
+                ("output", intermediate_size, hidden_size),
+            )
+        )
+
+    def members(self) -> tuple[Dense, ...]:
+        """The two maps."""
+        return self.intermediate, self.output_dense
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Maps [rows, hidden_size] to [rows, hidden_size]."""
+        inner = self.intermediate(x, add_bias=False)
+        bias = tf.convert_to_tensor(self.intermediate.bias)
+        inner = fused_ops.bias_activation(inner, bias, self.activation)
+        return self.output_dense(inner, add_bias=False)
 
 
 @serializable
 class TransformerBlock(Configured, Layer):
-    """Self-attention and feed-forward network, each with residual and LayerNorm.
+    """Self-attention and feed-forward network, each followed by residual and LayerNorm.
 
     Args:
-      config: sizes, activation and dropout.
+      config: Sizes, activation and dropout.
     """
 
     def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__((None, config.hidden_size), **kwargs)
         self.config = config
-        policy = self.dtype_policy
+        policy, hidden_size = self.dtype_policy, config.hidden_size
         self.attention = SelfAttention(
-            config.hidden_size,
+            hidden_size,
             config.num_attention_heads,
             config.attention_probs_dropout_prob,
             config.initializer_range,
@@ -33,21 +77,16 @@ class TransformerBlock(Configured, Layer):
             dtype=policy,
         )
         self.feed_forward = FeedForward(
-            config.hidden_size,
+            hidden_size,
             config.intermediate_size,
             config.hidden_act,
             config.initializer_range,
             name="feed_forward",
             dtype=policy,
         )
+        epsilon, rate = config.layer_norm_eps, config.hidden_dropout_prob
         self.attention_norm, self.output_norm = (
-            ResidualNorm(
-                config.hidden_size,
-                config.layer_norm_eps,
-                config.hidden_dropout_prob,
-                name=name,
-                dtype=policy,
-            )
+            ResidualNorm(hidden_size, epsilon, rate, name=name, dtype=policy)
             for name in ("attention_norm", "output_norm")
         )
 
@@ -55,26 +94,17 @@ class TransformerBlock(Configured, Layer):
         """The sub-layers."""
         return self.attention, self.attention_norm, self.feed_forward, self.output_norm
 
-    @property
-    def expected_shape(self) -> Shape:
-        """[rows, hidden_size]."""
-        return self.attention.expected_shape
-
     def compute_output_shape(self, input_shape: Shape) -> tuple[Shape, Shape]:
-        """Those of the attention: of its output, and of its probabilities.
+        """The shapes of the output and of the attention probabilities.
 
         Raises:
-          InputError: the input has another width.
+          InputError: The input has another rank or width.
         """
         return self.attention.compute_output_shape(input_shape)
 
     def compute_output_spec(self, x: Any, mask_bias: Any, *args: Any, **kwargs: Any) -> Any:
-        """What `call` returns for symbolic inputs."""
+        """The outputs for symbolic inputs."""
         return self.attention.compute_output_spec(x, mask_bias)
-
-    def flops(self, length: int) -> int:
-        """Floating-point operations of the products for one sequence."""
-        return self.attention.flops(length) + self.feed_forward.flops(length)
 
     def call(
         self,
@@ -90,13 +120,13 @@ class TransformerBlock(Configured, Layer):
           x: [batch * length, hidden_size], compute dtype; or, with `rows`, [rows, hidden_size].
           mask_bias: float32 [batch, 1, 1 or length, length], added to the attention scores.
           seed: int32 [3], one for each dropout; None: no dropout.
-          rows: which positions x has.
-          first_only: whether only what comes of the first token of each sequence is of use.
+          rows: The positions that x has; None: all.
+          first_only: Whether only the output for the first token of each sequence is needed.
 
         Returns:
-          The output, as x, and the attention probabilities
-          [batch, heads, length, length]; with `first_only` [batch, hidden_size], and those of
-          the first tokens, [batch, heads, 1, length].
+          The output, of the shape of x, and the attention probabilities
+          [batch, heads, length, length]. With `first_only`, [batch, hidden_size] and
+          [batch, heads, 1, length].
         """
         seeds = [None] * 3 if seed is None else tf.unstack(seed)
         attended, probabilities = self.attention(

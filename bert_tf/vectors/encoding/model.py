@@ -7,8 +7,9 @@ import tensorflow as tf
 from bert_tf import weights
 from bert_tf.export import saved_model, sources
 from bert_tf.export.sources import Source
-from bert_tf.models import encoders, fused_ops, pooling
+from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_encoder import Encoder
+from bert_tf.models.layers import pooling
 from bert_tf.vectors.encoding.settings import Pooling
 from bert_tf.weights.bundle import POOLER
 from pipelines.common.errors import InputError

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.models import configs, encoders, fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.models.elmo import ElmoEncoder, characters
+from bert_tf.models.elmo import ElmoEncoder, word_embeddings
 from bert_tf.models.elmo_config import CHARACTERS, ElmoConfig
 from pipelines.common.errors import InputError
 from tests.bert_tf.models.elmo_models import (
@@ -30,10 +30,10 @@ def _layers(outputs):
 
 
 def test_characters_are_the_first_bytes_of_words():
-    found = characters.table(VOCABULARY)
+    found = word_embeddings.character_table(VOCABULARY)
     assert found.dtype == np.int32 and found.shape == (len(VOCABULARY), CHARACTERS)
     assert found.tolist() == [spelled(word) for word in VOCABULARY.tokens]
-    assert found.max() < 1 + characters.KINDS
+    assert found.max() < 1 + word_embeddings._KINDS
 
 
 def test_all_layers_are_those_of_the_formulas():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models import pooling
+from bert_tf.models.layers import pooling
 
 LENGTHS = (7, 1, 4)
 
