@@ -12,7 +12,7 @@ import bert_tf
 from bert_tf import BertConfig, BertEncoder
 from bert_tf.models import heads, layers, task_head
 from bert_tf.models.base_encoder import Encoder
-from bert_tf.models.elmo.encoder import ElmoEncoder, LstmPair, MeanPooler
+from bert_tf.models.elmo.encoder import ElmoEncoder, LstmPair
 from bert_tf.models.elmo.head import WordHead
 from bert_tf.models.elmo.word_embeddings import Convolution, Highway, WordEmbeddings
 from bert_tf.models.elmo_config import ElmoConfig
@@ -48,8 +48,9 @@ def test_all_layers_and_models_are_known_to_keras():
     ours = {found for found in ours if found.__module__.startswith("bert_tf.")}
     named = {getattr(layers, name) for name in layers.__all__}
     named |= {BertEncoder, TaskModel, task_models.Heads, *OBJECTIVES.values()}
-    named |= {heads.MaskedLMHead, heads.NextSentenceHead, task_head.TaskHead, task_head.HeadBody}
-    named |= {ElmoEncoder, LstmPair, MeanPooler, WordHead, WordEmbeddings, Convolution, Highway}
+    named |= {heads.MaskedLMHead, heads.NextSentenceHead}
+    named |= {task_head.TaskHead, task_head.HeadBody, task_head.LayerMix}
+    named |= {ElmoEncoder, LstmPair, WordHead, WordEmbeddings, Convolution, Highway}
     assert ours == named
     for found in ours:
         assert keras.saving.get_registered_name(found) == f"bert_tf>{found.__name__}"
