@@ -34,7 +34,7 @@ from pipelines.common.threads import cores
 # Imported once; all commands and cases are forked from that process.
 _PRELOADED = [
     "pipelines.common.quiet_worker", "bert_tf.experiments.run", "bert_tf.export.hub",
-    "bert_tf.finetuning.sweep", "bert_tf.pretraining.run", "bert_tf.vectors.embedding.run",
+    "bert_tf.finetuning.sweep", "bert_tf.pretraining.run", "bert_tf.vectors.run",
     "bert_tf.serving.predictor", "pipelines.pretraining.example_writer",
     "pipelines.tokenizers.learning",
 ]  # fmt: skip

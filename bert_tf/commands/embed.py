@@ -11,9 +11,8 @@ stopped goes on when it is started again. `neighbours` searches the file.
 
 from absl import flags
 
-from bert_tf.commands.names import VECTOR_FORMATS
 from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
-from bert_tf.vectors.embedding.settings import EmbeddingSettings
+from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
@@ -28,7 +27,7 @@ with group(Group.DATA):
     _FORMAT = flag_types.define_choice(
         "format",
         None,
-        VECTOR_FORMATS,
+        VectorFormat,
         "Format to write: NumPy, JSON Lines, or TFRecords of tf.Example. Not given: by the ending "
         "of --output.",
     )
@@ -46,7 +45,7 @@ def main() -> None:
             "write with OUT= (--output)."
         )
     settings = EmbeddingSettings.from_flags()
-    from bert_tf.vectors.embedding import run
+    from bert_tf.vectors import run
     from pipelines.labelled.text_files import TextFile
 
     columns = command_line.pairs(_COLUMNS.value, "--columns")
@@ -54,7 +53,7 @@ def main() -> None:
     model = _MODEL.value.rstrip("/")
     found, known = run.embed_file(model, source, _OUTPUT.value, settings, _FORMAT.value)
     if known:
-        print(f"{_OUTPUT.value}: is there; nothing to do.")
+        print(f"{_OUTPUT.value}: exists; nothing to do.")
         return
     vectors = counted(found["rows"], "vector")
     print(f"{_OUTPUT.value}: {vectors} of {counted(found['width'], 'number')}")

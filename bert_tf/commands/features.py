@@ -13,9 +13,8 @@ from typing import Any
 
 from absl import flags
 
-from bert_tf.commands.names import FEATURE_FORMATS
 from bert_tf.commands.table_help import FEATURE_COLUMNS_HELP, HEADER_HELP
-from bert_tf.vectors.extraction.settings import ALL, FeatureSettings
+from bert_tf.vectors.settings import ALL, FeatureFormat, FeatureSettings
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
@@ -44,7 +43,7 @@ with group(Group.DATA):
     _FORMAT = flag_types.define_choice(
         "format",
         None,
-        FEATURE_FORMATS,
+        FeatureFormat,
         "Format to write: a folder of NumPy archives, JSON Lines as extract_features writes them, "
         "or TFRecords of tf.Example. Not given: by the ending of --output; a name without one is a "
         "folder.",
@@ -78,7 +77,7 @@ def main() -> None:
         )
     layers = None if _LAYERS.value == ALL else _LAYERS.value
     settings = FeatureSettings.from_flags(layers=layers)
-    from bert_tf.vectors.extraction import run
+    from bert_tf.vectors import run
     from pipelines.labelled import text_files
     from pipelines.labelled.text_files import TextFile
 
@@ -89,7 +88,9 @@ def main() -> None:
     source: TextFile | text_files.WordsFile
     if words:
         if _PAIR_SEPARATOR.value:
-            raise InputError(f"--pair_separator: {_INPUT.value} has words, which make no pairs.")
+            raise InputError(
+                f"--pair_separator: {_INPUT.value} has words, which do not make pairs."
+            )
         source = text_files.WordsFile(_INPUT.value, columns, _HEADER.value)
     else:
         source = TextFile(
@@ -98,7 +99,7 @@ def main() -> None:
     model = _MODEL.value.rstrip("/")
     found, known = run.extract_file(model, source, _OUTPUT.value, settings, _FORMAT.value)
     if known:
-        print(f"{_OUTPUT.value}: is there; nothing to do.")
+        print(f"{_OUTPUT.value}: exists; nothing to do.")
         return
     shape = " x ".join(f"{size:,}" for size in found["shape"])
     print(f"{_OUTPUT.value}: {counted(found['rows'], 'text')}, {shape} numbers a {settings.unit}")

@@ -14,7 +14,3 @@ TASKS_HELP = (
 FORMATS = ("bert_tf", "tf1", "huggingface")
 # `export.portable.Runtime`.
 RUNTIMES = ("litert", "litert_int8", "onnx")
-# `vectors.embedding.formats.VectorFormat`.
-VECTOR_FORMATS = ("npy", "jsonl", "tfrecord")
-# `vectors.extraction.formats.FeatureFormat`.
-FEATURE_FORMATS = ("npz", "jsonl", "tfrecord")

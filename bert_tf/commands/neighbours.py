@@ -19,7 +19,7 @@ from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group
 
 if TYPE_CHECKING:
-    from bert_tf.vectors.embedding.neighbours import Neighbours
+    from bert_tf.vectors.neighbours import Neighbours
     from pipelines.labelled.schema import TextExample
 
 with group(Group.DATA):
@@ -47,7 +47,7 @@ def main() -> None:
     """Searches with the flags given."""
     if bool(_QUERY.value) == bool(_QUERIES.value):
         raise InputError("name either one or more texts with --query, or a file with --queries.")
-    from bert_tf.vectors.embedding import neighbours
+    from bert_tf.vectors import neighbours
     from pipelines.labelled import text_files
     from pipelines.labelled.schema import TextExample
 

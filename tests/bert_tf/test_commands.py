@@ -14,8 +14,6 @@ from bert_tf import __main__
 from bert_tf.commands import names, table_help
 from bert_tf.export import portable
 from bert_tf.models import config
-from bert_tf.vectors.embedding.formats import VectorFormat
-from bert_tf.vectors.extraction.formats import FeatureFormat
 from bert_tf.weights import formats
 from pipelines.common.flag_groups import Group
 from pipelines.labelled import columns
@@ -24,8 +22,6 @@ from pipelines.labelled import columns
 def test_names_of_flags_are_those_of_the_registries():
     assert list(formats.WRITABLE) == list(names.FORMATS)
     assert list(portable.Runtime) == list(names.RUNTIMES)
-    assert list(VectorFormat) == list(names.VECTOR_FORMATS)
-    assert list(FeatureFormat) == list(names.FEATURE_FORMATS)
 
 
 def test_roles_in_help_are_those_of_columns():

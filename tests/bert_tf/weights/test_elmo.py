@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.tasks.tagging.words import cut
-from bert_tf.vectors.extraction.extractor import FeatureExtractor
-from bert_tf.vectors.extraction.settings import FeatureSettings
+from bert_tf.vectors.extractor import FeatureExtractor
+from bert_tf.vectors.settings import FeatureSettings
 from bert_tf.weights import elmo, formats
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError

@@ -1,1 +1,0 @@
-"""Vectors of texts: made by an encoder, kept in files, and searched."""

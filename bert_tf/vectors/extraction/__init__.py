@@ -1,1 +1,0 @@
-"""Features of tokens, words and texts: hidden states of an encoder, and their files."""

@@ -1,0 +1,243 @@
+"""Features of tokens, words or texts: hidden states of an encoder (paper, section 5.3)."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.export.sources import Source
+from bert_tf.models import fused_ops
+from bert_tf.models.layers import pooling
+from bert_tf.vectors import model as models
+from bert_tf.vectors import tokenized
+from bert_tf.vectors.settings import Combination, FeatureSettings, Pooling, Unit, WordPooling
+from bert_tf.vectors.tokenized import Example, TokenizedTexts, Units
+from pipelines.common.errors import InputError
+from pipelines.labelled import bucketing
+from pipelines.labelled.schema import TextExample, WordsExample
+from pipelines.tokenizers.packing import MODEL_INPUTS
+
+BLOCK = 1 << 24  # maximum number of values of a block, unless it is one text
+MIN_NORM = 1e-12  # the norm of shorter vectors, for normalization
+Progress = Callable[[int], Any]
+_POOLING = {
+    Pooling.MEAN: pooling.mean,
+    Pooling.MAX: pooling.maximum,
+    Pooling.CLS: pooling.first,
+}
+
+
+class TextFeatures(NamedTuple):
+    """Features of a text, or pair of texts.
+
+    Attributes:
+      values: float32 [units, layers, width] if layers are kept apart, else [units, width]; for
+        texts as a whole without the first axis.
+      units: the tokens or words; None for texts as a whole.
+    """
+
+    values: np.ndarray
+    units: Units | None
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureBlock:
+    """Features of several texts, one after the other.
+
+    Attributes:
+      values: float32; the first axis is the units of all texts, the others as in `TextFeatures`.
+      row_splits: int64 [texts + 1], the first unit of each text, and the end.
+      units: the units of all texts; None for texts as a whole.
+      uncut: int64 [texts], the number of tokens of each text before it was cut.
+    """
+
+    values: np.ndarray
+    row_splits: np.ndarray
+    units: Units | None
+    uncut: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.uncut)
+
+    def row(self, index: int) -> TextFeatures:
+        """The features of a text."""
+        if self.units is None:
+            return TextFeatures(self.values[index], None)
+        start, end = self.row_splits[index : index + 2]
+        return TextFeatures(self.values[start:end], self.units.cut(start, end))
+
+
+class FeatureExtractor:
+    """Makes features of texts with the encoder of a model, fine-tuned or not.
+
+    >>> settings = FeatureSettings(unit="word", layers=(-4, -3, -2, -1), combine="concat")
+    >>> extractor = FeatureExtractor("savedmodels/pretrained", settings)
+    >>> found = extractor(["It rained."])[0]
+    >>> found.units.tokens, found.values.shape
+    (['It', 'rained', '.'], (3, 1024))
+
+    Args:
+      model: path of a model, in any format that `bert_tf.load` reads; or the model that
+        `vectors.model.read` returned.
+      settings: the settings; the defaults are those of `bert-tf features`.
+
+    Attributes:
+      settings: the settings, with numbers in place of what was left to the model.
+      layers: the numbers of the layers, from 0, the embeddings.
+      model: checksums of the encoder and the tokenizer.
+      max_length: maximum number of tokens of a text.
+      shape: shape of the features of a unit: [layers, width] if layers are kept apart, else
+        [width].
+
+    Raises:
+      InputError: the model cannot be read, or lacks what the settings ask for.
+    """
+
+    def __init__(self, model: str | Source, settings: FeatureSettings | None = None):
+        settings = settings or FeatureSettings()
+        settings.check()
+        source = model if isinstance(model, Source) else models.read(model)
+        self.layers = models.layers(source, settings)
+        self.max_length = models.max_length(source, settings)
+        chosen = self.layers if settings.layers is None else settings.layers
+        self.settings = dataclasses.replace(settings, layers=chosen, max_length=self.max_length)
+        width = source.bundle.config.hidden_size
+        self.shape = _shape(settings.combine, len(self.layers), width)
+        self.model = models.checksums(source)
+        self._tokenizer = source.bundle.tokenizer()
+        self._encoder = models.encoder(source, settings.precision)
+        signature = [tf.TensorSpec([None, None], tf.int32)] * 3
+        self._run = tf.function(self._outputs, autograph=False, input_signature=signature)
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the features, apart from the texts, as JSON values."""
+        described = self.settings.describe()
+        return {"model": self.model, "settings": described, "shape": list(self.shape)}
+
+    def __call__(
+        self, texts: Sequence[str], second: Sequence[str | None] | None = None
+    ) -> list[TextFeatures]:
+        """The features of texts, or of pairs of texts; long ones are cut.
+
+        Args:
+          texts: the texts.
+          second: the second text of each, or None if it has none; None: all texts are single.
+
+        Raises:
+          InputError: the model has no second segment, or there are not as many second texts.
+        """
+        return self._rows(text_examples(texts, second))
+
+    def of_words(self, sentences: Sequence[Sequence[str]]) -> list[TextFeatures]:
+        """The features of sentences that are given by their words; long ones are cut."""
+        return self._rows([WordsExample("", "", tuple(words)) for words in sentences])
+
+    def _rows(self, examples: Sequence[Example]) -> list[TextFeatures]:
+        blocks = self.blocks(examples)
+        return [block.row(index) for block in blocks for index in range(len(block))]
+
+    def blocks(
+        self,
+        examples: Sequence[Example],
+        start: int = 0,
+        progress: Progress | None = None,
+        max_values: int | None = None,
+    ) -> Iterator[FeatureBlock]:
+        """Yields the features of texts in blocks.
+
+        Args:
+          examples: texts and pairs of texts, or sentences of words.
+          start: the first text to compute, which must begin a block; the blocks are the same.
+          progress: called with the number of texts of each batch that is done.
+          max_values: maximum number of values of a block, unless it is one text; None: BLOCK.
+
+        Raises:
+          InputError: the model has no second segment.
+        """
+        if not examples:
+            return
+        if any(isinstance(each, TextExample) and each.text_b is not None for each in examples):
+            segments = self._tokenizer.vocabulary.types(2)
+            self._encoder.config.check_segments(segments, "the text")
+        unit = Unit(self.settings.unit)
+        texts = tokenized.tokenize(self._tokenizer, examples, self.max_length, unit)
+        for rows in texts.blocks((max_values or BLOCK) // math.prod(self.shape)):
+            if rows.start >= start:
+                yield self._extract(texts, rows, progress)
+
+    def _extract(
+        self, texts: TokenizedTexts, rows: range, progress: Progress | None
+    ) -> FeatureBlock:
+        """The features of a range of texts."""
+        part = slice(rows.start, rows.stop)
+        splits = texts.unit_splits[rows.start : rows.stop + 1]
+        start, end = splits[0], splits[-1]
+        values = np.empty([end - start, *self.shape], np.float32)
+        mean = self.settings.word_pooling == WordPooling.MEAN
+        for batch in bucketing.batches_by_tokens(texts.lengths[part], self.settings.batch_tokens):
+            chosen = batch + rows.start
+            outputs = self._run(*texts.batch(chosen)).numpy()
+            places, found = texts.pooled(chosen, outputs, mean)
+            values[places - start] = found
+            if progress:
+                progress(len(batch))
+        units = None if texts.units is None else texts.units.cut(start, end)
+        return FeatureBlock(values, splits - start, units, texts.uncut[part])
+
+    def _outputs(self, ids: tf.Tensor, mask: tf.Tensor, types: tf.Tensor) -> tf.Tensor:
+        """Features, float32 [tokens, *shape], of encoder inputs; of texts [batch, *shape].
+
+        The tokens are those of all rows, one row after the other, without padding.
+        """
+        inputs = dict(zip(MODEL_INPUTS, (ids, mask, types), strict=True))
+        with fused_ops.inference():
+            outputs = self._encoder(inputs, drop_padding=True)
+        layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+        if self.settings.unit != Unit.TEXT:
+            there = mask > 0
+            chosen = [tf.boolean_mask(layers[layer], there) for layer in self.layers]
+        elif self.settings.pooling == Pooling.POOLER:
+            chosen = [outputs["pooled_output"]]
+        else:
+            pool = _POOLING[Pooling(self.settings.pooling)]
+            chosen = [pool(layers[layer], mask) for layer in self.layers]
+        found = self._combined(tf.stack([tf.cast(layer, tf.float32) for layer in chosen], 1))
+        if self.settings.normalize:
+            found /= tf.maximum(tf.norm(found, axis=-1, keepdims=True), MIN_NORM)
+        return found
+
+    def _combined(self, layers: tf.Tensor) -> tf.Tensor:
+        """The combination of layers, float32 [units, layers, width]."""
+        match Combination(self.settings.combine):
+            case Combination.SEPARATE:
+                return layers
+            case Combination.CONCAT:
+                return tf.reshape(layers, [-1, *self.shape])
+            case Combination.SUM:
+                return tf.reduce_sum(layers, 1)
+            case Combination.MEAN:
+                return tf.reduce_mean(layers, 1)
+            case Combination.WEIGHTED:
+                weights = tf.constant(self.settings.layer_weights, tf.float32)
+                return tf.reduce_sum(layers * weights[:, tf.newaxis], 1)
+
+
+def text_examples(texts: Sequence[str], second: Sequence[str | None] | None) -> list[TextExample]:
+    """Texts, each with a second text or None, as examples.
+
+    Raises:
+      InputError: there are not as many second texts.
+    """
+    if second is not None and len(second) != len(texts):
+        raise InputError(f"{len(texts)} texts have {len(second)} second ones; give one for each.")
+    pairs = zip(texts, [None] * len(texts) if second is None else second, strict=True)
+    return [TextExample("", "", text, other) for text, other in pairs]
+
+
+def _shape(combine: str, layers: int, width: int) -> tuple[int, ...]:
+    """The shape of the features of a unit."""
+    shapes = {Combination.SEPARATE: (layers, width), Combination.CONCAT: (layers * width,)}
+    return shapes.get(Combination(combine), (width,))

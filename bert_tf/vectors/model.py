@@ -1,0 +1,92 @@
+"""The models that vectors are made with."""
+
+from bert_tf import weights
+from bert_tf.export import saved_model, sources
+from bert_tf.export.sources import Source
+from bert_tf.models import encoders
+from bert_tf.models.base_encoder import Encoder
+from bert_tf.vectors.settings import FeatureSettings, Pooling, Unit
+from bert_tf.weights.bundle import POOLER
+from pipelines.common.errors import InputError
+
+
+def read(path: str) -> Source:
+    """Reads a model, in any format that `bert_tf.load` reads.
+
+    Raises:
+      InputError: the model cannot be read or has no vocabulary, or it is an export, which only
+        answers its signatures.
+    """
+    if saved_model.is_export(path):
+        raise InputError(
+            f"{path}: is an export. Name the folder of the model that it was made of; or ask its "
+            "signature embed (bert-tf ask)."
+        )
+    return sources.read(path)
+
+
+def checksums(source: Source) -> dict[str, str]:
+    """Checksums that identify the encoder and the tokenizer of a model, in whatever format."""
+    return {
+        "encoder_sha256": source.encoder_key(),
+        "tokenizer_sha256": source.tokenizer_key(),
+    }
+
+
+def encoder(source: Source, dtype: str) -> Encoder:
+    """The encoder of a model, with its weights.
+
+    Raises:
+      InputError: a weight is missing.
+    """
+    made = encoders.make(source.bundle.config, name="encoder", dtype=dtype)
+    missing = weights.assign(made, source.bundle.weights, source.folder)
+    lacking = [name for name in missing if not name.startswith(POOLER)]
+    if lacking:
+        raise InputError(f"{source.folder}: lacks the weight {lacking[0]}.")
+    return made
+
+
+def max_length(source: Source, settings: FeatureSettings) -> int:
+    """Maximum length of a sequence in tokens: the chosen one, or else that of the model.
+
+    Raises:
+      InputError: the model takes fewer tokens than were chosen.
+    """
+    chosen, most = settings.max_length, source.bundle.config.max_length
+    if (chosen or 0) > most:
+        raise InputError(f"--max_length={chosen}: {source.folder} takes at most {most} tokens.")
+    return chosen or most
+
+
+def layers(source: Source, settings: FeatureSettings) -> tuple[int, ...]:
+    """The numbers of the chosen layers, from 0, the embeddings.
+
+    Raises:
+      InputError: the model has no such layer; or the pooler was chosen, and was not trained or is
+        not of that layer.
+    """
+    config, flag = source.bundle.config, settings.layers_flag
+    count = config.num_hidden_layers
+    chosen = range(count + 1) if settings.layers is None else settings.layers
+    for layer in chosen:
+        if not -count - 1 <= layer <= count:
+            raise InputError(
+                f"--{flag}={layer}: {source.folder} has no such layer; they are 1 to {count}, or "
+                f"-{count} to -1, and 0 for the embeddings."
+            )
+    numbers = tuple(layer % (count + 1) for layer in chosen)
+    given = settings.layer_weights
+    if given is not None and len(given) != len(numbers):
+        raise InputError(
+            f"--layer_weights: {len(given)} weights for {len(numbers)} layers; give one for each."
+        )
+    if settings.unit != Unit.TEXT or settings.pooling != Pooling.POOLER:
+        return numbers
+    if numbers != (count,):
+        raise InputError(f"--pooling=pooler is of the last layer; leave --{flag} out.")
+    if config.pooler_act is None or not source.has_pooler:
+        raise InputError(
+            f"{source.folder}: has no trained pooler; use --pooling=mean, or --pooling=cls."
+        )
+    return numbers

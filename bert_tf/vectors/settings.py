@@ -1,0 +1,201 @@
+"""Settings of vectors: which hidden states, of what, and how they are combined."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from pipelines.common.errors import InputError
+from pipelines.common.flag_groups import Group
+from pipelines.common.settings import Settings, setting
+
+ALL = "all"
+# The fields of `EmbeddingSettings` that can be chosen, in the order of descriptions.
+_EMBEDDING_FIELDS = ("pooling", "normalize", "layers", "max_length", "batch_tokens", "precision")
+
+
+class Unit(enum.StrEnum):
+    """What has features of its own."""
+
+    TOKEN = "token"  # special tokens too
+    WORD = "word"
+    TEXT = "text"
+
+
+class WordPooling(enum.StrEnum):
+    """How the vectors of a word's tokens become one vector."""
+
+    FIRST = "first"
+    MEAN = "mean"
+
+
+class Pooling(enum.StrEnum):
+    """How the vectors of a text's tokens become one vector."""
+
+    MEAN = "mean"  # over the tokens, [CLS] and [SEP] too
+    CLS = "cls"  # the vector of the first token
+    POOLER = "pooler"  # the pooler's output
+    MAX = "max"  # over the tokens, in each dimension
+
+
+class Combination(enum.StrEnum):
+    """How the vectors of several layers are combined."""
+
+    SEPARATE = "separate"
+    CONCAT = "concat"
+    SUM = "sum"
+    MEAN = "mean"
+    WEIGHTED = "weighted"  # a weighted sum
+
+
+class VectorFormat(enum.StrEnum):
+    """Formats of vectors, named by their file endings."""
+
+    NPY = "npy"
+    JSONL = "jsonl"
+    TFRECORD = "tfrecord"
+
+
+class FeatureFormat(enum.StrEnum):
+    """Formats of features, named by their file endings; a folder of archives has none."""
+
+    NPZ = "npz"
+    JSONL = "jsonl"
+    TFRECORD = "tfrecord"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FeatureSettings(Settings):
+    """All that decides features, apart from model and texts.
+
+    Attributes:
+      layers: numbers of layers; None: all layers, the embeddings included.
+      normalize: whether to divide each vector by its length (L2).
+    """
+
+    not_flags: ClassVar[frozenset[str]] = frozenset({"layers"})
+    layers_flag: ClassVar[str] = "layers"
+
+    layers: tuple[int, ...] | None = setting(
+        (-1,),
+        "Layers to take the vectors from: 0 is the embeddings, 1 the first block, -1 the last "
+        "block; or all.",
+        group=Group.MODEL,
+    )
+    unit: str = setting(
+        Unit.TOKEN,
+        "What has features of its own: each token ([CLS] and [SEP] included), each word, or the "
+        "text as a whole.",
+        choices=tuple(Unit),
+        group=Group.MODEL,
+    )
+    word_pooling: str = setting(
+        WordPooling.FIRST,
+        "With --unit=word: the vector of a word is that of its first token, or the mean of its "
+        "tokens.",
+        choices=tuple(WordPooling),
+        group=Group.MODEL,
+    )
+    pooling: str = setting(
+        Pooling.MEAN,
+        "The vector of a text as a whole: the mean or the maximum of its tokens ([CLS] and [SEP] "
+        "included), the vector of [CLS], or the output of the pooler.",
+        choices=tuple(Pooling),
+        group=Group.MODEL,
+    )
+    combine: str = setting(
+        Combination.SEPARATE,
+        "How the vectors of several layers are combined: kept apart, concatenated, summed, "
+        "averaged, or summed with --layer_weights.",
+        choices=tuple(Combination),
+        group=Group.MODEL,
+    )
+    layer_weights: tuple[float, ...] | None = setting(
+        None,
+        "With --combine=weighted: a factor for each layer, in their order. The sum of the factors "
+        "need not be 1. Not given: for the other combinations.",
+        group=Group.MODEL,
+    )
+    max_length: int | None = setting(
+        None,
+        "Maximum number of tokens of a text, special tokens included; longer texts are cut. Not "
+        "given: the maximum of the model.",
+        group=Group.SEQUENCES,
+        least=8,
+    )
+    batch_tokens: int = setting(
+        4096,
+        "Number of tokens that are computed at once, padding included.",
+        group=Group.MACHINE,
+        least=1,
+        most=1 << 24,
+    )
+    precision: str = setting(
+        "float32",
+        "Data type of the weights and of the computation.",
+        group=Group.MACHINE,
+        choices=("float32", "bfloat16"),
+    )
+    normalize: bool = False
+
+    def check(self) -> None:
+        """Raises InputError if a value is out of range, or weights do not match the combination."""
+        super().check()
+        weighted = self.combine == Combination.WEIGHTED
+        if weighted and not self.layer_weights:
+            raise InputError("--combine=weighted: give --layer_weights, a number for each layer.")
+        if self.layer_weights and not weighted:
+            raise InputError(
+                f"--layer_weights goes with --combine=weighted, not with {self.combine}."
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """All fields that have an effect, as JSON values."""
+        found = super().describe()
+        if self.unit != Unit.WORD:
+            del found["word_pooling"]
+        if self.unit != Unit.TEXT:
+            del found["pooling"]
+        if not self.normalize:
+            del found["normalize"]
+        return found
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbeddingSettings(FeatureSettings):
+    """Settings of one vector for each text: features of texts, layers concatenated."""
+
+    not_flags: ClassVar[frozenset[str]] = frozenset({"word_pooling", "layer_weights"})
+    layers_flag: ClassVar[str] = "layer"
+
+    layers: tuple[int, ...] = setting(
+        (-1,),
+        "Layers to take the vectors from, several are concatenated: 0 is the embeddings, 1 the "
+        "first block, -1 the last block.",
+        flag="layer",
+        group=Group.MODEL,
+    )
+    normalize: bool = setting(
+        False,
+        "Divide each vector by its length (L2), so that dot products are cosine similarities.",
+        group=Group.MODEL,
+    )
+    unit: str = dataclasses.field(default=Unit.TEXT, init=False)
+    combine: str = dataclasses.field(default=Combination.CONCAT, init=False)
+
+    def describe(self) -> dict[str, Any]:
+        """The fields that can be chosen, as JSON values."""
+        found = Settings.describe(self)
+        return {name: found[name] for name in _EMBEDDING_FIELDS}
+
+    @classmethod
+    def described(cls, values: Mapping[str, Any]) -> Self:
+        """The settings that `describe` described.
+
+        Raises:
+          InputError: a value is out of range.
+          TypeError: a setting is unknown, or has another type.
+        """
+        settings = cls(**{**values, "layers": tuple(values["layers"])})
+        settings.check()
+        return settings
