@@ -7,10 +7,9 @@ import tensorflow as tf
 from absl import app, flags
 
 from benchmarks.peers import answering
-from bert_tf.serving import choosing
-from bert_tf.serving.choosing import Wish
+from bert_tf.serving import selection
 from bert_tf.serving.engines import converted
-from bert_tf.serving.engines.names import Precision
+from bert_tf.serving.engines.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from pipelines.labelled.schema import TextExample
 
@@ -25,10 +24,10 @@ _PRECISION = flags.DEFINE_string("precision", None, "What is computed in.")
 def main(_: list[str]) -> None:
     """Measures with the flags given."""
     precision = Precision(_PRECISION.value) if _PRECISION.value else None
-    wish = Wish(_ENGINE.value, precision=precision)
-    plan = choosing.choose(_EXPORT.value, wish, converted.user_folder())
+    cache = converted.user_folder()
+    plan = selection.choose(_EXPORT.value, _ENGINE.value, None, precision, cache)
     print(plan, flush=True)
-    tf.config.threading.set_intra_op_parallelism_threads(plan.threads_of_tensorflow())
+    tf.config.threading.set_intra_op_parallelism_threads(plan.tensorflow_threads)
     predictor = Predictor(_EXPORT.value, plan=plan)
 
     def answer(pairs: answering.Pairs) -> np.ndarray:

@@ -33,7 +33,7 @@ def main() -> None:
 
     packages.check()
     from bert_tf.export import saved_model, sources
-    from bert_tf.serving.engines.names import EngineName
+    from bert_tf.serving.engines.plan import EngineName
     from bert_tf.serving.server import run
     from bert_tf.serving.server.settings import ServerSettings
 
@@ -42,6 +42,6 @@ def main() -> None:
             place = stack.enter_context(tempfile.TemporaryDirectory())
             saved_model.export(sources.of_folder(folder), place)
             folder = place
-        # For one who tries it, nothing is worth measuring or compiling.
-        settings = ServerSettings(engine=EngineName.TENSORFLOW, threads=1, lengths=())
+        # For one who tries it, nothing is worth measuring.
+        settings = ServerSettings(engine=EngineName.TENSORFLOW, threads=1)
         run.serve(folder, "bert", run.Address("127.0.0.1", _PORT.value, None), settings)

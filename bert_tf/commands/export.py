@@ -9,7 +9,7 @@ token ids. Tasks that were trained on one encoder share its variables.
 from absl import flags
 
 from bert_tf.commands.names import TASKS_HELP
-from bert_tf.serving.engines.names import Precision
+from bert_tf.serving.engines.plan import Precision
 from pipelines.common import flag_types
 from pipelines.common.flag_groups import Group, group
 from pipelines.common.flag_types import Limits

@@ -11,7 +11,7 @@ read as data.
 from absl import flags
 
 from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
-from bert_tf.serving.engines.names import AUTO, EngineName
+from bert_tf.serving.engines.plan import AUTO, EngineName
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group, group

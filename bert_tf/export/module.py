@@ -1,14 +1,11 @@
 """Models as the functions of one SavedModel.
 
-Only tf.Variables and tokenizers are tracked by what is saved: what Keras 3
-tracks besides would load in Python and fail in C++. Models with the same encoder share its
-variables.
+Only tf.Variables and tokenizers are tracked by what is saved: other objects that Keras 3 tracks
+would load in Python and fail in C++. Models with the same encoder share its variables.
 """
 
-import dataclasses
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -20,108 +17,75 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
-from bert_tf.models.task_head import TaskHead
-from bert_tf.tasks import Task
+from bert_tf.tasks import pretrained
 from bert_tf.tasks.model import HeadShape
-from bert_tf.tasks.pretrained import PretrainedServing
-from bert_tf.tasks.signatures import Computation, Direct, Engine, Signature, Tensors
+from bert_tf.tasks.signatures import Computation, ServedModel, Signature, Tensors
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.packing import MODEL_INPUTS
 
-EngineMaker = Callable[[Tokenizer, Encoder, TaskHead | None], Engine]
+PREPROCESS, POSTPROCESS = "preprocess", "postprocess"
+RESULT = "result_{}"
+_STATE = "state_{}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Served:
-    """A model as signatures use it.
+class ExportedModel(NamedTuple):
+    """A model of an export.
 
     Attributes:
       source: where it comes from.
-      encoder: which others may share.
-      task: what it was trained for; None: it is a pre-trained model.
-      head: of the task.
-      token_logits: float32 [rows, vocab_size] of encoder outputs [rows, hidden_size]; None: it
-        guesses no words.
+      tokenizer: for its vocabulary.
+      signatures: of its task, or of a pre-trained model.
     """
 
     source: Source
-    encoder: Encoder
-    task: Task | None = None
-    head: TaskHead | None = None
-    token_logits: Callable[[tf.Tensor], tf.Tensor] | None = None
-
-    def signatures(self, tokenizer: Tokenizer, engine: EngineMaker) -> list[Signature]:
-        """The signatures of its tasks, or of a pre-trained model.
-
-        Args:
-          tokenizer: of its vocabulary.
-          engine: makes what computes for them.
-        """
-        if self.task is None:
-            made = engine(tokenizer, self.encoder, None)
-            return self._pretrained.signatures(made)
-        return self.task.serving().signatures(engine(tokenizer, self.encoder, self.head))
-
-    def computations(self, tokenizer: Tokenizer) -> dict[str, Computation]:
-        """What the signatures compute, by name.
-
-        Args:
-          tokenizer: see `signatures`.
-        """
-        engine = Engine(tokenizer, self.encoder, self.head)
-        if self.task is None:
-            return self._pretrained.computations(engine)
-        found = engine.logits_computation()
-        return {found.name: found}
-
-    def direct(self, tokenizer: Tokenizer) -> dict[str, Direct]:
-        """Those of the signatures that can do without their graphs, by name.
-
-        Args:
-          tokenizer: see `signatures`.
-        """
-        if self.task is None:
-            return self._pretrained.direct(Engine(tokenizer, self.encoder))
-        return self.task.serving().direct()
-
-    @property
-    def _pretrained(self) -> PretrainedServing:
-        return PretrainedServing(self.token_logits, self.source.has_pooler)
+    tokenizer: Tokenizer
+    signatures: list[Signature]
 
 
 class Assembly:
-    """Models with their weights, of which those with the same encoder share it.
+    """Models with their weights and signatures; those with the same encoder share it.
 
     Args:
       sources: the models.
       dtype: "float32", or "bfloat16" to store weights and compute in it.
+      portable: see `ServedModel`.
 
     Attributes:
-      models: of each source, in their order.
-      encoders: those that there are.
-      variables: all of them, in the order of their making.
+      models: one for each source, in their order.
+      encoders: the distinct encoders.
+      encoder_of: the number of each model's encoder.
+      variables: all variables, in the order in which they were made.
     """
 
-    def __init__(self, sources: Sequence[Source], dtype: str):
+    def __init__(self, sources: Sequence[Source], dtype: str, portable: bool = False):
         self.variables: list[tf.Variable] = []
         known: dict[str, Encoder] = {}
-        self.models = []
+        tokenizers: dict[str, Tokenizer] = {}
+        self.models: list[ExportedModel] = []
         for source in sources:
-            key = source.encoder_key()
+            key, words = source.encoder_key(), source.tokenizer_key()
             if key not in known:
                 known[key] = encoders.make(source.bundle.config, name="encoder", dtype=dtype)
                 self._adopt(known[key], source)
-            self.models.append(self._served(source, known[key]))
+            if words not in tokenizers:
+                tokenizers[words] = source.bundle.tokenizer()
+            found = self._signatures(source, tokenizers[words], known[key], portable)
+            self.models.append(ExportedModel(source, tokenizers[words], found))
         self.encoders = list(known.values())
+        self.encoder_of = [list(known).index(source.encoder_key()) for source in sources]
 
-    def _served(self, source: Source, encoder: Encoder) -> Served:
+    def _signatures(
+        self, source: Source, tokenizer: Tokenizer, encoder: Encoder, portable: bool
+    ) -> list[Signature]:
         if source.task is None:
             guess = self._token_logits(source, encoder) if source.guesses_words else None
-            return Served(source, encoder, token_logits=guess)
+            model = ServedModel(tokenizer, encoder, portable=portable)
+            return pretrained.make_signatures(model, guess, source.has_pooler)
         head = HeadShape.of(source.task)._replace(name=source.head).make(source.bundle.config)
         head.build()
         self._adopt(head, source, "heads/")
-        return Served(source, encoder, source.task, head)
+        return source.task.serving().signatures(ServedModel(tokenizer, encoder, head, portable))
 
     def _token_logits(self, source: Source, encoder: Encoder) -> Callable[[tf.Tensor], tf.Tensor]:
         config = source.bundle.config
@@ -149,53 +113,65 @@ class Assembly:
 
 
 class Exported(tf.Module):
-    """Signatures on the variables of some models.
+    """The whole SavedModel: a function for each signature.
 
     Args:
       sources: the models.
       dtype: "float32", or "bfloat16" to store weights and compute in it.
-      portable: as `Engine`.
+
+    Raises:
+      InputError: two signatures have one name.
     """
 
-    def __init__(self, sources: Sequence[Source], dtype: str = "float32", portable: bool = False):
+    def __init__(self, sources: Sequence[Source], dtype: str = "float32"):
         super().__init__(name="bert")
         assembly = Assembly(sources, dtype)
         self.weights = assembly.variables
-        self.encoder_count = len(assembly.encoders)
-        self.encoder_of = [assembly.encoders.index(model.encoder) for model in assembly.models]
-        engine = functools.partial(Engine, portable=portable)
-        tokenizers: dict[str, Tokenizer] = {}
-        models: list[tuple[Served, Tokenizer]] = []
-        for model in assembly.models:
-            vocabulary = model.source.tokenizer_key()
-            if vocabulary not in tokenizers:
-                tokenizers[vocabulary] = model.source.bundle.tokenizer()
-            models.append((model, tokenizers[vocabulary]))
-        found = [each for model, words in models for each in model.signatures(words, engine)]
-        _check_names(found)
         # Some keep their vocabulary in a resource, which has to be saved with them.
-        self.tokenizers = list(tokenizers.values())
+        self.tokenizers = list(dict.fromkeys(model.tokenizer for model in assembly.models))
+        _check_names([s.name for model in assembly.models for s in model.signatures])
+        traced = {
+            signature.name: _TracedSignature(signature, compute)
+            for model in assembly.models
+            for signature, compute in _with_computations(model)
+        }
         # A function hides what is in it: Keras layers must not be tracked.
-        self._hidden = lambda: (models, found)
+        self._hidden = lambda: (assembly, traced)
 
     @property
-    def models(self) -> list[tuple[Served, Tokenizer]]:
-        """The models, each with its tokenizer."""
+    def assembly(self) -> Assembly:
+        """The models."""
         return self._hidden()[0]
 
     @property
     def signatures(self) -> list[Signature]:
         """All signatures, those of the first source first."""
-        return self._hidden()[1]
+        return [signature for model in self.assembly.models for signature in model.signatures]
 
     def functions(self) -> dict[str, Any]:
         """Concrete functions by signature name; the first is `serving_default`, too."""
-        functions = {signature.name: trace(signature) for signature in self.signatures}
+        functions = {name: traced.whole for name, traced in self._hidden()[1].items()}
         return functions | {"serving_default": functions[self.signatures[0].name]}
 
+    def parts(self) -> tf.Module:
+        """The SavedModel of preprocessing and postprocessing alone, without variables.
 
-def _check_names(found: Sequence[Signature]) -> None:
-    names = [signature.name for signature in found]
+        Its attribute `functions` has them by `<signature>/preprocess` and `.../postprocess`.
+        """
+        module = tf.Module(name="parts")
+        module.tokenizers = self.tokenizers
+        module.functions = {
+            f"{name}/{part}": function
+            for name, traced in self._hidden()[1].items()
+            for part, function in (
+                (PREPROCESS, traced.preprocess),
+                (POSTPROCESS, traced.postprocess),
+            )
+        }
+        return module
+
+
+def _check_names(names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1 or name == "serving_default":
             raise InputError(
@@ -204,13 +180,87 @@ def _check_names(found: Sequence[Signature]) -> None:
             )
 
 
-def trace(signature: Signature) -> Any:
-    """The concrete function of a signature."""
+def _with_computations(model: ExportedModel) -> list[tuple[Signature, Any]]:
+    """The signatures of a model with their computations, each traced once."""
+    traced: dict[str, Any] = {}
+    for signature in model.signatures:
+        computation = signature.computation
+        if computation.name not in traced:
+            traced[computation.name] = _trace_computation(computation)
+    return [(signature, traced[signature.computation.name]) for signature in model.signatures]
+
+
+def _trace_computation(computation: Computation) -> Any:
+    def compute(inputs: Tensors) -> Sequence[tf.Tensor]:
+        with fused_ops.inference():
+            return computation.in_chunks(inputs)
+
+    specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in MODEL_INPUTS}
+    return tf.function(compute, [specs], autograph=False)
+
+
+class _TracedSignature:
+    """A signature as concrete functions.
+
+    Args:
+      signature: to trace.
+      compute: its computation, traced.
+
+    Attributes:
+      preprocess: maps inputs to `MODEL_INPUTS` and `state_<name>`.
+      postprocess: maps `result_<number>` and `state_<name>` to outputs.
+      whole: the signature itself, which calls the three functions.
+    """
+
+    def __init__(self, signature: Signature, compute: Any):
+        def preprocess(**inputs: tf.Tensor) -> Tensors:
+            sequences, state = signature.preprocess(inputs)
+            return sequences | {_STATE.format(name): value for name, value in state.items()}
+
+        results = {
+            RESULT.format(number): tf.TensorSpec(spec.shape, spec.dtype, RESULT.format(number))
+            for number, spec in enumerate(signature.computation.outputs)
+        }
+        prefix = _STATE.format("")
+
+        def postprocess(**values: tf.Tensor) -> Tensors:
+            state = {
+                name.removeprefix(prefix): value
+                for name, value in values.items()
+                if name.startswith(prefix)
+            }
+            return signature.postprocess([values[name] for name in results], state)
+
+        def whole(**inputs: tf.Tensor) -> Tensors:
+            state = dict(self.preprocess(**inputs))
+            found = compute({name: state.pop(name) for name in MODEL_INPUTS})
+            return self.postprocess(**dict(zip(results, found, strict=True)), **state)
+
+        self.preprocess = _concrete(preprocess, signature.inputs)
+        prepared = self.preprocess.structured_outputs
+        state = {
+            name: tf.TensorSpec(spec.shape, spec.dtype, name)
+            for name, spec in prepared.items()
+            if name.startswith(prefix)
+        }
+        self.postprocess = _concrete(postprocess, results | state)
+        whole.__name__ = signature.name
+        self.whole = _concrete(whole, signature.inputs)
+
+
+def _concrete(function: Callable[..., Tensors], specs: Any) -> Any:
+    return tf.function(function, autograph=False).get_concrete_function(**specs)
+
+
+def trace_portable(signature: Signature) -> Any:
+    """A signature of a portable model as one concrete function, without its string outputs."""
 
     def function(**inputs: tf.Tensor) -> Tensors:
         with fused_ops.inference():
-            return signature.function(inputs)
+            sequences, state = signature.preprocess(inputs)
+            results = signature.computation.function(sequences, False)
+            outputs = signature.postprocess(results, state)
+        return {name: value for name, value in outputs.items() if value.dtype != tf.string}
 
     function.__name__ = signature.name
-    traced = tf.function(function, autograph=False)
-    return traced.get_concrete_function(**signature.inputs)
+    return _concrete(function, signature.inputs)

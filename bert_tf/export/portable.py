@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.export import conversion, quiet_tensorflow
-from bert_tf.export.module import Exported, trace
+from bert_tf.export.module import Assembly, trace_portable
 from bert_tf.export.sources import Source
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.tasks.signatures import Signature, Tensors
@@ -73,12 +73,12 @@ def export(sources: Sequence[Source], folder: str, formats: Sequence[Runtime]) -
 def _write_all(
     sources: Sequence[Source], folder: str, formats: Sequence[Runtime]
 ) -> dict[str, Any]:
-    module = Exported(sources, portable=True)
+    assembly = Assembly(sources, "float32", portable=True)
     report: dict[str, Any] = {}
-    for signature in module.signatures:
+    for signature in (each for model in assembly.models for each in model.signatures):
         if signature.inputs.keys() != set(MODEL_INPUTS):
             continue
-        function = trace(_numbers_only(signature))
+        function = trace_portable(signature)
         inputs = _inputs([source.bundle.config for source in sources], signature)
         wanted = {k: v.numpy() for k, v in function(**_constants(inputs)).items()}
         for target in formats:
@@ -89,16 +89,6 @@ def _write_all(
             report[name] = {"bytes": len(content)} | _compare(name, wanted, found, target)
             _write(f"{folder}/{name}", content)
     return report
-
-
-def _numbers_only(signature: Signature) -> Signature:
-    """The signature without its outputs of strings, which the runtimes do not have."""
-
-    def function(inputs: Tensors) -> Tensors:
-        outputs = signature.function(inputs)
-        return {name: value for name, value in outputs.items() if value.dtype != tf.string}
-
-    return Signature(signature.name, signature.inputs, function, signature.sample)
 
 
 def _inputs(configs: Sequence[EncoderConfig], signature: Signature) -> dict[str, np.ndarray]:

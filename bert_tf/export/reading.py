@@ -1,4 +1,4 @@
-"""Exports as the models that they were made of."""
+"""Reads exports as the models that they were made of."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -27,12 +27,10 @@ def sources(path: str) -> list[Source]:
       path: of a version.
 
     Raises:
-      InputError: it is no export, is damaged, or is too old to say which models share an encoder.
+      InputError: it is not an export, or is damaged.
     """
     manifest: Any = saved_model.read_manifest(path)
-    shared = _encoders(manifest, path)
-    pairs = zip(manifest["models"], shared, strict=True)
-    return [_source(model, encoder, manifest["signatures"], path) for model, encoder in pairs]
+    return [_source(model, manifest["signatures"], path) for model in manifest["models"]]
 
 
 def assembly(path: str, dtype: str | None = None) -> Assembly:
@@ -76,24 +74,11 @@ def _values(path: str, variables: Sequence[tf.Variable]) -> list[np.ndarray]:
     )
 
 
-def _encoders(manifest: dict[str, Any], path: str) -> list[str]:
-    """For each model a name of its encoder, the same where it is shared."""
-    models = manifest["models"]
-    if all("encoder" in model for model in models):
-        return [str(model["encoder"]) for model in models]
-    if manifest["encoders"] not in (1, len(models)):
-        raise InputError(
-            f"{path}: does not say which of its models share an encoder, as exports of earlier "
-            "versions; export it again (make export)."
-        )
-    return [str(0 if manifest["encoders"] == 1 else number) for number in range(len(models))]
-
-
-def _source(model: dict[str, Any], encoder: str, signatures: dict[str, Any], path: str) -> Source:
+def _source(model: dict[str, Any], signatures: dict[str, Any], path: str) -> Source:
     vocabulary = registry.load(f"{path}/{model['vocabulary']}")
     config = configs.of_dict(model["config"], f"{path}/{saved_model.MANIFEST}")
     bundle = Bundle(config, {}, vocabulary, model["tokenizer"], place=path)
-    source = Source(path, bundle, shared=encoder)
+    source = Source(path, bundle, shared=str(model["encoder"]))
     if model["tasks"]:
         (task,) = (tasks.load(task, config.max_length) for task in model["tasks"])
         return dataclasses.replace(source, task=task, head=task.name)

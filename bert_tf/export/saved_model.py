@@ -10,11 +10,11 @@ from typing import Any, NotRequired, TypedDict
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.export import halves, model_card, quiet_tensorflow, warmup
+from bert_tf.export import model_card, quiet_tensorflow, warmup
 from bert_tf.export.module import Exported
 from bert_tf.export.sources import Source
 from bert_tf.tasks import TaskEntry
-from bert_tf.tasks.signatures import Method
+from bert_tf.tasks.signatures import Method, Signature
 from bert_tf.weights import own
 from pipelines.common import checksums, files, json_files, locks, outputs
 from pipelines.common.errors import InputError
@@ -23,6 +23,8 @@ from pipelines.common.errors import InputError
 OLDEST_SERVING = "2.14"
 MANIFEST = "manifest.json"
 EXTRA = "assets.extra"
+# Preprocessing and postprocessing of the signatures, as a SavedModel of their own.
+PARTS = "parts"
 # What a folder of versions has besides them, and `make serve` writes.
 BATCHING = "batching.config"
 _VERSIONS = ("[0-9]*", BATCHING)
@@ -169,6 +171,8 @@ def write(
             functions = module.functions()
             tf.saved_model.save(module, partial, functions)
             _set_methods(module, partial)
+            parts = module.parts()
+            tf.saved_model.save(parts, f"{partial}/{PARTS}", parts.functions)
         warmup.write(module.signatures, f"{partial}/{EXTRA}")
         manifest = _write_extras(sources, module, functions, partial, dtype)
         _write_manifest(manifest, partial)
@@ -244,10 +248,7 @@ def _write_extras(
             name, *_ = vocabulary.save(f"{path}/{EXTRA}", mark)
             places[vocabulary.sha256] = f"{EXTRA}/{name}"
     names = [places[vocabulary.sha256] for vocabulary in vocabularies]
-    manifest = _manifest(sources, names, module, functions, dtype)
-    for name, computes in halves.write(module.models, f"{path}/{halves.FOLDER}").items():
-        manifest["signatures"][name] |= computes
-    return manifest
+    return _manifest(sources, names, module, functions, dtype)
 
 
 def _write_manifest(manifest: dict[str, Any], path: str) -> None:
@@ -262,7 +263,7 @@ def _checked(path: str) -> list[str]:
     # But the warm-up requests, for which users may have better ones.
     beside = [f"{EXTRA}/{name}" for name in files.names_in(f"{path}/{EXTRA}")]
     checked = [name for name in beside if name != f"{EXTRA}/{warmup.FILE}"]
-    return ["saved_model.pb", "assets", "variables", halves.FOLDER, MANIFEST, *checked]
+    return ["saved_model.pb", "assets", "variables", PARTS, MANIFEST, *checked]
 
 
 def sums(path: str) -> dict[str, str]:
@@ -282,32 +283,44 @@ def _manifest(
     functions: Mapping[str, Any],
     dtype: str,
 ) -> dict[str, Any]:
+    assembly = module.assembly
     return {
         "format": 1,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "oldest_serving": OLDEST_SERVING,
         "precision": dtype,
         "parameters": sum(variable.shape.num_elements() for variable in module.weights),
-        "encoders": module.encoder_count,
+        "encoders": len(assembly.encoders),
         "models": [
             _described(source, name, encoder)
-            for source, name, encoder in zip(sources, vocabularies, module.encoder_of, strict=True)
+            for source, name, encoder in zip(
+                sources, vocabularies, assembly.encoder_of, strict=True
+            )
         ],
         "signatures": {
-            signature.name: {
-                "method": signature.method.value,
-                "inputs": {
-                    name: [spec.dtype.name, list(spec.shape)]
-                    for name, spec in signature.inputs.items()
-                },
-                "outputs": {
-                    name: [spec.dtype.name, spec.shape.as_list()]
-                    for name, spec in functions[signature.name].structured_outputs.items()
-                },
-            }
-            for signature in module.signatures
+            signature.name: _described_signature(signature, functions[signature.name], number)
+            for number, model in enumerate(assembly.models)
+            for signature in model.signatures
         },
         "versions": {name: metadata.version(name) for name in _PACKAGES},
+    }
+
+
+def _described_signature(signature: Signature, function: Any, model: int) -> dict[str, Any]:
+    """A signature in the manifest, with the number of its model."""
+    axes = signature.sequence_axes
+    return {
+        "method": signature.method.value,
+        "inputs": {
+            name: [spec.dtype.name, list(spec.shape)] for name, spec in signature.inputs.items()
+        },
+        "outputs": {
+            name: [spec.dtype.name, spec.shape.as_list()]
+            for name, spec in function.structured_outputs.items()
+        },
+        "model": model,
+        "computation": signature.computation.name,
+        **({"sequence_axes": axes} if axes > 1 else {}),
     }
 
 

@@ -8,10 +8,9 @@ import subprocess
 from typing import NoReturn
 
 from bert_tf.export import saved_model
-from bert_tf.serving import choosing
-from bert_tf.serving.choosing import Wish
+from bert_tf.serving import selection
 from bert_tf.serving.engines import converted
-from bert_tf.serving.engines.names import EngineName
+from bert_tf.serving.engines.plan import EngineName
 from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores
@@ -85,8 +84,8 @@ def serve(
         )
     newest = saved_model.newest(folder)
     checksums.check(newest)
-    wish = Wish(EngineName.TENSORFLOW, wished, lengths=(), parts=1)
-    threads = choosing.choose(newest, wish, converted.user_folder()).together.threads
+    cache = converted.user_folder()
+    threads = selection.choose(newest, EngineName.TENSORFLOW, wished, None, cache).threads
     if not files.gfile.exists(f"{folder}/{saved_model.BATCHING}"):
         config = batching_config(threads, measured=wished is None)
         files.write_text(f"{folder}/{saved_model.BATCHING}", config)

@@ -14,7 +14,7 @@ from bert_tf import tasks, weights
 from bert_tf.export import saved_model
 from bert_tf.finetuning import inference, task_data
 from bert_tf.serving.engines import registry
-from bert_tf.serving.engines.names import EngineName
+from bert_tf.serving.engines.plan import EngineName
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import TaskObjective
@@ -183,7 +183,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
         TaskObjective(bundle.task_model([task]), task),
         tf.distribute.get_strategy(),
         progress=progress,
-        at_once=max(1, cores() // registry.threads_of_tensorflow()),
+        at_once=max(1, cores() // registry.tensorflow_threads()),
     )
 
     def predict(examples: Sequence[Any]) -> list[Any]:

@@ -1,38 +1,52 @@
-"""An exported model in this process: loaded once, it answers at once."""
+"""The runtime of exports: loaded once, a predictor answers at once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from bert_tf import tasks
-from bert_tf.export import halves, saved_model
-from bert_tf.serving import choosing, requests
-from bert_tf.serving.choosing import Wish
+from bert_tf.export import module, reading, saved_model
+from bert_tf.serving import plain_texts, requests, selection
 from bert_tf.serving.engines import converted, registry
-from bert_tf.serving.engines.names import AUTO, EngineName, Precision
-from bert_tf.serving.engines.plans import MOST_TOKENS, Lane, Plan
-from bert_tf.serving.program import Program
-from bert_tf.serving.saved_model_session import SavedModelSession
+from bert_tf.serving.engines.base import Batch, Compute
+from bert_tf.serving.engines.converted import ConvertedModels
+from bert_tf.serving.engines.plan import AUTO, MAX_TOKENS, EngineName, Plan, Precision
+from bert_tf.serving.scheduler import Executable, Scheduler
+from bert_tf.serving.sessions import Arrays, SavedModelSession
 from bert_tf.tasks import Task
+from bert_tf.tasks.signatures import Signature
 from pipelines.common import checksums
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores, mapped
+from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.packing import MODEL_INPUTS
 
 _BATCH = 32
-_LONGEST_REASON = 200  # characters
-_NO_EXAMPLES = "inputs are no serialized tf.Examples with the features that it takes."
+_MAX_REASON = 200  # characters
+_NOT_EXAMPLES = "inputs are not serialized tf.Examples with the features that it takes."
 _DEFAULT = "serving_default"
 Outputs = dict[str, np.ndarray]
 
 
-class Predictor:
-    """Answers requests with an export, by the engine that TensorFlow Serving has.
+class _LoadedSignature(NamedTuple):
+    """A signature, ready to answer."""
 
-    An export is a program: loading one, and asking it, runs what its maker put into it, with the
-    rights of this process. Take exports from people you trust only.
+    signature: Signature
+    tokenizer: Tokenizer
+    executable: Executable
+
+
+class Predictor:
+    """Answers requests with an export.
+
+    Preprocessing and postprocessing are the export's own graphs; the computation between them is
+    run by an engine, for the sequences of several requests at once.
+
+    An export is a program: loading one, and sending it requests, runs what its author put into it,
+    with the rights of this process. Load exports from people you trust only.
 
     >>> predictor = Predictor("savedmodels/bert")
     >>> predictor("mrpc", text_a=["It rained."], text_b=["Rain fell."])["label"]
@@ -40,18 +54,24 @@ class Predictor:
 
     Args:
       path: of a version, or of the folder of versions: then the newest.
-      engine: what computes, or "auto": what is the fastest here, of what is installed, which is
-        measured once; exports of earlier versions have TensorFlow only.
-      threads: of one computation; None: as many as TensorFlow has for one, or as is the fastest.
-        Those of TensorFlow itself are its process's (`tf.config.threading`).
-      precision: what is multiplied in; None: what the export was checked with.
-      cache: folder for what engines keep; None: that of the user.
+      engine: runs the computations; "auto" is the fastest of those installed, measured once.
+      threads: of one computation; None: TensorFlow's, or the fastest number. TensorFlow's are those
+        of its process (`tf.config.threading`).
+      precision: to multiply in; None: that which the export was checked with.
+      cache: folder for plans and converted models; None: that of the user.
       plan: in place of engine, threads and precision.
-      most_tokens: of several requests that are computed together: fewer keep each wait shorter.
+      max_tokens: of different requests that are computed together; fewer shorten each wait.
+
+    Attributes:
+      path: of the version.
+      manifest: of the version.
+      plan: the plan in use.
+      difference: the largest of an engine's results from TensorFlow's, relative to the largest
+        result; None where TensorFlow computes.
 
     Raises:
       InputError: there is no export, it is damaged, it was not checked in this precision, the
-        engine is not installed, or TensorFlow has another number of threads.
+        engine is not installed or wrong, or TensorFlow has another number of threads.
     """
 
     def __init__(
@@ -62,85 +82,134 @@ class Predictor:
         precision: Precision | str | None = None,
         cache: str | None = None,
         plan: Plan | None = None,
-        most_tokens: int = MOST_TOKENS,
+        max_tokens: int = MAX_TOKENS,
     ):
         self.path = saved_model.newest(path)
         self.manifest = saved_model.read_manifest(self.path)
         checksums.check(self.path)
-        self._signatures = self.manifest["signatures"]
         cache = cache or converted.user_folder()
-        if plan is None:
-            wish = _wish(engine, threads, Precision(precision) if precision else None)
-            plan = choosing.choose(self.path, wish, cache)
-        self.plan = plan
-        self._model = self._load(plan, cache, most_tokens)
+        self.plan = plan or _plan(self.path, engine, threads, precision, cache)
+        self.difference: float | None = None
+        self._session = SavedModelSession(f"{self.path}/{saved_model.PARTS}", optimize=False)
+        self._loaded = self._load(ConvertedModels(self.path, cache))
+        concurrency = max(1, cores() // self.plan.threads)
+        self._scheduler = Scheduler(concurrency, max_tokens, self.plan.batches)
 
-    def _load(self, plan: Plan, cache: str, most_tokens: int) -> SavedModelSession | Program:
-        if halves.are_in(self.path):
-            return Program(self.path, plan, cache, most_tokens)
-        others = [lane.engine for lane in plan.lanes if lane.engine is not EngineName.TENSORFLOW]
-        if others:
-            raise InputError(
-                f"{self.path}: was exported by an earlier version, for TensorFlow alone; export it "
-                f"again (make export) to use {others[0]}."
+    def _load(self, models: ConvertedModels) -> dict[str, _LoadedSignature]:
+        """The signatures by name; each computation is loaded once."""
+        plan = self.plan
+        engines = {
+            threads: registry.make(plan.engine, models, plan.precision, threads)
+            for threads in (plan.threads, plan.single_threads)
+        }
+        found: dict[str, _LoadedSignature] = {}
+        assembly = reading.assembly(self.path, engines[plan.threads].dtype)
+        for number, model in enumerate(assembly.models):
+            executables: dict[str, Executable] = {}
+            for signature in model.signatures:
+                computation = signature.computation
+                if computation.name not in executables:
+                    name = f"{number}_{computation.name}"
+                    computes = {n: e.load(name, computation) for n, e in engines.items()}
+                    if plan.engine is not EngineName.TENSORFLOW:
+                        self._compare(name, computes[plan.threads], signature, model, models)
+                    executables[computation.name] = Executable(
+                        computation.outputs, computes[plan.threads], computes[plan.single_threads]
+                    )
+                executable = executables[computation.name]
+                found[signature.name] = _LoadedSignature(signature, model.tokenizer, executable)
+        return found
+
+    def _compare(
+        self,
+        name: str,
+        compute: Compute,
+        signature: Signature,
+        model: module.ExportedModel,
+        models: ConvertedModels,
+    ) -> None:
+        """Compares an engine with TensorFlow, once for a converted model.
+
+        Raises:
+          InputError: it computes something else.
+        """
+        engine, precision = self.plan.engine, self.plan.precision
+        config = model.source.bundle.config
+
+        def measure() -> float:
+            found = registry.difference_from_tensorflow(
+                compute, signature.computation, config.vocab_size, config.max_length
             )
-        return SavedModelSession(self.path)
+            registry.check_agreement(engine, precision, found)
+            return found
+
+        difference = models.number(f"{name}.{engine}.{precision}.json", measure)
+        self.difference = max(difference, self.difference or 0.0)
 
     @property
     def signatures(self) -> dict[str, dict[str, tf.DType]]:
         """Names and dtypes of the inputs of each signature."""
         return {
             name: {key: tf.as_dtype(dtype) for key, (dtype, _) in signature["inputs"].items()}
-            for name, signature in self._signatures.items()
+            for name, signature in self.manifest["signatures"].items()
         }
 
     def __call__(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
-        """Answers one request; several threads may ask at once.
+        """Answers one request; several threads may call at once.
 
         Args:
           signature: its name; None: that of the first task.
-          **inputs: a batch of each, as the signature has them; str, bytes or numbers.
+          **inputs: a batch of each input of the signature; str, bytes or numbers.
 
         Returns:
           NumPy arrays by name, the batch first; strings are bytes.
 
         Raises:
-          InputError: there is no such signature, or it does not take these inputs.
+          InputError: the signature is unknown, or does not take these inputs.
         """
-        first = next(iter(self._signatures))
-        name = first if signature in (None, _DEFAULT) else signature
-        if name not in self._signatures:
-            known = ", ".join(sorted(self._signatures))
-            raise InputError(f"{self.path}: has no signature {name!r}; it has {known}.")
-        known_inputs = self._signatures[name]["inputs"]
-        if inputs.keys() != known_inputs.keys():
+        known = self.manifest["signatures"]
+        name = next(iter(known)) if signature in (None, _DEFAULT) else signature
+        if name not in known:
+            listed = ", ".join(sorted(known))
+            raise InputError(f"{self.path}: has no signature {name!r}; it has {listed}.")
+        specs = known[name]["inputs"]
+        if inputs.keys() != specs.keys():
             raise InputError(
-                f"{name}: takes {', '.join(sorted(known_inputs))}, not "
+                f"{name}: takes {', '.join(sorted(specs))}, not "
                 f"{', '.join(sorted(inputs)) or 'nothing'}."
             )
-        arrays = {key: _array(name, key, inputs[key], *spec) for key, spec in known_inputs.items()}
+        arrays = {key: _array(name, key, inputs[key], *spec) for key, spec in specs.items()}
         try:
-            return self._model.run(name, arrays)
+            return self._run(self._loaded[name], arrays)
         except tf.errors.ResourceExhaustedError as error:
             raise InputError(f"{name}: out of memory; send fewer or shorter texts.") from error
         except tf.errors.OpError as error:
             raise InputError(f"{name}: {_reason(error)}") from error
         except UnicodeDecodeError as error:  # TensorFlow's message has the bytes in it
-            raise InputError(f"{name}: {_NO_EXAMPLES}") from error
+            raise InputError(f"{name}: {_NOT_EXAMPLES}") from error
 
-    @property
-    def differences(self) -> Mapping[Lane, float]:
-        """By other engines, how far their results are from TensorFlow's; see `Program`."""
-        return self._model.differences
+    def _run(self, loaded: _LoadedSignature, inputs: Arrays) -> Outputs:
+        signature, tokenizer, executable = loaded
+        if signature.plain:
+            batch = plain_texts.pack(signature.plain, tokenizer, inputs)
+            if batch is not None:
+                results = self._scheduler.submit(executable, batch).result()
+                return signature.postprocess(results, {})
+        state = self._session.run(f"{signature.name}/{module.PREPROCESS}", inputs)
+        batch = Batch(*(state.pop(key) for key in MODEL_INPUTS))
+        results = self._scheduler.submit(executable, batch).result()
+        state |= {module.RESULT.format(number): value for number, value in enumerate(results)}
+        return self._session.run(f"{signature.name}/{module.POSTPROCESS}", state)
 
     @property
     def waiting(self) -> int:
-        """How many sequences wait to be computed."""
-        return self._model.waiting
+        """Number of sequences that wait to be computed."""
+        return self._scheduler.waiting
 
     def close(self) -> None:
-        """Answers what was asked, and ends; it cannot be asked any more."""
-        self._model.close()
+        """Answers the requests that it has, and ends."""
+        self._scheduler.close()
+        self._session.close()
 
     def task(self, name: str | None = None) -> Task:
         """A task of the export.
@@ -168,12 +237,12 @@ class Predictor:
         examples: Sequence[Any],
         progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
     ) -> list[Any]:
-        """Predictions of a task for examples, in their order.
+        """Predictions of a task of this export for examples, in their order.
 
         Args:
           task: of this export.
           examples: as its files are read.
-          progress: wraps the batches, to show how far they are.
+          progress: wraps the batches, to show progress.
         """
         serving = task.serving()
         if getattr(task, "document_context", False):
@@ -188,7 +257,7 @@ class Predictor:
 
         found: list[Any] = [None] * len(examples)
         batches = list(_batches(serving.requests(examples)))
-        # One more than compute: it tokenizes and decodes meanwhile.
+        # One thread more than compute: it tokenizes and decodes meanwhile.
         predictions = mapped(predict, batches, cores() + 1)
         for rows in progress(batches):
             for row, prediction in zip(rows, next(predictions), strict=True):
@@ -196,20 +265,23 @@ class Predictor:
         return found
 
 
-def _wish(engine: str, threads: int | None, precision: Precision | None) -> Wish:
-    here = registry.threads_of_tensorflow()
+def _plan(
+    path: str, engine: str, threads: int | None, precision: Precision | str | None, cache: str
+) -> Plan:
+    here = registry.tensorflow_threads()
     if engine == EngineName.TENSORFLOW and threads not in (None, here):
         raise InputError(
             f"threads={threads}: TensorFlow has {here} in this process; before its first "
             "computation, tf.config.threading.set_intra_op_parallelism_threads changes that."
         )
-    if engine == AUTO:
-        return Wish(engine, threads, precision, threads_of_tensorflow=here)
-    return Wish(engine, threads or here, precision, (), threads_of_tensorflow=here)
+    if engine != AUTO:  # then nothing has to be measured
+        threads = threads or here
+    precision = Precision(precision) if precision else None
+    return selection.choose(path, engine, threads, precision, cache, here)
 
 
 def _batches(requests: Mapping[str, Sequence[Any]]) -> Iterator[list[int]]:
-    """Rows of like lengths, the longest first, so that memory is short at once or never."""
+    """Rows of similar lengths, the longest first, so that memory runs out at once or never."""
     lengths = np.array([sum(map(_length, row)) for row in zip(*requests.values(), strict=True)])
     order = np.argsort(-lengths, kind="stable").tolist()
     for first in range(0, len(order), _BATCH):
@@ -240,11 +312,11 @@ def _array(
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """What went wrong in the graph, without where."""
+    """What went wrong in the graph, without the place in the graph."""
     text = error.message
     if "assertion failed: [" in text:
         return text.split("assertion failed: [", 1)[1].split("]", 1)[0]
     if "Could not parse example" in text or "is required but could not be found" in text:
-        return _NO_EXAMPLES
+        return _NOT_EXAMPLES
     lines = text.removeprefix("Graph execution error:").strip().splitlines()
-    return (lines or [type(error).__name__])[0][:_LONGEST_REASON]
+    return (lines or [type(error).__name__])[0][:_MAX_REASON]

@@ -13,8 +13,7 @@ from bert_tf.export.saved_model import Reduced
 from bert_tf.export.sources import Source
 from bert_tf.serving import file_prediction
 from bert_tf.serving.engines import registry
-from bert_tf.serving.engines.names import EngineName, Precision
-from bert_tf.serving.engines.plans import Lane, Plan
+from bert_tf.serving.engines.plan import EngineName, Plan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
 from pipelines.common import optional
@@ -101,13 +100,13 @@ class ScoreCheck:
 
     def _full_scores(self, path: str) -> dict[str, float]:
         if self.precision is not Precision.BFLOAT16:
-            return self._scores(path, Lane(threads=registry.threads_of_tensorflow()))
+            return self._scores(path, Plan.of(threads=registry.tensorflow_threads()))
         with tempfile.TemporaryDirectory() as folder:
             saved_model.write(self.sources, f"{folder}/full")
-            return self._scores(f"{folder}/full", Lane(threads=registry.threads_of_tensorflow()))
+            return self._scores(f"{folder}/full", Plan.of(threads=registry.tensorflow_threads()))
 
     def _reduced(self, path: str, engine: EngineName, full: Mapping[str, float]) -> list[Reduced]:
-        scores = self._scores(path, Lane(engine, cores(), self.precision))
+        scores = self._scores(path, Plan.of(engine, cores(), self.precision))
         return [
             Reduced(
                 engine=engine.value,
@@ -120,10 +119,10 @@ class ScoreCheck:
             for task in self._tasks()
         ]
 
-    def _scores(self, path: str, lane: Lane) -> dict[str, float]:
+    def _scores(self, path: str, plan: Plan) -> dict[str, float]:
         """The main metric of each task."""
         with tempfile.TemporaryDirectory() as cache:
-            predictor = Predictor(path, plan=Plan.of(lane), cache=cache)
+            predictor = Predictor(path, plan=plan, cache=cache)
             try:
                 return {task.name: self._score(predictor, task) for task in self._tasks()}
             finally:

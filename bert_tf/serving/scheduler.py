@@ -1,8 +1,9 @@
-"""Sequences of many requests, put together by length and computed by several threads.
+"""Batches sequences of many requests by length, and computes them in several threads.
 
-A sequence that comes while a thread is free is computed at once, by the thread that brings it. What
-comes while all are busy waits: a thread that gets free takes the sequence that waits longest, and
-others about as long. Nothing waits for company. What nobody waits for any more is not computed.
+A sequence that arrives while a thread is free is computed at once, by the thread that submits it.
+Otherwise it waits until a thread is free, which takes the sequence that has waited longest and
+others of similar length. No sequence waits for others to form a batch. Sequences past their
+deadline are not computed.
 """
 
 import collections
@@ -20,22 +21,22 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.serving.engines.base import Compute, Sequences
-from bert_tf.serving.engines.plans import MOST_TOKENS
+from bert_tf.serving.engines.base import Batch, Compute
+from bert_tf.serving.engines.plan import MAX_TOKENS
 
-# Sequences are computed together whose lengths differ by no more: what is longer costs padding.
-_ALIKE = 1.25
-_NEAR = 8  # tokens by which they may differ in any case
+# Lengths of a batch differ by at most this factor, because padding costs time...
+_MAX_RATIO = 1.25
+_ALWAYS_NEAR = 8  # ...or by this number of tokens.
 Results = list[np.ndarray]
 _END = contextvars.ContextVar("end", default=math.inf)
 
 
 @contextlib.contextmanager
 def deadline(end: float) -> Iterator[None]:
-    """Within it, sequences that this thread submits fail with TimeoutError if they wait too long.
+    """Sequences that this thread submits within fail with TimeoutError after `end`.
 
     Args:
-      end: by `time.monotonic`.
+      end: in seconds of `time.monotonic`.
     """
     token = _END.set(end)
     try:
@@ -45,49 +46,36 @@ def deadline(end: float) -> Iterator[None]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Step:
-    """What is computed of sequences.
+class Executable:
+    """A computation that an engine has loaded.
 
     Attributes:
-      outputs: the specifications of the results, as those of `Computation`.
-      compute: computes them, as fast as it can where several computations run at once.
-      alone: computes one sequence, as fast as it can where nothing else runs.
+      outputs: specifications of the results, as those of `Computation`.
+      compute: runs it while other computations may run.
+      single: runs it on one sequence while nothing else runs.
     """
 
     outputs: tuple[tf.TensorSpec, ...]
     compute: Compute
-    alone: Compute
+    single: Compute
 
     @functools.cached_property
     def _forms(self) -> list[tuple[list[int | None], type, bool]]:
-        """Of each result, its axes but the first, its dtype, and whether it is of tokens."""
+        """Axes but the first, dtype, and whether it is per token, of each result."""
         specs = [(spec.shape.as_list()[1:], spec.dtype.as_numpy_dtype) for spec in self.outputs]
         return [(axes, dtype, axes[:1] == [None]) for axes, dtype in specs]
 
-    def nothing(self, count: int, length: int) -> Results:
-        """Zeros of the form of the results.
-
-        Args:
-          count: of sequences.
-          length: of the longest.
-        """
+    def zeros(self, count: int, length: int) -> Results:
+        """Results of `count` sequences of `length` tokens, filled with zeros."""
         return [
             np.zeros([count, *(length if axis is None else axis for axis in axes)], dtype)
             for axes, dtype, _ in self._forms
         ]
 
     def place(self, results: Results, row: int, length: int, found: Results, source: int) -> None:
-        """Puts the results of one sequence into those of a request.
-
-        Args:
-          results: where to.
-          row: of the sequence in them.
-          length: of the sequence.
-          found: what was computed.
-          source: the row of the sequence in that.
-        """
-        for (_, _, of_tokens), kept, fresh in zip(self._forms, results, found, strict=True):
-            if of_tokens:
+        """Copies row `source` of a computed batch, a sequence of `length`, to `row` of results."""
+        for (_, _, per_token), kept, fresh in zip(self._forms, results, found, strict=True):
+            if per_token:
                 kept[row, :length] = fresh[source, :length]
             else:
                 kept[row] = fresh[source]
@@ -98,17 +86,17 @@ class Scheduler:
 
     Args:
       threads: that compute at once.
-      most_tokens: of sequences that are computed together, padding included.
-      grouped: whether sequences are computed together at all.
+      max_tokens: of a batch, padding included.
+      batches: whether sequences are batched at all.
     """
 
     def __init__(
         self,
         threads: int,
-        most_tokens: int = MOST_TOKENS,
-        grouped: bool = True,
+        max_tokens: int = MAX_TOKENS,
+        batches: bool = True,
     ):
-        self._threads, self._most_tokens, self._grouped = threads, most_tokens, grouped
+        self._threads, self._max_tokens, self._batches = threads, max_tokens, batches
         self._changed = threading.Condition()
         self._waiting: collections.deque[_Item] = collections.deque()
         self._busy = 0
@@ -119,30 +107,25 @@ class Scheduler:
 
     @property
     def waiting(self) -> int:
-        """How many sequences wait."""
+        """Number of sequences that wait."""
         return len(self._waiting)
 
-    def submit(self, step: Step, sequences: Sequences) -> "Future[Results]":
-        """Begins to compute; the results are as long as the sequences are.
-
-        Args:
-          step: what to compute.
-          sequences: of what.
-        """
-        request = _Request(step, sequences)
+    def submit(self, executable: Executable, batch: Batch) -> "Future[Results]":
+        """Begins to compute a request; its results are padded as the request is."""
+        request = _Request(executable, batch)
         if not request.left:
             request.future.set_result(request.results)
             return request.future
-        items = [_Item(request, row, n) for row, n in enumerate(_lengths(sequences.mask))]
+        items = [_Item(request, row, n) for row, n in enumerate(_lengths(batch.mask))]
         with self._changed:
             at_once = len(items) == 1 and not self._waiting and self._busy < self._threads
             if at_once:
-                alone = self._begin(items)
+                single = self._begin(items)
             else:
                 self._waiting.extend(items)
                 self._changed.notify(len(items))
         if at_once:  # handing it to another thread may take as long as it takes itself
-            self._compute(items, alone)
+            self._compute(items, single)
         return request.future
 
     def close(self) -> None:
@@ -164,23 +147,23 @@ class Scheduler:
                 if not self._waiting:
                     continue
                 items = self._take()
-                alone = self._begin(items)
-            self._compute(items, alone)
+                single = self._begin(items)
+            self._compute(items, single)
 
     def _begin(self, items: "Sequence[_Item]") -> bool:
-        """Notes that something is computed; returns whether it is a sequence and nothing else."""
-        alone = len(items) == 1 and not self._waiting and not self._busy
+        """Counts a computation; returns whether it is one sequence and nothing else runs."""
+        single = len(items) == 1 and not self._waiting and not self._busy
         self._busy += 1
-        return alone
+        return single
 
-    def _compute(self, items: "Sequence[_Item]", alone: bool) -> None:
-        _compute(items, alone)
+    def _compute(self, items: "Sequence[_Item]", single: bool) -> None:
+        _compute(items, single)
         with self._changed:
             self._busy -= 1
             self._changed.notify()
 
     def _drop_late(self) -> None:
-        """Drops sequences that nobody waits for any more."""
+        """Drops sequences past their deadline."""
         now = time.monotonic()
         late = {id(i.request): i.request for i in self._waiting if i.request.end < now}
         if not late:
@@ -190,36 +173,36 @@ class Scheduler:
             request.fail(TimeoutError())
 
     def _take(self) -> "list[_Item]":
-        """The sequence that waits longest, and those that go with it.
+        """The sequence that has waited longest, and others of similar length.
 
-        Free threads share what waits, so that none computes all of it while others do nothing.
+        Free threads share the waiting sequences, so that none computes all while others idle.
         """
-        if not self._grouped:
+        if not self._batches:
             return [self._waiting.popleft()]
         first = self._waiting[0]
         free = max(1, self._threads - self._busy)
         share = -(-len(self._waiting) // free)
-        taken = [item for item in self._waiting if item.goes_with(first)]
+        taken = [item for item in self._waiting if item.fits(first)]
         taken.sort(key=lambda item: abs(item.length - first.length))
         longest = max(item.length for item in taken)
-        taken = taken[: max(1, min(share, self._most_tokens // max(longest, 1)))]
+        taken = taken[: max(1, min(share, self._max_tokens // max(longest, 1)))]
         chosen = set(map(id, taken))
         self._waiting = collections.deque(i for i in self._waiting if id(i) not in chosen)
         return taken
 
 
 class _Request:
-    """Sequences that were asked for together, and their results."""
+    """Sequences that were submitted together, and their results."""
 
-    def __init__(self, step: Step, sequences: Sequences):
-        self.step, self.sequences, self.end = step, sequences, _END.get()
-        self.left, length = sequences.ids.shape
-        self.results = step.nothing(self.left, length)
+    def __init__(self, executable: Executable, batch: Batch):
+        self.executable, self.batch, self.end = executable, batch, _END.get()
+        self.left, length = batch.ids.shape
+        self.results = executable.zeros(self.left, length)
         self.future: Future[Results] = Future()
         self._lock = threading.Lock()
 
     def finish_one(self) -> None:
-        """Notes that one more sequence has its results."""
+        """Counts a sequence whose results are complete."""
         with self._lock:
             self.left -= 1
             done = not self.left
@@ -227,55 +210,55 @@ class _Request:
             self.future.set_result(self.results)
 
     def fail(self, error: BaseException) -> None:
-        """Notes that the results cannot be computed."""
+        """Reports an error in place of results."""
         with self._lock:
             if not self.future.done():
                 self.future.set_exception(error)
 
 
 class _Item(NamedTuple):
-    """A sequence that waits."""
+    """A waiting sequence."""
 
     request: _Request
     row: int
     length: int
 
-    def goes_with(self, other: "_Item") -> bool:
-        """Whether both are computed together well."""
+    def fits(self, other: "_Item") -> bool:
+        """Whether both belong in one batch."""
         short, long = sorted((self.length, other.length))
-        alike = long <= max(_ALIKE * short, short + _NEAR)
-        return self.request.step is other.request.step and alike
+        alike = long <= max(_MAX_RATIO * short, short + _ALWAYS_NEAR)
+        return self.request.executable is other.request.executable and alike
 
 
 def _lengths(mask: np.ndarray) -> list[int]:
-    """The tokens of each sequence up to its last; one at the least."""
+    """Tokens of each sequence up to its last one, at least 1."""
     length = mask.shape[1]
     last = length - mask[:, ::-1].argmax(1)
     return np.where(mask.any(1), last, 1).tolist()
 
 
-def _compute(items: Sequence[_Item], alone: bool) -> None:
-    """Computes sequences of one step, for their requests."""
-    step = items[0].request.step
+def _compute(items: Sequence[_Item], single: bool) -> None:
+    """Computes sequences of one executable for their requests."""
+    executable = items[0].request.executable
     try:
-        compute = step.alone if alone else step.compute
+        compute = executable.single if single else executable.compute
         found = list(compute(_joined(items)))
-    except Exception as error:  # whoever asked is told
+    except Exception as error:  # reported to all who wait
         for item in items:
             item.request.fail(error)
         return
     for source, (request, row, length) in enumerate(items):
-        step.place(request.results, row, length, found, source)
+        executable.place(request.results, row, length, found, source)
         request.finish_one()
 
 
-def _joined(items: Sequence[_Item]) -> Sequences:
-    """Sequences in one batch, as long as the longest."""
+def _joined(items: Sequence[_Item]) -> Batch:
+    """Sequences as one batch, padded to the longest."""
     if len(items) == 1:
         (request, row, length) = items[0]
-        return Sequences(*(values[row : row + 1, :length] for values in request.sequences))
-    joined = Sequences(*np.zeros([3, len(items), max(i.length for i in items)], np.int32))
+        return Batch(*(values[row : row + 1, :length] for values in request.batch))
+    joined = Batch(*np.zeros([3, len(items), max(i.length for i in items)], np.int32))
     for place, (request, row, length) in enumerate(items):
-        for values, given in zip(joined, request.sequences, strict=True):
+        for values, given in zip(joined, request.batch, strict=True):
             values[place, :length] = given[row, :length]
     return joined

@@ -1,18 +1,17 @@
-"""What signatures are made of, and what all of them share.
+"""Signatures of exported models: preprocessing, a computation, and postprocessing.
 
-Everything here runs inside the exported graph: only ops that the oldest
-supported server has, int32, float32 and strings at the borders, batches and
-lengths of any size.
+All three run inside the exported graph, so they use only ops that the oldest supported server has,
+take batches and lengths of any size, and have int32, float32 and strings at their borders.
 """
 
 import abc
 import dataclasses
 import enum
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import scipy.special
 import tensorflow as tf
 
 from bert_tf.models.base_encoder import Encoder
@@ -21,122 +20,165 @@ from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS, Packed
 
-# Tokens that are computed at once, padding included: what bounds the memory of a request.
+# Tokens computed at once, padding included: it bounds the memory of a request.
 _TOKENS_AT_ONCE = 8192
 
-# A text that is there and has no tokens.
-NOTHING = "\u200b"
+# A text that is present and has no tokens.
+EMPTY_TEXT = "\u200b"
 
 Tensors = dict[str, tf.Tensor]
+Arrays = Mapping[str, np.ndarray]
 ExampleT = TypeVar("ExampleT")
 PredictionT = TypeVar("PredictionT")
 
 
 class Method(enum.StrEnum):
-    """Which of TF Serving's interfaces a signature is made for."""
+    """TensorFlow Serving's interface that a signature is made for."""
 
     PREDICT = "tensorflow/serving/predict"
     CLASSIFY = "tensorflow/serving/classify"
     REGRESS = "tensorflow/serving/regress"
 
 
-@dataclasses.dataclass(frozen=True)
-class Signature:
-    """A function of the exported model.
+class Prepared(NamedTuple):
+    """Result of preprocessing.
 
     Attributes:
-      name: of the signature.
-      inputs: their specifications by name; all have the batch as first axis.
-      function: computes the outputs from the inputs by name.
-      sample: a small valid request, for warm-up.
-      method: TF Serving's interface.
+      sequences: `MODEL_INPUTS`, int32 [sequences, length] each.
+      state: tensors that postprocessing needs besides the results.
     """
 
-    name: str
-    inputs: Mapping[str, tf.TensorSpec]
-    function: Callable[[Tensors], Tensors]
-    sample: Mapping[str, Any]
-    method: Method = Method.PREDICT
+    sequences: Tensors
+    state: Tensors
 
 
 @dataclasses.dataclass(frozen=True)
 class Computation:
-    """What a signature does with sequences, between tokenizer and answer: what takes the time.
+    """The expensive part of a signature, which any engine may run.
 
     Attributes:
-      name: of it; computations of one model and head that have one name are the same.
-      outputs: the specifications of its results; the first axis is that of the sequences. A second
-        axis that is open is that of the tokens.
-      function: of encoder inputs, int32 [sequences, length] each, and of whether tokens only are
-        computed, which is faster where lengths are mixed. Results at padding mean nothing.
+      name: identifies it among the computations of a model with its head.
+      outputs: specifications of the results. The first axis is that of the sequences; an open
+        second axis is that of the tokens.
+      function: maps `MODEL_INPUTS`, int32 [sequences, length] each, and whether to skip padding
+        (faster for mixed lengths) to the results. Results at padding are undefined.
     """
 
     name: str
     outputs: tuple[tf.TensorSpec, ...]
     function: Callable[[Tensors, bool], Sequence[tf.Tensor]]
 
-    def nothing(self, length: tf.Tensor) -> list[tf.Tensor]:
-        """The results for no sequence, of this length."""
+    def in_chunks(self, inputs: Tensors) -> Sequence[tf.Tensor]:
+        """Computes a few sequences at a time.
+
+        A request may have thousands of sequences, and one text thousands of windows; memory stays
+        that of one chunk.
+        """
+        count, length = tf.unstack(tf.shape(inputs["input_word_ids"]))
+        at_once = tf.maximum(_TOKENS_AT_ONCE // tf.maximum(length, 1), 1)
+
+        def step(first: tf.Tensor, *done: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            rows = {name: x[first : first + at_once] for name, x in inputs.items()}
+            # Without padding there is nothing to skip, and looking for it takes time.
+            parts = tf.cond(
+                tf.reduce_all(rows["input_mask"] > 0),
+                lambda: self.function(rows, False),
+                lambda: self.function(rows, True),
+            )
+            joined = [tf.concat(pair, 0) for pair in zip(done, parts, strict=True)]
+            return first + at_once, *joined
+
         shapes = (spec.shape.as_list()[1:] for spec in self.outputs)
-        return [
+        empty = [
             tf.zeros([0, *(length if size is None else size for size in shape)], spec.dtype)
             for shape, spec in zip(shapes, self.outputs, strict=True)
         ]
+        _, *found = tf.while_loop(
+            lambda first, *_: first < count,
+            step,
+            [tf.constant(0), *empty],
+            shape_invariants=[tf.TensorShape([]), *(spec.shape for spec in self.outputs)],
+            parallel_iterations=1,
+        )
+        return found
 
 
 @dataclasses.dataclass(frozen=True)
-class Direct:
-    """A signature of texts as one sequence each, without its graph, whose operations take long.
+class PlainTexts:
+    """Inputs of a signature that become one sequence a row, and need no state.
+
+    Short ASCII texts are then tokenized without TensorFlow, whose two hundred small operations take
+    longer than the model.
 
     Attributes:
-      names: of the inputs: of a text, or of the two of a pair.
+      names: the text input, or the two of a pair.
       max_length: tokens of a sequence.
-      finish: the signature's outputs, of the results of its computation.
-      taboo: texts that have it need the graph; "": there is none.
+      excluded: texts that contain this need the graph; "" excludes none.
     """
 
     names: tuple[str, ...]
     max_length: int
-    finish: Callable[[Sequence[np.ndarray]], dict[str, np.ndarray]]
-    taboo: str = ""
+    excluded: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """A function of the exported model: postprocess(computation(preprocess(inputs))).
+
+    Attributes:
+      name: of the signature.
+      inputs: their specifications by name; the first axis of each is the batch.
+      sample: a small valid request, for warm-up.
+      preprocess: maps inputs by name to sequences and state.
+      computation: maps sequences to results.
+      postprocess: maps results and state to outputs by name. With `plain` it also takes NumPy
+        arrays.
+      method: TensorFlow Serving's interface.
+      plain: how texts reach the sequences, where no graph is needed for that.
+      sequence_axes: leading axes of the inputs that count sequences: 2 for several in a row.
+    """
+
+    name: str
+    inputs: Mapping[str, tf.TensorSpec]
+    sample: Mapping[str, Any]
+    preprocess: Callable[[Tensors], Prepared]
+    computation: Computation
+    postprocess: Callable[[Sequence[Any], Tensors], Tensors]
+    method: Method = Method.PREDICT
+    plain: PlainTexts | None = None
+    sequence_axes: int = 1
 
 
 class Serving(abc.ABC, Generic[ExampleT, PredictionT]):
-    """How the exported model does a task: signatures, and requests for labelled examples."""
+    """How an exported model serves a task: its signatures, and requests for labelled examples."""
 
     @abc.abstractmethod
-    def signatures(self, engine: "Engine") -> list[Signature]:
+    def signatures(self, model: "ServedModel") -> list[Signature]:
         """The signatures; the first one takes raw text and has the task's name."""
-
-    def direct(self) -> dict[str, Direct]:
-        """Those of the signatures that can do without their graphs, by name."""
-        return {}
 
     @property
     @abc.abstractmethod
     def request_signature(self) -> str:
-        """The signature that `requests` are for and `predictions` are of."""
+        """Name of the signature that `requests` and `predictions` are for."""
 
     @abc.abstractmethod
     def requests(self, examples: Sequence[ExampleT]) -> dict[str, Any]:
         """Inputs for a batch of examples, lists of str by name."""
 
     @abc.abstractmethod
-    def predictions(
-        self, examples: Sequence[ExampleT], outputs: Mapping[str, np.ndarray]
-    ) -> list[PredictionT]:
+    def predictions(self, examples: Sequence[ExampleT], outputs: Arrays) -> list[PredictionT]:
         """Outputs as the task's predictions."""
 
 
-class Engine:
-    """A head on its encoder, as signatures use it.
+class ServedModel:
+    """A tokenizer, an encoder and perhaps a head, as signatures use them.
 
     Args:
-      tokenizer: of the encoder's vocabulary.
-      encoder: which may be shared by several engines.
-      head: maps the encoder's outputs to float32 logits; None: there is no task.
-      portable: for other runtimes than TensorFlow: plain ops only, inputs are
-        not checked and padding is computed like the rest.
+      tokenizer: for the encoder's vocabulary.
+      encoder: may be shared by several models.
+      head: maps the encoder's outputs to float32 logits; None for a model without a task.
+      portable: for runtimes other than TensorFlow: plain ops only, inputs are not checked, and
+        padding is computed like the rest.
     """
 
     def __init__(
@@ -147,68 +189,39 @@ class Engine:
         portable: bool = False,
     ):
         self.tokenizer = tokenizer
+        self.encoder = encoder
         self.config = encoder.config
-        self.dtype = encoder.compute_dtype
-        self._encoder = encoder
-        self._head = head
         self.portable = portable
-        self._traced: dict[str, Callable[[Tensors], Sequence[tf.Tensor]]] = {}
+        self._head = head
 
-    def outputs(self, inputs: Tensors, drop_padding: bool) -> dict[str, Any]:
-        """The encoder's outputs; those at padding mean nothing."""
-        return self._encoder(inputs, drop_padding=drop_padding)
-
-    def logits(self, inputs: Tensors) -> tf.Tensor:
-        """The head's logits, float32 [sequences, units]; of tokens [sequences, length, units]."""
-        (logits,) = self.compute(self.logits_computation(), inputs)
-        return logits
-
-    def logits_computation(self) -> Computation:
-        """What computes the head's logits."""
+    @property
+    def logits(self) -> Computation:
+        """The head's logits, float32 [sequences, units]; per token [sequences, length, units]."""
         head = self._head
         assert head is not None  # there is a task
+
+        def compute(rows: Tensors, skip_padding: bool) -> list[tf.Tensor]:
+            if head.reads_pooled:
+                return [head({"pooled_output": self.encoder.pooled(rows, skip_padding)})]
+            return [head(self.outputs(rows, skip_padding))]
+
         shape = [None, None, head.units] if head.per_token else [None, head.units]
-        return Computation(
-            "logits",
-            (tf.TensorSpec(shape, tf.float32, "logits"),),
-            lambda rows, drop_padding: [head(self._read(head, rows, drop_padding))],
-        )
+        return Computation("logits", (tf.TensorSpec(shape, tf.float32, "logits"),), compute)
 
-    def _read(self, head: TaskHead, rows: Tensors, drop_padding: bool) -> dict[str, Any]:
-        """The outputs that a head reads, and those that are computed with them."""
-        if head.reads_pooled:
-            return {"pooled_output": self._encoder.pooled(rows, drop_padding)}
-        return self.outputs(rows, drop_padding)
+    def outputs(self, inputs: Tensors, skip_padding: bool) -> dict[str, Any]:
+        """The encoder's outputs; undefined at padding."""
+        return self.encoder(inputs, drop_padding=skip_padding)
 
-    def compute(self, computation: Computation, inputs: Tensors) -> Sequence[tf.Tensor]:
-        """Computes what takes the time, a few sequences after the others.
-
-        A request may have thousands of sequences, or one text thousands of
-        windows: the memory that is taken is that of a few. Signatures that compute the same have
-        one function for it.
-
-        Args:
-          computation: see there.
-          inputs: of all sequences.
-        """
-        if self.portable:
-            return computation.function(inputs, False)
-        if computation.name not in self._traced:
-            function = functools.partial(_in_parts, computation)
-            traced = tf.function(function, [self.ids_specs()], autograph=False)
-            self._traced[computation.name] = traced
-        return self._traced[computation.name](inputs)
-
-    def inputs(self, packed: Packed) -> Tensors:
-        """Padded encoder inputs of packed sequences; the length is that of the longest."""
+    def padded(self, packed: Packed) -> Tensors:
+        """Encoder inputs of packed sequences, padded to the longest."""
         return packing.padded(self.tokenizer, packed)
 
     def ids_specs(self, rank: int = 2) -> dict[str, tf.TensorSpec]:
-        """The inputs of a signature that takes token ids."""
+        """Inputs of a signature that takes token ids."""
         return {name: tf.TensorSpec([None] * rank, tf.int32, name) for name in MODEL_INPUTS}
 
     def ids_sample(self, pair: bool = False, rank: int = 2) -> dict[str, np.ndarray]:
-        """A request of a signature that takes token ids."""
+        """A request to a signature that takes token ids."""
         tokens = self.tokenizer
         start, unknown, separator = tokens.start_id, tokens.unknown_id, tokens.separator_id
         ids = [start, unknown, separator, unknown, separator]
@@ -217,85 +230,68 @@ class Engine:
         return {name: np.array(row, np.int32).reshape([1] * (rank - 1) + [5]) for name, row in rows}
 
     def checked(self, inputs: Tensors) -> Tensors:
-        """Encoder inputs that came from outside.
+        """Encoder inputs from outside.
 
         Raises (in the graph):
-          InvalidArgumentError: ids or segments out of range, unequal shapes, or
-            sequences of no token or of too many.
+          InvalidArgumentError: ids or segments are out of range, shapes differ, or sequences have
+            no token or too many.
         """
         if self.portable:
             return inputs
         ids, mask, types = (inputs[name] for name in MODEL_INPUTS)
-        config = self.config
-        shape = tf.shape(ids)
-        longest = config.max_length
-        known_types = tf.constant(True)  # whatever they are, where there is no table of them
-        if config.type_vocab_size:
-            known_types = tf.reduce_all((types >= 0) & (types < config.type_vocab_size))
-        checks = [
-            tf.debugging.Assert(ok, [message])
-            for ok, message in (
-                (
-                    tf.reduce_all((ids >= 0) & (ids < config.vocab_size)),
-                    f"input_word_ids must be from 0 to {config.vocab_size - 1}.",
-                ),
-                (
-                    known_types,
-                    f"input_type_ids must be from 0 to {config.type_vocab_size - 1}.",
-                ),
-                (tf.reduce_all((mask == 0) | (mask == 1)), "input_mask must be 0 or 1."),
-                (
-                    tf.reduce_all(tf.shape(mask) == shape)
-                    & tf.reduce_all(tf.shape(types) == shape),
-                    "input_word_ids, input_mask and input_type_ids must have one shape.",
-                ),
-                (
-                    (shape[-1] > 0) & (shape[-1] <= longest),
-                    f"sequences must have from 1 to {longest} tokens.",
-                ),
-            )
+        config, shape = self.config, tf.shape(ids)
+        conditions = [
+            (
+                tf.reduce_all((ids >= 0) & (ids < config.vocab_size)),
+                f"input_word_ids must be from 0 to {config.vocab_size - 1}.",
+            ),
+            (tf.reduce_all((mask == 0) | (mask == 1)), "input_mask must be 0 or 1."),
+            (
+                tf.reduce_all(tf.shape(mask) == shape) & tf.reduce_all(tf.shape(types) == shape),
+                "input_word_ids, input_mask and input_type_ids must have one shape.",
+            ),
+            (
+                (shape[-1] > 0) & (shape[-1] <= config.max_length),
+                f"sequences must have from 1 to {config.max_length} tokens.",
+            ),
         ]
+        if config.type_vocab_size:  # without a table of segments, any type will do
+            known = tf.reduce_all((types >= 0) & (types < config.type_vocab_size))
+            message = f"input_type_ids must be from 0 to {config.type_vocab_size - 1}."
+            conditions.insert(1, (known, message))
+        checks = [tf.debugging.Assert(met, [message]) for met, message in conditions]
         with tf.control_dependencies(checks):
             return {name: tf.identity(inputs[name]) for name in MODEL_INPUTS}
 
+    def prepared_ids(self, inputs: Tensors) -> Prepared:
+        """Preprocessing of a signature that takes token ids."""
+        return Prepared(self.checked(inputs), {})
 
-def _in_parts(computation: Computation, inputs: Tensors) -> Sequence[tf.Tensor]:
-    """The results of a computation, a few sequences after the others."""
-    function = computation.function
-    count, length = tf.unstack(tf.shape(inputs["input_word_ids"]))
-    at_once = tf.maximum(_TOKENS_AT_ONCE // tf.maximum(length, 1), 1)
 
-    def step(first: tf.Tensor, *done: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        rows = {name: x[first : first + at_once] for name, x in inputs.items()}
-        # Without padding there is nothing to drop, and looking for it costs time.
-        parts = tf.cond(
-            tf.reduce_all(rows["input_mask"] > 0),
-            lambda: function(rows, False),
-            lambda: function(rows, True),
-        )
-        joined = [tf.concat(pair, 0) for pair in zip(done, parts, strict=True)]
-        return first + at_once, *joined
+def softmax(logits: Any) -> Any:
+    """Softmax over the last axis of a tensor or an array."""
+    if isinstance(logits, np.ndarray):
+        return scipy.special.softmax(logits, -1)
+    return tf.nn.softmax(logits)
 
-    _, *found = tf.while_loop(
-        lambda first, *_: first < count,
-        step,
-        [tf.constant(0), *computation.nothing(length)],
-        shape_invariants=[tf.TensorShape([]), *(spec.shape for spec in computation.outputs)],
-        parallel_iterations=1,
-    )
-    return found
+
+def best(names: Sequence[str], scores: Any) -> Any:
+    """The name of the highest score along the last axis, of a tensor or an array."""
+    if isinstance(scores, np.ndarray):
+        return np.array([name.encode() for name in names], object)[scores.argmax(-1)]
+    return tf.gather(tf.constant(list(names)), tf.argmax(scores, -1))
 
 
 def text_specs(*names: str) -> dict[str, tf.TensorSpec]:
-    """Inputs of one text for each row."""
+    """Inputs of one text a row."""
     return {name: tf.TensorSpec([None], tf.string, name) for name in names}
 
 
 def same_batch(inputs: Tensors) -> Tensors:
-    """Inputs that have one batch size.
+    """Inputs of one batch size.
 
     Raises (in the graph):
-      InvalidArgumentError: they have not.
+      InvalidArgumentError: their sizes differ.
     """
     sizes = [tf.shape(value)[0] for value in inputs.values()]
     message = f"{' and '.join(inputs)} must have the same batch size."

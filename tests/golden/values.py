@@ -21,7 +21,6 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export import module, saved_model, sources
-from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.pretraining import run
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
@@ -226,14 +225,13 @@ def _answers(models: pathlib.Path) -> Values:
     """The float outputs of each signature for a few texts."""
     found: Values = {}
     for name, place in exported.folders_in(str(models)).items():
-        for signature in module.Exported(sources.find([f"{name}={place}"])).signatures:
+        exports = module.Exported(sources.find([f"{name}={place}"]))
+        for signature in exports.signatures:
             inputs = {
                 key: tf.constant(value, signature.inputs[key].dtype)
                 for key, value in signature.sample.items()
             }
-            with fused_ops.inference():
-                outputs = signature.function(inputs)
-            for key, value in outputs.items():
+            for key, value in exports.functions()[signature.name](**inputs).items():
                 if value.dtype == tf.float32:
                     flat = value.numpy().ravel()
                     found[f"answers/{signature.name}/{key}"] = flat[:64].tolist()

@@ -1,4 +1,4 @@
-"""Models of other runtimes, converted once and kept."""
+"""Models converted for other runtimes, once for each export."""
 
 import functools
 import hashlib
@@ -9,36 +9,25 @@ from collections.abc import Callable
 from bert_tf.export import quiet_tensorflow, saved_model
 from pipelines.common import files, json_files
 
-# Of what conversions write: models of another form are converted again.
-_FORMAT = 3
+_FORMAT = 4  # of the conversions: models of another format are converted again
 
 
-class Converted:
-    """The converted models of an export.
-
-    Args:
-      export: the path of it.
-      folder: on a local disk.
-    """
+class ConvertedModels:
+    """The converted models of an export, kept in a folder on a local disk."""
 
     def __init__(self, export: str, folder: str):
         self._export, self._folder = export, folder
 
     @functools.cached_property
-    def _mark(self) -> str:
-        """By the contents of the export and the form of conversions: others have other marks."""
+    def _key(self) -> str:
+        """A checksum of the export and of the format of conversions."""
         sums = saved_model.sums(self._export)
-        told = "".join(f"{sums[name]} {name}\n" for name in sorted(sums))
-        return hashlib.sha256(f"{_FORMAT}\n{told}".encode()).hexdigest()[:16]
+        lines = "".join(f"{sums[name]} {name}\n" for name in sorted(sums))
+        return hashlib.sha256(f"{_FORMAT}\n{lines}".encode()).hexdigest()[:16]
 
     def path(self, name: str, convert: Callable[[], bytes]) -> str:
-        """The file of a model, which is converted if it is not there.
-
-        Args:
-          name: of the file.
-          convert: makes its contents.
-        """
-        path = f"{self._folder}/{self._mark}/{name}"
+        """The file of a model; `convert` makes its contents if it does not exist."""
+        path = f"{self._folder}/{self._key}/{name}"
         if not files.gfile.exists(path):
             with quiet_tensorflow.quiet():
                 content = convert()
@@ -48,17 +37,12 @@ class Converted:
         return path
 
     def number(self, name: str, measure: Callable[[], float]) -> float:
-        """What was measured of a model, once.
-
-        Args:
-          name: of the file that keeps it.
-          measure: measures it.
-        """
+        """A number about a model; `measure` finds it once."""
         path = self.path(name, lambda: json.dumps(measure()).encode())
         return json_files.read(path, float)
 
 
 def user_folder() -> str:
-    """Where a user's models are kept."""
+    """Folder of the user's converted models and plans."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return f"{base}/bert-tf/engines"

@@ -1,4 +1,4 @@
-"""LiteRT computes."""
+"""LiteRT."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,49 +6,48 @@ from typing import Any
 import numpy as np
 
 from bert_tf.export import conversion
-from bert_tf.serving.engines.base import RESULTS, Compute, ComputeEngine, Sequences, traced
-from bert_tf.serving.engines.converted import Converted
-from bert_tf.serving.engines.names import Precision
-from bert_tf.serving.engines.plans import Lane
-from bert_tf.serving.engines.spares import Spares
+from bert_tf.serving.engines.base import Batch, Compute, Engine, Pool, result_names, traced
+from bert_tf.serving.engines.converted import ConvertedModels
+from bert_tf.serving.engines.plan import Precision
 from bert_tf.tasks.signatures import Computation
 from pipelines.common import optional
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 
-class LiteRtEngine(ComputeEngine):
+class LiteRtEngine(Engine):
     """LiteRT on a CPU.
 
     Args:
-      models: where converted models are kept.
-      lane: its threads and precision.
+      models: keeps the converted models.
+      precision: float32 or int8.
+      threads: of one computation.
 
     Raises:
       InputError: it is not installed.
     """
 
-    def __init__(self, models: Converted, lane: Lane):
-        self._models, self._lane = models, lane
+    def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
+        self._models, self._precision, self._threads = models, precision, threads
         self._runtime = optional.load("ai_edge_litert.interpreter", "litert")
 
     def load(self, name: str, computation: Computation) -> Compute:
-        """See `ComputeEngine`."""
-        quantized = self._lane.precision is Precision.INT8
+        """See `Engine`."""
+        quantized = self._precision is Precision.INT8
         path = self._models.path(
             f"{name}{'.int8' * quantized}.tflite",
             lambda: conversion.to_litert(traced(computation), quantized),
         )
-        names = [RESULTS.format(number) for number in range(len(computation.outputs))]
+        results = result_names(computation)
 
         def runner() -> Any:
-            interpreter = self._runtime.Interpreter(path, num_threads=self._lane.threads)
+            interpreter = self._runtime.Interpreter(path, num_threads=self._threads)
             return interpreter.get_signature_runner()
 
-        runners = Spares(runner)
+        runners = Pool(runner)
 
-        def compute(sequences: Sequences) -> Sequence[np.ndarray]:
-            with runners.lent() as run:
-                found = run(**dict(zip(MODEL_INPUTS, sequences, strict=True)))
-                return [found[key] for key in names]
+        def compute(batch: Batch) -> Sequence[np.ndarray]:
+            with runners.borrowed() as run:
+                found = run(**dict(zip(MODEL_INPUTS, batch, strict=True)))
+                return [found[key] for key in results]
 
         return compute

@@ -31,8 +31,6 @@ _UNKNOWN = "unknown"  # counts a request before its signature is known
 # Short and long texts of one request are padded to the longest: how many times the bytes that a
 # request may have.
 _MAX_PADDING = 4
-_CHOICES = "choices"  # the input that has several sequences in a row
-_IDS_OF_CHOICES = 3  # axes of its token ids
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +71,15 @@ class Limits:
                 f"{self.bytes:,} are allowed: send fewer examples at once.",
             )
 
-    def check_inputs(self, inputs: Mapping[str, Any]) -> None:
-        """Raises RefusalError where inputs take far more memory, or time, than they have bytes."""
+    def check_inputs(self, inputs: Mapping[str, Any], sequence_axes: int) -> None:
+        """Raises RefusalError where inputs take far more memory, or time, than they have bytes.
+
+        Args:
+          inputs: of a signature, by name.
+          sequence_axes: of the signature.
+        """
         for name, value in inputs.items():
-            self.check_rows(_sequences(name, value))
+            self.check_rows(_sequences(value, sequence_axes))
             lengths = [len(text) for text in _items(value) if isinstance(text, str | bytes)]
             padded = len(lengths) * max(lengths, default=0)
             if padded > _MAX_PADDING * self.bytes:
@@ -254,9 +257,9 @@ class Answerer:
                 predictor = version.predictor
                 assert predictor is not None  # it is available
                 job.signature = signature_of(predictor, asked)
-                known = predictor.manifest["signatures"][job.signature]["inputs"]
-                inputs = question.inputs(list(known))
-                self.limits.check_inputs(inputs)
+                signature = predictor.manifest["signatures"][job.signature]
+                inputs = question.inputs(list(signature["inputs"]))
+                self.limits.check_inputs(inputs, signature.get("sequence_axes", 1))
             try:
                 with scheduler.deadline(job.end):
                     outputs = predictor(job.signature, **inputs)
@@ -303,19 +306,14 @@ def signature_of(predictor: Predictor, asked: Asked) -> str:
     return name
 
 
-def _sequences(name: str, value: Any) -> int:
-    """How many sequences an input asks for: rows, or rows times choices.
-
-    The signature reports what is not a batch.
-    """
+def _sequences(value: Any, axes: int) -> int:
+    """Number of sequences in an input, over its leading axes; 0 for what is not a batch."""
     if isinstance(value, np.ndarray):
-        nested = name == _CHOICES or value.ndim == _IDS_OF_CHOICES
-        return math.prod(value.shape[: 2 if nested else 1]) if value.ndim else 0
+        return math.prod(value.shape[:axes]) if value.ndim else 0
     if not isinstance(value, list):
         return 0
-    rows = [row for row in value if isinstance(row, list)]
-    nested = name == _CHOICES or any(row and isinstance(row[0], list) for row in rows)
-    return max(len(value), sum(map(len, rows))) if nested else len(value)
+    rows = [row for row in value if isinstance(row, list)] if axes > 1 else []
+    return max(len(value), sum(map(len, rows)))
 
 
 def _items(value: Any) -> Sequence[Any]:

@@ -12,12 +12,10 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.export import saved_model, warmup
-from bert_tf.serving import choosing
-from bert_tf.serving.choosing import Wish
+from bert_tf.serving import selection
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.engines import converted
-from bert_tf.serving.engines.names import AUTO, Precision
-from bert_tf.serving.engines.plans import Plan
+from bert_tf.serving.engines.plan import AUTO, Plan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import listening
 from bert_tf.serving.server.answers import Answerer, Asked, Limits, signature_of
@@ -98,7 +96,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     identity = Identity.of_files(settings.token_file, settings.certificate, settings.key)
     plan = _plan(newest_complete(folder), settings)
     # It has one number of threads in a process, from its first computation on.
-    tf.config.threading.set_intra_op_parallelism_threads(plan.threads_of_tensorflow())
+    tf.config.threading.set_intra_op_parallelism_threads(plan.tensorflow_threads)
     print(f"computes with {plan}", flush=True)
     versions = Versions(folder, settings.versions, lambda path: _load(path, plan, settings))
     metrics = Metrics(lambda: sum(v.predictor.waiting for v in versions.known if v.predictor))
@@ -119,28 +117,24 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
 
 
 def _plan(path: str, settings: ServerSettings) -> Plan:
-    lengths = settings.lengths
-    if lengths is not None:
-        lengths = tuple(length for length in lengths if length)
+    threads = settings.threads
+    if settings.engine != AUTO:  # then nothing has to be measured
+        threads = threads or cores()
     precision = Precision(settings.precision) if settings.precision else None
-    wish = Wish(settings.engine, settings.threads, precision, lengths)
-    if settings.engine != AUTO:  # nothing is left to measure: all cores, and nothing compiled
-        wish = dataclasses.replace(
-            wish, threads=settings.threads or cores(), lengths=lengths or (), parts=1
-        )
-    return choosing.choose(path, wish, settings.cache or converted.user_folder())
+    cache = settings.cache or converted.user_folder()
+    return selection.choose(path, settings.engine, threads, precision, cache)
 
 
 def _load(path: str, plan: Plan, settings: ServerSettings) -> Predictor:
     """A version that has answered each of its warm-up requests."""
-    predictor = Predictor(path, plan=plan, cache=settings.cache, most_tokens=settings.most_tokens)
+    predictor = Predictor(path, plan=plan, cache=settings.cache, max_tokens=settings.most_tokens)
     try:
         _warm_up(predictor, f"{path}/{saved_model.EXTRA}")
     except BaseException:
         predictor.close()
         raise
-    for lane, difference in predictor.differences.items():
-        print(f"{lane}: within {difference:.1e} of TensorFlow", flush=True)
+    if predictor.difference is not None:
+        print(f"{plan}: within {predictor.difference:.1e} of TensorFlow", flush=True)
     return predictor
 
 

@@ -2,8 +2,7 @@
 
 import dataclasses
 
-from bert_tf.serving.engines.names import AUTO, EngineName, Precision
-from bert_tf.serving.engines.plans import MOST_TOKENS
+from bert_tf.serving.engines.plan import AUTO, MAX_TOKENS, EngineName, Precision
 from pipelines.common.errors import InputError
 from pipelines.common.flag_groups import Group
 from pipelines.common.settings import Settings, setting
@@ -33,13 +32,6 @@ class ServerSettings(Settings):
         choices=tuple(Precision),
         group=Group.MACHINE,
     )
-    lengths: tuple[int, ...] | None = setting(
-        None,
-        "Lengths in tokens, ascending, for which TensorFlow compiles single sequences (XLA), a "
-        "second or more each when it starts; 0: none. Not given: those where it is faster.",
-        group=Group.MACHINE,
-        least=0,
-    )
     cache: str | None = setting(
         None,
         "Folder for converted models and what was measured. Not given: bert-tf/engines in the "
@@ -66,7 +58,7 @@ class ServerSettings(Settings):
         least=1,
     )
     most_tokens: int = setting(
-        MOST_TOKENS,
+        MAX_TOKENS,
         "Tokens of different requests that are computed together: fewer keep each wait shorter, "
         "more answer more requests a second.",
         group=Group.SERVER,

@@ -1,7 +1,7 @@
 """Question answering by spans."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.tasks import offsets, signatures
 from bert_tf.tasks.predictions import Candidate, SpanPrediction
-from bert_tf.tasks.signatures import Engine, Serving, Signature, Tensors
+from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Serving, Signature, Tensors
 from bert_tf.tasks.span import decoding
 from bert_tf.tasks.span.decoding import LOW
 from pipelines.labelled.schema import SpanExample
@@ -20,7 +20,7 @@ _TINY = 1e-37
 
 @dataclasses.dataclass(frozen=True)
 class SpanServing(Serving[SpanExample, SpanPrediction]):
-    """The answer, where it stands, and the next best ones.
+    """The answer, its place in the context, and the next best ones.
 
     The fields are those of the task.
     """
@@ -34,35 +34,38 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
     allow_null: bool
     null_threshold: float
 
-    def signatures(self, engine: Engine) -> list[Signature]:
+    def signatures(self, model: ServedModel) -> list[Signature]:
         """`<task>` and `<task>_ids`."""
-
-        def from_ids(inputs: Tensors) -> Tensors:
-            logits = engine.logits(engine.checked(inputs))
-            return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
-
         return [
             Signature(
                 self.name,
                 signatures.text_specs("question", "context"),
-                lambda inputs: self._answer(engine, signatures.same_batch(inputs)),
                 {"question": ["What fell?"], "context": ["Rain fell on the hills all day."]},
+                lambda inputs: self._windows(model, signatures.same_batch(inputs)),
+                model.logits,
+                self._answer,
             ),
-            Signature(f"{self.name}_ids", engine.ids_specs(), from_ids, engine.ids_sample(True)),
+            Signature(
+                f"{self.name}_ids",
+                model.ids_specs(),
+                model.ids_sample(True),
+                model.prepared_ids,
+                model.logits,
+                _split,
+            ),
         ]
 
-    def _answer(self, engine: Engine, inputs: Tensors) -> Tensors:
-        context = inputs["context"]
-        tokens, starts, ends = engine.tokenizer.functions.tokenize_with_offsets(context)
+    def _windows(self, model: ServedModel, inputs: Tensors) -> Prepared:
+        functions = model.tokenizer.functions
+        tokens, starts, ends = functions.tokenize_with_offsets(inputs["context"])
         windows = packing.slide(
-            engine.tokenizer,
-            engine.tokenizer.functions.tokenize(inputs["question"]),
+            model.tokenizer,
+            functions.tokenize(inputs["question"]),
             tokens,
             self.max_length,
             self.stride,
             self.max_question,
         )
-        logits = engine.logits(engine.inputs(windows.packed))
         found = decoding.WindowTokens(
             windows.row,
             windows.offset,
@@ -72,14 +75,19 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
             ends.flat_values,
             windows.best,
         )
-        best = decoding.best_spans(context, logits, found, self.n_best, self.max_answer)
-        null = decoding.null_scores(logits, windows.row, tf.size(context))
-        return self._outputs(context, best, null)
+        state = found._asdict() | {"context": inputs["context"], "best": found.best.flat_values}
+        return Prepared(model.padded(windows.packed), state)
 
-    def _outputs(self, context: tf.Tensor, best: decoding.BestSpans, null: tf.Tensor) -> Tensors:
+    def _answer(self, results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
+        (logits,) = results
+        context = state["context"]
+        found = decoding.WindowTokens(*(state[name] for name in decoding.WindowTokens._fields))
+        found = found._replace(best=tf.RaggedTensor.from_row_lengths(found.best, found.length))
+        best = decoding.best_spans(context, logits, found, self.n_best, self.max_answer)
+        null = decoding.null_scores(logits, found.row, tf.size(context))
         null = null if self.allow_null else tf.fill(tf.shape(null), LOW)
         scores = tf.concat([best.score, null[:, tf.newaxis]], 1)
-        shares = tf.nn.softmax(scores) * tf.cast(scores > LOW / 2, tf.float32)
+        probabilities = tf.nn.softmax(scores) * tf.cast(scores > LOW / 2, tf.float32)
         none = (best.score[:, 0] <= LOW / 2) | (
             self.allow_null & (null - best.score[:, 0] > self.null_threshold)
         )
@@ -94,12 +102,12 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
             "end": tf.cast(end, tf.int32),
             "start_character": offsets.to_characters(context, rows, start),
             "end_character": offsets.to_characters(context, rows, end),
-            "score": tf.where(none, shares[:, -1], shares[:, 0]),
-            "no_answer_probability": shares[:, -1],
+            "score": tf.where(none, probabilities[:, -1], probabilities[:, 0]),
+            "no_answer_probability": probabilities[:, -1],
             "n_best_answer": texts,
             "n_best_start": tf.cast(best.start, tf.int32),
             "n_best_end": tf.cast(best.end, tf.int32),
-            "n_best_score": shares[:, :-1],
+            "n_best_score": probabilities[:, :-1],
         }
 
     @property
@@ -114,29 +122,34 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
             "context": [example.context for example in examples],
         }
 
-    def predictions(
-        self, examples: Sequence[SpanExample], outputs: Mapping[str, np.ndarray]
-    ) -> list[SpanPrediction]:
+    def predictions(self, examples: Sequence[SpanExample], outputs: Arrays) -> list[SpanPrediction]:
         """Candidates with the logarithms of their probabilities for logits."""
         names = ("n_best_answer", "n_best_score", "n_best_start", "n_best_end")
         found = []
         for index in range(len(examples)):
             rows = zip(*(outputs[name][index] for name in names), strict=True)
             candidates = tuple(
-                Candidate(text.decode("utf-8", "replace"), _log(share), 0.0, int(start), int(end))
-                for text, share, start, end in rows
-                if share > 0
+                Candidate(
+                    text.decode("utf-8", "replace"), _log(probability), 0.0, int(start), int(end)
+                )
+                for text, probability, start, end in rows
+                if probability > 0
             )
             null = outputs["no_answer_probability"][index] if self.allow_null else 0.0
             found.append(SpanPrediction(candidates, _log(null)))
         return found
 
 
-def _log(share: float) -> float:
-    return float(np.log(max(float(share), _TINY)))
+def _log(probability: float) -> float:
+    return float(np.log(max(float(probability), _TINY)))
 
 
 def _cut(context: tf.Tensor, spans: decoding.BestSpans) -> tf.Tensor:
     """The texts of spans, string [batch, n]."""
     start = tf.cast(spans.start, tf.int32)
     return tf.strings.substr(context[:, tf.newaxis], start, tf.cast(spans.end, tf.int32) - start)
+
+
+def _split(results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
+    """Logits of token ids by their place in the answer."""
+    return {"start_logits": results[0][:, :, 0], "end_logits": results[0][:, :, 1]}

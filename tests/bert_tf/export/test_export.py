@@ -45,11 +45,9 @@ def test_signatures_that_compute_the_same_share_a_function(folders):
         called[name] = {
             node.attr["f"].func.name for node in nodes if node.attr["f"].HasField("func")
         }
-    (logits,) = called["mood_ids"]
-    assert logits in called["mood"] & called["mood_classify"]
+    (logits,) = called["mood"] & called["mood_ids"] & called["mood_classify"]
+    assert "compute" in logits and all(len(functions) == 3 for functions in called.values())
     assert called["mood_ids"].isdisjoint(called["tags_ids"] | called["same_ids"])
-    assert len(called["mood"] - {logits}) == 1  # of the tokenizer
-    assert called["same"] - called["same_ids"] == called["same_classify"] - called["same_ids"]
 
 
 def test_inputs_and_outputs_are_int32_float32_or_strings(export):
@@ -227,7 +225,7 @@ def test_what_is_beside_an_export_is_checked_too(small_export, tmp_path, name):
 
 @pytest.mark.parametrize(
     "name",
-    ["halves/saved_model.pb", "variables/variables.index", "manifest.json", "variables/*data*"],
+    ["parts/saved_model.pb", "variables/variables.index", "manifest.json", "variables/*data*"],
 )
 def test_a_damaged_export_is_one_line(small_export, tmp_path, name):
     """By its checksums; of exports without them, by what cannot be loaded."""

@@ -20,8 +20,7 @@ def models(request, folders):
     """The activation, and the model as it was converted, before and after."""
     folder = folders[request.param]
     (model,) = Assembly(sources.find([f"{request.param}={folder}"]), "float32").models
-    tokenizer = model.source.bundle.tokenizer()
-    (computation,) = model.computations(tokenizer).values()
+    computation = model.signatures[0].computation
     kept = {}
 
     def keep(found):

@@ -315,9 +315,9 @@ def test_sequences_beyond_the_positions_are_refused(predictor):
         ("pick", {"context": ["a"], "choices": [[]]}, "every row must have a choice"),
         ("pick", {"context": ["a"] * 2, "choices": [["b"], [""]]}, "every row must have a choice"),
         ("pick_ids", {key: [[[0, 0]]] for key in IDS}, "every row must have a choice"),
-        ("mood_classify", {"inputs": [b"\xff\xfe"]}, "inputs are no serialized tf.Examples"),
-        ("mood_classify", {"inputs": [b""]}, "inputs are no serialized tf.Examples"),
-        ("score_regress", {"inputs": ["text"]}, "inputs are no serialized tf.Examples"),
+        ("mood_classify", {"inputs": [b"\xff\xfe"]}, "inputs are not serialized tf.Examples"),
+        ("mood_classify", {"inputs": [b""]}, "inputs are not serialized tf.Examples"),
+        ("score_regress", {"inputs": ["text"]}, "inputs are not serialized tf.Examples"),
     ],
 )
 def test_bad_requests_are_refused(name, inputs, message, predictor):

@@ -13,7 +13,7 @@ from bert_tf.inspection.sequences import TokenizedTexts
 from bert_tf.inspection.settings import InspectionSettings
 from bert_tf.models.config import BertConfig
 from bert_tf.tasks.pretrained import _pack
-from bert_tf.tasks.signatures import Engine
+from bert_tf.tasks.signatures import ServedModel
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.common.errors import InputError
@@ -63,8 +63,8 @@ def test_sequences_are_those_of_packing(folders):
 @pytest.mark.parametrize("text", [MASKED, "[MASK]", "[MASK][MASK] a", "no mask", "a [mask]"])
 def test_masks_are_found_as_an_export_finds_them(folders, text):
     bundle = weights.read(folders["pretrained"])
-    engine = Engine(bundle.tokenizer(), bundle.encoder())
-    ids = _pack(engine, tf.constant([text]))["input_word_ids"]
+    model = ServedModel(bundle.tokenizer(), bundle.encoder())
+    ids = _pack(model, tf.constant([text]))["input_word_ids"]
     found = TokenizedTexts(bundle.tokenizer(), (text,), masks=True).pack(48)
     assert found.ids.tolist() == ids.numpy()[0].tolist()
     for at in np.flatnonzero(found.ids == bundle.tokenizer().mask_id):

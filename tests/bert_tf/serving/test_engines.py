@@ -7,14 +7,13 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.export import halves, saved_model, warmup
-from bert_tf.serving import program
+from bert_tf.export import saved_model, warmup
+from bert_tf.serving import predictor as predictor_module
 from bert_tf.serving.engines import converted
-from bert_tf.serving.engines.names import EngineName
 from bert_tf.serving.engines.onnxruntime_engine import OnnxRuntimeEngine
-from bert_tf.serving.engines.plans import Lane, Plan
+from bert_tf.serving.engines.plan import EngineName, Plan
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.saved_model_session import SavedModelSession
+from bert_tf.serving.sessions import SavedModelSession
 from pipelines.common import checksums
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores
@@ -29,25 +28,25 @@ def whole(export):
 
 
 _PLANS = [
-    *(Plan.of(Lane(name)) for name in EngineName),
-    Plan.of(Lane(lengths=(8, 16, 32))),
-    Plan.of(Lane(parts=2)),
-    Plan(Lane(EngineName.ONNXRUNTIME, 2), Lane()),
+    *(Plan.of(name) for name in EngineName),
+    Plan(EngineName.ONNXRUNTIME, threads=1, single_threads=2),
 ]
 
 
 @pytest.fixture(scope="module")
 def one_session():
-    """All programs tokenize and decode with one session: its graphs take long to be made ready."""
+    """All predictors share one session: its graphs take long to be made ready."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(program, "SavedModelSession", functools.cache(program.SavedModelSession))
+        shared = functools.cache(SavedModelSession)
+        patched.setattr(predictor_module, "SavedModelSession", shared)
+        patched.setattr(SavedModelSession, "close", lambda session: None)
         yield
 
 
 @pytest.fixture(scope="module", params=_PLANS, ids=str)
 def predictor_of_plan(request, export, tmp_path_factory, one_session):
-    for lane in request.param.lanes:
-        pytest.importorskip({"litert": "ai_edge_litert"}.get(lane.engine, lane.engine))
+    name = request.param.engine
+    pytest.importorskip({"litert": "ai_edge_litert"}.get(name, name))
     cache = str(tmp_path_factory.mktemp("cache"))
     found = Predictor(export, plan=request.param, cache=cache)
     yield found
@@ -86,7 +85,7 @@ def _compare(predictor, whole, name, inputs):
 _THREADS = """
 import os, sys
 import tensorflow as tf
-from bert_tf.serving.saved_model_session import SavedModelSession
+from bert_tf.serving.sessions import SavedModelSession
 tf.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))
 SavedModelSession(sys.argv[2], optimize=False)
 print(len(os.listdir("/proc/self/task")))
@@ -96,13 +95,13 @@ print(len(os.listdir("/proc/self/task")))
 def test_a_session_leaves_the_number_of_threads_as_it_was_chosen(export):
     """What computes first in a process decides for all that follows: here, it is a session."""
     asked = cores() + 40
-    command = [sys.executable, "-c", _THREADS, str(asked), f"{export}/{halves.FOLDER}"]
+    command = [sys.executable, "-c", _THREADS, str(asked), f"{export}/{saved_model.PARTS}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert asked <= int(done.stdout) < asked + 20
 
 
 def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole, export):
-    assert all(value < 2e-5 for value in predictor_of_plan.differences.values())
+    assert (predictor_of_plan.difference or 0.0) < 2e-5
     names = set()
     for name, inputs in _requests(export):
         _compare(predictor_of_plan, whole, name, inputs)
@@ -113,7 +112,7 @@ def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole, export):
 def test_plain_texts_need_no_graph(export, whole, tmp_path, monkeypatch):
     found = Predictor(export, cache=str(tmp_path))
     asked = []
-    monkeypatch.setattr(found._model, "_session", _Noted(found._model._session, asked))
+    monkeypatch.setattr(found, "_session", _Noted(found._session, asked))
     plain = ["The small model reads every layer.", "", "x" * 300, "It's a [b] (c)!\tEnd " * 9]
     for name in ("mood", "embed", "embed_layers"):
         _compare(found, whole, name, {"text": _strings(plain)})
@@ -122,7 +121,9 @@ def test_plain_texts_need_no_graph(export, whole, tmp_path, monkeypatch):
     assert not asked
     _compare(found, whole, "embed", {"text": _strings(["a [MASK] of it"])})
     _compare(found, whole, "mood", {"text": _strings(["plain", "na\u00efve"])})
-    assert asked == ["embed/prepare", "embed/finish", "mood/prepare", "mood/finish"]
+    assert asked == [
+        *("embed/preprocess", "embed/postprocess", "mood/preprocess", "mood/postprocess"),
+    ]
 
 
 class _Noted:
@@ -139,8 +140,8 @@ class _Noted:
 @pytest.mark.parametrize(
     ("added", "words"),
     [
-        (1.0, "onnxruntime differs from TensorFlow by .* here, which is no rounding"),
-        (np.nan, "onnxruntime has results here that are no numbers"),
+        (1.0, "onnxruntime differs from TensorFlow by .* here, which rounding does not explain"),
+        (np.nan, "onnxruntime computes NaN or infinity here"),
     ],
 )
 def test_an_engine_that_computes_something_else_is_refused(
@@ -171,8 +172,8 @@ def test_exports_without_checksums_are_converted_by_what_is_in_them(tmp_path):
         (export / name).write_text(name)
     sums = saved_model.sums(str(export))
     assert list(sums) == ["assets.extra/labels.json", "manifest.json", "saved_model.pb"]
-    first = converted.Converted(str(export), str(tmp_path)).path("a", lambda: b"1")
+    first = converted.ConvertedModels(str(export), str(tmp_path)).path("a", lambda: b"1")
     (export / "assets.extra" / "labels.json").write_text("others")
-    assert converted.Converted(str(export), str(tmp_path)).path("a", lambda: b"2") != first
+    assert converted.ConvertedModels(str(export), str(tmp_path)).path("a", lambda: b"2") != first
     checksums.write(str(export), ["manifest.json"])
     assert list(saved_model.sums(str(export))) == ["manifest.json"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.serving.engines.base import Sequences
-from bert_tf.serving.scheduler import Scheduler, Step, deadline
+from bert_tf.serving.engines.base import Batch
+from bert_tf.serving.scheduler import Executable, Scheduler, deadline
 
 _OUTPUTS = (
     tf.TensorSpec([None, None, 2], tf.float32),
@@ -46,7 +46,7 @@ def _sequences(*lengths, seed=0):
     shape = (len(lengths), max(lengths, default=5))
     mask = (np.arange(shape[1]) < np.array(lengths, int).reshape(-1, 1)).astype(np.int32)
     ids, types = rng.integers(1, 100, shape), rng.integers(0, 2, shape)
-    return Sequences(*(x.astype(np.int32) for x in (ids * mask, mask, types * mask)))
+    return Batch(*(x.astype(np.int32) for x in (ids * mask, mask, types * mask)))
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def _check(future, sequences):
 
 
 def test_many_at_once_get_what_each_gets_alone(make, recorder):
-    scheduler, step = make(3), Step(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(3), Executable(_OUTPUTS, recorder, recorder)
     rng = np.random.default_rng(1)
 
     def ask(seed):
@@ -97,8 +97,8 @@ def test_many_at_once_get_what_each_gets_alone(make, recorder):
 
 
 def test_what_waits_is_computed_with_what_is_as_long(make, recorder):
-    scheduler, step = make(1), Step(_OUTPUTS, recorder, recorder)
-    other = Step(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(1), Executable(_OUTPUTS, recorder, recorder)
+    other = Executable(_OUTPUTS, recorder, recorder)
     _held(scheduler, recorder, step)
     asked = [
         (each, sequences, scheduler.submit(each, sequences))
@@ -116,7 +116,7 @@ def test_what_waits_is_computed_with_what_is_as_long(make, recorder):
 
 
 def test_what_is_computed_together_is_bounded(make, recorder):
-    scheduler, step = make(1, most_tokens=64), Step(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(1, max_tokens=64), Executable(_OUTPUTS, recorder, recorder)
     _held(scheduler, recorder, step)
     sequences = _sequences(*[16] * 9)
     future = scheduler.submit(step, sequences)
@@ -128,7 +128,7 @@ def test_what_is_computed_together_is_bounded(make, recorder):
 
 
 def test_each_sequence_by_itself(make, recorder):
-    scheduler, step = make(1, grouped=False), Step(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(1, batches=False), Executable(_OUTPUTS, recorder, recorder)
     _held(scheduler, recorder, step)
     sequences = _sequences(20, 19, 20)
     future = scheduler.submit(step, sequences)
@@ -138,7 +138,7 @@ def test_each_sequence_by_itself(make, recorder):
 
 
 def test_free_threads_share_what_waits(make, recorder):
-    scheduler, step = make(2), Step(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(2), Executable(_OUTPUTS, recorder, recorder)
     recorder.may_go_on.clear()
     sequences = _sequences(*[20] * 8)
     future = scheduler.submit(step, sequences)
@@ -151,7 +151,7 @@ def test_free_threads_share_what_waits(make, recorder):
 
 def test_no_sequence_needs_no_computation(make, recorder):
     sequences = _sequences()
-    results = make(1).submit(Step(_OUTPUTS, recorder, recorder), sequences).result(60)
+    results = make(1).submit(Executable(_OUTPUTS, recorder, recorder), sequences).result(60)
     assert [x.shape for x in results] == [(0, 5, 2), (0, 3)] and not recorder.shapes
 
 
@@ -159,7 +159,7 @@ def test_a_sequence_of_padding_and_gaps_are_computed(make, recorder):
     sequences = _sequences(6, 4)
     sequences.mask[0] = 0
     sequences.mask[1] = [1, 0, 0, 1, 0, 0]
-    _check(make(1).submit(Step(_OUTPUTS, recorder, recorder), sequences), sequences)
+    _check(make(1).submit(Executable(_OUTPUTS, recorder, recorder), sequences), sequences)
 
 
 def test_what_fails_is_told_to_who_asked(make, recorder):
@@ -167,15 +167,15 @@ def test_what_fails_is_told_to_who_asked(make, recorder):
         raise ValueError("no memory")
 
     scheduler = make(1)
-    future = scheduler.submit(Step(_OUTPUTS, fail, fail), _sequences(3, 50))
+    future = scheduler.submit(Executable(_OUTPUTS, fail, fail), _sequences(3, 50))
     with pytest.raises(ValueError, match="no memory"):
         future.result(60)
     sequences = _sequences(4)
-    _check(scheduler.submit(Step(_OUTPUTS, recorder, recorder), sequences), sequences)
+    _check(scheduler.submit(Executable(_OUTPUTS, recorder, recorder), sequences), sequences)
 
 
 def test_what_waits_is_computed_before_the_end(recorder):
-    scheduler, step = Scheduler(1), Step(_OUTPUTS, recorder, recorder)
+    scheduler, step = Scheduler(1), Executable(_OUTPUTS, recorder, recorder)
     _held(scheduler, recorder, step)
     sequences = _sequences(5, 60, 12)
     future = scheduler.submit(step, sequences)
@@ -186,7 +186,7 @@ def test_what_waits_is_computed_before_the_end(recorder):
 
 def test_a_sequence_that_nothing_else_runs_beside_is_computed_alone(make, recorder):
     alone = _Recorder()
-    scheduler, step = make(2), Step(_OUTPUTS, recorder, alone)
+    scheduler, step = make(2), Executable(_OUTPUTS, recorder, alone)
     _check(scheduler.submit(step, sequences := _sequences(9)), sequences)
     assert (len(alone.shapes), len(recorder.shapes)) == (1, 0)
     alone.begun.acquire()
@@ -197,7 +197,7 @@ def test_a_sequence_that_nothing_else_runs_beside_is_computed_alone(make, record
 
 
 def test_what_nobody_waits_for_any_more_is_not_computed(make, recorder):
-    scheduler, step = make(1), Step(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(1), Executable(_OUTPUTS, recorder, recorder)
     _held(scheduler, recorder, step)
     with deadline(time.monotonic() - 1):
         late = scheduler.submit(step, _sequences(9, 9))

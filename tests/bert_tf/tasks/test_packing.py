@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf import BertEncoder
 from bert_tf.models.task_head import TaskHead
-from bert_tf.tasks.signatures import Engine
+from bert_tf.tasks.signatures import ServedModel
 from pipelines.tokenizers import registry
 from tests.bert_tf import exported
 from tests.bert_tf.helpers import CONFIG
@@ -30,12 +30,17 @@ def test_texts_and_what_the_tokenizer_makes_of_them_have_the_same_answers(tokeni
     task = exported.make_tasks()[name]
     head = TaskHead(config.hidden_size, task.units, name=name)
     head.build()
-    engine = Engine(tokenizer, randomize(BertEncoder(config)), randomize(head))
-    by_text, by_ids = task.serving().signatures(engine)[:2]
+    model = ServedModel(tokenizer, randomize(BertEncoder(config)), randomize(head))
+    by_text, by_ids = task.serving().signatures(model)[:2]
     texts = [exported.TEXTS, exported.TEXTS[::-1]][: 1 + (name == "same")]
     inputs = tokenizer(*texts, max_length=exported.MAX_LENGTH)
     assert inputs["input_mask"].numpy().sum(1).max() == exported.MAX_LENGTH  # some were cut
-    wanted = by_text.function(dict(zip(by_text.inputs, map(np.array, texts), strict=True)))
-    found = by_ids.function(inputs)
+
+    def answer(signature, inputs):
+        sequences, state = signature.preprocess(inputs)
+        return signature.postprocess(signature.computation.in_chunks(sequences), state)
+
+    wanted = answer(by_text, dict(zip(by_text.inputs, map(np.array, texts), strict=True)))
+    found = answer(by_ids, inputs)
     for output, value in wanted.items():
         np.testing.assert_array_equal(found[output], value)

@@ -102,10 +102,10 @@ def test_a_version_that_is_copied_in_steps_is_served_when_it_is_whole(tmp_path, 
     copy = tmp_path / "2"
     copy.mkdir()
     steps = {
-        "checksums.json": '{"saved_model.pb": "", "halves/saved_model.pb": ""}',
+        "checksums.json": '{"saved_model.pb": "", "parts/saved_model.pb": ""}',
         "manifest.json": "{}",
         "saved_model.pb": "graph",
-        "halves/saved_model.pb": "graph",
+        "parts/saved_model.pb": "graph",
         "assets.extra/tf_serving_warmup_requests": "requests",
     }
     for name, text in steps.items():

@@ -1,4 +1,4 @@
-"""The SavedModel of an export as TensorFlow Serving runs it."""
+"""SavedModels run as TensorFlow Serving runs them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,16 +11,16 @@ from bert_tf.export import quiet_tensorflow
 from bert_tf.serving.engines import registry
 from pipelines.common.errors import InputError
 
-_LONGEST_REASON = 200  # characters
+_MAX_REASON = 200  # characters
 Arrays = Mapping[str, np.ndarray]
 
 
 class SavedModelSession:
-    """Runs the signatures of a SavedModel by the engine that TensorFlow Serving has.
+    """Runs the signatures of a SavedModel.
 
     Args:
       folder: of the SavedModel.
-      optimize: whether graphs are optimized, which takes seconds at the first request of each
+      optimize: whether graphs are optimized. That takes seconds at the first request of each
         signature, and speeds up those that compute.
 
     Raises:
@@ -31,8 +31,8 @@ class SavedModelSession:
         # A request is a chain of small operations: handing them to other threads costs more than
         # it gains.
         config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
-        # What computes first in a process decides for all that follows.
-        config.intra_op_parallelism_threads = registry.threads_of_tensorflow()
+        # The first computation of a process decides for all that follow.
+        config.intra_op_parallelism_threads = registry.tensorflow_threads()
         config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
         with tf.Graph().as_default(), quiet_tensorflow.quiet():
             self._session = tf.compat.v1.Session(config=config)
@@ -47,22 +47,18 @@ class SavedModelSession:
     def _load(self, folder: str) -> Any:
         try:
             return tf.compat.v1.saved_model.load(self._session, ["serve"], folder)
-        except Exception as error:  # of a damaged graph, TensorFlow may say anything
+        except Exception as error:  # for a damaged graph, TensorFlow may raise anything
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise InputError(
-                f"{folder}: cannot be loaded ({reason[:_LONGEST_REASON]}); it is damaged, or no "
+                f"{folder}: cannot be loaded ({reason[:_MAX_REASON]}); it is damaged, or not a "
                 "SavedModel. Copy it again."
             ) from error
 
     def run(self, name: str, inputs: Arrays) -> dict[str, np.ndarray]:
-        """The outputs of a signature.
-
-        Args:
-          name: of the signature.
-          inputs: as it takes them.
+        """The outputs of a signature for its inputs.
 
         Raises:
-          tf.errors.OpError: they make no sense.
+          tf.errors.OpError: the inputs are invalid.
         """
         definition = self.definitions[name]
         if name not in self._calls:
@@ -73,16 +69,6 @@ class SavedModelSession:
         found = self._calls[name](*(inputs[key] for key in definition.inputs))
         return dict(zip(definition.outputs, found, strict=True))
 
-    @property
-    def differences(self) -> dict[Any, float]:
-        """Of results from TensorFlow's: none, it is TensorFlow."""
-        return {}
-
-    @property
-    def waiting(self) -> int:
-        """How many sequences wait to be computed: none, each request is computed by itself."""
-        return 0
-
     def close(self) -> None:
-        """Lets go of the memory."""
+        """Frees the memory."""
         self._session.close()

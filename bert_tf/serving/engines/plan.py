@@ -1,0 +1,86 @@
+"""Which engine computes an export, and how. Imports nothing that takes time."""
+
+import dataclasses
+import enum
+from typing import Any
+
+MAX_TOKENS = 1024  # of different requests computed together, unless the user says otherwise
+
+
+class EngineName(enum.StrEnum):
+    """Names of the engines."""
+
+    TENSORFLOW = "tensorflow"
+    ONNXRUNTIME = "onnxruntime"
+    OPENVINO = "openvino"
+    LITERT = "litert"
+
+
+class Precision(enum.StrEnum):
+    """Type in which weights are multiplied."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"  # dynamic quantization: activations are scaled as they come
+
+
+# In place of an engine's name: the fastest of those installed, as measured on this machine.
+AUTO = "auto"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How an export is computed.
+
+    Attributes:
+      engine: runs the computations.
+      precision: that it multiplies in. TensorFlow's is that of the export.
+      threads: of each computation while several run at once, as many as there are cores for.
+      single_threads: of a computation that nothing else runs beside. TensorFlow has one number of
+        threads in a process, so there it equals `threads`.
+    """
+
+    engine: EngineName = EngineName.TENSORFLOW
+    precision: Precision = Precision.FLOAT32
+    threads: int = 1
+    single_threads: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        engine: EngineName = EngineName.TENSORFLOW,
+        threads: int = 1,
+        precision: Precision = Precision.FLOAT32,
+    ) -> "Plan":
+        """A plan with one number of threads."""
+        return cls(engine, precision, threads, threads)
+
+    @property
+    def batches(self) -> bool:
+        """Whether sequences of several requests are computed as one batch.
+
+        Dynamic int8 scales by the largest activation of a batch: there an answer would depend on
+        its neighbours.
+        """
+        return self.precision is not Precision.INT8
+
+    @property
+    def tensorflow_threads(self) -> int:
+        """Threads that TensorFlow needs in the process; tokenizing needs one."""
+        return self.threads if self.engine is EngineName.TENSORFLOW else 1
+
+    def __str__(self) -> str:
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
+        if self.single_threads != self.threads:
+            threads += f", {self.single_threads} for a sequence alone"
+        return f"{self.engine} ({self.precision}) with {threads}"
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Plan":
+        """The plan that `dataclasses.asdict` described."""
+        return cls(
+            EngineName(values["engine"]),
+            Precision(values["precision"]),
+            values["threads"],
+            values["single_threads"],
+        )
