@@ -4,40 +4,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf import tasks
 from bert_tf.models import configs
 from pipelines.common.texts import counted
 
-# What signatures return, by the name of the output.
-OUTPUTS = {
-    "answer": "the best answer, empty where there is none",
-    "choice": "the place of the best choice, from 0",
-    "classes": "all labels",
-    "end": "where the answer ends, in bytes",
-    "end_character": "the same in characters",
-    "end_characters": "`ends` in characters",
-    "end_logits": "of each token, as the end of the answer",
-    "ends": "where each word ends, in bytes",
-    "label": "the most probable label",
-    "layers": "the mean over the tokens of each layer's output, the embeddings not among them",
-    "logits": "what the probabilities are the softmax of",
+# What the signatures of pre-trained models return; shapes of tasks describe theirs.
+_PRETRAINED = {
+    "layers": "the mean over the tokens of each layer's output, without the embeddings",
     "mean_output": "the mean of the last layer over the tokens: the embedding of the text",
-    "n_best_answer": "the best answers, the best first",
-    "n_best_end": "where they end, in bytes",
-    "n_best_score": "their probabilities",
-    "n_best_start": "where they start, in bytes",
-    "no_answer_probability": "that the text has no answer",
-    "outputs": "the score",
     "pooled_output": "the pooled first token",
-    "probabilities": "of all labels or choices in their order; of tags and masks, of those given",
-    "score": "the predicted score; of an answer, its probability",
-    "scores": "the probability of each class",
-    "start": "where the answer starts, in bytes",
-    "start_character": "the same in characters",
-    "start_characters": "`starts` in characters",
-    "start_logits": "of each token, as the start of the answer",
-    "starts": "where each word starts, in bytes",
-    "tags": "the most probable tag of each word (of `_ids`, of each token)",
-    "tokens": "the words; of `fill_mask`, the best guesses for each mask",
+    "probabilities": "the probabilities of the guesses",
+    "tokens": "the best guesses for each mask",
 }
 
 
@@ -67,15 +44,28 @@ def render(manifest: dict[str, Any]) -> str:
         interface = signature["method"].rsplit("/", 1)[-1]
         lines.append(f"| `{name}` | {takes} | {returns} | {interface} |")
     lines += ["", "| output | what it is |", "|---|---|"]
-    there = {name for signature in manifest["signatures"].values() for name in signature["outputs"]}
-    lines += [f"| `{name}` | {OUTPUTS[name]} |" for name in sorted(there)]
+    lines += [f"| `{name}` | {meaning} |" for name, meaning in _outputs(manifest).items()]
     lines += [
         "",
         "The first axis is the batch; … is any length. Labels are in `assets.extra/labels.json`,",
-        "requests (for warm-up) beside them. Texts that exceed a sequence are cut (classification,",
-        "regression, choices), or computed in several windows (spans, tags).",
+        "requests (for warm-up) next to them. Texts that exceed a sequence are cut; contexts of",
+        "questions and texts to tag are computed in several windows.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _outputs(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """What each output is, by name."""
+    models = manifest["models"]
+    shapes = [tasks.shapes()[task["shape"]] for model in models for task in model["tasks"]]
+    sources = [shape.texts.get("outputs", {}) for shape in shapes]
+    if any(not model["tasks"] for model in models):
+        sources.append(_PRETRAINED)
+    names = {name for signature in manifest["signatures"].values() for name in signature["outputs"]}
+    return {
+        name: "; ".join(dict.fromkeys(source[name] for source in sources if name in source))
+        for name in sorted(names)
+    }
 
 
 def _tensors(specs: dict[str, Any]) -> str:

@@ -55,19 +55,10 @@ def kinds() -> tuple[str, ...]:
     return tuple(kind for shape in shapes().values() for kind in shape.kinds)
 
 
-@functools.cache
-def _untrained(shape: TaskShape) -> Mapping[str, "Task"]:
-    """An untrained task of each kind of a shape, by the name of the kind."""
-    found = {task.kind: task for task in shape.load()}
-    if found.keys() != set(shape.kinds):
-        raise ValueError(f"{shape.name}: declares the kinds {shape.kinds}, but loads {[*found]}")
-    return found
-
-
 def _of_kind(kind: str) -> "Task":
     for shape in shapes().values():
         if kind in shape.kinds:
-            return _untrained(shape)[kind]
+            return shape.tasks[kind]
     raise InputError(f"the task {kind!r} is unknown; there are {', '.join(kinds())}.")
 
 

@@ -1,7 +1,11 @@
 """Task shapes: what other packages know about a shape before its code is loaded."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +20,7 @@ class TransformersHead:
     """The head of a shape in Hugging Face transformers.
 
     Attributes:
-      name: what follows "For" in the name of its model classes, such as "MultipleChoice".
+      name: what follows "For" in the names of its classes, such as "MultipleChoice".
       layer: name of its output layer.
       labels: whether id2label in config.json names the units of the head.
     """
@@ -28,41 +32,53 @@ class TransformersHead:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TaskShape:
-    """A shape of task: its head, loss, metrics, files and signatures, shared by several kinds.
+    """A shape of task: head, loss, metrics, files and signatures that several kinds share.
 
     Attributes:
       name: name of the shape in descriptions of tasks, such as "choice".
       kinds: names of the kinds of task that have this shape, such as "swag".
-      load: returns an untrained task of each kind. It is called when the first one is needed, so
-        that listing the kinds does not start TensorFlow.
+      module: name of the module whose `TASKS` has an untrained task of each kind. It is imported
+        when the first one is needed, so that listing the kinds does not start TensorFlow. Its
+        package may have two more files: demo.js, which adds `SHAPES.<name>` to the demo page, and
+        texts.json, see `texts`.
       transformers: its head in Hugging Face transformers; None if they have none.
-      outputs: what the outputs of its signatures are, by name, for the model card.
-      samples: texts that the demo page starts with, by kind; those of the other kinds are under
-        the name of the shape.
-      meanings: names of the labels "0" and "1", by kind, for the demo page.
-      package: package whose demo.js shows the answers on the demo page, in
-        `SHAPES.<name of the shape>`; None: the page lists the outputs.
     """
 
     name: str
     kinds: tuple[str, ...]
-    load: Callable[[], Sequence["Task[Any, Any]"]]
+    module: str
     transformers: TransformersHead | None = None
-    outputs: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    samples: Mapping[str, Sample] = dataclasses.field(default_factory=dict)
-    meanings: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
-    package: str | None = None
 
     @property
     def default_kind(self) -> str:
         """The kind of a task of which only the shape is known."""
         return self.name if self.name in self.kinds else self.kinds[0]
 
-    @property
-    def per_token(self) -> bool:
-        """Whether its head has logits for every token."""
-        return self.load()[0].per_token
+    @functools.cached_property
+    def tasks(self) -> Mapping[str, "Task[Any, Any]"]:
+        """An untrained task of each kind."""
+        found = {task.kind: task for task in importlib.import_module(self.module).TASKS}
+        if not found.keys() >= set(self.kinds):
+            raise ValueError(f"{self.module}: lacks a task of {set(self.kinds) - found.keys()}")
+        return found
 
-    def sample(self, kind: str) -> Sample:
-        """The sample of a kind; it may have more inputs than the task takes."""
-        return self.samples.get(kind, self.samples.get(self.name, {}))
+    @property
+    def package(self) -> str:
+        """The package of its module."""
+        return self.module.rpartition(".")[0]
+
+    def has_file(self, name: str) -> bool:
+        """Whether its package has a file."""
+        return bool(self.package) and resources.files(self.package).joinpath(name).is_file()
+
+    @functools.cached_property
+    def texts(self) -> Mapping[str, Any]:
+        """The content of texts.json; every key is optional.
+
+        `outputs` describes the outputs of signatures by name, for the model card. For the demo
+        page, `samples` has inputs to start with, by kind or under the name of the shape; and
+        `meanings` names for the labels "0" and "1", by kind.
+        """
+        if not self.has_file("texts.json"):
+            return {}
+        return json.loads(resources.files(self.package).joinpath("texts.json").read_text("utf-8"))

@@ -71,10 +71,10 @@ def render(manifest: Mapping[str, Any], model_name: str) -> str:
 
 def files() -> PageFiles:
     """The files that the page is made of; the script of a task shape is in the shape's package."""
-    packages = dict.fromkeys(shape.package for shape in tasks.shapes().values() if shape.package)
+    shown = (shape for shape in tasks.shapes().values() if shape.has_file("demo.js"))
     scripts = (
         *("places.js", "server.js", "exchange.js", "fields.js", "answers.js"),
-        *(f"{package}:demo.js" for package in packages),
+        *(f"{package}:demo.js" for package in dict.fromkeys(shape.package for shape in shown)),
         *("masks.js", "sentences.js", "panel.js", "demo.js"),
     )
     return PageFiles(__package__, "demo.html", ("demo.css",), scripts, asks_its_server=True)
@@ -97,11 +97,11 @@ def forms(manifest: Mapping[str, Any]) -> list[SignatureForm]:
 
 def _of_task(name: str, tensors: Mapping[str, Any], task: tasks.Task) -> Iterator[SignatureForm]:
     """The form of a signature, if it is the main one of a task or there is a sample for it."""
-    shape, inputs = tasks.shapes()[task.shape], tuple(tensors["inputs"])
-    sample = shape.sample(task.kind)
+    texts, inputs = tasks.shapes()[task.shape].texts, tuple(tensors["inputs"])
+    samples, meanings = texts.get("samples", {}), texts.get("meanings", {})
+    sample = samples.get(task.kind, samples.get(task.shape, {}))
     if name != task.name and not sample.keys() >= set(inputs):
         return
-    known_labels = shape.meanings.get(task.kind, ()) if task.labels == _NUMBERS else ()
     yield SignatureForm(
         name,
         f"{task.shape}{name.removeprefix(task.name)}",
@@ -109,7 +109,7 @@ def _of_task(name: str, tensors: Mapping[str, Any], task: tasks.Task) -> Iterato
         inputs,
         tuple(tensors["outputs"]),
         labels=task.labels,
-        meanings=known_labels,
+        meanings=tuple(meanings.get(task.kind, ())) if task.labels == _NUMBERS else (),
         bounds=getattr(task, "bounds", None),
         longest=task.max_length,
     )

@@ -84,7 +84,8 @@ class Family:
         found = {}
         for shape in tasks.shapes().values():
             if head := shape.transformers:
-                usual = self.token_head if shape.per_token else self.pooled_head
+                per_token = shape.tasks[shape.default_kind].per_token
+                usual = self.token_head if per_token else self.pooled_head
                 made_of = self.heads.get(head.name, usual)
                 found[shape.name] = dataclasses.replace(
                     made_of,
