@@ -45,7 +45,6 @@ class ExperimentSettings(Settings):
         "the plan.",
         group=Group.MACHINE,
         choices=PRECISIONS,
-        newer=True,
     )
 
     @property

@@ -140,14 +140,12 @@ class FineTuningSettings(TrainingSettings):
         "the second to last, or of the last four, all layers, or each and the embeddings, side by "
         "side (concat) or summed with weights that are learned (weighted).",
         group=Group.MODEL,
-        newer=True,
     )
     bilstm_layers: int = setting(
         0,
         "Layers of a BiLSTM between the encoder and the output of each task; 0: none. Of whole "
         "texts it takes the place of the pooler.",
         group=Group.MODEL,
-        newer=True,
         least=0,
         most=MAX_LAYERS,
     )
@@ -155,7 +153,6 @@ class FineTuningSettings(TrainingSettings):
         768,
         "Width of the BiLSTM, of each direction.",
         group=Group.MODEL,
-        newer=True,
         least=1,
         most=MAX_WIDTH,
     )
@@ -165,14 +162,12 @@ class FineTuningSettings(TrainingSettings):
         "such as embeddings,0-3, or `all`: then its outputs are computed once and kept in --cache. "
         "Not given: nothing.",
         group=Group.TRAINING,
-        newer=True,
     )
     train_examples: int | None = setting(
         None,
         "Training examples to use, drawn at random; a smaller number draws some of a larger one's. "
         "Not given: all.",
         group=Group.TRAINING,
-        newer=True,
         least=1,
     )
     dev_share: float = setting(

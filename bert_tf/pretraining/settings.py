@@ -42,7 +42,6 @@ class PretrainingSettings(TrainingSettings):
         "Share of the steps in which the learning rate falls, at the end; before them it stays at "
         "its peak. Not given: it falls from the end of the warm-up on; with --minutes, 0.3.",
         group=Group.TRAINING,
-        newer=True,
         above=0,
         most=1,
     )
@@ -59,7 +58,6 @@ class PretrainingSettings(TrainingSettings):
         "then: it rises from 0 over its --phase_warmup_steps, and falls to 0 at its last step. Not "
         "given: one cycle over all phases, that of --learning_rate and --warmup_steps.",
         group=Group.TRAINING,
-        newer=True,
         above=0,
     )
     phase_warmup_steps: tuple[int, ...] | None = setting(
@@ -67,7 +65,6 @@ class PretrainingSettings(TrainingSettings):
         "Steps of the warm-up of each phase. Not given: those of --phase_learning_rates need it, "
         "else it is of no use.",
         group=Group.TRAINING,
-        newer=True,
         least=0,
         below=MOST_STEPS,
     )
@@ -76,7 +73,6 @@ class PretrainingSettings(TrainingSettings):
         "Minutes of training, in place of --steps, which follow from the speed. Evaluations and "
         "the export come on top. Not given: --steps count.",
         group=Group.TRAINING,
-        newer=True,
         above=0,
     )
     beta_2: float = setting(
@@ -91,7 +87,6 @@ class PretrainingSettings(TrainingSettings):
         "Standard deviation of the first weights. Not given: as the model's configuration has it "
         "(0.02); small models take more.",
         group=Group.MODEL,
-        newer=True,
         above=0,
     )
     sinusoidal_positions: bool = setting(
@@ -99,7 +94,6 @@ class PretrainingSettings(TrainingSettings):
         "Begin with sinusoids as position embeddings, which are learned from there on as any: what "
         "is near to what need not be found out first.",
         group=Group.MODEL,
-        newer=True,
     )
     init_checkpoint: str | None = setting(
         None,

@@ -47,7 +47,6 @@ class TrainingSettings(Settings):
         "adamw is the paper's: Adam with decoupled weight decay. lamb is for batches of thousands. "
         "muon learns more of each step of pre-training, at several times the rate of adamw.",
         group=Group.OPTIMIZER,
-        newer=True,
     )
     weight_decay: float = setting(
         0.01,
@@ -81,7 +80,6 @@ class TrainingSettings(Settings):
         "Keep the inputs of each layer alone for the backward pass, and compute the rest a second "
         "time: a fraction of the memory, for about a third more time. The result is the same.",
         group=Group.MACHINE,
-        newer=True,
     )
     precision: str = setting(
         "auto",
@@ -118,7 +116,6 @@ class TrainingSettings(Settings):
         "of waiting for ever; the first step, which is compiled, evaluations and the end may take "
         "1800 in any case. Not given: ten times the longest step so far, and at least 600.",
         group=Group.MACHINE,
-        newer=True,
         above=0,
     )
     data_source: str | None = setting(

@@ -26,7 +26,6 @@ class _About:
     limits: Limits
     flag: str | None = None
     choices: tuple[str, ...] = ()
-    newer: bool = False
 
 
 def setting(
@@ -36,7 +35,6 @@ def setting(
     group: Group,
     flag: str | None = None,
     choices: tuple[str, ...] = (),
-    newer: bool = False,
     **limits: float,
 ) -> Any:
     """A field of a `Settings`.
@@ -47,11 +45,9 @@ def setting(
       group: under which heading of it.
       flag: its flag's name, where that is not the field's.
       choices: of a text, all that it may be.
-      newer: whether files of before there was such a setting are gone on with, so that it is
-        described only where it is not the default.
       **limits: `least` and `most`, or `above` and `below`, of numbers.
     """
-    about = _About(text, group, Limits(**limits), flag, choices, newer)
+    about = _About(text, group, Limits(**limits), flag, choices)
     return dataclasses.field(default=default, metadata={_ABOUT: about})
 
 
@@ -82,11 +78,8 @@ class Settings:
                 )
 
     def describe(self) -> dict[str, Any]:
-        """All values by name, as JSON has them; newer settings where they are not the default."""
+        """All values by name, as JSON has them."""
         values = dataclasses.asdict(cast(Any, self))
-        for field in _fields(type(self)):
-            if field.metadata[_ABOUT].newer and values[field.name] == field.default:
-                del values[field.name]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @classmethod

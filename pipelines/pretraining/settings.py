@@ -102,20 +102,17 @@ class ExampleSettings(Settings):
         "one document; full_sentences, whole sentences across documents (RoBERTa); packed, "
         "running text across documents, without padding. auto: pairs for mlm_nsp, else spans.",
         group=Group.EXAMPLES,
-        newer=True,
     )
     masking: Masking = setting(
         Masking.STATIC,
         "When masks are drawn: static, now; dynamic, in every training step (RoBERTa; only for "
         "mlm).",
         group=Group.MASKING,
-        newer=True,
     )
     mask_share: float = setting(
         0.8,
         "Fraction of the tokens to predict that become the mask token.",
         group=Group.MASKING,
-        newer=True,
         least=0,
         most=1,
     )
@@ -124,7 +121,6 @@ class ExampleSettings(Settings):
         "Fraction of the tokens to predict that become a random token; the remaining ones do not "
         "change.",
         group=Group.MASKING,
-        newer=True,
         least=0,
         most=1,
     )

@@ -24,7 +24,6 @@ class LearningSettings(Settings):
         "wordpiece is BERT's, byte_bpe (byte-level BPE) that of GPT-2 and RoBERTa; word has the "
         "most frequent whole words, for an ELMo.",
         group=Group.VOCABULARY,
-        newer=True,
     )
     vocab_size: int = setting(
         30_000,
