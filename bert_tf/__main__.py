@@ -47,7 +47,7 @@ def main() -> None:
         return
     if name not in COMMANDS:
         hint = flag_types.did_you_mean(name, COMMANDS)
-        print(f"error: there is no command {name!r}{hint} (--help lists all)", file=sys.stderr)
+        print(f"error: unknown command {name}{hint} (--help lists all)", file=sys.stderr)
         sys.exit(command_line.BAD_INPUT)
     modules = {command: module for command, (module, _) in COMMANDS.items()}
     command_line.run(f"{program} {name}", modules[name], rest, modules)

@@ -14,20 +14,18 @@ from absl import flags
 
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
+from pipelines.common.flag_types import Group
 
-with group(Group.DATA):
-    _INPUTS = flags.DEFINE_string(
-        "inputs", None, "Lists of values by the name of the input, as JSON.", required=True
-    )
-    _SIGNATURE = flags.DEFINE_string(
-        "signature", None, "The signature to ask. Not given: that of the first task."
-    )
-    _MODEL = flags.DEFINE_string(
-        "model", None, "Folder of an export, to ask in this process. Not given: --server is asked."
-    )
-with group(Group.SERVER):
+_INPUTS = flags.DEFINE_string(
+    "inputs", None, "Lists of values by the name of the input, as JSON.", required=True
+)
+_SIGNATURE = flags.DEFINE_string(
+    "signature", None, "The signature to ask. Not given: that of the first task."
+)
+_MODEL = flags.DEFINE_string(
+    "model", None, "Folder of an export, to ask in this process. Not given: --server is asked."
+)
+with flag_types.group(Group.SERVER):
     _SERVER = flags.DEFINE_string(
         "server",
         None,
@@ -43,8 +41,8 @@ with group(Group.SERVER):
         "File of certificates (PEM) of who may vouch for the server. Not given: the system's.",
     )
     _NAME = flags.DEFINE_string("name", "bert", "The model's name on the server.")
-    _TIMEOUT = flag_types.define_number(
-        "timeout", 60, "Seconds to wait for the answer.", float, Limits(least=0)
+    _TIMEOUT = flags.DEFINE(
+        flag_types.NumberParser(float, minimum=0), "timeout", 60, "Seconds to wait for the answer."
     )
 
 

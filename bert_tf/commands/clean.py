@@ -7,18 +7,20 @@ has besides stays, and is named.
 """
 
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
 
-with group(Group.DATA):
-    _TFRECORDS = flag_types.define_path(
-        "tfrecords", "tfrecords/pretraining", "Folder of examples for pre-training."
-    )
-    _CACHE = flag_types.define_path(
-        "cache", "tfrecords/finetuning", "Folder of converted examples for fine-tuning."
-    )
-    _OUTPUT = flag_types.define_path(
-        "output", "savedmodels/pretrained", "Folder of a pre-training run."
-    )
+_TFRECORDS = flag_types.define_path(
+    "tfrecords",
+    "tfrecords/pretraining",
+    "Folder of examples for pre-training.",
+)
+_CACHE = flag_types.define_path(
+    "cache",
+    "tfrecords/finetuning",
+    "Folder of converted examples for fine-tuning.",
+)
+_OUTPUT = flag_types.define_path(
+    "output", "savedmodels/pretrained", "Folder of a pre-training run."
+)
 
 
 def main() -> None:

@@ -16,20 +16,19 @@ from bert_tf.commands.names import FORMATS
 from pipelines.commands.text_flags import TextFlags
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Group
 
-with group(Group.DATA):
-    _INPUT = flags.DEFINE_string(
-        "input", None, "The model to read: its folder, or a checkpoint.", required=True
-    )
-    _OUTPUT = flag_types.define_path("output", None, "Folder to write.", required=True)
-    _FORMAT = flag_types.define_choice(
-        "format",
-        FORMATS[0],
-        FORMATS,
-        "Format to write: ours, of google-research (TF 1), or of Hugging Face.",
-    )
-with group(Group.MODEL):
+_INPUT = flags.DEFINE_string(
+    "input", None, "The model to read: its folder, or a checkpoint.", required=True
+)
+_OUTPUT = flag_types.define_path("output", None, "Folder to write.", required=True)
+_FORMAT = flags.DEFINE(
+    flag_types.ChoiceParser(FORMATS),
+    "format",
+    FORMATS[0],
+    "Format to write: ours, of google-research (TF 1), or of Hugging Face.",
+)
+with flag_types.group(Group.MODEL):
     _TASK = flags.DEFINE_string(
         "task", None, "Of several tasks, the one whose head to write. Not given: all heads."
     )
@@ -39,17 +38,16 @@ with group(Group.MODEL):
         "What its task is, where another program did not say so: mrpc, pair, squad2, or another of "
         "`bert-tf finetune --task`. Not given: as the model says.",
     )
-with group(Group.TEXT):
-    _VOCAB = flags.DEFINE_string(
-        "vocab",
-        None,
-        "A vocabulary, a vocab.txt or a folder with one, for the model. Not given: its own.",
-    )
-    _TOKENIZER_ONLY = flags.DEFINE_bool(
-        "tokenizer_only",
-        False,
-        "Write vocabulary and settings of the tokenizer, and nothing else.",
-    )
+_VOCAB = flags.DEFINE_string(
+    "vocab",
+    None,
+    "A vocabulary, a vocab.txt or a folder with one, for the model. Not given: its own.",
+)
+_TOKENIZER_ONLY = flags.DEFINE_bool(
+    "tokenizer_only",
+    False,
+    "Write vocabulary and settings of the tokenizer, and nothing else.",
+)
 _TEXT = TextFlags()
 
 

@@ -13,16 +13,14 @@ import tempfile
 from absl import flags
 
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
+from pipelines.common.flag_types import Group
 
-with group(Group.DATA):
-    _MODEL = flags.DEFINE_string(
-        "model", "savedmodels/bert", "Folder of an export, or of a model of any format."
-    )
-with group(Group.SERVER):
-    _PORT = flag_types.define_number(
-        "port", 8501, "Port of the page.", int, Limits(least=1, most=65535)
+_MODEL = flags.DEFINE_string(
+    "model", "savedmodels/bert", "Folder of an export, or of a model of any format."
+)
+with flag_types.group(Group.SERVER):
+    _PORT = flags.DEFINE(
+        flag_types.NumberParser(int, minimum=1, maximum=65535), "port", 8501, "Port of the page."
     )
 
 

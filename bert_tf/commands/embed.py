@@ -15,25 +15,22 @@ from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
 from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
 from pipelines.common.texts import counted
 
-with group(Group.DATA):
-    _MODEL = flags.DEFINE_string(
-        "model", None, "The model: any that `bert-tf convert` reads.", required=True
-    )
-    _INPUT = flags.DEFINE_string("input", None, "File of texts, also .gz.", required=True)
-    _OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
-    _FORMAT = flag_types.define_choice(
-        "format",
-        None,
-        VectorFormat,
-        "Format to write: NumPy, JSON Lines, or TFRecords of tf.Example. Not given: by the ending "
-        "of --output.",
-    )
-with group(Group.LAYOUT):
-    _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
-    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_MODEL = flags.DEFINE_string(
+    "model", None, "The model: any that `bert-tf convert` reads.", required=True
+)
+_INPUT = flags.DEFINE_string("input", None, "File of texts, also .gz.", required=True)
+_OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
+_FORMAT = flags.DEFINE(
+    flag_types.ChoiceParser(VectorFormat),
+    "format",
+    None,
+    "Format to write: NumPy, JSON Lines, or TFRecords of tf.Example. Not given: by the ending "
+    "of --output.",
+)
+_COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
+_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 EmbeddingSettings.define_flags()
 
 

@@ -15,48 +15,49 @@ from absl import flags
 from bert_tf.experiments.settings import ExperimentSettings, chosen_studies
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
+from pipelines.common.flag_types import Group
 from pipelines.corpus import FORMATS
 
-with group(Group.DATA):
-    _CORPUS = flags.DEFINE_string(
-        "corpus", None, "Text to pre-train on: files or globs. Not given: --show only."
-    )
-    _TASKS = flags.DEFINE_string(
-        "tasks",
-        "",
-        "Tasks to fine-tune for, with commas or blanks between: KIND=PATH or NAME:KIND=PATH, "
-        "columns behind a question mark (reviews:classification=reviews.csv?text=review&label="
-        "stars). Not given: tasks that are made of the corpus.",
-    )
-    _VOCAB = flags.DEFINE_string("vocab", None, "A vocabulary. Not given: one is learned.")
-    _OUTPUT = flag_types.define_path(
-        "output", "savedmodels/experiments", "Folder for models, report and pictures."
-    )
-    _ONLY = flags.DEFINE_list("only", [], "Studies, such as masking. Not given: all.")
-with group(Group.TEXT):
-    _FORMAT = flag_types.define_choice(
-        "format", "auto", ("auto", *FORMATS), "Format of the corpus; auto: told by looking."
-    )
-    _LOWER_CASE = flags.DEFINE_bool(
-        "lower_case",
-        None,
-        "Whether the vocabulary that is learned is of lower case. Not given: it is.",
-    )
-with group(Group.MACHINE):
-    _PROCESSES = flag_types.define_number(
+_CORPUS = flags.DEFINE_string(
+    "corpus", None, "Text to pre-train on: files or globs. Not given: --show only."
+)
+_TASKS = flags.DEFINE_string(
+    "tasks",
+    "",
+    "Tasks to fine-tune for, with commas or blanks between: KIND=PATH or NAME:KIND=PATH, "
+    "columns behind a question mark (reviews:classification=reviews.csv?text=review&label="
+    "stars). Not given: tasks that are made of the corpus.",
+)
+_VOCAB = flags.DEFINE_string("vocab", None, "A vocabulary. Not given: one is learned.")
+_OUTPUT = flag_types.define_path(
+    "output",
+    "savedmodels/experiments",
+    "Folder for models, report and pictures.",
+)
+_ONLY = flags.DEFINE_list("only", [], "Studies, such as masking. Not given: all.")
+_FORMAT = flags.DEFINE(
+    flag_types.ChoiceParser(("auto", *FORMATS)),
+    "format",
+    "auto",
+    "Format of the corpus; auto: told by looking.",
+)
+_LOWER_CASE = flags.DEFINE_bool(
+    "lower_case",
+    None,
+    "Whether the vocabulary that is learned is of lower case. Not given: it is.",
+)
+with flag_types.group(Group.MACHINE):
+    _PROCESSES = flags.DEFINE(
+        flag_types.NumberParser(int, minimum=1, maximum=64),
         "processes",
         None,
         "Jobs at a time, which share the machine. Not given: one; one for each core where even the "
         "smallest jobs are too many for the time.",
-        int,
-        Limits(least=1, most=64),
     )
     _DEVICES = flags.DEFINE_list(
         "devices", [], "GPUs by number, such as 0,1: a job at a time on each. Not given: the first."
     )
-with group(Group.SAVING):
+with flag_types.group(Group.SAVING):
     _SHOW = flags.DEFINE_bool("show", False, "Print where the jobs stand, and do nothing.")
 ExperimentSettings.define_flags()
 

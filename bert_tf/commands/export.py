@@ -11,38 +11,39 @@ from absl import flags
 from bert_tf.commands.names import TASKS_HELP
 from bert_tf.serving.engines.plan import Precision
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
 from pipelines.common.texts import counted
 
-with group(Group.DATA):
-    _TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
-    _OUTPUT = flag_types.define_path(
-        "output", "savedmodels/bert", "Folder to write to; it gets a folder for each version."
-    )
-    _VERSION = flag_types.define_number(
-        "version", None, "Number of the version. Not given: the next one.", int, Limits(least=0)
-    )
-    _PRECISION = flag_types.define_choice(
-        "precision",
-        "float32",
-        tuple(Precision),
-        "What is computed in; inputs and outputs are the same. bfloat16: weights are stored in it, "
-        "too. int8: by engines that have it (onnxruntime, litert); the SavedModel is in float32.",
-    )
-    _DEV = flags.DEFINE_string(
-        "dev",
-        "",
-        "Labelled files on which less than float32 has to keep the scores, TASK=FILE each, "
-        "separated by commas or blanks. Not given: none, which float32 needs.",
-    )
-    _MOST_LOSS = flag_types.define_number(
-        "most_loss",
-        0.005,
-        "What less than float32 may lose of a task's main metric, of which 1 is the best.",
-        float,
-        Limits(least=0),
-    )
+_TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
+_OUTPUT = flag_types.define_path(
+    "output",
+    "savedmodels/bert",
+    "Folder to write to; it gets a folder for each version.",
+)
+_VERSION = flags.DEFINE(
+    flag_types.NumberParser(int, minimum=0),
+    "version",
+    None,
+    "Number of the version. Not given: the next one.",
+)
+_PRECISION = flags.DEFINE(
+    flag_types.ChoiceParser(tuple(Precision)),
+    "precision",
+    "float32",
+    "What is computed in; inputs and outputs are the same. bfloat16: weights are stored in it, "
+    "too. int8: by engines that have it (onnxruntime, litert); the SavedModel is in float32.",
+)
+_DEV = flags.DEFINE_string(
+    "dev",
+    "",
+    "Labelled files on which less than float32 has to keep the scores, TASK=FILE each, "
+    "separated by commas or blanks. Not given: none, which float32 needs.",
+)
+_MOST_LOSS = flags.DEFINE(
+    flag_types.NumberParser(float, minimum=0),
+    "most_loss",
+    0.005,
+    "What less than float32 may lose of a task's main metric, of which 1 is the best.",
+)
 
 
 def main() -> None:

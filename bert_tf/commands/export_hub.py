@@ -8,15 +8,15 @@ The pair follows TF Hub's common text API: hub.load and hub.KerasLayer take it w
 from absl import flags
 
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
 
-with group(Group.DATA):
-    _MODEL = flags.DEFINE_string(
-        "model", "savedmodels/pretrained", "Folder of a pre-trained or fine-tuned model."
-    )
-    _OUTPUT = flag_types.define_path(
-        "output", "savedmodels/hub", "Folder to write to; it gets encoder/ and preprocess/."
-    )
+_MODEL = flags.DEFINE_string(
+    "model", "savedmodels/pretrained", "Folder of a pre-trained or fine-tuned model."
+)
+_OUTPUT = flag_types.define_path(
+    "output",
+    "savedmodels/hub",
+    "Folder to write to; it gets encoder/ and preprocess/.",
+)
 
 
 def main() -> None:

@@ -9,17 +9,15 @@ from absl import flags
 
 from bert_tf.commands.names import RUNTIMES, TASKS_HELP
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
 
-with group(Group.DATA):
-    _TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
-    _OUTPUT = flag_types.define_path("output", "savedmodels/portable", "Folder to write to.")
-    _FORMATS = flag_types.define_choices(
-        "format",
-        RUNTIMES,
-        RUNTIMES,
-        "Formats to write, some or all: LiteRT in float32, in int8, and ONNX in float32.",
-    )
+_TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
+_OUTPUT = flag_types.define_path("output", "savedmodels/portable", "Folder to write to.")
+_FORMATS = flags.DEFINE(
+    flag_types.ChoiceParser(RUNTIMES, several=True),
+    "format",
+    RUNTIMES,
+    "Formats to write, some or all: LiteRT in float32, in int8, and ONNX in float32.",
+)
 
 
 def main() -> None:

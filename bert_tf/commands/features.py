@@ -9,62 +9,40 @@ The model is any that `convert` reads, fine-tuned or not. The input has a text a
 is its nth text. A run that was stopped goes on when it is started again.
 """
 
-from typing import Any
-
 from absl import flags
 
 from bert_tf.commands.table_help import FEATURE_COLUMNS_HELP, HEADER_HELP
-from bert_tf.vectors.settings import ALL, FeatureFormat, FeatureSettings
+from bert_tf.vectors.settings import FeatureFormat, FeatureSettings
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
 from pipelines.common.texts import counted
 
-
-class _LayersParser(flag_types.NumbersParser):
-    """Parses numbers of layers with commas between them, or ALL."""
-
-    def __init__(self) -> None:
-        super().__init__(int, flag_types.Limits())
-        self.placeholder = f"{self.placeholder}|{ALL}"
-        self.expected = f"{self.expected}, or {ALL}"
-
-    def parse(self, argument: Any) -> Any:
-        """The numbers, or ALL; a ValueError that says what it must be."""
-        return ALL if argument == ALL else super().parse(argument)
-
-
-with group(Group.DATA):
-    _MODEL = flags.DEFINE_string(
-        "model", None, "The model: any that `bert-tf convert` reads.", required=True
-    )
-    _INPUT = flags.DEFINE_string("input", None, "File of texts or words, also .gz.", required=True)
-    _OUTPUT = flag_types.define_path("output", None, "File or folder to write.", required=True)
-    _FORMAT = flag_types.define_choice(
-        "format",
-        None,
-        FeatureFormat,
-        "Format to write: a folder of NumPy archives, JSON Lines as extract_features writes them, "
-        "or TFRecords of tf.Example. Not given: by the ending of --output; a name without one is a "
-        "folder.",
-    )
-with group(Group.LAYOUT):
-    _COLUMNS = flags.DEFINE_list("columns", [], FEATURE_COLUMNS_HELP)
-    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-    _WORDS = flags.DEFINE_bool(
-        "words",
-        None,
-        "Whether the file has words: one a line, blank lines between sentences, or a sentence a "
-        "row of a table. Not given: by the ending .conll or .conllu, or if --columns names words.",
-    )
-    _PAIR_SEPARATOR = flags.DEFINE_string(
-        "pair_separator",
-        None,
-        "What stands between two texts of one line, such as ' ||| '. Not given: each line is one "
-        "text.",
-    )
-with group(Group.MODEL):
-    _LAYERS = flags.DEFINE(_LayersParser(), "layers", (-1,), FeatureSettings.help_of("layers"))
+_MODEL = flags.DEFINE_string(
+    "model", None, "The model: any that `bert-tf convert` reads.", required=True
+)
+_INPUT = flags.DEFINE_string("input", None, "File of texts or words, also .gz.", required=True)
+_OUTPUT = flag_types.define_path("output", None, "File or folder to write.", required=True)
+_FORMAT = flags.DEFINE(
+    flag_types.ChoiceParser(FeatureFormat),
+    "format",
+    None,
+    "Format to write: a folder of NumPy archives, JSON Lines as extract_features writes them, "
+    "or TFRecords of tf.Example. Not given: by the ending of --output; a name without one is a "
+    "folder.",
+)
+_COLUMNS = flags.DEFINE_list("columns", [], FEATURE_COLUMNS_HELP)
+_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_WORDS = flags.DEFINE_bool(
+    "words",
+    None,
+    "Whether the file has words: one a line, blank lines between sentences, or a sentence a "
+    "row of a table. Not given: by the ending .conll or .conllu, or if --columns names words.",
+)
+_PAIR_SEPARATOR = flags.DEFINE_string(
+    "pair_separator",
+    None,
+    "What stands between two texts of one line, such as ' ||| '. Not given: each line is one text.",
+)
 FeatureSettings.define_flags()
 
 
@@ -75,8 +53,7 @@ def main() -> None:
             "name the model with MODEL= (--model), the texts with INPUT= (--input) and what to "
             "write with OUT= (--output)."
         )
-    layers = None if _LAYERS.value == ALL else _LAYERS.value
-    settings = FeatureSettings.from_flags(layers=layers)
+    settings = FeatureSettings.from_flags()
     from bert_tf.vectors import run
     from pipelines.labelled import text_files
     from pipelines.labelled.text_files import TextFile

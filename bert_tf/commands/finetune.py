@@ -18,52 +18,48 @@ from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HEL
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Group
 from pipelines.common.texts import counted
 
-with group(Group.DATA):
-    _TASK = flags.DEFINE_list(
-        "task",
+_TASK = flags.DEFINE_list(
+    "task",
+    None,
+    "A task, NAME=TASK to call it otherwise, or several with commas between, which share an "
+    f"encoder. Tasks: {', '.join(tasks.kinds())}.",
+    required=True,
+)
+_INIT = flags.DEFINE_string(
+    "init", None, "The model to start from: any that `bert-tf convert` reads.", required=True
+)
+_DATA = flags.DEFINE_list(
+    "data",
+    [],
+    "Folder of the files, or one file, for each task. Not given: --train names the file.",
+)
+_TRAIN, _DEV, _TEST = (
+    flags.DEFINE_string(name, None, f"The {name} file. Not given: that in --data, if there is one.")
+    for name in ("train", "dev", "test")
+)
+_OUTPUT = flag_types.define_path(
+    "output", None, "Folder to write to. Not given: savedmodels/finetuned/TASK."
+)
+_CACHE = flag_types.define_path(
+    "cache",
+    "tfrecords/finetuning",
+    "Folder for converted examples, which the next run with the same data takes.",
+)
+_COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+_DEV_COLUMNS, _TEST_COLUMNS = (
+    flags.DEFINE_list(
+        f"{name}_columns",
         None,
-        "A task, NAME=TASK to call it otherwise, or several with commas between, which share an "
-        f"encoder. Tasks: {', '.join(tasks.kinds())}.",
-        required=True,
+        f"As --columns, of the {name} file alone. Not given: those of --columns.",
     )
-    _INIT = flags.DEFINE_string(
-        "init", None, "The model to start from: any that `bert-tf convert` reads.", required=True
-    )
-    _DATA = flags.DEFINE_list(
-        "data",
-        [],
-        "Folder of the files, or one file, for each task. Not given: --train names the file.",
-    )
-    _TRAIN, _DEV, _TEST = (
-        flags.DEFINE_string(
-            name, None, f"The {name} file. Not given: that in --data, if there is one."
-        )
-        for name in ("train", "dev", "test")
-    )
-    _OUTPUT = flag_types.define_path(
-        "output", None, "Folder to write to. Not given: savedmodels/finetuned/TASK."
-    )
-    _CACHE = flag_types.define_path(
-        "cache",
-        "tfrecords/finetuning",
-        "Folder for converted examples, which the next run with the same data takes.",
-    )
-with group(Group.LAYOUT):
-    _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
-    _DEV_COLUMNS, _TEST_COLUMNS = (
-        flags.DEFINE_list(
-            f"{name}_columns",
-            None,
-            f"As --columns, of the {name} file alone. Not given: those of --columns.",
-        )
-        for name in ("dev", "test")
-    )
-    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-    _LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
-with group(Group.SAVING):
+    for name in ("dev", "test")
+)
+_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
+with flag_types.group(Group.SAVING):
     _TENSORBOARD = flags.DEFINE_bool(
         "tensorboard", True, "Write summaries for TensorBoard to the run's folder."
     )

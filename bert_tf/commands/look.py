@@ -16,34 +16,33 @@ from absl import flags
 from bert_tf.inspection.settings import InspectionSettings
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Group
 
 if TYPE_CHECKING:
     from bert_tf.inspection.look import Look
 
-with group(Group.DATA):
-    _MODEL = flags.DEFINE_string(
-        "model",
-        None,
-        "The model: any that `bert-tf convert` reads, fine-tuned or not. Not given: --run is "
-        "looked at.",
-    )
-    _TEXT = flags.DEFINE_string(
-        "text",
-        None,
-        "What the model is to read; a mask is written as in the vocabulary, such as [MASK]. Of a "
-        "pair the first, of a question the question. Not given: --run is looked at.",
-    )
-    _TEXT_B = flag_types.define_texts(
-        "text_b",
-        "The second text of a pair, or the context of a question; of a choice each of the texts "
-        "to choose from. Not given: --text alone.",
-    )
-    _RUN = flags.DEFINE_string(
-        "run", None, "Folder of a run of pre-training. Not given: --model is looked into."
-    )
-    _OUTPUT = flag_types.define_path("output", "look.html", "Page to write.")
-with group(Group.MODEL):
+_MODEL = flags.DEFINE_string(
+    "model",
+    None,
+    "The model: any that `bert-tf convert` reads, fine-tuned or not. Not given: --run is "
+    "looked at.",
+)
+_TEXT = flags.DEFINE_string(
+    "text",
+    None,
+    "What the model is to read; a mask is written as in the vocabulary, such as [MASK]. Of a "
+    "pair the first, of a question the question. Not given: --run is looked at.",
+)
+_TEXT_B = flag_types.define_texts(
+    "text_b",
+    "The second text of a pair, or the context of a question; of a choice each of the texts "
+    "to choose from. Not given: --text alone.",
+)
+_RUN = flags.DEFINE_string(
+    "run", None, "Folder of a run of pre-training. Not given: --model is looked into."
+)
+_OUTPUT = flag_types.define_path("output", "look.html", "Page to write.")
+with flag_types.group(Group.MODEL):
     _TASK = flags.DEFINE_string(
         "task", None, "Which of several tasks of the model. Not given: the only one."
     )

@@ -16,30 +16,25 @@ from absl import flags
 from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
 
 if TYPE_CHECKING:
     from bert_tf.vectors.neighbours import Neighbours
     from pipelines.labelled.schema import TextExample
 
-with group(Group.DATA):
-    _VECTORS = flags.DEFINE_string(
-        "vectors", None, "File that `bert-tf embed` wrote.", required=True
-    )
-    _MODEL = flags.DEFINE_string("model", None, "The model that it was made with.", required=True)
-    _QUERY = flag_types.define_texts(
-        "query", "A text; may be given several times. Not given: --queries names a file."
-    )
-    _QUERIES = flags.DEFINE_string(
-        "queries",
-        None,
-        "File of texts, as the input of `bert-tf embed`; - is what comes in. Not given: --query.",
-    )
-    _COUNT = flags.DEFINE_integer("count", 10, "Neighbours of each query.", lower_bound=1)
-    _JSON = flags.DEFINE_bool("json", False, "Print a JSON object a line for each query.")
-with group(Group.LAYOUT):
-    _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
-    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_VECTORS = flags.DEFINE_string("vectors", None, "File that `bert-tf embed` wrote.", required=True)
+_MODEL = flags.DEFINE_string("model", None, "The model that it was made with.", required=True)
+_QUERY = flag_types.define_texts(
+    "query", "A text; may be given several times. Not given: --queries names a file."
+)
+_QUERIES = flags.DEFINE_string(
+    "queries",
+    None,
+    "File of texts, as the input of `bert-tf embed`; - is what comes in. Not given: --query.",
+)
+_COUNT = flags.DEFINE_integer("count", 10, "Neighbours of each query.", lower_bound=1)
+_JSON = flags.DEFINE_bool("json", False, "Print a JSON object a line for each query.")
+_COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
+_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _WIDEST = 100  # characters of a text that are shown
 
 

@@ -14,47 +14,45 @@ from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
 from bert_tf.serving.engines.plan import AUTO, EngineName
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
+from pipelines.common.flag_types import Group
 
-with group(Group.DATA):
-    _MODEL = flags.DEFINE_string(
-        "model", None, "Folder of a fine-tuned model or of an export.", required=True
-    )
-    _INPUT = flags.DEFINE_string("input", None, "File of examples.", required=True)
-    _OUTPUT = flag_types.define_path(
-        "output",
-        None,
-        "Folder to write to. Not given: predictions/TASK, in the folder of a fine-tuned model; for "
-        "an export, in the current one.",
-    )
-    _TASK = flags.DEFINE_string(
-        "task", None, "Which of several tasks of the model. Not given: the only one."
-    )
-    _LABELLED = flags.DEFINE_bool(
-        "labelled", False, "Read the labels of the file, and score the predictions with them."
-    )
-    _SPLIT = flags.DEFINE_string(
-        "split",
-        None,
-        "What the files written are named after, such as test. Not given: the name of the input.",
-    )
-with group(Group.MACHINE):
-    _ENGINE = flag_types.define_choice(
+_MODEL = flags.DEFINE_string(
+    "model", None, "Folder of a fine-tuned model or of an export.", required=True
+)
+_INPUT = flags.DEFINE_string("input", None, "File of examples.", required=True)
+_OUTPUT = flag_types.define_path(
+    "output",
+    None,
+    "Folder to write to. Not given: predictions/TASK, in the folder of a fine-tuned model; for "
+    "an export, in the current one.",
+)
+_TASK = flags.DEFINE_string(
+    "task", None, "Which of several tasks of the model. Not given: the only one."
+)
+_LABELLED = flags.DEFINE_bool(
+    "labelled", False, "Read the labels of the file, and score the predictions with them."
+)
+_SPLIT = flags.DEFINE_string(
+    "split",
+    None,
+    "What the files written are named after, such as test. Not given: the name of the input.",
+)
+with flag_types.group(Group.MACHINE):
+    _ENGINE = flags.DEFINE(
+        flag_types.ChoiceParser((AUTO, *EngineName)),
         "engine",
         EngineName.TENSORFLOW,
-        (AUTO, *EngineName),
         "What computes an export; auto: of those installed, what is the fastest here, which is "
         "measured once.",
     )
-with group(Group.LAYOUT):
-    _KIND = flags.DEFINE_string(
-        "kind",
-        None,
-        "What kind of file it is, one of `bert-tf finetune --task`, such as ax for a model of "
-        "mnli. Not given: that of the model.",
-    )
-    _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
-    _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_KIND = flags.DEFINE_string(
+    "kind",
+    None,
+    "What kind of file it is, one of `bert-tf finetune --task`, such as ax for a model of "
+    "mnli. Not given: that of the model.",
+)
+_COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
+_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 
 
 def main() -> None:

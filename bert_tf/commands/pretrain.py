@@ -15,36 +15,32 @@ from absl import flags
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
+from pipelines.common.flag_types import Group
 from pipelines.common.texts import counted
 
-with group(Group.DATA):
-    _TFRECORDS = flags.DEFINE_list(
-        "tfrecords",
-        None,
-        "Folder of the examples, as write-examples writes it; of several phases, one for each.",
-        required=True,
-    )
-    _OUTPUT = flag_types.define_path(
-        "output",
-        "savedmodels/pretrained",
-        "Folder to write to: checkpoints, SavedModel, report and curves.",
-    )
-with group(Group.TRAINING):
-    _STEPS = flag_types.define_numbers(
+_TFRECORDS = flags.DEFINE_list(
+    "tfrecords",
+    None,
+    "Folder of the examples, as write-examples writes it; of several phases, one for each.",
+    required=True,
+)
+_OUTPUT = flag_types.define_path(
+    "output",
+    "savedmodels/pretrained",
+    "Folder to write to: checkpoints, SavedModel, report and curves.",
+)
+with flag_types.group(Group.TRAINING):
+    _STEPS = flags.DEFINE(
+        flag_types.NumberParser(int, several=True, minimum=1),
         "steps",
         (1_000_000,),
         "Steps of training; of several phases, of each.",
-        int,
-        Limits(least=1),
     )
-    _BATCH_SIZE = flag_types.define_numbers(
+    _BATCH_SIZE = flags.DEFINE(
+        flag_types.NumberParser(int, several=True, minimum=1),
         "batch_size",
         (256,),
         "Sequences of a step, over all devices; of several phases, of each, or one number for all.",
-        int,
-        Limits(least=1),
     )
 PretrainingSettings.define_flags()
 RunOptions.define_flags()

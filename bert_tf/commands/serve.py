@@ -16,14 +16,12 @@ from absl import flags
 
 from bert_tf.serving.server.settings import ServerSettings
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
+from pipelines.common.flag_types import Group
 
-with group(Group.DATA):
-    _MODEL = flags.DEFINE_string(
-        "model", "savedmodels/bert", "Folder of the export's versions; the newest is served."
-    )
-with group(Group.SERVER):
+_MODEL = flags.DEFINE_string(
+    "model", "savedmodels/bert", "Folder of the export's versions; the newest is served."
+)
+with flag_types.group(Group.SERVER):
     _NAME = flags.DEFINE_string("name", "bert", "What the model is called on the server.")
     _HOST = flags.DEFINE_string(
         "host",
@@ -31,7 +29,7 @@ with group(Group.SERVER):
         "Address to listen on: 127.0.0.1 is this machine alone, 0.0.0.0 all that can reach it.",
     )
     _GRPC_PORT, _REST_PORT = (
-        flag_types.define_number(name, port, text, int, Limits(least=1, most=65535))
+        flags.DEFINE(flag_types.NumberParser(int, minimum=1, maximum=65535), name, port, text)
         for name, port, text in (
             ("grpc_port", 8500, "Port for gRPC."),
             ("rest_port", 8501, "Port for REST and the page."),

@@ -5,7 +5,7 @@ import re
 
 from bert_tf.training.settings import PRECISIONS
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group
+from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
 
 # The studies, without what they are: that would start TensorFlow. A test holds them equal.
@@ -20,24 +20,24 @@ _SHORTEST = 60  # seconds
 class ExperimentSettings(Settings):
     """What decides the plan, beside the data."""
 
+    group = Group.TRAINING
+
     budget: str = setting(
         "8h",
         "Time that all of it may take, such as 10m, 8h or 1d12h: sizes, steps, examples and seeds "
         "follow from it. What is begun is finished all the same.",
-        group=Group.TRAINING,
     )
     seeds: tuple[int, ...] | None = setting(
         None,
         "Seeds of fine-tuning. Not given: 1,2,3, and 1 where the budget is below an hour.",
-        group=Group.TRAINING,
-        least=0,
+        minimum=0,
         below=1 << 31,
     )
     vocab_size: int = setting(
-        8192, "Tokens of the vocabulary to learn.", group=Group.VOCABULARY, least=100
+        8192, "Tokens of the vocabulary to learn.", group=Group.EXAMPLES, minimum=100
     )
     max_seq_length: int = setting(
-        64, "Tokens of a sequence of pre-training.", group=Group.SEQUENCES, least=16, most=512
+        64, "Tokens of a sequence of pre-training.", group=Group.MODEL, minimum=16, maximum=512
     )
     precision: str = setting(
         "auto",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from bert_tf.models.head_config import MAX_LAYERS, MAX_WIDTH, HeadConfig, HeadLayers
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group
+from pipelines.common.flag_types import Group
 from pipelines.common.settings import setting
 
 
@@ -70,17 +70,13 @@ class FineTuningSettings(TrainingSettings):
     epochs: float = setting(
         3.0,
         "Passes over the training data; 0.5 is half of one.",
-        group=Group.TRAINING,
         above=0,
     )
-    batch_size: int = setting(
-        32, "Examples of a step, over all devices.", group=Group.TRAINING, least=1
-    )
+    batch_size: int = setting(32, "Examples of a step, over all devices.", minimum=1)
     learning_rates: tuple[float, ...] = setting(
         (5e-5,),
         "Peak learning rate, from which it falls linearly to 0. Of several, each is tried, and the "
         "best on dev wins.",
-        group=Group.TRAINING,
         flag="learning_rate",
         above=0,
     )
@@ -88,51 +84,46 @@ class FineTuningSettings(TrainingSettings):
         (1,),
         "Seeds of the head's first weights, the order of the data and dropout. There is a run for "
         "each; the report has their median.",
-        group=Group.TRAINING,
-        least=0,
+        minimum=0,
         below=1 << 31,
     )
     warmup_share: float = setting(
         0.1,
         "Share of the steps in which the learning rate rises linearly from 0 to its peak.",
-        group=Group.TRAINING,
-        least=0,
+        minimum=0,
         below=1,
     )
     layer_decay: float = setting(
         1.0,
         "Factor of the learning rate from each layer to the one below it; 1: all learn alike.",
-        group=Group.OPTIMIZER,
         above=0,
-        most=1,
+        maximum=1,
     )
     bias_correction: bool = setting(
         True,
         "Correct Adam's running means for their start at 0, which is steadier on small data; "
         "google-research/bert does not.",
-        group=Group.OPTIMIZER,
     )
     balanced: bool = setting(
         False,
         "Weigh the classes of the loss by the inverse of their frequency.",
-        group=Group.TRAINING,
     )
     max_length: int | None = setting(
         None,
         "Tokens of a sequence, special ones included; longer texts are cut, or read in several "
         "parts. Not given: 128, of SQuAD and other spans 384.",
-        group=Group.SEQUENCES,
-        least=8,
+        group=Group.MODEL,
+        minimum=8,
     )
     document_context: bool = setting(
         False,
         "In tagging, fill up each sequence with the sentences round it in its document.",
-        group=Group.SEQUENCES,
+        group=Group.MODEL,
     )
     fixed_length: bool = setting(
         False,
         "Pad every batch to --max_length, for TPUs, which compile each length anew.",
-        group=Group.SEQUENCES,
+        group=Group.MODEL,
     )
     head_layers: HeadLayers = setting(
         HeadLayers.LAST,
@@ -146,59 +137,57 @@ class FineTuningSettings(TrainingSettings):
         "Layers of a BiLSTM between the encoder and the output of each task; 0: none. Of whole "
         "texts it takes the place of the pooler.",
         group=Group.MODEL,
-        least=0,
-        most=MAX_LAYERS,
+        minimum=0,
+        maximum=MAX_LAYERS,
     )
     bilstm_width: int = setting(
         768,
         "Width of the BiLSTM, of each direction.",
         group=Group.MODEL,
-        least=1,
-        most=MAX_WIDTH,
+        minimum=1,
+        maximum=MAX_WIDTH,
     )
     freeze: str | None = setting(
         None,
         "What of the encoder is not trained: `embeddings`, layers by number from 0 (the lowest), "
         "such as embeddings,0-3, or `all`: then its outputs are computed once and kept in --cache. "
         "Not given: nothing.",
-        group=Group.TRAINING,
     )
     train_examples: int | None = setting(
         None,
         "Training examples to use, drawn at random; a smaller number draws some of a larger one's. "
         "Not given: all.",
-        group=Group.TRAINING,
-        least=1,
+        minimum=1,
     )
     dev_share: float = setting(
         0.1,
         "Share of the training data that becomes dev where there is no dev file; 0: none.",
-        group=Group.EVALUATION,
-        least=0,
+        group=Group.SAVING,
+        minimum=0,
         below=1,
     )
     evaluations: int = setting(
         1,
         "Evaluations on dev in each epoch; 0: one alone, at the end.",
-        group=Group.EVALUATION,
-        least=0,
+        group=Group.SAVING,
+        minimum=0,
     )
     patience: int = setting(
         0,
         "A run stops after so many evaluations that bring no better score; 0: it never does.",
-        group=Group.EVALUATION,
-        least=0,
+        group=Group.SAVING,
+        minimum=0,
     )
     selection: Selection = setting(
         Selection.BEST,
         "Which weights to keep: those that scored best on dev, or the last ones.",
-        group=Group.EVALUATION,
+        group=Group.SAVING,
         flag="select",
     )
     keep_runs: bool = setting(
         False,
         "Keep the weights of all runs (learning rates, seeds), not the best one's only.",
-        group=Group.EVALUATION,
+        group=Group.SAVING,
     )
 
     _FREE: ClassVar[tuple[str, ...]] = (*TrainingSettings._FREE, "keep_runs")

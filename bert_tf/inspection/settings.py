@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from pipelines.common.flag_groups import Group
+from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
 
 
@@ -10,25 +10,25 @@ from pipelines.common.settings import Settings, setting
 class InspectionSettings(Settings):
     """What is a matter of taste, or of time."""
 
+    group = Group.MODEL
+
     guesses: int = setting(
         8,
         "Guesses shown for each masked token.",
-        group=Group.MODEL,
-        least=1,
-        most=100,
+        minimum=1,
+        maximum=100,
     )
     attribution_steps: int = setting(
         64,
         "Points between baseline and text at which the gradients of an answer are taken; more of "
         "them make the attributions add up better.",
-        group=Group.MODEL,
-        least=2,
-        most=1024,
+        minimum=2,
+        maximum=1024,
     )
     batch_tokens: int = setting(
         4096,
         "Tokens that are computed at once.",
         group=Group.MACHINE,
-        least=1,
-        most=1 << 24,
+        minimum=1,
+        maximum=1 << 24,
     )

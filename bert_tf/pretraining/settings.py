@@ -5,7 +5,7 @@ from typing import Self
 
 from bert_tf.training.settings import MOST_STEPS, TrainingSettings
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group
+from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
 from pipelines.common.texts import counted
 
@@ -34,22 +34,19 @@ class PretrainingSettings(TrainingSettings):
     learning_rate: float = setting(
         1e-4,
         "Peak learning rate; from there it falls linearly to 0 at the last step.",
-        group=Group.TRAINING,
         above=0,
     )
     decay_share: float | None = setting(
         None,
         "Share of the steps in which the learning rate falls, at the end; before them it stays at "
         "its peak. Not given: it falls from the end of the warm-up on; with --minutes, 0.3.",
-        group=Group.TRAINING,
         above=0,
-        most=1,
+        maximum=1,
     )
     warmup_steps: int = setting(
         10_000,
         "Steps in which the learning rate rises linearly from 0 to its peak; 0: none.",
-        group=Group.TRAINING,
-        least=0,
+        minimum=0,
         below=MOST_STEPS,
     )
     phase_learning_rates: tuple[float, ...] | None = setting(
@@ -57,29 +54,25 @@ class PretrainingSettings(TrainingSettings):
         "Peak learning rates of the phases, such as 6e-3,4e-3, each of which is a cycle of its own "
         "then: it rises from 0 over its --phase_warmup_steps, and falls to 0 at its last step. Not "
         "given: one cycle over all phases, that of --learning_rate and --warmup_steps.",
-        group=Group.TRAINING,
         above=0,
     )
     phase_warmup_steps: tuple[int, ...] | None = setting(
         None,
         "Steps of the warm-up of each phase. Not given: those of --phase_learning_rates need it, "
         "else it is of no use.",
-        group=Group.TRAINING,
-        least=0,
+        minimum=0,
         below=MOST_STEPS,
     )
     minutes: float | None = setting(
         None,
         "Minutes of training, in place of --steps, which follow from the speed. Evaluations and "
         "the export come on top. Not given: --steps count.",
-        group=Group.TRAINING,
         above=0,
     )
     beta_2: float = setting(
         0.999,
         "Decay rate of the running mean of squared gradients, Adam's beta 2; less for short runs.",
-        group=Group.OPTIMIZER,
-        least=0,
+        minimum=0,
         below=1,
     )
     initializer_range: float | None = setting(
@@ -104,8 +97,7 @@ class PretrainingSettings(TrainingSettings):
     seed: int = setting(
         12345,
         "Seed of the first weights, the order of the examples and dropout.",
-        group=Group.TRAINING,
-        least=0,
+        minimum=0,
         below=1 << 31,
     )
 
@@ -167,38 +159,32 @@ class PretrainingSettings(TrainingSettings):
 class RunOptions(Settings):
     """How a run is carried out; of no influence on the weights."""
 
+    group = Group.SAVING
+
     save_every: int = setting(
         1000,
         "Steps between checkpoints. The newest three are kept.",
-        group=Group.SAVING,
-        least=1,
+        minimum=1,
     )
     keep_at: tuple[float, ...] | None = setting(
         None,
         "Shares of the steps, such as 0.1,0.5, after which the checkpoint is kept for good. Not "
         "given: none is.",
-        group=Group.SAVING,
         above=0,
-        most=1,
+        maximum=1,
     )
     log_every: int = setting(
         20,
         "Steps between points of the curves, in history.jsonl and TensorBoard.",
-        group=Group.SAVING,
-        least=1,
+        minimum=1,
     )
     evaluate_every: int = setting(
         0,
         "Steps between evaluations on the held-out examples; 0: at the end only.",
-        group=Group.SAVING,
-        least=0,
+        minimum=0,
     )
-    saved_model: bool = setting(
-        True, "Write a SavedModel at the end; `bert-tf export` can later.", group=Group.SAVING
-    )
-    tensorboard: bool = setting(
-        True, "Write summaries for TensorBoard to the run's folder.", group=Group.SAVING
-    )
+    saved_model: bool = setting(True, "Write a SavedModel at the end; `bert-tf export` can later.")
+    tensorboard: bool = setting(True, "Write summaries for TensorBoard to the run's folder.")
 
     data_service: str | None = setting(
         None,
@@ -207,7 +193,7 @@ class RunOptions(Settings):
         group=Group.MACHINE,
     )
     data_service_workers: int = setting(
-        1, "Workers of --data_service that read at the same time.", group=Group.MACHINE, least=1
+        1, "Workers of --data_service that read at the same time.", group=Group.MACHINE, minimum=1
     )
 
     def pace(self) -> list[object]:

@@ -4,7 +4,7 @@ import dataclasses
 import enum
 from typing import Any, ClassVar
 
-from pipelines.common.flag_groups import Group
+from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
 
 PRECISIONS = ("auto", "float32", "mixed_bfloat16")
@@ -42,30 +42,28 @@ class Compilation(enum.StrEnum):
 class TrainingSettings(Settings):
     """Settings of all runs; those of a kind add theirs."""
 
+    group = Group.TRAINING
+
     optimizer: OptimizerName = setting(
         OptimizerName.ADAMW,
         "adamw is the paper's: Adam with decoupled weight decay. lamb is for batches of thousands. "
         "muon learns more of each step of pre-training, at several times the rate of adamw.",
-        group=Group.OPTIMIZER,
     )
     weight_decay: float = setting(
         0.01,
         "Decoupled weight decay, of all weights but biases and layer norms; 0: none.",
-        group=Group.OPTIMIZER,
-        least=0,
+        minimum=0,
     )
     clip_norm: float = setting(
         1.0,
         "Gradients with a larger global norm are scaled down to it; 0: they are left alone.",
-        group=Group.OPTIMIZER,
-        least=0,
+        minimum=0,
     )
     dropout: float | None = setting(
         None,
         "Dropout rate of hidden layers and of attention; 0: none. Not given: as the model's "
         "configuration has it.",
-        group=Group.OPTIMIZER,
-        least=0,
+        minimum=0,
         below=1,
     )
     accumulation: int = setting(
@@ -73,7 +71,7 @@ class TrainingSettings(Settings):
         "Parts that each batch is cut into, where a device cannot hold its share of a whole one. "
         "They are computed one after the other and their gradients summed: the result is the same.",
         group=Group.MACHINE,
-        least=1,
+        minimum=1,
     )
     rematerialize: bool = setting(
         False,
@@ -107,7 +105,7 @@ class TrainingSettings(Settings):
         1,
         "Steps in one call of the compiled function, such as 100 for TPUs; the result is the same.",
         group=Group.MACHINE,
-        least=1,
+        minimum=1,
     )
 
     worker_timeout: float | None = setting(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group
+from pipelines.common.flag_types import Group, NumberParser
 from pipelines.common.settings import Settings, setting
 
 ALL = "all"
@@ -64,6 +64,19 @@ class FeatureFormat(enum.StrEnum):
     TFRECORD = "tfrecord"
 
 
+class _LayersParser(NumberParser):
+    """Parses numbers of layers separated by commas, or ALL as None."""
+
+    def __init__(self) -> None:
+        super().__init__(int, several=True)
+        self.placeholder = f"{self.placeholder}|{ALL}"
+        self.expected = f"{self.expected}, or {ALL}"
+
+    def parse(self, argument: Any) -> Any:
+        """The numbers, or None."""
+        return None if argument == ALL else super().parse(argument)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FeatureSettings(Settings):
     """All that decides features, apart from model and texts.
@@ -73,62 +86,57 @@ class FeatureSettings(Settings):
       normalize: whether to divide each vector by its length (L2).
     """
 
-    not_flags: ClassVar[frozenset[str]] = frozenset({"layers"})
+    group = Group.MODEL
+
     layers_flag: ClassVar[str] = "layers"
 
     layers: tuple[int, ...] | None = setting(
         (-1,),
         "Layers to take the vectors from: 0 is the embeddings, 1 the first block, -1 the last "
         "block; or all.",
-        group=Group.MODEL,
+        parser=_LayersParser(),
     )
     unit: str = setting(
         Unit.TOKEN,
         "What has features of its own: each token ([CLS] and [SEP] included), each word, or the "
         "text as a whole.",
         choices=tuple(Unit),
-        group=Group.MODEL,
     )
     word_pooling: str = setting(
         WordPooling.FIRST,
         "With --unit=word: the vector of a word is that of its first token, or the mean of its "
         "tokens.",
         choices=tuple(WordPooling),
-        group=Group.MODEL,
     )
     pooling: str = setting(
         Pooling.MEAN,
         "The vector of a text as a whole: the mean or the maximum of its tokens ([CLS] and [SEP] "
         "included), the vector of [CLS], or the output of the pooler.",
         choices=tuple(Pooling),
-        group=Group.MODEL,
     )
     combine: str = setting(
         Combination.SEPARATE,
         "How the vectors of several layers are combined: kept apart, concatenated, summed, "
         "averaged, or summed with --layer_weights.",
         choices=tuple(Combination),
-        group=Group.MODEL,
     )
     layer_weights: tuple[float, ...] | None = setting(
         None,
         "With --combine=weighted: a factor for each layer, in their order. The sum of the factors "
         "need not be 1. Not given: for the other combinations.",
-        group=Group.MODEL,
     )
     max_length: int | None = setting(
         None,
         "Maximum number of tokens of a text, special tokens included; longer texts are cut. Not "
         "given: the maximum of the model.",
-        group=Group.SEQUENCES,
-        least=8,
+        minimum=8,
     )
     batch_tokens: int = setting(
         4096,
         "Number of tokens that are computed at once, padding included.",
         group=Group.MACHINE,
-        least=1,
-        most=1 << 24,
+        minimum=1,
+        maximum=1 << 24,
     )
     precision: str = setting(
         "float32",
@@ -165,7 +173,6 @@ class FeatureSettings(Settings):
 class EmbeddingSettings(FeatureSettings):
     """Settings of one vector for each text: features of texts, layers concatenated."""
 
-    not_flags: ClassVar[frozenset[str]] = frozenset({"word_pooling", "layer_weights"})
     layers_flag: ClassVar[str] = "layer"
 
     layers: tuple[int, ...] = setting(
@@ -173,14 +180,14 @@ class EmbeddingSettings(FeatureSettings):
         "Layers to take the vectors from, several are concatenated: 0 is the embeddings, 1 the "
         "first block, -1 the last block.",
         flag="layer",
-        group=Group.MODEL,
     )
     normalize: bool = setting(
         False,
         "Divide each vector by its length (L2), so that dot products are cosine similarities.",
-        group=Group.MODEL,
     )
     unit: str = dataclasses.field(default=Unit.TEXT, init=False)
+    word_pooling: str = dataclasses.field(default=WordPooling.FIRST, init=False)
+    layer_weights: tuple[float, ...] | None = dataclasses.field(default=None, init=False)
     combine: str = dataclasses.field(default=Combination.CONCAT, init=False)
 
     def describe(self) -> dict[str, Any]:

@@ -9,17 +9,15 @@ and `vocab.txt` are put beside the files, and training takes the folder as it ta
 from absl import flags
 
 from pipelines.commands.text_flags import TextFlags
-from pipelines.common.flag_groups import Group, group
 from pipelines.common.texts import counted
 
-with group(Group.DATA):
-    _TFRECORDS = flags.DEFINE_string("tfrecords", None, "The folder of the files.", required=True)
-    _VOCAB = flags.DEFINE_string(
-        "vocab", None, "The vocabulary that they were made with, a vocab.txt.", required=True
-    )
-    _PATTERN = flags.DEFINE_string(
-        "pattern", "*.tfrecord*", "Which files of the folder to take, a glob."
-    )
+_TFRECORDS = flags.DEFINE_string("tfrecords", None, "The folder of the files.", required=True)
+_VOCAB = flags.DEFINE_string(
+    "vocab", None, "The vocabulary that they were made with, a vocab.txt.", required=True
+)
+_PATTERN = flags.DEFINE_string(
+    "pattern", "*.tfrecord*", "Which files of the folder to take, a glob."
+)
 _TEXT = TextFlags()
 
 

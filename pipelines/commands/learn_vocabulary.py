@@ -11,14 +11,15 @@ from pipelines.commands.corpus_flags import CorpusFlags
 from pipelines.commands.runner_flags import RunnerFlags
 from pipelines.commands.text_flags import TextFlags
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
 from pipelines.tokenizers.settings import LearningSettings
 
 _CORPUS = CorpusFlags()
-with group(Group.DATA):
-    _OUTPUT = flag_types.define_path(
-        "output", None, "What to write: a vocab.txt; of byte_bpe and word a folder.", required=True
-    )
+_OUTPUT = flag_types.define_path(
+    "output",
+    None,
+    "What to write: a vocab.txt; of byte_bpe and word a folder.",
+    required=True,
+)
 _TEXT = TextFlags()
 _RUNNER = RunnerFlags()
 LearningSettings.define_flags()

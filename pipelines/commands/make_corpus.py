@@ -5,20 +5,18 @@
 A corpus that is there is left as it is.
 """
 
+from absl import flags
+
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
 from pipelines.common.texts import counted
 
-with group(Group.DATA):
-    _OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
-    _MOST = flag_types.define_number(
-        "documents",
-        None,
-        "Most documents to write, for trying things. Not given: all that there are.",
-        int,
-        Limits(least=1),
-    )
+_OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
+_MOST = flags.DEFINE(
+    flag_types.NumberParser(int, minimum=1),
+    "documents",
+    None,
+    "Most documents to write, for trying things. Not given: all that there are.",
+)
 
 
 def main() -> None:

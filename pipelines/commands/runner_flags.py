@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from absl import flags
+
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
+from pipelines.common.flag_types import Group
 
 if TYPE_CHECKING:
     from pipelines.common.runners import Runner
@@ -17,25 +18,26 @@ class RunnerFlags:
     """The flags, which are defined for the command that makes it."""
 
     def __init__(self) -> None:
-        with group(Group.MACHINE):
-            self._runner = flag_types.define_choice(
+        with flag_types.group(Group.MACHINE):
+            self._runner = flags.DEFINE(
+                flag_types.ChoiceParser((_LOCAL, _BEAM)),
                 "runner",
                 _LOCAL,
-                (_LOCAL, _BEAM),
                 "Who does the work; the result is the same. local: processes of this machine. "
                 "beam: Apache Beam, on whatever the options of its pipeline name; all paths are "
                 "then on storage that its workers share.",
             )
-            self._workers = flag_types.define_number(
+            self._workers = flags.DEFINE(
+                flag_types.NumberParser(int, minimum=1),
                 "workers",
                 None,
                 "Processes of --runner=local; the result is the same. Not given: one for each "
                 "core.",
-                int,
-                Limits(least=1),
             )
-            self._pipeline = flag_types.define_words(
+            self._pipeline = flags.DEFINE(
+                flag_types.WordsParser(),
                 "pipeline",
+                None,
                 "Options of Apache Beam's pipeline, for --runner=beam, as one text; or, as they "
                 "are, behind all flags and --. Not given: none, and Beam runs on this machine.",
             )

@@ -10,15 +10,12 @@ import itertools
 from absl import flags
 
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
-from pipelines.common.flag_types import Limits
 
-with group(Group.DATA):
-    _TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of examples.", required=True)
-    _COUNT = flag_types.define_number("count", 5, "Examples to print.", int, Limits(least=1))
-    _HELD_OUT = flags.DEFINE_bool(
-        "held_out", False, "Print held-out examples instead of training examples."
-    )
+_TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of examples.", required=True)
+_COUNT = flags.DEFINE(flag_types.NumberParser(int, minimum=1), "count", 5, "Examples to print.")
+_HELD_OUT = flags.DEFINE_bool(
+    "held_out", False, "Print held-out examples instead of training examples."
+)
 
 
 def main() -> None:

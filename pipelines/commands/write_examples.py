@@ -15,18 +15,19 @@ from pipelines.commands.corpus_flags import CorpusFlags
 from pipelines.commands.runner_flags import RunnerFlags
 from pipelines.commands.text_flags import TextFlags
 from pipelines.common import flag_types
-from pipelines.common.flag_groups import Group, group
 from pipelines.common.texts import counted
 from pipelines.pretraining.settings import ExampleSettings
 
 _CORPUS = CorpusFlags()
-with group(Group.DATA):
-    _VOCAB = flags.DEFINE_string(
-        "vocab", None, "The vocabulary: a vocab.txt, or a folder with one.", required=True
-    )
-    _OUTPUT = flag_types.define_path(
-        "output", None, "Folder to write to: new, empty, or of this command.", required=True
-    )
+_VOCAB = flags.DEFINE_string(
+    "vocab", None, "The vocabulary: a vocab.txt, or a folder with one.", required=True
+)
+_OUTPUT = flag_types.define_path(
+    "output",
+    None,
+    "Folder to write to: new, empty, or of this command.",
+    required=True,
+)
 _TEXT = TextFlags()
 _RUNNER = RunnerFlags()
 ExampleSettings.define_flags()

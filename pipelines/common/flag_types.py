@@ -1,291 +1,205 @@
-"""What values flags take: read from text, and told in the same words by --help and by messages.
+"""Values of flags: how they are read, and what --help and error messages say they must be.
 
-Texts, lists of texts and booleans are absl's; here is what has a range, a choice or a form.
+Texts, lists of texts and booleans are absl's own.
 """
 
-import dataclasses
+import contextlib
 import difflib
 import enum
+import functools
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from absl import flags
 
-Kind = type[int] | type[float]
-ChoiceT = TypeVar("ChoiceT", bound=str)
+from pipelines.common.errors import InputError
+
 _LARGEST = 1 << 63
-_WORDS: Mapping[type, tuple[str, str, str]] = {  # placeholder, one, several
+_WORDS = {  # placeholder, one, several
     int: ("N", "a whole number", "whole numbers"),
     float: ("X", "a number", "numbers"),
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """The range of a number."""
+class Group(enum.StrEnum):
+    """Headings of --help, in their order."""
 
-    least: float = -math.inf
-    above: float = -math.inf
-    most: float = math.inf
-    below: float = math.inf
+    DATA = "Input and output"
+    EXAMPLES = "Vocabulary and examples"
+    MODEL = "Model"
+    TRAINING = "Training"
+    SAVING = "Evaluation and saving"
+    MACHINE = "Hardware and speed"
+    SERVER = "Server"
 
-    def admits(self, value: float) -> bool:
-        """Whether a number is finite and within."""
-        return (
-            math.isfinite(value)
-            and self.least <= value <= self.most
-            and self.above < value < self.below
-        )
 
-    @property
-    def words(self) -> str:
-        """The range in words, "" where any number will do."""
-        bounds = (
-            ("at least", self.least),
-            ("above", self.above),
-            ("at most", self.most),
-            ("below", self.below),
-        )
-        known = [(word, bound) for word, bound in bounds if math.isfinite(bound)]
-        return ", ".join(f"{word} {_shown(bound)}" for word, bound in known)
+_GROUPS: dict[flags.Flag, Group] = {}
+
+
+@contextlib.contextmanager
+def group(heading: Group) -> Iterator[None]:
+    """Puts the flags that are defined in the block under a heading."""
+    before = set(flags.FLAGS)
+    yield
+    _GROUPS.update({flags.FLAGS[name]: heading for name in flags.FLAGS if name not in before})
+
+
+def group_of(flag: flags.Flag) -> Group:
+    """The heading of a flag."""
+    return _GROUPS.get(flag, Group.DATA)
+
+
+class _Parser(flags.ArgumentParser):
+    """Parses one value, or several values separated by commas into a tuple."""
+
+    placeholder = "TEXT"
+    range = ""
+    several = False
+
+    def parse(self, argument: Any) -> Any:
+        """The value; raises a ValueError that names what is expected."""
+        if not self.several:
+            return self.read(argument)
+        parts = argument.split(",") if isinstance(argument, str) else argument
+        if not parts:
+            raise ValueError("it must not be empty")
+        return tuple(map(self.read, parts))
+
+    def read(self, part: Any) -> Any:
+        """One of the values."""
+        raise NotImplementedError
+
+
+class NumberParser(_Parser):
+    """Parses a finite number, or several.
+
+    Args:
+      kind: int or float.
+      several: Whether the value is a tuple.
+      minimum, above, maximum, below: The range of each number.
+    """
+
+    def __init__(
+        self,
+        kind: type[int] | type[float],
+        several: bool = False,
+        *,
+        minimum: float = -math.inf,
+        above: float = -math.inf,
+        maximum: float = math.inf,
+        below: float = math.inf,
+    ):
+        bounds = {"at least": minimum, "above": above, "at most": maximum, "below": below}
+        shown = [f"{word} {_shown(x)}" for word, x in bounds.items() if math.isfinite(x)]
+        letter, one, many = _WORDS[kind]
+        self.kind, self.several = kind, several
+        self.admits = lambda x: minimum <= x <= maximum and above < x < below
+        self.placeholder = f"{letter},{letter},..." if several else letter
+        self.range = ("each " if several and shown else "") + ", ".join(shown)
+        what = f"{many} separated by commas" if several else one
+        self.expected = ", ".join(filter(None, (what, self.range)))
+
+    def read(self, part: Any) -> int | float:
+        """One number."""
+        try:
+            number = self.kind(part)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"it must be {self.expected}") from error
+        if self.kind is int and not -_LARGEST <= number < _LARGEST:
+            raise ValueError("it does not fit into 64 bits")
+        if not math.isfinite(number):
+            raise ValueError("it must be a finite number")
+        if not self.admits(number):
+            raise ValueError(f"it must be {self.expected}")
+        return number
 
 
 def _shown(bound: float) -> str:
     return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
 
 
-class NumberParser(flags.ArgumentParser):
-    """Parses a number.
+class ChoiceParser(_Parser):
+    """Parses one of the known texts, or several.
 
     Args:
-      kind: int or float.
-      limits: its range.
+      choices: The texts, or an enumeration of texts, of which a member is returned.
+      several: Whether the value is a tuple.
     """
 
-    def __init__(self, kind: Kind, limits: Limits):
-        self.kind, self.limits = kind, limits
-        self.placeholder, what, _ = _WORDS[kind]
-        self.range = limits.words
-        self.expected = ", ".join(filter(None, (what, self.range)))
+    def __init__(self, choices: Iterable[str], several: bool = False):
+        self.choices, self.several = {str(choice): choice for choice in choices}, several
+        self.placeholder = ("," if several else "|").join(self.choices)
 
-    def parse(self, argument: Any) -> int | float:
-        """The number; a ValueError that says what it must be."""
-        return _number(argument, self.kind, self.limits, self.expected)
+    def read(self, part: str) -> str:
+        """One of the choices."""
+        if part not in self.choices:
+            known = ", ".join(self.choices)
+            raise ValueError(f"it must be one of {known}{did_you_mean(part, self.choices)}")
+        return self.choices[part]
 
 
-class NumbersParser(flags.ArgumentParser):
-    """Parses numbers with commas between them into a tuple.
+class PathParser(_Parser):
+    """Parses the path of a file or folder to write, and removes slashes at its end."""
 
-    Args:
-      kind: int or float.
-      limits: the range of each.
+    placeholder = "PATH"
+
+    def read(self, part: str) -> str:
+        """The path."""
+        if not part.strip() or "\0" in part:
+            raise ValueError("it must be the path of a file or folder to write")
+        return part.rstrip("/") or "/"
+
+
+define_path = functools.partial(flags.DEFINE, PathParser())
+
+
+class WordsParser(_Parser):
+    """Parses options of another program, quoted as for a shell, into a tuple.
+
+    A command has at most one flag of this kind. It also takes all words after `--`.
     """
 
-    def __init__(self, kind: Kind, limits: Limits):
-        self.kind, self.limits = kind, limits
-        letter, _, what = _WORDS[kind]
-        self.placeholder = f"{letter},{letter},..."
-        self.range = f"each {limits.words}" if limits.words else ""
-        self.expected = ", ".join(filter(None, (f"{what} with commas between", self.range)))
+    placeholder = "'WORD ...'"
 
-    def parse(self, argument: Any) -> tuple[int | float, ...]:
-        """The numbers; a ValueError that says what they must be."""
-        parts = argument.split(",") if isinstance(argument, str) else argument
-        return tuple(_number(part, self.kind, self.limits, self.expected) for part in parts)
+    def read(self, part: str) -> tuple[str, ...]:
+        """The words."""
+        return tuple(split(part))
 
 
-def _number(argument: Any, kind: Kind, limits: Limits, expected: str) -> int | float:
-    """A number of a text; a ValueError that says what it must be."""
+def split(text: str) -> list[str]:
+    """Splits a text into words as a shell does; raises an InputError if a quote is unclosed."""
     try:
-        found = kind(argument)
+        return shlex.split(text)
     except ValueError as error:
-        raise ValueError(f"it must be {expected}") from error
-    if kind is int and not -_LARGEST <= found < _LARGEST:
-        raise ValueError("it is beyond 64 bits")
-    if not math.isfinite(found):
-        raise ValueError("it must be a finite number")
-    if not limits.admits(found):
-        raise ValueError(f"it must be {expected}")
-    return found
-
-
-class ChoiceParser(flags.ArgumentParser):
-    """Parses one of several texts.
-
-    Args:
-      choices: the texts, or an enumeration of them, whose member is returned.
-    """
-
-    range = ""
-
-    def __init__(self, choices: Iterable[str]):
-        self.choices = {str(choice): choice for choice in choices}
-        self.placeholder = "|".join(self.choices)
-
-    def parse(self, argument: str) -> str:
-        """The choice; a ValueError that says what there is."""
-        return choose(argument, self.choices)
-
-
-class ChoicesParser(flags.ArgumentParser):
-    """Parses some of several texts, with commas between them, into a tuple.
-
-    Args:
-      choices: the texts.
-    """
-
-    range = ""
-
-    def __init__(self, choices: Iterable[str]):
-        self.choices = {choice: choice for choice in choices}
-        self.placeholder = ",".join(self.choices)
-
-    def parse(self, argument: Any) -> tuple[str, ...]:
-        """The choices, in their order; a ValueError that says what there is."""
-        parts = argument.split(",") if isinstance(argument, str) else argument
-        return tuple(choose(part, self.choices) for part in parts)
-
-
-def choose(text: str, choices: Mapping[str, ChoiceT]) -> ChoiceT:
-    """One of several things by its name.
-
-    Raises:
-      ValueError: there is none of that name; says which there are, and the nearest.
-    """
-    if text in choices:
-        return choices[text]
-    raise ValueError(f"it must be one of {', '.join(choices)}{did_you_mean(text, choices)}")
+        raise InputError(f"unclosed quote in {text}") from error
 
 
 def did_you_mean(text: str, known: Iterable[str], form: str = "{}", likeness: float = 0.6) -> str:
-    """A question that names the nearest of known texts; "" where none is near.
+    """A question that names the most similar of the known texts; "" if none is similar.
 
     Args:
-      text: what the user wrote.
-      known: what there is.
-      form: what the name is put into.
-      likeness: from 0 to 1, what is near enough.
+      text: What the user wrote.
+      known: All texts that would be right.
+      form: Format of the suggestion.
+      likeness: Minimum similarity, from 0 to 1.
     """
     near = difflib.get_close_matches(text, list(known), 1, likeness)
     return f"; did you mean {form.format(near[0])}?" if near else ""
 
 
-class PathParser(flags.ArgumentParser):
-    """Parses the path of something to write."""
-
-    placeholder = "PATH"
-    range = ""
-
-    def parse(self, argument: str) -> str:
-        """The path without a slash at its end; a ValueError where it is none."""
-        if not argument.strip() or "\0" in argument:
-            raise ValueError("it names nothing; give the path of what to write")
-        return argument.rstrip("/") or "/"
-
-
-class WordsParser(flags.ArgumentParser):
-    """Parses words for another program into a tuple; what follows -- on a command line is them."""
-
-    placeholder = "'WORD ...'"
-    range = ""
-
-    def parse(self, argument: Any) -> tuple[str, ...]:
-        """The words; a ValueError where a quote has no end."""
-        if not isinstance(argument, str):
-            return tuple(argument)
-        try:
-            return tuple(shlex.split(argument))
-        except ValueError as error:
-            raise ValueError("a quote has no end") from error
-
-
-def define_number(
-    name: str,
-    default: float | None,
-    text: str,
-    kind: Kind,
-    limits: Limits = Limits(),
-) -> flags.FlagHolder:
-    """Defines the flag of a number.
-
-    Args:
-      name: of the flag.
-      default: its value where it is not given.
-      text: for --help.
-      kind: int or float.
-      limits: its range.
-    """
-    return flags.DEFINE(NumberParser(kind, limits), name, default, text)
-
-
-def define_numbers(
-    name: str,
-    default: Sequence[float] | None,
-    text: str,
-    kind: Kind,
-    limits: Limits = Limits(),
-) -> flags.FlagHolder:
-    """As `define_number`, of numbers with commas between them; the value is a tuple, or None."""
-    known = None if default is None else tuple(default)
-    return flags.DEFINE(NumbersParser(kind, limits), name, known, text)
-
-
-def define_choice(
-    name: str, default: str | None, choices: Sequence[str] | type[enum.StrEnum], text: str
-) -> flags.FlagHolder:
-    """Defines the flag of a choice; arguments as for `define_number`, and what there is."""
-    return flags.DEFINE(ChoiceParser(tuple(choices)), name, default, text)
-
-
-def define_choices(
-    name: str, default: Sequence[str], choices: Sequence[str], text: str
-) -> flags.FlagHolder:
-    """As `define_choice`, of several with commas between them; the value is a tuple."""
-    return flags.DEFINE(ChoicesParser(tuple(choices)), name, tuple(default), text)
-
-
 def define_texts(name: str, text: str) -> flags.FlagHolder:
-    """Defines a flag that may be given several times; its value is a list of texts."""
+    """Defines a flag that may be repeated; its value is a list of texts."""
     holder = flags.DEFINE_multi_string(name, [], text)
-    flags.FLAGS[name].help = text  # without what absl adds to it
+    flags.FLAGS[name].help = text  # without the hint that absl adds
     return holder
 
 
-def define_words(name: str, text: str) -> flags.FlagHolder:
-    """Defines the flag that takes words for another program; a command has one at the most.
-
-    Its value is a tuple, or None. They are one text, quoted as for a shell, or all that follows --.
-    """
-    return flags.DEFINE(WordsParser(), name, None, text)
-
-
-def define_path(
-    name: str, default: str | None, text: str, required: bool = False
-) -> flags.FlagHolder:
-    """Defines the flag of a file or folder to write; a slash at its end does not count.
-
-    Args:
-      name: of the flag.
-      default: its value where it is not given.
-      text: for --help.
-      required: whether it must be given.
-    """
-    return flags.DEFINE(PathParser(), name, default, text, required=required)
-
-
 def placeholder(flag: flags.Flag) -> str:
-    """What stands for the value of a flag in --help; "" of a boolean."""
-    if flag.boolean:
-        return ""
+    """The placeholder for the value of a flag in --help."""
     several = isinstance(flag.parser, flags.ListParser)
     return getattr(flag.parser, "placeholder", "A,B,..." if several else "TEXT")
-
-
-def takes_words(flag: flags.Flag) -> bool:
-    """Whether a flag takes what follows --."""
-    return isinstance(flag.parser, WordsParser)
 
 
 def is_required(flag: flags.Flag) -> bool:

@@ -1,138 +1,129 @@
-"""Settings as dataclasses that say all of each value once: default, range, help, and its flag."""
+"""Settings as dataclasses that define each value once: its default, range, help, and flag."""
 
 import dataclasses
 import enum
 import types
 import typing
-from collections.abc import Callable
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 from absl import flags
 
-from pipelines.common import flag_groups, flag_types
+from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group
-from pipelines.common.flag_types import Limits
+from pipelines.common.flag_types import Group
 
 _ABOUT = "about"
 
 
-@dataclasses.dataclass(frozen=True)
-class _About:
-    """What is known of a setting, besides its type and default."""
-
+class _About(NamedTuple):
     text: str
-    group: Group
-    limits: Limits
-    flag: str | None = None
-    choices: tuple[str, ...] = ()
+    group: Group | None
+    flag: str | None
+    choices: tuple[str, ...]
+    parser: flags.ArgumentParser | None
+    limits: dict[str, Any]
 
 
 def setting(
     default: Any,
     text: str,
     *,
-    group: Group,
+    group: Group | None = None,
     flag: str | None = None,
     choices: tuple[str, ...] = (),
+    parser: flags.ArgumentParser | None = None,
     **limits: float,
 ) -> Any:
     """A field of a `Settings`.
 
     Args:
-      default: its default.
-      text: of the flag, for --help.
-      group: under which heading of it.
-      flag: its flag's name, where that is not the field's.
-      choices: of a text, all that it may be.
-      **limits: `least` and `most`, or `above` and `below`, of numbers.
+      default: Default value.
+      text: Text of the flag in --help.
+      group: Heading of the flag in --help, if it is not that of the class.
+      flag: Name of the flag, if it is not that of the field.
+      choices: All allowed values of a text.
+      parser: Parser of the flag, if the type of the field does not imply it.
+      **limits: Range of a number: `minimum`, `above`, `maximum` and `below`.
     """
-    about = _About(text, group, Limits(**limits), flag, choices)
+    about = _About(text, group, flag, choices, parser, limits)
     return dataclasses.field(default=default, metadata={_ABOUT: about})
 
 
 class Settings:
-    """What settings have in common; a dataclass derives from it, its fields made by `setting`.
+    """Base of dataclasses whose fields are made by `setting`.
 
     Fields may be of bool, int, float, str or an enumeration of strings, all of these or None, or
-    a tuple of int or float, the flag of which is a list with commas.
+    a tuple of int or float, whose flag is a list separated by commas.
     """
 
-    # Fields that are not flags of their own.
-    not_flags: ClassVar[frozenset[str]] = frozenset()
+    # Heading of the flags in --help.
+    group: ClassVar[Group] = Group.DATA
 
     def check(self) -> None:
-        """Raises InputError where a value is out of its range."""
-        for field in _fields(type(self)):
-            value, about = getattr(self, field.name), field.metadata[_ABOUT]
-            values = value if isinstance(value, tuple) else (value,)
-            numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-            if about.choices and value is not None and value not in about.choices:
-                known = ", ".join(about.choices)
-                raise InputError(f"--{about.flag or field.name}={value}: it is one of {known}.")
-            if not all(map(about.limits.admits, numbers)) or value == ():
+        """Raises InputError if a value is out of its range."""
+        for name, about, parser in _fields(type(self)):
+            value = getattr(self, name)
+            if value is None or parser is None:
+                continue
+            try:
+                parser.parse(value)
+            except ValueError as error:
                 shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
-                raise InputError(
-                    f"--{about.flag or field.name}={shown} is out of range: it must be "
-                    f"{about.limits.words or 'a number'}."
-                )
+                raise InputError(f"--{about.flag or name}={shown}: {error}") from error
 
     def describe(self) -> dict[str, Any]:
-        """All values by name, as JSON has them."""
+        """All values by name, as JSON values."""
         values = dataclasses.asdict(cast(Any, self))
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @classmethod
-    def help_of(cls, name: str) -> str:
-        """What --help says of a field."""
-        (field,) = (field for field in _fields(cls) if field.name == name)
-        return field.metadata[_ABOUT].text
-
-    @classmethod
     def define_flags(cls) -> None:
-        """Defines a flag for each field, with its default, for the command that calls."""
-        for field in _fields(cls):
-            if field.name not in cls.not_flags:
-                with flag_groups.group(field.metadata[_ABOUT].group):
-                    _define(field, typing.get_type_hints(cls)[field.name])
+        """Defines a flag for each field."""
+        defaults = {field.name: field.default for field in dataclasses.fields(cast(Any, cls))}
+        for name, about, parser in _fields(cls):
+            arguments = (about.flag or name, cast(Any, defaults[name]), about.text)
+            with flag_types.group(about.group or cls.group):
+                if parser is not None:
+                    flags.DEFINE(parser, *arguments)
+                elif isinstance(defaults[name], bool):
+                    flags.DEFINE_bool(*arguments)
+                else:
+                    flags.DEFINE_string(*arguments)
 
     @classmethod
     def from_flags(cls, **others: Any) -> Self:
-        """The settings that flags say; `others` are the fields that have none.
+        """The settings given by flags; `others` are values of fields without a flag.
 
         Raises:
-          InputError: values do not go together.
+          InputError: The values contradict each other.
         """
         values = {
-            field.name: flags.FLAGS[field.metadata[_ABOUT].flag or field.name].value
-            for field in _fields(cls)
-            if field.name not in cls.not_flags and field.name not in others
+            name: flags.FLAGS[about.flag or name].value
+            for name, about, _ in _fields(cls)
+            if name not in others
         }
         settings = cls(**values, **others)
         settings.check()
         return settings
 
 
-def _fields(cls: type) -> list[dataclasses.Field]:
-    return [field for field in dataclasses.fields(cls) if _ABOUT in field.metadata]
+def _fields(cls: type) -> list[tuple[str, _About, flags.ArgumentParser | None]]:
+    """The fields made by `setting`, with the parser of numbers and choices."""
+    kinds = typing.get_type_hints(cls)
+    found = [field for field in dataclasses.fields(cls) if _ABOUT in field.metadata]
+    abouts = ((field.name, cast(_About, field.metadata[_ABOUT])) for field in found)
+    return [(name, about, _parser(kinds[name], about)) for name, about in abouts]
 
 
-def _define(field: dataclasses.Field, kind: Any) -> None:
-    """Defines the flag of a field, whose type is `kind`."""
-    about, default = field.metadata[_ABOUT], typing.cast(Any, field.default)
-    name = about.flag or field.name
+def _parser(kind: Any, about: _About) -> flags.ArgumentParser | None:
+    if about.parser is not None:
+        return about.parser
     if isinstance(kind, types.UnionType):  # or None
         kind = next(part for part in typing.get_args(kind) if part is not types.NoneType)
     if typing.get_origin(kind) is tuple:
-        number = typing.get_args(kind)[0]
-        flag_types.define_numbers(name, default, about.text, number, about.limits)
-    elif kind in (int, float):
-        flag_types.define_number(name, default, about.text, kind, about.limits)
-    elif about.choices or issubclass(kind, enum.Enum):
-        flag_types.define_choice(name, default, about.choices or kind, about.text)
-    else:
-        define: dict[type, Callable[..., object]] = {
-            bool: flags.DEFINE_bool,
-            str: flags.DEFINE_string,
-        }
-        define[kind](name, default, about.text)
+        return flag_types.NumberParser(typing.get_args(kind)[0], several=True, **about.limits)
+    if kind in (int, float):
+        return flag_types.NumberParser(kind, **about.limits)
+    if about.choices or issubclass(kind, enum.Enum):
+        return flag_types.ChoiceParser(about.choices or kind)
+    return None

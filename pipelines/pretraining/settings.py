@@ -5,7 +5,7 @@ import enum
 
 from pipelines.common import memory
 from pipelines.common.errors import InputError
-from pipelines.common.flag_groups import Group
+from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
 
 # Sequences that are made at a time, and memory per token: ids, masks, segments, serialized form.
@@ -43,86 +43,73 @@ class SequenceKind(enum.StrEnum):
 class ExampleSettings(Settings):
     """All settings that, together with text and vocabulary, decide the examples."""
 
+    group = Group.EXAMPLES
+
     objective: Objective = setting(
         Objective.MLM_NSP,
         "mlm_nsp: masked LM and next-sentence prediction, the paper's; mlm: masked LM alone; "
         "left_to_right: each token from those before it, nothing is masked; bidirectional_lm: "
         "each word from those before it and, separately, from those after it, for an ELMo.",
-        group=Group.EXAMPLES,
     )
     max_seq_length: int = setting(
         128,
         "Length of a sequence in tokens, special tokens included.",
-        group=Group.EXAMPLES,
-        least=8,
+        minimum=8,
     )
     max_predictions_per_seq: int = setting(
         20,
         "Maximum number of tokens to predict in a sequence; about --max_seq_length times "
         "--masked_lm_prob.",
-        group=Group.MASKING,
-        least=1,
+        minimum=1,
     )
     dupe_factor: int = setting(
         10,
         "Number of times that each document is used, with other pairs and masks. Held-out "
         "documents are used once.",
-        group=Group.EXAMPLES,
-        least=1,
+        minimum=1,
     )
-    masked_lm_prob: float = setting(
-        0.15, "Fraction of the tokens to predict.", group=Group.MASKING, above=0, below=1
-    )
+    masked_lm_prob: float = setting(0.15, "Fraction of the tokens to predict.", above=0, below=1)
     short_seq_prob: float = setting(
         0.1,
         "Probability of aiming at a shorter sequence of random length; not used by "
         "full_sentences and packed.",
-        group=Group.EXAMPLES,
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     )
     whole_word_mask: bool = setting(
         False,
         "Mask whole words instead of single tokens (pieces of words).",
-        group=Group.MASKING,
     )
     held_out_fraction: float = setting(
         0.0,
         "Fraction of the documents that is held out for evaluation.",
-        group=Group.EXAMPLES,
-        least=0,
+        minimum=0,
         below=1,
     )
-    seed: int = setting(
-        12345, "Seed of pairs, masks and the order of examples.", group=Group.EXAMPLES, least=0
-    )
+    seed: int = setting(12345, "Seed of pairs, masks and the order of examples.", minimum=0)
     sequences: SequenceKind = setting(
         SequenceKind.AUTO,
         "What a sequence consists of: pairs of segments, for mlm_nsp; spans, whole sentences of "
         "one document; full_sentences, whole sentences across documents (RoBERTa); packed, "
         "running text across documents, without padding. auto: pairs for mlm_nsp, else spans.",
-        group=Group.EXAMPLES,
     )
     masking: Masking = setting(
         Masking.STATIC,
         "When masks are drawn: static, now; dynamic, in every training step (RoBERTa; only for "
         "mlm).",
-        group=Group.MASKING,
     )
     mask_share: float = setting(
         0.8,
         "Fraction of the tokens to predict that become the mask token.",
-        group=Group.MASKING,
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     )
     random_share: float = setting(
         0.1,
         "Fraction of the tokens to predict that become a random token; the remaining ones do not "
         "change.",
-        group=Group.MASKING,
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     )
 
     def check(self) -> None:

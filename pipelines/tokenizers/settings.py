@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 
-from pipelines.common.flag_groups import Group
+from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
 
 
@@ -19,31 +19,29 @@ class VocabularyKind(enum.StrEnum):
 class LearningSettings(Settings):
     """All settings that, together with the text, decide a vocabulary."""
 
+    group = Group.EXAMPLES
+
     kind: VocabularyKind = setting(
         VocabularyKind.WORDPIECE,
         "wordpiece is BERT's, byte_bpe (byte-level BPE) that of GPT-2 and RoBERTa; word has the "
         "most frequent whole words, for an ELMo.",
-        group=Group.VOCABULARY,
     )
     vocab_size: int = setting(
         30_000,
         "Number of tokens, special tokens included.",
-        group=Group.VOCABULARY,
-        least=1,
-        most=1 << 24,
+        minimum=1,
+        maximum=1 << 24,
     )
     character_coverage: float = setting(
         1.0,
         "For wordpiece: fraction of the characters of the text, counted as often as they occur, "
         "that get a token; words with other characters are unknown.",
-        group=Group.VOCABULARY,
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     )
     sample_megabytes: int = setting(
         200,
         "Approximate amount of text to learn from, in MB; of more text, documents are sampled.",
-        group=Group.VOCABULARY,
-        least=1,
+        minimum=1,
     )
-    seed: int = setting(12345, "Seed of the sample.", group=Group.VOCABULARY)
+    seed: int = setting(12345, "Seed of the sample.")

@@ -64,7 +64,7 @@ def test_bad_requests_are_named(tmp_path, init):
         (["--task=my task=classification"], "'my task' is no name of a task; use letters"),
         (
             ["--learning_rate=fast"],
-            "--learning_rate=fast: it must be numbers with commas between, each above 0",
+            "--learning_rate=fast: it must be numbers separated by commas, each above 0",
         ),
         (["--max_length=100"], "exceed the model's 64 positions"),
         ([f"--init={tmp_path}"], "no model of a known format"),
@@ -191,5 +191,5 @@ def test_half_of_a_surrogate_pair_in_a_text_is_replaced_when_it_is_read(tmp_path
 def test_settings_that_are_no_numbers_are_refused(init, changes):
     settings = settings_of(init, "classification", "data", **changes)
     flag = next(iter(changes)).replace("learning_rates", "learning_rate")
-    with pytest.raises(InputError, match=f"--{flag}=.*(nan|inf).* is out of range"):
+    with pytest.raises(InputError, match=f"--{flag}=.*(nan|inf).*: it must be a finite number"):
         settings.check()

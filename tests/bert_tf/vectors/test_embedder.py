@@ -129,11 +129,11 @@ def test_bfloat16_is_near(folders):
         ),
         ({"layers": (1, -4)}, "--layer=-4: .* has no such layer"),
         ({"max_length": 49}, r"--max_length=49: .* takes at most 48 tokens"),
-        ({"max_length": 7}, r"--max_length=7 is out of range: it must be at least 8"),
+        ({"max_length": 7}, "--max_length=7: it must be a whole number, at least 8"),
         ({"pooling": "pooler", "layers": (1,)}, "--pooling=pooler is of the last layer"),
-        ({"batch_tokens": 0}, "--batch_tokens=0 is out of range"),
-        ({"pooling": "sum"}, "--pooling=sum: it is one of mean, cls, pooler, max"),
-        ({"precision": "float16"}, "--precision=float16: it is one of float32, bfloat16"),
+        ({"batch_tokens": 0}, "--batch_tokens=0: it must be a whole number, at least 1"),
+        ({"pooling": "sum"}, "--pooling=sum: it must be one of mean, cls, pooler, max"),
+        ({"precision": "float16"}, "--precision=float16: it must be one of float32, bfloat16"),
     ],
 )
 def test_settings_that_do_not_fit_are_reported(folders, settings, message):

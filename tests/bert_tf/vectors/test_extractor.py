@@ -274,7 +274,7 @@ def test_long_texts_are_cut_and_counted(folders):
         ({"layers": (3,)}, "--layers=3: .* has no such layer; they are 1 to 2, or -2 to -1"),
         ({"max_length": 49}, r"--max_length=49: .* takes at most 48 tokens"),
         ({"unit": "text", "pooling": "pooler", "layers": (1,)}, "leave --layers out"),
-        ({"unit": "sentence"}, "--unit=sentence: it is one of token, word, text"),
+        ({"unit": "sentence"}, "--unit=sentence: it must be one of token, word, text"),
         ({"combine": "weighted"}, "--combine=weighted: give --layer_weights"),
         ({"layer_weights": (1.0,)}, "--layer_weights goes with --combine=weighted, not with sep"),
         (

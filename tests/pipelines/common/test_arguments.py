@@ -1,4 +1,4 @@
-"""What the user writes becomes flags with values; each mistake is one line that says the remedy."""
+"""Command lines become flags with values; each error is one line with the remedy."""
 
 import enum
 
@@ -7,7 +7,6 @@ from absl import flags
 
 from pipelines.common import arguments, flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Limits
 
 
 class Fruit(enum.StrEnum):
@@ -23,14 +22,15 @@ def known():
     def define(parser, name, default, **kind):
         flags.DEFINE(parser, name, default, "", flag_values=values, **kind)
 
-    define(flag_types.NumberParser(int, Limits(least=1)), "steps", 10)
-    define(flag_types.NumberParser(float, Limits(above=0, below=1)), "share", None)
-    define(flag_types.NumbersParser(int, Limits(least=0)), "seeds", (1,))
+    define(flag_types.NumberParser(int, minimum=1), "steps", 10)
+    define(flag_types.NumberParser(float, above=0, below=1), "share", None)
+    define(flag_types.NumberParser(int, several=True, minimum=0), "seeds", (1,))
     define(flag_types.ChoiceParser(tuple(Fruit)), "fruit", Fruit.APPLE)
-    define(flag_types.ChoicesParser(("a", "b")), "letters", ("a", "b"))
+    define(flag_types.ChoiceParser(("a", "b"), several=True), "letters", ("a", "b"))
     define(flag_types.PathParser(), "max_path", None)
     define(flags.ArgumentParser(), "init", None, required=True)
     flags.DEFINE_list("data", [], "", flag_values=values)
+    flags.DEFINE_multi_string("query", [], "", flag_values=values)
     flags.DEFINE_bool("header", None, "", flag_values=values)
     return values
 
@@ -57,7 +57,7 @@ def test_what_follows_two_dashes_is_for_another_program(known):
     assert known.steps == 5
     assert _parsed(known, "--pipeline=--a='b c' --d").pipeline == ("--a=b c", "--d")
     assert _parsed(known, "--").pipeline == ()
-    with pytest.raises(InputError, match="--pipeline='a: a quote has no end"):
+    with pytest.raises(InputError, match="--pipeline='a: unclosed quote"):
         _parsed(known, "--pipeline='a")
 
 
@@ -79,48 +79,48 @@ def test_booleans_are_said_in_several_ways(known, word):
         (["--no_steps"], "unknown flag --no_steps"),
         (["--steps"], "--steps has no value; write --steps=VALUE"),
         (["--max_path", "--steps=5"], "--max_path has no value; write --max_path=VALUE"),
-        (["5"], "unexpected argument: 5; flags are written --flag=value, and a value with blanks"),
+        (["5"], "unexpected argument: 5; write --flag=value, and put a value with blanks or * in quotes"),
         (["--steps", "=", "5"], "--steps has no value; write --steps=VALUE"),
-        (["steps=5"], "unexpected argument: steps=5; did you mean --steps=5?"),
-        (["--steps 5"], "--steps 5: a flag and its value are written --flag=value"),
-        (["--"], "unexpected argument: --; nothing follows it"),
+        (["steps=5"], "unexpected argument: steps=5; write --flag=value"),
+        (["--steps 5"], "unknown flag --steps 5"),
+        (["--"], "unexpected argument: --; this command takes nothing after it"),
         (["--steps="], "--steps=: it must be a whole number, at least 1"),
         (["--steps=1.5"], "--steps=1.5: it must be a whole number, at least 1"),
         (["--steps=0"], "--steps=0: it must be a whole number, at least 1"),
-        ([f"--steps={1 << 63}"], f"--steps={1 << 63}: it is beyond 64 bits"),
+        ([f"--steps={1 << 63}"], f"--steps={1 << 63}: it does not fit into 64 bits"),
         (["--share=much"], "--share=much: it must be a number, above 0, below 1"),
         (["--share=1"], "--share=1: it must be a number, above 0, below 1"),
         (["--share=nan"], "--share=nan: it must be a finite number"),
-        (["--seeds=1,x"], "--seeds=1,x: it must be whole numbers with commas between, each at least 0"),
-        (["--seeds=1,,2"], "--seeds=1,,2: it must be whole numbers with commas between"),
+        (["--seeds=1,x"], "--seeds=1,x: it must be whole numbers separated by commas, each at least 0"),
+        (["--seeds=1,,2"], "--seeds=1,,2: it must be whole numbers separated by commas"),
         (["--fruit=paer"], "--fruit=paer: it must be one of apple, pear; did you mean pear?"),
         (["--letters=a,z"], "--letters=a,z: it must be one of a, b"),
-        (["--max_path= "], "--max_path= : it names nothing; give the path of what to write"),
+        (["--max_path= "], "--max_path= : it must be the path of a file or folder to write"),
         (["--header=perhaps"], "--header=perhaps: it must be true or false"),
         (["--no_header=true"], "--no_header=true: --no_header takes no value"),
         (["--data=\udc80"], "--data='\\udc80': it is not UTF-8"),
-        (["--more_flags=--steps='7"], "--steps='7: a quote has no end"),
+        (["--more_flags=--steps='7"], "unclosed quote in --steps='7"),
         (["--flagfile=none"], "--flagfile=none: No such file or directory"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_the_remedy(known, words, message):
+def test_an_error_names_the_remedy(known, words, message):
     with pytest.raises(InputError) as error:
         _parsed(known, *words)
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
 
 
-def test_flags_that_must_be_given_are_named(known):
-    with pytest.raises(InputError, match="^give --init too$"):
+def test_missing_flags_are_named(known):
+    with pytest.raises(InputError, match="^missing --init$"):
         arguments.parse(["--steps=5"], known)
 
 
-def test_of_a_flag_given_twice_the_last_counts_which_is_told(known, caplog):
+def test_the_last_value_of_a_flag_is_used_with_a_warning(known, caplog):
     assert _parsed(known, "--steps=5", "--steps=5", "--steps=6").steps == 6
-    assert caplog.messages == ["--steps is given twice, as 5 and as 6; the last counts"]
+    assert caplog.messages == ["--steps=5 is ignored for --steps=6"]
     caplog.clear()
     assert _parsed(known, "--data=x", "--data=y").data == ["y"]
-    assert caplog.messages[0].endswith("(several values stand in one flag, with commas between)")
+    assert caplog.messages[0].endswith("(separate several values with commas)")
 
 
 def test_more_flags_override_those_before_them(known, caplog):
@@ -129,39 +129,33 @@ def test_more_flags_override_those_before_them(known, caplog):
     assert caplog.messages == []
 
 
-def test_flags_override_those_of_a_file_before_them(known, tmp_path):
+def test_flags_that_may_be_repeated_have_all_values(known, caplog):
+    assert _parsed(known, "--query=a", "--query=b").query == ["a", "b"]
+    assert caplog.messages == []
+
+
+def test_flags_override_those_of_files_wherever_they_are(known, tmp_path, caplog):
     (tmp_path / "inner.flags").write_text("--seeds=3\n")
     path = tmp_path / "a.flags"
-    path.write_text(
-        f"# What is asked for\n\n--steps=7\n--flagfile={tmp_path}/inner.flags\n--header"
-    )
-    found = _parsed(known, f"--flagfile={path}", "--steps=8")
-    assert (found.steps, found.seeds, found.header) == (8, (3,), True)
-
-
-def test_a_file_does_not_silently_override_the_flags_before_it(known, tmp_path):
-    path = tmp_path / "a.flags"
-    path.write_text("--steps=7")
-    with pytest.raises(InputError) as error:
-        _parsed(known, "--steps=8", f"--flagfile={path}")
-    assert str(error.value) == (
-        f"--steps=8 would be overridden by {path}: line 1: --steps=7; put --flagfile={path} before it"
-    )
-    assert _parsed(known, "--steps=7", f"--flagfile={path}").steps == 7
+    path.write_text(f"# Comment\n\n--steps=7\n--flagfile={tmp_path}/inner.flags\n--header")
+    for words in ([f"--flagfile={path}", "--steps=8"], ["--steps=8", f"--flagfile={path}"]):
+        found = _parsed(known, *words)
+        assert (found.steps, found.seeds, found.header) == (8, (3,), True)
     assert _parsed(known, "--steps=8", f"--more_flags=--flagfile={path}").steps == 7
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("--stesp=5", "unknown flag --stesp"),
-        ("--steps 5", "--steps 5: a flag and its value are written --flag=value"),
+        ("--steps 5", "unknown flag --steps 5"),
         ("--steps", "--steps has no value"),
-        ("steps=5", "unexpected argument: steps=5; did you mean --steps=5?"),
+        ("steps=5", "unexpected argument: steps=5; write --flag=value"),
         ("--steps=x", "--steps=x: it must be a whole number"),
     ],
 )
-def test_a_mistake_in_a_file_has_its_line(known, tmp_path, line, message):
+def test_an_error_in_a_file_names_the_line(known, tmp_path, line, message):
     path = tmp_path / "a.flags"
     path.write_text(f"# Steps\n{line}\n")
     with pytest.raises(InputError) as error:
@@ -169,10 +163,10 @@ def test_a_mistake_in_a_file_has_its_line(known, tmp_path, line, message):
     assert str(error.value).startswith(f"{path}: line 2: {message}")
 
 
-def test_a_file_that_names_itself_is_told(known, tmp_path):
+def test_files_that_cannot_be_read(known, tmp_path):
     path = tmp_path / "a.flags"
     path.write_text(f"--flagfile={path}\n")
-    with pytest.raises(InputError, match="this file of flags names itself"):
+    with pytest.raises(InputError, match="this flag file includes itself"):
         _parsed(known, f"--flagfile={path}")
     path.write_bytes(b"\xff")
     with pytest.raises(InputError, match="it is not UTF-8"):

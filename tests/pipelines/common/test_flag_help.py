@@ -3,9 +3,8 @@
 import pytest
 from absl import flags
 
-from pipelines.common import flag_groups, flag_help, flag_types
-from pipelines.common.flag_groups import Group
-from pipelines.common.flag_types import Limits
+from pipelines.common import flag_help, flag_types
+from pipelines.common.flag_types import Group
 
 ABOUT = """Does something with files that are long enough for a paragraph of more than one line.
 
@@ -24,12 +23,12 @@ def known(monkeypatch):
     def define(parser, name, default, text, **kind):
         flags.DEFINE(parser, name, default, text, flag_values=values, **kind)
 
-    with flag_groups.group(Group.MACHINE):
+    with flag_types.group(Group.MACHINE):
+        define(flag_types.NumberParser(int, minimum=1, below=1 << 31), "count", 3, "How many.")
+    with flag_types.group(Group.DATA):
         define(
-            flag_types.NumberParser(int, Limits(least=1, below=1 << 31)), "count", 3, "How many."
+            flag_types.NumberParser(float, several=True, above=0), "rates", (5e-5, 1.0), "Rates."
         )
-    with flag_groups.group(Group.DATA):
-        define(flag_types.NumbersParser(float, Limits(above=0)), "rates", (5e-5, 1.0), "Rates.")
         flags.DEFINE_bool("quick", False, "Be quick, " * 30, flag_values=values)
         define(flag_types.ChoiceParser(("a", "b")), "letter", "a", "A letter.")
         flags.DEFINE_list("names", ["x", "y"], "Names.", flag_values=values)
@@ -49,10 +48,9 @@ def test_flags_stand_by_group_and_required_ones_first(known):
         "  --[no_]quick  (default: --no_quick)",
         "  --letter=a|b  (default: a)",
         "  --names=A,B,...  (default: x,y)",
-        "The machine:",
-        "  --count=N  (default: 3; at least 1, below 2,147,483,648)",
-        "Flags:",
         "  --place=PATH",
+        "Hardware and speed:",
+        "  --count=N  (default: 3; at least 1, below 2,147,483,648)",
     ]
     assert lines[lines.index("  --place=PATH") + 1] == "      Where. Not given: here."
 

@@ -304,7 +304,9 @@ def test_padding_has_the_id_that_the_vocabulary_gives_it(corpus_path, tmp_path):
     "changes", [{"max_seq_length": 4}, {"dupe_factor": 0}, {"masked_lm_prob": 1.5}]
 )
 def test_settings_out_of_range_are_named(corpus_path, vocab_path, tmp_path, changes):
-    with pytest.raises(InputError, match=f"--{next(iter(changes))}=.* is out of range"):
+    with pytest.raises(
+        InputError, match=f"--{next(iter(changes))}=.*: it must be a (whole )?number, "
+    ):
         example_writer.write(request(corpus_path, vocab_path, tmp_path / "o", **changes), HERE)
 
 
