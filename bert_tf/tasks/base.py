@@ -97,7 +97,7 @@ class TaskFiles:
     @classmethod
     def of_user(
         cls,
-        read: Callable[[str, ColumnNames, bool], list[Any]],
+        read: Callable[[str, ColumnNames, bool], Iterable[Any]],
         endings: tuple[str, ...] = (),
         prefixes: tuple[str, ...] = ("",),
     ) -> Self:
@@ -117,7 +117,9 @@ class TaskFiles:
             )
             for split, names in SPLIT_NAMES.items()
         }
-        return cls(splits, lambda path, split, labelled, names, _: read(path, names, labelled))
+        return cls(
+            splits, lambda path, split, labelled, names, _: list(read(path, names, labelled))
+        )
 
 
 @dataclasses.dataclass(frozen=True)

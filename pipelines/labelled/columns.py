@@ -1,7 +1,7 @@
-"""Which column of a table means what: by its usual name, or as the user says.
+"""Finds the columns of a table by their usual names, or as the user names them.
 
-A column is named as the header has it, by its number counted from 1, as the path within a nested
-JSON object (labels.label), or as several, joined by spaces (title+text, 2+3).
+A column is named by its name in the header, its number from 1, its path in a nested JSON object
+(labels.label), or as several columns, joined by spaces (title+text, 2+3).
 """
 
 import functools
@@ -12,8 +12,9 @@ from absl import logging
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables
+from pipelines.labelled.tables import TableRow
 
-# Names that columns usually have, by role.
+# Usual names of columns by role.
 _USUAL = {
     "id": ("id", "guid", "key", "index", "idx"),
     "text": ("text", "sentence", "document", "review", "content", "comment"),
@@ -37,7 +38,7 @@ _USUAL = {
     "choices": ("choices", "options", "endings"),
 }
 ROLES = tuple(_USUAL)
-# What a role may be called besides.
+# Other names of roles.
 ALIASES = {
     "sentence": "text",
     "sentence1": "text_a",
@@ -47,27 +48,26 @@ ALIASES = {
 }
 _TEXTS = ("text_a", "text_b")
 _QUESTIONS = ("question", "query")
-# Headers that tell a table's columns, beside the names above.
+# Other names in headers.
 _CHOICE = re.compile(r"(choice|option|ending)_?[0-9]+|sent[12]")
 _HEADERS = frozenset(name for names in _USUAL.values() for name in names)
-_NUMBER = re.compile(r"[-+]?[0-9]+([.,;|][0-9]+)*")  # or several
-_MOST_WORDS = 4  # of a column's name
-_LONGEST_NAME = 60  # characters of a column's name
-_SAMPLE = 30  # characters of a cell, in messages
-_SHOWN = 8  # columns that are not read, in messages
-_ONE_HOT = 3  # columns of 0 and 1 that look like labels
+_NUMBERS = re.compile(r"[-+]?[0-9]+([.,;|][0-9]+)*")
+_MAX_NAME_WORDS, _MAX_NAME_CHARACTERS = 4, 60  # in the name of a column
+_MAX_SAMPLE = 30  # characters of a cell, in messages
+_MAX_SHOWN = 8  # unread columns, in messages
+_MIN_ONE_HOT = 3  # columns of 0 and 1 that look like labels
 
 
 class ColumnNames:
     """Finds the columns of roles.
 
     Args:
-      chosen: names of columns by role, or by an alias of it, where the user gave them.
-      usual: names to look for first where the user gave none.
-      header: whether the first line of a table names the columns; None: as it looks.
+      chosen: names of columns by role (or another name of it), chosen by the user.
+      usual: names to look for first if the user chose none.
+      header: whether the first line of a table names the columns; None: it is detected.
 
     Raises:
-      InputError: there is no such role.
+      InputError: a role is unknown.
     """
 
     def __init__(
@@ -80,36 +80,25 @@ class ColumnNames:
         unknown = sorted(self.chosen.keys() - set(ROLES))
         if unknown:
             raise InputError(
-                f"--columns: {unknown[0]!r} is no role of a column; roles are "
+                f"--columns: {unknown[0]!r} is not a role of a column; roles are "
                 f"{', '.join((*ROLES, *ALIASES))}."
             )
         self.usual = usual or {}
         self.header = header
-        self._headers: dict[str, bool] = {}  # by path: a file may be read more than once
-        self._logged: set[str] = set()
+        self._logged: set[tuple[str, str]] = set()
 
-    def rows(self, path: str) -> list[tables.Row]:
-        """The rows of a file; see `tables.read_rows`."""
-        return list(self.iterate(path))
-
-    def iterate(self, path: str) -> Iterator[tables.Row]:
-        """Yields the rows of a file; see `tables.iterate_rows`."""
-
-        def is_header(lines: Sequence[Sequence[str]]) -> bool:
-            if path not in self._headers:
-                self._headers[path] = self._is_header(path, lines)
-            return self._headers[path]
-
-        return tables.iterate_rows(path, is_header=is_header)
+    def rows(self, path: str) -> Iterator[TableRow]:
+        """Yields the rows of a file as `tables.read_rows` does."""
+        return tables.read_rows(path, is_header=functools.partial(self._is_header, path))
 
     def _is_header(self, path: str, lines: Sequence[Sequence[str]]) -> bool:
-        """Whether the first of these lines names the columns; says so where it does not."""
+        """Returns whether the first line names the columns; logs why it does not."""
         if self.header is not None:
             return self.header
         first, *rest = lines
         names = {name.strip() for name in first}
         asked = [*self.chosen.values(), *self.usual.values()]
-        # A number that the user gives is rather a column's place than its name.
+        # A number that the user gives is the position of a column, not its name.
         parts = {p for name in asked for p in (name, *name.split("+")) if not p.isdecimal()}
         usual = [name for name in names if name.lower() in _HEADERS or _CHOICE.match(name.lower())]
         if usual or not names.isdisjoint(parts):
@@ -119,22 +108,21 @@ class ColumnNames:
         else:
             reason = _why_data(first, rest)
         if reason:
-            logging.info(
-                "%s: the first line is data and no header (%s); else give --header.", path, reason
-            )
+            message = f"the first line is data and not a header ({reason}); otherwise use --header."
+            self.log_once(path, message, "header")
         return not reason
 
-    def find(self, role: str, row: tables.Row) -> str | None:
-        """The column of a role in a row; None if there is none.
+    def find(self, role: str, row: TableRow) -> str | None:
+        """Returns the column of a role, or None if there is none.
 
         Raises:
-          InputError: the column that the user chose is not there.
+          InputError: the column that the user chose does not exist.
         """
         if role in self.chosen:
             row.get(self.chosen[role])
             return self.chosen[role]
         wanted = _USUAL[role]
-        # A column that the user named as the label is not a text, whatever its name.
+        # A column that the user named for another role is not a candidate.
         free = tuple(name for name in row.values if name not in self.chosen.values())
         if role in self.usual:
             if "+" in self.usual[role] or "." in self.usual[role]:
@@ -144,19 +132,19 @@ class ColumnNames:
             return "1"  # a file of texts without a header
         return _first(wanted, free)
 
-    def need(self, role: str, row: tables.Row) -> str:
-        """As `find`; an error where there is none."""
+    def need(self, role: str, row: TableRow) -> str:
+        """Returns the column of a role; raises InputError if there is none."""
         found = self.find(role, row)
         if found is None:
             self.check_found({role: None}, row)
         assert found is not None
         return found
 
-    def find_only(self, role: str, row: tables.Row) -> str | None:
-        """As `find`, of a role that several columns may be meant for.
+    def find_only(self, role: str, row: TableRow) -> str | None:
+        """Returns the column of a role as `find` does.
 
         Raises:
-          InputError: several have usual names, and the user chose none.
+          InputError: several columns have usual names of the role, and the user chose none.
         """
         names = [name for name in row.values if name.lower() in _USUAL[role]]
         if role in self.chosen or role in self.usual or len(names) < 2:
@@ -167,15 +155,15 @@ class ColumnNames:
             f"{' or '.join(f'--columns={role}={name}' for name in answers)}."
         )
 
-    def check_found(self, roles: Mapping[str, str | None], row: tables.Row) -> None:
+    def check_found(self, roles: Mapping[str, str | None], row: TableRow) -> None:
         """Checks that all roles have a column.
 
         Args:
-          roles: columns by role; None where none was found.
-          row: the first one of the file.
+          roles: columns by role; None for a missing column.
+          row: the row, for the error.
 
         Raises:
-          InputError: some have none; all of them are named, and what can be done.
+          InputError: columns are missing; the error names all of them, and what can be done.
         """
         missing = [role for role, column in roles.items() if column is None]
         if not missing:
@@ -184,13 +172,13 @@ class ColumnNames:
         pronoun = "it" if len(missing) == 1 else "them"
         if len(row.cells) == 1 and _is_numbered(row):
             raise InputError(
-                f"{row.place}: has one column, {_sample(row.cells[0])}, so none for {listed}; put "
+                f"{row.place}: has one column, {_sample(row.cells[0])}, and none for {listed}; put "
                 "tabs between the columns of a .tsv, commas between those of a .csv (a file of "
                 "labels and one of texts: paste LABELS TEXTS > NEW.tsv)."
             )
         one_hot = [name for name, value in row.values.items() if str(value) in ("0", "1")]
         hint = ""
-        if "label" in missing and len(one_hot) >= _ONE_HOT:
+        if "label" in missing and len(one_hot) >= _MIN_ONE_HOT:
             hint = (
                 f" Are {one_hot[-2]}, {one_hot[-1]} and others labels? A text has one label: write "
                 "it in one column, or name one of these, to learn whether it is there."
@@ -210,14 +198,17 @@ class ColumnNames:
             )
         raise InputError(f"{row.place}: {message}")
 
-    def report(self, path: str, row: tables.Row, roles: Mapping[str, str | None]) -> None:
-        """Logs, once for a file, which columns were taken for what, with the first row.
+    def check(
+        self, path: str, row: TableRow, roles: Mapping[str, str | None], is_first: bool
+    ) -> dict[str, str]:
+        """Checks that all roles have a column (`check_found`); reports those of a first row."""
+        self.check_found(roles, row)
+        if is_first:
+            self.report(path, row, roles)
+        return {role: column for role, column in roles.items() if column is not None}
 
-        Args:
-          path: the file.
-          row: its first one.
-          roles: columns by role; None where a role has none.
-        """
+    def report(self, path: str, row: TableRow, roles: Mapping[str, str | None]) -> None:
+        """Logs, once per file, which columns are used for which roles, with its first row."""
         used = {role: column for role, column in roles.items() if column is not None}
         parts = {part for column in used.values() for part in (column, *column.split("+"))}
         parts.add(self.find("id", row) or "")
@@ -235,16 +226,16 @@ class ColumnNames:
             f"{not_read}; first row: {values}",
         )
 
-    def log_once(self, path: str, message: str) -> None:
-        """Logs how a file is read, but once: it may be read more than once."""
-        if path not in self._logged:
-            self._logged.add(path)
+    def log_once(self, path: str, message: str, topic: str = "columns") -> None:
+        """Logs how a file is read, once per topic even if it is read several times."""
+        if (path, topic) not in self._logged:
+            self._logged.add((path, topic))
             logging.info("%s: %s", path, message)
 
-    def is_pair(self, row: tables.Row) -> bool:
-        """Whether a row has two texts.
+    def is_pair(self, row: TableRow) -> bool:
+        """Returns whether a row has two texts.
 
-        A question with a sentence or an answer is none if there is a text besides.
+        A question with a sentence or an answer is not a pair if there is another text.
         """
         first, second = self.find("text_a", row), self.find("text_b", row)
         named = {*self.chosen, *(role for role, name in self.usual.items() if row.has(name))}
@@ -254,36 +245,36 @@ class ColumnNames:
             return True
         return self.find("text", row) in (None, first, second)
 
-    def key(self, row: tables.Row, index: int) -> str:
-        """The value that names an example: that of an id column, or its number."""
+    def key(self, row: TableRow, index: int) -> str:
+        """Returns the identifier of an example: the value of an id column, or its number."""
         found = self.find("id", row)
         return row.text(found) if found else str(index)
 
 
 def _why_data(first: Sequence[str], rest: Sequence[Sequence[str]]) -> str | None:
-    """Why a first line cannot be a header; None if it can."""
+    """Returns why a first line cannot be a header, or None if it can."""
     for number, cell in enumerate(map(str.strip, first)):
-        if _NUMBER.fullmatch(cell):
+        if _NUMBERS.fullmatch(cell):
             return f"{cell!r} is a number"
-        if len(cell) > _LONGEST_NAME or len(cell.split()) > _MOST_WORDS:
+        if len(cell) > _MAX_NAME_CHARACTERS or len(cell.split()) > _MAX_NAME_WORDS:
             return f"{_sample(cell)} is too long for a name"
         if cell and any(number < len(cells) and cells[number].strip() == cell for cells in rest):
-            return f"{_sample(cell)} stands in other lines of its column too"
+            return f"{_sample(cell)} occurs in other lines of its column, too"
     return None
 
 
-def _is_numbered(row: tables.Row) -> bool:
-    """Whether the columns have no names."""
+def _is_numbered(row: TableRow) -> bool:
+    """Returns whether the columns have no names."""
     return tuple(row.values) == tuple(map(str, range(1, len(row.values) + 1)))
 
 
 def _is_part(name: str, parts: Collection[str]) -> bool:
-    """Whether a column is read: it is one of these, or has the field of one."""
+    """Returns whether a column, or a field of it, is read."""
     return name in parts or any(part.startswith(f"{name}.") for part in parts)
 
 
 def _flag(roles: Sequence[str], value: str) -> str:
-    """The flag that names the columns of roles, and how make is given it."""
+    """Returns the flag that names the columns of roles, also for make."""
     flag = f"--columns={','.join(f'{role}={value}' for role in roles)}"
     return f"{flag} (with make: TUNE_FLAGS={flag})"
 
@@ -293,18 +284,18 @@ def _named(column: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"
+    more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
+    return f"{', '.join(names[:_MAX_SHOWN])}{more}"
 
 
 def _sample(value: object) -> str:
     text = str(value)
-    return repr(text if len(text) <= _SAMPLE else f"{text[:_SAMPLE]}…")
+    return repr(text if len(text) <= _MAX_SAMPLE else f"{text[:_MAX_SAMPLE]}…")
 
 
 @functools.lru_cache
 def _first(wanted: tuple[str, ...], names: tuple[str, ...]) -> str | None:
-    """The first of the wanted ones among names as they are, else as they are without capitals."""
+    """Returns the first wanted name among the names, by exact match, else ignoring case."""
     folded = {name.lower(): name for name in names}
     as_written = (name for name in wanted if name in names)
     return next(as_written, None) or next((folded[n] for n in wanted if n in folded), None)

@@ -1,6 +1,6 @@
 """Features of labelled examples: columns of rows of numbers, cached as TFRecords.
 
-Rows differ in length; nothing is padded before batches are formed.
+Rows have different lengths; they are padded when batches are formed.
 """
 
 import dataclasses
@@ -20,13 +20,12 @@ from pipelines.common.errors import InputError
 
 _BATCH = 1024
 _LAYER = "layer_"
-# Of a cache: the length of its name, and what its files end with.
-_DIGITS = 16
+_DIGITS = 16  # in the name of a cache
 _RECORDS, _MANIFEST = ".tfrecord", ".manifest.json"
 
 
-class _Described(TypedDict):
-    """What a cache says of itself, besides what it was made of."""
+class _CacheManifest(TypedDict):
+    """The contents of a cache; its manifest has the identity, too."""
 
     columns: dict[str, Literal["int64", "float32"]]
     records: int
@@ -36,9 +35,9 @@ class _Described(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class FeatureColumn:
-    """Rows of numbers, one after the other: row i is values[splits[i]:splits[i + 1]].
+    """Rows of numbers in one array: row i is values[splits[i]:splits[i + 1]].
 
-    `values` are int64 or float32; or vectors, float32 [all of them, width].
+    `values` are int64 or float32 [numbers], or float32 vectors [numbers, width].
     """
 
     values: np.ndarray
@@ -46,7 +45,7 @@ class FeatureColumn:
 
     @classmethod
     def of(cls, rows: tf.RaggedTensor | np.ndarray) -> "FeatureColumn":
-        """Of a ragged tensor [rows, (numbers)], or of one number a row."""
+        """Makes a column from a ragged tensor [rows, (numbers)], or from one number per row."""
         if isinstance(rows, tf.RaggedTensor):
             values, splits = rows.flat_values.numpy(), rows.row_splits.numpy()
         else:
@@ -58,22 +57,22 @@ class FeatureColumn:
         return len(self.splits) - 1
 
     def row(self, index: int) -> np.ndarray:
-        """The numbers of a row."""
+        """Returns the numbers of a row."""
         return self.values[self.splits[index] : self.splits[index + 1]]
 
     @property
     def lengths(self) -> np.ndarray:
-        """Numbers in each row, int64 [rows]."""
+        """Number of values in each row, int64 [rows]."""
         return np.diff(self.splits)
 
 
 @dataclasses.dataclass(frozen=True)
 class Features:
-    """Columns of as many rows each, and what was counted while they were made."""
+    """Columns with the same number of rows, and statistics of how they were made."""
 
     columns: Mapping[str, FeatureColumn]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    pad_id: int = 0  # of the tokenizer, to fill up sequences with
+    pad_id: int = 0  # the padding token
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -88,15 +87,15 @@ class Features:
 def cached(
     folder: str, split: str, identity: dict[str, Any], make: Callable[[], Features]
 ) -> Features:
-    """Features from the cache, or made and put there.
+    """Returns features from a cache, or makes and caches them.
 
-    The cache is `folder`/<digest of identity>/: <split>.tfrecord and its manifest.
+    The cache is `folder`/<digest of identity>/, with <split>.tfrecord and its manifest.
 
     Args:
-      folder: of all caches of a task.
-      split: names the file.
-      identity: JSON values; all that decides the features.
-      make: makes them.
+      folder: folder of all caches of a task.
+      split: name of the file.
+      identity: JSON values that decide the features.
+      make: makes the features.
     """
     text = json.dumps(identity, sort_keys=True, ensure_ascii=False)
     place = f"{folder}/{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
@@ -105,7 +104,7 @@ def cached(
         found = _whole(record, described, identity)
         if found is not None:
             return found
-        logging.warning("%s is damaged; made anew.", record)
+        logging.warning("%s is damaged; it is made again.", record)
     features = make()
     _write(features, record)
     kinds = {name: column.values.dtype.name for name, column in features.columns.items()}
@@ -124,13 +123,13 @@ def cached(
 
 
 def remove_caches(folder: str) -> None:
-    """Removes the caches of all tasks in a folder: those that have a manifest."""
+    """Removes all caches in the folders of a folder; others have no manifest."""
     manifests = [
         path
         for task in files.matching(folder, "*")
         for cache in files.matching(task, "?" * _DIGITS)
         for path in files.matching(cache, f"*{_MANIFEST}")
-        if json_files.read_whole(path, _Described)
+        if json_files.read_whole(path, _CacheManifest)
     ]
     if not manifests:
         cleaning.nothing_to_do(folder, "cache")
@@ -146,8 +145,8 @@ def remove_caches(folder: str) -> None:
 
 
 def _whole(record: str, described: str, identity: dict[str, Any]) -> Features | None:
-    """The features of a cache; None if it is damaged, or of other features by a chance of 2^-64."""
-    found = json_files.read_whole(described, _Described)
+    """Returns the features of a cache, or None if it is damaged (or of another identity)."""
+    found = json_files.read_whole(described, _CacheManifest)
     if found is None or manifest.difference(found, identity) is not None:
         return None
     if not files.gfile.exists(record) or files.gfile.stat(record).length != found["bytes"]:
@@ -174,7 +173,7 @@ def _write(features: Features, path: str) -> None:
             writer.write(example.SerializeToString(deterministic=True))
 
 
-def _read(path: str, described: "_Described") -> Features:
+def _read(path: str, described: _CacheManifest) -> Features:
     spec = {
         name: tf.io.RaggedFeature(tf.as_dtype(kind), row_splits_dtype=tf.int64)
         for name, kind in described["columns"].items()
@@ -188,20 +187,20 @@ def _read(path: str, described: "_Described") -> Features:
 
 
 def layer_name(index: int) -> str:
-    """The column, or the entry of a batch, of a layer's outputs; 0 is the embeddings."""
+    """Returns the name of the outputs of a layer in columns and batches; 0 is the embeddings."""
     return f"{_LAYER}{index}"
 
 
 def layer_names(names: Iterable[str]) -> dict[int, str]:
-    """Those of the names that `layer_name` gives, by number."""
+    """Returns the names given by `layer_name`, by layer number."""
     found = (name for name in names if name.startswith(_LAYER))
     return {int(name.removeprefix(_LAYER)): name for name in found}
 
 
 def pad(rows: Sequence[np.ndarray], count: int, length: int, fill: int = 0) -> np.ndarray:
-    """Rows as an array [count, length] of int32 or float32, filled up at the end of each.
+    """Returns rows as an int32 or float32 array [count, length], each padded at its end.
 
-    Rows of vectors [(vectors), width] make one [count, length, width].
+    Rows of vectors [(vectors), width] give [count, length, width].
 
     Raises:
       InputError: a row is longer than `length`.

@@ -1,4 +1,4 @@
-"""The data sets of GLUE (Wang et al. 2018) in their original files."""
+"""Reads the data sets of GLUE (Wang et al. 2018) in their original files."""
 
 import dataclasses
 
@@ -11,20 +11,20 @@ _COLA_COLUMNS = ("source", "label", "star", "sentence")
 
 @dataclasses.dataclass(frozen=True)
 class GlueSet:
-    """Where a data set keeps what, and what a submission wants.
+    """The files of a data set.
 
     Attributes:
-      folder: its usual name.
+      folder: usual name of its folder.
       text_a: column of the first text.
       text_b: column of the second text, if any.
       label: column of the label.
-      labels: all labels, in the order of ids; none for a regression.
+      labels: all labels in the order of ids; empty for regression.
       submission: file names of a submission, by split.
-      words: whether a submission has the labels themselves, not their numbers.
-      dev: the splits to score on, the main one first.
-      test: the splits to predict.
-      columns: names of columns where train and dev have no header.
-      broken: whether the published training file has broken rows, to be skipped.
+      words: whether a submission has labels instead of their numbers.
+      dev: splits to score, the main one first.
+      test: splits to predict.
+      columns: names of columns if train and dev have no header.
+      broken: whether the published training file has broken rows, which are skipped.
     """
 
     folder: str
@@ -75,12 +75,12 @@ SETS = {
     ),
     "rte": GlueSet("RTE", *_PAIR, "label", _ENTAILMENT, {"test": "RTE"}, words=True),
     "wnli": GlueSet("WNLI", *_PAIR, "label", ("0", "1"), {"test": "WNLI"}),
-    # The diagnostic set: no training data, predicted by a model of MNLI.
+    # The diagnostic set has no training data; a model of MNLI predicts it.
     "ax": GlueSet(
         "AX", *_PAIR, "label", _NLI, {"diagnostic": "AX"}, words=True, dev=(), test=("diagnostic",)
     ),
 }
-# The file of it that is published with its analysis, and has labels.
+# The diagnostic set as published with its analysis, with labels.
 _ANALYSED = dataclasses.replace(SETS["ax"], text_a="Premise", text_b="Hypothesis", label="Label")
 
 
@@ -92,14 +92,14 @@ def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -
       path: the file.
       split: its split.
       labelled: whether it has labels, and the columns of training files.
-      skipped: gets a line for each row that is left out.
+      skipped: receives a message for each skipped row.
 
     Raises:
-      InputError: a row is damaged, or a label unknown.
+      InputError: a row is damaged, or a label is unknown.
     """
     data = SETS[name]
     lenient = skipped if data.broken and split == "train" else None
-    rows = tables.read_rows(path, data.columns if labelled else None, lenient)
+    rows = list(tables.read_rows(path, data.columns if labelled else None, lenient))
     if name == "ax" and _ANALYSED.text_a in rows[0].values:
         data = _ANALYSED
     examples = [_example(row, index, data, labelled) for index, row in enumerate(rows)]
@@ -113,7 +113,7 @@ def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -
     return examples
 
 
-def _example(row: tables.Row, index: int, data: GlueSet, labelled: bool) -> TextExample:
+def _example(row: tables.TableRow, index: int, data: GlueSet, labelled: bool) -> TextExample:
     return TextExample(
         row.values.get("index") or str(index),
         row.place,

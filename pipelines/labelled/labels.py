@@ -1,4 +1,4 @@
-"""Names for labels that files have as numbers or codes."""
+"""Names for labels that files have as numbers or codes, and checks of labels."""
 
 import dataclasses
 import re
@@ -10,21 +10,28 @@ from pipelines.labelled import tables
 from pipelines.labelled.schema import TextExample, WordsExample
 
 _NUMBERED = re.compile(r"[0-9]+\b")
+# Marks of pairs without a label that most annotators agree on, and the other labels of such sets.
+_NO_GOLD = {
+    "-": frozenset({"entailment", "contradiction"}),  # SNLI and MNLI
+    "-1": frozenset({"0", "1", "2"}),  # SNLI as Hugging Face has it
+}
+_SEPARATOR = re.compile(r"\s*[,;|]\s*")
+_NUMBERS = re.compile(r"[0-9]+([,;| ]+[0-9]+)+")
+_BRACKETS = re.compile(r"\[.*\]|\{.*\}", re.DOTALL)
 
 
 def read(entries: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Parses the value of --label_map.
 
     Args:
-      entries: LABEL=NAME each, or one file: of names, a line each, or of a label, a tab and its
-        name.
+      entries: LABEL=NAME each, or one file with a name, or a label, a tab and its name, per line.
 
     Returns:
-      Names by label; and the names of a file without labels, which count from 0 or from 1.
+      Names by label; and the names of a file without labels, which count from 0 or 1.
 
     Raises:
-      InputError: an entry is of another form, the file is missing or has no names, or a label or
-        a name stands twice.
+      InputError: an entry has another form, the file is missing or empty, or a label or name is
+        repeated.
     """
     if len(entries) == 1 and "=" not in entries[0]:
         return _read_file(entries[0])
@@ -33,31 +40,30 @@ def read(entries: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
         label, equals, name = map(str.strip, entry.partition("="))
         if not (equals and label and name):
             raise InputError(
-                f"--label_map: {entry!r} is not of the form LABEL=NAME, such as 1=World; a file of "
-                "names, a line each, will do too."
+                f"--label_map: {entry!r} is not of the form LABEL=NAME, such as 1=World; a file "
+                "with a name per line is accepted, too."
             )
         if label in found:
-            raise InputError(f"--label_map: the label {label!r} stands twice.")
+            raise InputError(f"--label_map: the label {label!r} is repeated.")
         found[label] = name
     return found, ()
 
 
 def _read_file(path: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The names of a file by label, or in order; see `read`."""
     lines = [line.strip() for line in tables.read_text(path).splitlines() if line.strip()]
     if not lines:
-        raise InputError(f"{path}: has no names; write one a line, in the order of the labels.")
+        raise InputError(f"{path}: has no names; write one per line, in the order of the labels.")
     cells = [[cell.strip() for cell in line.split("\t")] for line in lines]
     numbered = [line for line in lines if _NUMBERED.match(line)]
     if all(len(pair) == 2 for pair in cells):
         labels, names = zip(*cells, strict=True)
         if all(map(str.isdecimal, names)) and not all(map(str.isdecimal, labels)):
-            labels, names = names, labels  # written the other way round
+            labels, names = names, labels  # in reverse order
         _check_distinct(labels, path, "label")
     elif any(len(pair) > 1 for pair in cells) or lines[0][0] in "[{" or len(numbered) == len(lines):
         raise InputError(
             f"{path}: the line {lines[0][:40]!r} is neither a name nor a label, a tab and its "
-            "name; write one of these a line, or --label_map=0=NAME,1=NAME,..."
+            "name; write one of these per line, or --label_map=0=NAME,1=NAME,..."
         )
     else:
         labels, names = (), tuple(lines)
@@ -69,31 +75,31 @@ def _check_distinct(names: Sequence[str], place: str, what: str) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(
-            f"{place}: the {what} {twice!r} stands twice; labels need their own names."
+            f"{place}: the {what} {twice!r} is repeated; each label needs its own name."
         )
 
 
 def number(names: Sequence[str], examples: Iterable[Any]) -> dict[str, str]:
-    """Names by label, of names in order: labels count from 0 if a label is 0, else from 1.
+    """Returns names by label, given names in order: from 0 if a label is 0, otherwise from 1.
 
     Raises:
-      InputError: they may count from either: labels are numbers, but neither 0 nor the last.
+      InputError: it is ambiguous: labels are numbers, but neither 0 nor the last.
     """
     there = {label for example in examples for label in _labels(example)}
     first = 0 if "0" in there else 1
     if first and str(len(names)) not in there and any(map(str.isdecimal, there)):
         raise InputError(
-            f"--label_map: of {len(names)} names, is the first one that of the label 0 or 1? The "
-            f"data have neither 0 nor {len(names)}; write a label, a tab and its name a line."
+            f"--label_map: does the first of {len(names)} names belong to the label 0 or 1? The "
+            f"data have neither 0 nor {len(names)}; write a label, a tab and its name per line."
         )
     return {str(index): name for index, name in enumerate(names, first)}
 
 
 def rename(examples: Sequence[Any], names: Mapping[str, str]) -> list[Any]:
-    """Gives the labels, or tags, of examples their names; what has its name keeps it.
+    """Replaces the labels or tags of examples by their names; names are kept.
 
     Raises:
-      InputError: a label has no name, or examples are of a shape that has no labels to name.
+      InputError: a label has no name, or the examples have neither labels nor tags.
     """
     known = {**{name: name for name in names.values()}, **names}
     return [_renamed(example, known, names) for example in examples]
@@ -114,7 +120,7 @@ def _renamed(example: Any, known: Mapping[str, str], names: Mapping[str, str]) -
 
 
 def _labels(example: Any) -> tuple[str, ...]:
-    """The labels of an example that can be named."""
+    """Returns the labels of an example that can be named."""
     if isinstance(example, TextExample):
         return () if example.label is None else (example.label,)
     if isinstance(example, WordsExample):
@@ -122,29 +128,19 @@ def _labels(example: Any) -> tuple[str, ...]:
     raise InputError(f"{example.place}: --label_map is for labels and tags; this has neither.")
 
 
-# How sets of premise and hypothesis mark that annotators did not agree: among which other labels.
-_NO_GOLD = {
-    "-": frozenset({"entailment", "contradiction"}),  # SNLI and MNLI
-    "-1": frozenset({"0", "1", "2"}),  # SNLI as Hugging Face has it
-}
-_SEPARATOR = re.compile(r"\s*[,;|]\s*")
-_NUMBERS = re.compile(r"[0-9]+([,;| ]+[0-9]+)+")
-_BRACKETS = re.compile(r"\[.*\]|\{.*\}", re.DOTALL)
-
-
 def without_undecided(examples: Sequence[TextExample], skipped: list[str]) -> list[TextExample]:
-    """Leaves out the pairs of texts that annotators gave no common label.
+    """Removes pairs of texts without a label that annotators agreed on.
 
     Args:
-      examples: of a file.
-      skipped: gets a line for each that is left out.
+      examples: examples of a file.
+      skipped: receives a message for each removed example.
     """
     labels = {example.label for example in examples if example.text_b is not None}
     marks = {mark for mark, others in _NO_GOLD.items() if mark in labels and others <= labels}
     kept = []
     for example in examples:
         if example.label in marks:
-            skipped.append(f"{example.place}: {example.label!r} says that annotators disagreed")
+            skipped.append(f"{example.place}: {example.label!r} means that annotators disagreed")
         else:
             kept.append(example)
     return kept
@@ -154,7 +150,7 @@ def check_single(examples: Sequence[TextExample]) -> None:
     """Checks that no text has several labels.
 
     Raises:
-      InputError: a label is a list, or parts of it are labels of other texts.
+      InputError: a label is a list, or its parts are labels of other texts.
     """
     labels = {example.label for example in examples if example.label is not None}
     several = {label for label in labels if _is_list(label)} | {
@@ -165,9 +161,9 @@ def check_single(examples: Sequence[TextExample]) -> None:
     found = [example for example in examples if example.label in several]
     if found:
         raise InputError(
-            f"{found[0].place}: the label {str(found[0].label)[:60]!r} has the form of several, as "
-            f"have {len(found)} of {len(examples)} rows; a text has one label here: keep the rows "
-            "of one label, and write it without brackets."
+            f"{found[0].place}: the label {str(found[0].label)[:60]!r} is a list, as are "
+            f"those of {len(found)} of {len(examples)} rows; a text has one label here: keep the "
+            "rows of one label, and write it without brackets."
         )
 
 

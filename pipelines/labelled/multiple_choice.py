@@ -1,4 +1,4 @@
-"""Multiple choice: SWAG's csv files (Zellers et al. 2018), and csv files like ARC's."""
+"""Reads multiple choice: SWAG (Zellers et al. 2018), and .csv files like those of ARC."""
 
 import re
 
@@ -10,7 +10,7 @@ _KEY = re.compile(r"[A-Za-z]|[0-9]{1,18}")
 
 
 def read_swag(path: str) -> list[ChoiceExample]:
-    """Reads a file with SWAG's header: sent1, sent2, ending0 to ending3, and label where known."""
+    """Reads a file with the columns of SWAG: sent1, sent2, ending0 to ending3, optionally label."""
     found = []
     for index, row in enumerate(tables.read_rows(path)):
         endings = tables.numbered(row.values, "ending")
@@ -34,26 +34,25 @@ def read_swag(path: str) -> list[ChoiceExample]:
 
 
 def is_swag(path: str) -> bool:
-    """Whether a csv file has SWAG's header."""
+    """Returns whether a .csv file has the header of SWAG."""
     return "ending0" in tables.first_row(path)
 
 
 def is_keyed(path: str) -> bool:
-    """Whether a csv file has no header, but the key of a choice at the end of its first row."""
+    """Returns whether a .csv file has no header, but a key at the end of its first row."""
     cells = tables.first_row(path)
     return len(cells) > 3 and key_index(cells[-1].strip(), len(cells) - 2) is not None
 
 
 def read_keyed(path: str, skipped: list[str]) -> list[ChoiceExample]:
-    """Reads a csv file without a header: question, choices, and the key of the right one.
+    """Reads a .csv file without a header: question, choices, and the key of the right choice.
 
-    Questions may differ in how many choices they have, with or without empty
-    cells in place of those that are not there.
+    Questions may have different numbers of choices, with or without empty cells for missing ones.
 
     Args:
       path: the file.
-      skipped: gets a line for each row whose key names no choice (ARC has
-        questions of which a choice was cut).
+      skipped: receives a message for each row whose key names no choice (in ARC, some choices are
+        missing).
 
     Raises:
       InputError: a row has too few columns, or keys count from 0.
@@ -66,7 +65,7 @@ def read_keyed(path: str, skipped: list[str]) -> list[ChoiceExample]:
                 "the key of the right one."
             )
         question, *given, key = map(str.strip, cells)
-        # A question without any choices keeps them, empty: training skips and counts it.
+        # A question without choices keeps empty ones: training skips and counts it.
         choices = tables.without_empty_end(given) or tuple(given)
         label = key_index(key, len(choices))
         if key == "0":
@@ -84,7 +83,7 @@ def read_keyed(path: str, skipped: list[str]) -> list[ChoiceExample]:
 
 
 def key_index(key: str, count: int) -> int | None:
-    """The index of the choice that a key (A is the first, or 1) names; None if there is none."""
+    """Returns the index of the choice that a key (from A or 1) names, or None."""
     if not _KEY.fullmatch(key):
         return None
     index = int(key) - 1 if key.isdigit() else ord(key.upper()) - ord("A")

@@ -1,6 +1,6 @@
-"""Labelled examples as they stand in files, before tokenization.
+"""Labelled examples as they are in files, before tokenization.
 
-`place` names the file and the line or record, for errors and reports.
+`place` is the file and the line or record, for errors and reports.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 @dataclasses.dataclass(frozen=True)
 class TextExample:
-    """One text or a pair of texts, with a label or a score (None where it is to be predicted)."""
+    """A text or a pair of texts, with its label or score; None if it is to be predicted."""
 
     key: str
     place: str
@@ -20,12 +20,12 @@ class TextExample:
 
     @property
     def truth(self) -> str:
-        """The label, of an example that has one."""
+        """The label of an example that has one."""
         assert self.label is not None, self.place
         return self.label
 
 
-class Answer(NamedTuple):
+class AnswerSpan(NamedTuple):
     """An answer, and the character of the context at which it starts."""
 
     text: str
@@ -34,18 +34,18 @@ class Answer(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SpanExample:
-    """A question about a context; `answers` is empty where there is none, None where unknown."""
+    """A question about a context; `answers` is empty if there are none, None if unknown."""
 
     key: str
     place: str
     question: str
     context: str
-    answers: tuple[Answer, ...] | None = None
+    answers: tuple[AnswerSpan, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class WordsExample:
-    """A sentence of words with a tag each; `document` groups the sentences of a document."""
+    """The words of a sentence with a tag each; `document` is the number of its document."""
 
     key: str
     place: str
@@ -55,43 +55,43 @@ class WordsExample:
 
     @property
     def truth(self) -> tuple[str, ...]:
-        """The tags, of an example that has them."""
+        """The tags of an example that has them."""
         assert self.tags is not None, self.place
         return self.tags
 
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceExample:
-    """A first text, the continuations to choose from, and the index of the right one."""
+    """A context, possible continuations, and the index of the right one."""
 
     key: str
     place: str
     context: str
     choices: tuple[str, ...]
     label: int | None = None
-    stem: str = ""  # begins every choice (SWAG)
+    stem: str = ""  # the beginning of every choice (SWAG)
 
     @property
     def truth(self) -> int:
-        """The label, of an example that has one."""
+        """The label of an example that has one."""
         assert self.label is not None, self.place
         return self.label
 
 
 def text_of(example: Any) -> str:
-    """All text of an example, whatever its shape."""
+    """Returns all text of an example of any shape."""
     names = ("text_a", "text_b", "question", "words", "context", "stem", "choices")
     found = (getattr(example, name, None) or "" for name in names)
     return " ".join(value if isinstance(value, str) else " ".join(value) for value in found)
 
 
 def label_of(example: Any) -> Any:
-    """What an example is labelled with, whatever its shape; None where it is not."""
+    """Returns the label of an example of any shape, or None."""
     return next(
         getattr(example, name) for name in ("label", "tags", "answers") if hasattr(example, name)
     )
 
 
 def have_labels(examples: Sequence[Any]) -> bool:
-    """Whether all examples have their label; else it serves for none."""
+    """Returns whether all examples have labels."""
     return all(label_of(example) is not None for example in examples)

@@ -1,11 +1,11 @@
-"""Finds the files of a labelled data set: train, dev and test."""
+"""Finds the train, dev and test files of a labelled data set."""
 
 from collections.abc import Collection, Mapping
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
 
-_SHOWN = 10  # names of other files
+_MAX_SHOWN = 10  # other files, in messages
 
 
 def find(
@@ -18,16 +18,17 @@ def find(
 
     Args:
       data: a folder, or one file, which becomes the split "all".
-      patterns: patterns of names by split; the first that matches a file counts,
-        be it plain or gzipped (.gz). Names without a pattern are equal: there may be one.
-      folder: a folder within `data` that is looked in too.
-      named: splits that are named elsewhere: none of these is looked for, nor must be there.
+      patterns: file name patterns by split. The first pattern that matches a file, plain or gzipped
+        (.gz), is used. Names without wildcards are equivalent: only one may exist.
+      folder: a subfolder of `data` to use if it exists.
+      named: splits whose files are named elsewhere.
 
     Returns:
-      The path of each split that is there.
+      The paths of the splits that exist.
 
     Raises:
-      InputError: there is no such file or folder, or it has none of the files.
+      InputError: the folder or file does not exist, has none of the files, or has several files for
+        a split.
     """
     data = data.rstrip("/")
     if files.gfile.exists(data) and not files.gfile.isdir(data):
@@ -43,25 +44,25 @@ def find(
         matches = _matches(data, names)
         if len(matches) > 1:
             raise InputError(
-                f"{data}: {' and '.join(matches[:2])} could both be the {split} file; leave "
-                "one there, or name the files (--train, --dev, --test)."
+                f"{data}: {' and '.join(matches[:2])} could both be the {split} file; keep "
+                "one, or name the files (--train, --dev, --test)."
             )
         if matches:
             found[split] = matches[0]
     if not found and not named:
         usual = ", ".join(names[0] for names in patterns.values())
         there = [name for name in files.names_in(data) if not name.startswith(".")]
-        more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
+        more = f" and {len(there) - _MAX_SHOWN} more" if len(there) > _MAX_SHOWN else ""
         raise InputError(
             f"{data}: has no file of a known name, such as {usual}; it has "
-            f"{', '.join(there[:_SHOWN]) or 'nothing'}{more}. Name the files with --train, --dev "
-            "and --test, or one with --data."
+            f"{', '.join(there[:_MAX_SHOWN]) or 'nothing'}{more}. Name the files with --train, "
+            "--dev and --test, or one with --data."
         )
     return found
 
 
 def _matches(folder: str, patterns: tuple[str, ...]) -> list[str]:
-    """The files of the first pattern that matches any, and all that have a whole name wanted."""
+    """Returns the files of the first pattern that matches any, and all with a whole name."""
     first: list[str] = []
     whole: list[str] = []
     for pattern in patterns:

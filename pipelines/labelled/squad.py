@@ -1,4 +1,4 @@
-"""SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018) in their JSON files."""
+"""Reads the JSON files of SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018)."""
 
 import re
 from typing import NotRequired, TypedDict
@@ -6,13 +6,11 @@ from typing import NotRequired, TypedDict
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables
-from pipelines.labelled.schema import Answer, SpanExample
+from pipelines.labelled.schema import AnswerSpan, SpanExample
 
-# Where a file of SQuAD begins: an object whose first list is that of the articles.
+# The beginning of a SQuAD file: an object whose first list has the articles.
 _OBJECT = re.compile(r'\s*\{[^{[]*"data"\s*:\s*\[')
-
-
-# Files of others have it as a text, too, or as 3.0.
+# Some programs write a string or 3.0.
 _Start = int | float | str
 
 
@@ -43,15 +41,15 @@ class _File(TypedDict):
 
 
 def is_squad(path: str) -> bool:
-    """Whether a file is one JSON object with articles, as SQuAD's are, and no table or lines."""
+    """Returns whether a file is a JSON object with articles."""
     return tables.ending(path) == ".json" and bool(_OBJECT.match(tables.read_text(path)))
 
 
 def read(path: str) -> list[SpanExample]:
-    """Reads all questions of a file, in its order.
+    """Reads the questions of a file.
 
     Raises:
-      InputError: it is not JSON, or a field is missing or wrong; its place is named.
+      InputError: the file is not JSON, or a field is missing or wrong; its place is named.
     """
     content = json_files.parse(tables.read_text(path), path, finite=False)
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
@@ -68,23 +66,19 @@ def read(path: str) -> list[SpanExample]:
 
 
 def _example(entry: _Question, context: str, place: str) -> SpanExample:
-    answers: tuple[Answer, ...] | None = None
+    answers: tuple[AnswerSpan, ...] | None = None
     if entry.get("is_impossible"):
         answers = ()
     elif (stated := entry.get("answers")) is not None:
         answers = tuple(
-            Answer(each["text"], _whole_number(each["answer_start"], place)) for each in stated
+            AnswerSpan(each["text"], _whole_number(each["answer_start"], place)) for each in stated
         )
     key = str(entry["id"])
     return SpanExample(key, f"{place}, question {key}", entry["question"], context, answers)
 
 
 def _whole_number(value: _Start, place: str) -> int:
-    """The number of an answer's first character; where there is none, training says so.
-
-    Raises:
-      InputError: it is no whole number, or is beyond 64 bits.
-    """
+    """Returns the number of an answer's first character, or raises InputError."""
     text = str(value).removesuffix(".0")
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise InputError(f"{place}: answer_start is {text[:20]!r}, not a whole number.")

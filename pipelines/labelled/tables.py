@@ -13,16 +13,15 @@ from typing import Any, NamedTuple
 from pipelines.common import files, json_files, texts
 from pipelines.common.errors import InputError
 
-# Lines of a table that tell whether the first one is its header.
-_LOOKED_AT = 1001
-_LONGEST_LINE = 1 << 28  # bytes; a gzipped file of a few kilobytes can hold more
-_SHOWN = 5  # fields, in messages
+_HEAD = 1001  # lines of a table that decide whether the first one is a header
+_MAX_LINE = 1 << 28  # bytes; a gzipped file of a few kilobytes can contain more
+_MAX_SHOWN = 5  # fields, in messages
 
 
-class Row(NamedTuple):
-    """The values of a row by the names of columns, and where it stands.
+class TableRow(NamedTuple):
+    """The values of a row by column name, and the place of the row.
 
-    `cells` are all values of a table's row, those of columns without a name too.
+    `cells` has all values of a table's row, including those of columns without a name.
     """
 
     values: Mapping[str, Any]
@@ -30,9 +29,11 @@ class Row(NamedTuple):
     cells: Sequence[str] = ()
 
     def get(self, column: str) -> Any:
-        """The value of a column, also by its number from 1, by the path in an object, or joined.
+        """Returns the value of a column.
 
-        The path through a list of objects gives the list of their fields.
+        Args:
+          column: name of the column, its number from 1, the path of a field in an object or list of
+            objects, or several columns joined by "+".
 
         Raises:
           InputError: the row has no such column.
@@ -57,11 +58,11 @@ class Row(NamedTuple):
         return value
 
     def names(self) -> list[str]:
-        """The names of all columns; of objects in JSON, the paths of their fields."""
+        """Returns the names of all columns; for objects in JSON, the paths of their fields."""
         return [path for name, value in self.values.items() for path in _paths(name, value)]
 
     def has(self, column: str) -> bool:
-        """Whether there is such a column."""
+        """Returns whether there is such a column."""
         try:
             self.get(column)
         except InputError:
@@ -69,27 +70,19 @@ class Row(NamedTuple):
         return True
 
     def text(self, column: str) -> str:
-        """The text of a column, without white space round it.
+        """Returns the text of a column without surrounding white space.
 
         Raises:
-          InputError: the column is missing, or holds no text.
+          InputError: the column is missing or is not a text.
         """
         return self.verbatim(column).strip()
 
     def verbatim(self, column: str) -> str:
-        """The text of a column as it stands.
-
-        Raises:
-          InputError: the column is missing, or holds no text.
-        """
+        """Returns the text of a column unchanged; raises as `text` does."""
         return _as_text(self.get(column), self.place, column)
 
     def texts(self, column: str) -> tuple[str, ...]:
-        """The texts of a column that holds a list of them, or one.
-
-        Raises:
-          InputError: the column is missing, or holds something else.
-        """
+        """Returns the texts of a column that holds one or a list; raises as `text` does."""
         value = self.get(column)
         if not isinstance(value, list):
             return (self.verbatim(column),)
@@ -97,7 +90,7 @@ class Row(NamedTuple):
 
 
 def _paths(name: str, value: Any) -> list[str]:
-    """The path of a value, or those of the fields of an object, or of a list of objects."""
+    """Returns the path of a value, or the paths of the fields of an object or list of objects."""
     first = value[0] if isinstance(value, list) and value else value
     if not isinstance(first, dict):
         return [name]
@@ -105,23 +98,23 @@ def _paths(name: str, value: Any) -> list[str]:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text of decimal digits is; None for others, and for more than 18 digits."""
+    """Returns the number of up to 18 decimal digits, or None for any other text."""
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 def numbered(names: Iterable[str], stem: str) -> list[str]:
-    """Those names that are a stem (a pattern without groups) and a number, by the number."""
+    """Returns the names that consist of a stem (a pattern) and a number, sorted by the number."""
     found = [match for name in names if (match := re.fullmatch(rf"{stem}([0-9]{{1,18}})", name))]
     return [match[0] for match in sorted(found, key=lambda match: int(match[1]))]
 
 
 def without_empty_end(cells: Sequence[str]) -> tuple[str, ...]:
-    """Cells up to the last one that is not empty."""
+    """Returns the cells up to the last one that is not empty."""
     return tuple(cells[: max((end for end, cell in enumerate(cells, 1) if cell), default=0)])
 
 
 def ending(path: str) -> str:
-    """What the name of a file ends with, such as ".csv", also of "A.CSV" and "a.csv.gz"."""
+    """Returns the extension of a file name, such as ".csv", also for "A.CSV" and "a.csv.gz"."""
     return os.path.splitext(path.lower().removesuffix(files.GZIP))[1]
 
 
@@ -129,7 +122,7 @@ def read_text(path: str) -> str:
     """Reads a UTF-8 file, plain or gzipped, without a byte order mark.
 
     Raises:
-      InputError: it is missing, damaged, or not UTF-8; the line is named.
+      InputError: the file is missing, damaged, or not UTF-8; the line is named.
     """
     data = files.read_unpacked(path)
     try:
@@ -138,24 +131,22 @@ def read_text(path: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         place = f"{path}: line {line}: byte {error.start}"
         raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
-    # Where no line ends as elsewhere, lines end as they did on old Macs.
+    # Without newlines, lines end with carriage returns, as on old Macs.
     return text if "\n" in text else text.replace("\r", "\n")
 
 
 def read_lines(path: str) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file with their ends, one after the other.
-
-    The text is that of `read_text`, of which one line at a time is in memory.
+    """Yields the lines of the text of `read_text`, with their ends, one at a time.
 
     Raises:
-      InputError: as `read_text`.
+      InputError: as `read_text`, or a line is too long.
     """
     position = 0
     with files.open_unpacked(path) as file:
-        for number, data in enumerate(iter(lambda: file.readline(_LONGEST_LINE + 1), b""), 1):
-            if len(data) > _LONGEST_LINE:
+        for number, data in enumerate(iter(lambda: file.readline(_MAX_LINE + 1), b""), 1):
+            if len(data) > _MAX_LINE:
                 raise InputError(
-                    f"{path}: line {number}: has more than {_LONGEST_LINE:,} bytes; break the text "
+                    f"{path}: line {number}: has more than {_MAX_LINE:,} bytes; break the text "
                     "into lines."
                 )
             try:
@@ -165,7 +156,7 @@ def read_lines(path: str) -> Iterator[str]:
                 raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
             position += len(data)
             if number == 1 and not line.endswith("\n"):
-                # All there is: where no line ends as elsewhere, lines end as on old Macs.
+                # The whole file: without newlines, lines end with carriage returns.
                 yield from io.StringIO(line.replace("\r", "\n"), newline="\n")
             else:
                 yield line
@@ -176,36 +167,25 @@ def read_rows(
     columns: Sequence[str] | None = None,
     skipped: list[str] | None = None,
     is_header: Callable[[list[list[str]]], bool] = lambda lines: True,
-) -> list[Row]:
-    """Reads all rows of a file; see `iterate_rows`."""
-    return list(iterate_rows(path, columns, skipped, is_header))
+) -> Iterator[TableRow]:
+    """Yields the rows of a file.
 
-
-def iterate_rows(
-    path: str,
-    columns: Sequence[str] | None = None,
-    skipped: list[str] | None = None,
-    is_header: Callable[[list[list[str]]], bool] = lambda lines: True,
-) -> Iterator[Row]:
-    """Yields all rows of a file, of which no more than some are in memory.
-
-    Tab-separated files are read as they are, without quoting (GLUE's way);
-    comma-separated ones with quoting; JSON Lines one object a line, or one list
-    of objects (or an object that has it as "data"), which is in memory as a whole.
-    A blank line is a row where a table has one column, but for those before the
-    header and at the end; of others it is left out.
+    Tab-separated files have no quoting, as in GLUE; comma-separated files do. JSON Lines have an
+    object per line, or are one list of objects (or an object with such a list, "data"), which is
+    read into memory. In a table of one column a blank line is a row, except before the header and
+    at the end; in other files blank lines are ignored.
 
     Args:
-      path: a .tsv, .txt (both tab-separated), .csv or .jsonl (.json) file, also gzipped.
-      columns: names of the columns of a file without a header.
-      skipped: gets a line for each row of another number of columns, which is
-        left out; None: such a row is an error.
-      is_header: tells of the cells of the first thousand lines whether the first is the header;
-        where it is none, columns are named by their numbers, from 1.
+      path: a .tsv or .txt (tab-separated), .csv, .jsonl or .json file, plain or gzipped.
+      columns: names of the columns if the file has no header.
+      skipped: receives a message for each row with another number of columns, which is left out;
+        None: such a row is an error.
+      is_header: returns whether the first line is a header, given the cells of the first lines;
+        if it is not, the names of the columns are their numbers, from 1.
 
     Raises:
-      InputError: there are no rows, a row has too few or too many columns or is
-        not JSON, or two columns have one name.
+      InputError: there are no rows, a row has another number of columns or is not JSON, or two
+        columns have the same name.
     """
     lines = read_lines(path)
     if ending(path) in (".jsonl", ".json"):
@@ -213,7 +193,7 @@ def iterate_rows(
     else:
         found = _csv_cells(lines, path) if ending(path) == ".csv" else _tsv_cells(lines)
         cells = _without_blank_end(found)
-        head = list(itertools.islice(cells, _LOOKED_AT))
+        head = list(itertools.islice(cells, _HEAD))
         there = [values for _, values in head if values != [""]]
         if ending(path) == ".csv" and there and all("\t" in "".join(values) for values in there):
             raise InputError(f"{path}: tabs separate its columns; rename it to .tsv.")
@@ -229,7 +209,7 @@ def iterate_rows(
 
 
 def first_row(path: str) -> list[str]:
-    """The cells of the first line of a .csv file that is not blank.
+    """Returns the cells of the first non-blank line of a .csv file.
 
     Raises:
       InputError: there is none.
@@ -240,7 +220,7 @@ def first_row(path: str) -> list[str]:
 
 
 def csv_rows(path: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the place and the cells of each row of a .csv file that is not blank."""
+    """Yields the place and the cells of each non-blank row of a .csv file."""
     for number, cells in _csv_cells(read_lines(path), path):
         if cells:
             yield f"{path}: line {number}", cells
@@ -249,7 +229,7 @@ def csv_rows(path: str) -> Iterator[tuple[str, list[str]]]:
 def _without_blank_end(
     rows: Iterator[tuple[int, list[str]]],
 ) -> Iterator[tuple[int, list[str]]]:
-    """Leaves out blank lines (no cells) at the end; others are rows of one empty cell."""
+    """Removes blank lines (without cells) at the end; others become rows of one empty cell."""
     blank: list[tuple[int, list[str]]] = []
     for number, cells in rows:
         if cells:
@@ -268,7 +248,7 @@ def _tsv_cells(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 def _csv_cells(lines: Iterable[str], path: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(sys.maxsize)
-    # Outside of quotes, a carriage return alone ends a row, too.
+    # Outside quotes, a carriage return alone ends a row, too.
     split = (io.StringIO(line, newline="") if "\r" in line else (line,) for line in lines)
     reader = csv.reader(itertools.chain.from_iterable(split), strict=True)
     end = 0
@@ -285,7 +265,7 @@ def _table_rows(
     path: str,
     columns: Sequence[str] | None,
     skipped: list[str] | None,
-) -> Iterator[Row]:
+) -> Iterator[TableRow]:
     for number, values in lines:
         place = f"{path}: line {number}"
         if columns is None:
@@ -298,7 +278,7 @@ def _table_rows(
                     f"{place}: has one column, {columns[0]!r}; separate the columns with commas in "
                     f"a .csv, with tabs in a .tsv.{rename if ',' in columns[0] else ''}"
                 )
-            # Several may have no name: none of those can be asked for.
+            # Several columns may have no name: these cannot be selected.
             twice = next((name for name in columns if name and columns.count(name) > 1), None)
             if twice is not None:
                 raise InputError(f"{place}: has two columns {twice!r}; rename or remove one.")
@@ -312,19 +292,15 @@ def _table_rows(
                 raise InputError(f"{message} ({', '.join(columns)}).")
             skipped.append(message)
             continue
-        yield Row(dict(zip(columns, values, strict=True)), place, values)
+        yield TableRow(dict(zip(columns, values, strict=True)), place, values)
 
 
 def _as_text(value: Any, place: str, name: str) -> str:
-    """A value of a table or of JSON as a text.
-
-    Raises:
-      InputError: it is neither a text, nor a number, nor true or false.
-    """
+    """Returns a string, number or boolean as a text; raises InputError for other values."""
     if isinstance(value, dict):
         raise InputError(
             f"{place}: {name} is an object; name one of its fields with --columns, such as "
-            f"{', '.join(_paths(name, value)[:_SHOWN])}."
+            f"{', '.join(_paths(name, value)[:_MAX_SHOWN])}."
         )
     not_finite = isinstance(value, float) and not math.isfinite(value)
     if not_finite or not isinstance(value, str | int | float):
@@ -332,7 +308,7 @@ def _as_text(value: Any, place: str, name: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _json_rows(lines: Iterator[str], path: str) -> Iterator[Row]:
+def _json_rows(lines: Iterator[str], path: str) -> Iterator[TableRow]:
     head: list[str] = []  # up to the second line that is not blank
     for line in lines:
         head.append(line)
@@ -347,11 +323,11 @@ def _json_rows(lines: Iterator[str], path: str) -> Iterator[Row]:
     for place, value in values:
         if not isinstance(value, dict):
             raise InputError(f"{place}: is not a JSON object.")
-        yield Row(value, place)
+        yield TableRow(value, place)
 
 
 def _is_collection(value: Any) -> bool:
-    """Whether the only value of a file is an object that holds rows, rather than one row."""
+    """Returns whether the only value of a file is an object that holds rows, not a row."""
     if not isinstance(value, dict):
         return False
     firsts = [item[0] if isinstance(item, list) and item else None for item in value.values()]

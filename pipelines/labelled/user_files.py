@@ -1,4 +1,4 @@
-"""Labelled files of the user's own: TSV, CSV or JSON Lines; `columns` says what is where."""
+"""Reads labelled files of the user's own: TSV, CSV or JSON Lines, with columns by `columns`."""
 
 import re
 from collections.abc import Iterator
@@ -8,82 +8,52 @@ from pipelines.common.texts import counted
 from pipelines.labelled import tables
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.multiple_choice import key_index
-from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
+from pipelines.labelled.schema import (
+    AnswerSpan,
+    ChoiceExample,
+    SpanExample,
+    TextExample,
+    WordsExample,
+)
+from pipelines.labelled.tables import TableRow
 
-_SHOWN = 60  # characters of a value, in messages
-_ROWS_OF_WORDS = 20  # sentences that may all have one word
+_MAX_SHOWN = 60  # characters of a value, in messages
+_MAX_SINGLE_WORDS = 20  # sentences of one word, after which a file is not one of sentences
 
 
 def read_texts(
-    path: str, columns: ColumnNames, pair: bool | None, labelled: bool
-) -> list[TextExample]:
-    """Reads texts or pairs of texts, with labels where `labelled`.
+    path: str, columns: ColumnNames, pair: bool | None, labelled: bool | None
+) -> Iterator[TextExample]:
+    """Yields texts or pairs of texts.
 
     Args:
       path: the file.
-      columns: finds what is where.
-      pair: whether to read pairs; None: if there are two texts.
-      labelled: whether to read labels.
+      columns: finds the columns.
+      pair: whether to read pairs; None: if the first row has two texts.
+      labelled: whether to read labels; None: where there are any.
 
     Raises:
       InputError: a column is missing, or a row is damaged.
     """
-    return list(iterate_texts(path, columns, pair, labelled))
-
-
-def iterate_texts(
-    path: str, columns: ColumnNames, pair: bool | None, labelled: bool | None
-) -> Iterator[TextExample]:
-    """Yields what `read_texts` reads, one after the other.
-
-    Args:
-      path: the file.
-      columns: finds what is where.
-      pair: whether to read pairs; None: if there are two texts.
-      labelled: whether to read labels; None: those that are there.
-
-    Raises:
-      InputError: as `read_texts`.
-    """
-    for index, row in enumerate(columns.iterate(path)):
+    for index, row in enumerate(columns.rows(path)):
         pair = columns.is_pair(row) if pair is None else pair
-        if index == 0:
-            roles = _text_roles(columns, row, pair) | _optional("label", row, columns, labelled)
-            columns.check_found(roles, row)
-            columns.report(path, row, roles)
-        first = columns.need("text_a", row) if pair else _single(columns, row)
-        second = columns.need("text_b", row) if pair else None
-        column = _label_column("label", row, columns, labelled)
+        if pair:
+            roles = {role: columns.find(role, row) for role in ("text_a", "text_b")}
+        else:
+            roles = {"text": columns.find("text", row) or columns.find("text_a", row)}
+        column = columns.find("label", row) if labelled is not False else None
+        roles |= {"label": column} if labelled or column else {}
+        found = columns.check(path, row, roles, is_first=not index)
         label = _label(row, column) if column else None
-        if label == "":
-            if labelled:
-                raise InputError(f"{row.place}: the label is empty.")
-            label = None
-        text_b = row.text(second) if second else None
+        if labelled and label == "":
+            raise InputError(f"{row.place}: the label is empty.")
+        text_a = row.text(found["text_a" if pair else "text"])
+        text_b = row.text(found["text_b"]) if pair else None
         key = columns.key(row, index)
-        yield TextExample(key, row.place, row.text(first), text_b, label)
+        yield TextExample(key, row.place, text_a, text_b, label or None)
 
 
-def _single(columns: ColumnNames, row: tables.Row) -> str:
-    return columns.find("text", row) or columns.find("text_a", row) or columns.need("text", row)
-
-
-def _text_roles(columns: ColumnNames, row: tables.Row, pair: bool) -> dict[str, str | None]:
-    """The columns of the texts, by role, as far as they are found."""
-    if pair:
-        return {role: columns.find(role, row) for role in ("text_a", "text_b")}
-    return {"text": columns.find("text", row) or columns.find("text_a", row)}
-
-
-def _optional(
-    role: str, row: tables.Row, columns: ColumnNames, labelled: bool | None
-) -> dict[str, str | None]:
-    """The column of labels, or of tags, by role; nothing where they need not be there."""
-    column = columns.find(role, row) if labelled is not False else None
-    return {role: column} if labelled or column else {}
-
-
-def _label(row: tables.Row, column: str) -> str:
+def _label(row: TableRow, column: str) -> str:
     value = row.get(column)
     if isinstance(value, list):
         raise InputError(
@@ -95,119 +65,91 @@ def _label(row: tables.Row, column: str) -> str:
 
 def _shorten(value: object) -> str:
     text = str(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
-def read_words(path: str, columns: ColumnNames, labelled: bool) -> list[WordsExample]:
-    """Reads sentences of words: lists in JSON Lines, separated by spaces in tables.
-
-    Raises:
-      InputError: a column is missing, a word is no text, or a sentence has not as
-        many tags as words.
-    """
-    return list(iterate_words(path, columns, labelled))
-
-
-def iterate_words(path: str, columns: ColumnNames, labelled: bool | None) -> Iterator[WordsExample]:
-    """Yields what `read_words` reads, one after the other.
+def read_words(path: str, columns: ColumnNames, labelled: bool | None) -> Iterator[WordsExample]:
+    """Yields sentences of words: lists in JSON Lines, separated by spaces in tables.
 
     Args:
       path: the file.
-      columns: finds what is where.
-      labelled: whether to read tags; None: if there is a column of them.
+      columns: finds the columns.
+      labelled: whether to read tags; None: where there are any.
 
     Raises:
-      InputError: as `read_words`.
+      InputError: a column is missing, a word is not a text, or words and tags differ in number.
     """
     longest = 0
-    for index, row in enumerate(columns.iterate(path)):
-        if not index:
-            tag_column = columns.find_only("tags", row) if labelled is not False else None
-            roles = {"words": columns.find("words", row)}
-            roles |= {"tags": tag_column} if labelled or tag_column else {}
-            columns.check_found(roles, row)
-            columns.report(path, row, roles)
-        words = _strings(row, columns.need("words", row))
+    for index, row in enumerate(columns.rows(path)):
+        column = None
+        if labelled is not False:
+            column = columns.find("tags", row) if index else columns.find_only("tags", row)
+        roles = {"words": columns.find("words", row)}
+        roles |= {"tags": column} if labelled or column else {}
+        found = columns.check(path, row, roles, is_first=not index)
+        words = _strings(row, found["words"])
         longest = max(longest, len(words))
-        column = _label_column("tags", row, columns, labelled)
         tags = _strings(row, column) if column else None
         if tags is not None and len(tags) != len(words):
-            found = f"{counted(len(words), 'word')}, but {counted(len(tags), 'tag')}"
-            raise InputError(f"{row.place}: has {found}; give each word one.")
+            numbers = f"{counted(len(words), 'word')}, but {counted(len(tags), 'tag')}"
+            raise InputError(f"{row.place}: has {numbers}; give each word one.")
         yield WordsExample(columns.key(row, index), row.place, words, tags, index)
-    if labelled and longest == 1 and index >= _ROWS_OF_WORDS:
+    if labelled and longest == 1 and index >= _MAX_SINGLE_WORDS:
         raise InputError(
             f"{path}: each of its {index + 1} rows has one word; write all words of a sentence in "
-            "one row, with spaces between, or a word a line and a blank line behind each sentence "
+            "one row, with spaces between, or a word per line and a blank line after each sentence "
             "in a .conll file."
         )
 
 
-def _label_column(
-    role: str, row: tables.Row, columns: ColumnNames, labelled: bool | None
-) -> str | None:
-    """The column of labels, or of tags; None where they are not read."""
-    if labelled is None:
-        return columns.find(role, row)
-    return columns.need(role, row) if labelled else None
-
-
-def _strings(row: tables.Row, column: str) -> tuple[str, ...]:
+def _strings(row: TableRow, column: str) -> tuple[str, ...]:
     if isinstance(row.get(column), list):
         return row.texts(column)
     # Other white space, such as a no-break space, is a part of a word.
     return tuple(re.findall(r"[^ \t\r\n]+", row.text(column)))
 
 
-def read_spans(path: str, columns: ColumnNames, labelled: bool) -> list[SpanExample]:
-    """Reads questions, contexts, and the answer's text and first character.
+def read_spans(path: str, columns: ColumnNames, labelled: bool) -> Iterator[SpanExample]:
+    """Yields questions, contexts, and the text and first character of the answer.
 
-    An empty answer says that the context has none. In JSON Lines there may be
-    lists of answers and starts, both in an object, {"text": [...],
-    "answer_start": [...]}, or a list of such objects, one an answer.
+    An empty answer means that the context has none. JSON Lines may have lists of answers and
+    starts, both in an object, {"text": [...], "answer_start": [...]}, or a list of such objects.
 
     Raises:
-      InputError: a column is missing, an answer is no text, or its start is
-        missing or no number.
+      InputError: a column is missing, an answer is not a text, or its start is missing or not a
+        number.
     """
-    found = []
     for index, row in enumerate(columns.rows(path)):
-        if not index:
-            roles = {role: columns.find(role, row) for role in ("question", "context")}
-            if labelled:
-                roles["answer"] = columns.find("answer", row)
-            if labelled and roles["answer"] is None:
+        roles = {role: columns.find(role, row) for role in ("question", "context")}
+        if labelled:
+            roles["answer"] = columns.find("answer", row)
+            if roles["answer"] is None:
                 roles["answer_start"] = columns.find("answer_start", row)
-            columns.check_found(roles, row)
-            columns.report(path, row, roles)
-        answers = _answers(row, columns) if labelled else None
-        found.append(
-            SpanExample(
-                columns.key(row, index),
-                row.place,
-                row.text(columns.need("question", row)),
-                row.verbatim(columns.need("context", row)),
-                answers,
-            )
+        found = columns.check(path, row, roles, is_first=not index)
+        yield SpanExample(
+            columns.key(row, index),
+            row.place,
+            row.text(found["question"]),
+            row.verbatim(found["context"]),
+            _answers(row, columns) if labelled else None,
         )
-    return found
 
 
-def _answers(row: tables.Row, columns: ColumnNames) -> tuple[Answer, ...]:
+def _answers(row: TableRow, columns: ColumnNames) -> tuple[AnswerSpan, ...]:
     column = columns.need("answer", row)
     value = row.get(column)
     objects = value if isinstance(value, list) else [value]
     if objects and all(isinstance(item, dict) for item in objects):
         place = f"{row.place}, {column}"
-        each = [_answers_at(tables.Row(item, place), "text", "answer_start") for item in objects]
+        each = [_answers_at(TableRow(item, place), "text", "answer_start") for item in objects]
         return tuple(answer for answers in each for answer in answers)
     if value in (None, "", []):
         return ()
     return _answers_at(row, column, columns.need("answer_start", row))
 
 
-def _answers_at(row: tables.Row, column: str, start_column: str) -> tuple[Answer, ...]:
-    """The answers of a column, one or a list, with the starts of another."""
+def _answers_at(row: TableRow, column: str, start_column: str) -> tuple[AnswerSpan, ...]:
+    """Returns the answers of a column, one or a list, with the starts of another column."""
     texts, starts = row.texts(column), row.texts(start_column)
     if len(texts) != len(starts):
         raise InputError(
@@ -224,47 +166,38 @@ def _answers_at(row: tables.Row, column: str, start_column: str) -> tuple[Answer
                 f"{row.place}: the answer {text!r} starts at {start!r}; give the number of its "
                 "first character, counted from 0."
             )
-        found.append(Answer(text, number))
+        found.append(AnswerSpan(text, number))
     return tuple(found)
 
 
-def read_choices(path: str, columns: ColumnNames, labelled: bool) -> list[ChoiceExample]:
-    """Reads choices: a list in JSON Lines, or columns choice0, choice1, ... in tables.
+def read_choices(path: str, columns: ColumnNames, labelled: bool) -> Iterator[ChoiceExample]:
+    """Yields choices: a list in JSON Lines, or columns choice0, choice1, ... in tables.
 
-    The label is the number of the right one, counted from 0, or its letter; or, of objects such as
-    {"text": "Rain", "label": "A"}, the label of the right one.
+    The label is the number of the right choice, from 0, or its letter; for objects such as
+    {"text": "Rain", "label": "A"}, it is the label of the right one.
 
     Raises:
-      InputError: a column is missing, a choice is no text or is empty while a later
-        one is not, a label names no choice, or some labels are numbers and others letters.
+      InputError: a column is missing; a choice is not a text, or is empty while a later one is not;
+        a label does not name a choice; or some labels are numbers and others letters.
     """
-    found = []
     forms: set[bool] = set()
     for index, row in enumerate(columns.rows(path)):
         if not index:
             _check_choice_columns(path, row, columns, labelled)
+        context = row.text(columns.need("context", row))
         choices = _choices(row, columns)
         label = _right(row, columns, len(choices), forms) if labelled else None
-        found.append(
-            ChoiceExample(
-                columns.key(row, index),
-                row.place,
-                row.text(columns.need("context", row)),
-                choices,
-                label,
-            )
-        )
-    return found
+        yield ChoiceExample(columns.key(row, index), row.place, context, choices, label)
 
 
-def _check_choice_columns(path: str, row: tables.Row, columns: ColumnNames, labelled: bool) -> None:
-    """Raises InputError where the first row lacks a column; else logs which were found."""
+def _check_choice_columns(path: str, row: TableRow, columns: ColumnNames, labelled: bool) -> None:
+    """Raises InputError if the first row lacks a column; otherwise logs which were found."""
     roles = {
         "context": columns.find_only("context", row),
         "choices": columns.find("choices", row) or "+".join(_numbered(row)) or None,
     }
     roles |= {"label": columns.find("label", row)} if labelled else {}
-    # Where a field has fields, which of them is it?
+    # The user must name a field of a column that has objects.
     plain = {
         role: None if column and _has_fields(row, column) else column
         for role, column in roles.items()
@@ -273,18 +206,18 @@ def _check_choice_columns(path: str, row: tables.Row, columns: ColumnNames, labe
     columns.report(path, row, roles)
 
 
-def _has_fields(row: tables.Row, column: str) -> bool:
+def _has_fields(row: TableRow, column: str) -> bool:
     value = row.get(column) if row.has(column) else None
     return isinstance(value[0] if isinstance(value, list) and value else value, dict)
 
 
-def _numbered(row: tables.Row) -> list[str]:
-    """The columns choice0, choice1, ..."""
+def _numbered(row: TableRow) -> list[str]:
+    """Returns the columns choice0, choice1, ..."""
     return tables.numbered(row.values, "(?i:choice|option|ending)_?")
 
 
-def _right(row: tables.Row, columns: ColumnNames, count: int, forms: set[bool]) -> int:
-    """The index of the right one of so many choices; `forms` gets whether a number says it."""
+def _right(row: TableRow, columns: ColumnNames, count: int, forms: set[bool]) -> int:
+    """Returns the index of the right choice; adds to `forms` whether the label is a letter."""
     label = row.text(columns.need("label", row))
     choices = columns.find("choices", row) or ""
     keys = f"{choices.removesuffix('.text')}.label"
@@ -302,12 +235,12 @@ def _right(row: tables.Row, columns: ColumnNames, count: int, forms: set[bool]) 
     if index is None or index >= count:
         raise InputError(
             f"{row.place}: the label {label!r} names none of {count} choices; numbers count from "
-            "0, letters from A: write letters where they count from 1."
+            "0, letters from A: write letters if they count from 1."
         )
     return index
 
 
-def _choices(row: tables.Row, columns: ColumnNames) -> tuple[str, ...]:
+def _choices(row: TableRow, columns: ColumnNames) -> tuple[str, ...]:
     column = columns.find("choices", row)
     if column and column not in row.values and "+" in column:
         cells = [row.text(part) for part in column.split("+")]
@@ -320,17 +253,17 @@ def _choices(row: tables.Row, columns: ColumnNames) -> tuple[str, ...]:
         cells = [text.strip() for text in row.texts(column)]
     else:
         names = _numbered(row)
-        # Tables made JSON Lines have null where a row has fewer choices than others.
+        # JSON Lines converted from tables have null if a row has fewer choices than others.
         cells = ["" if row.values[name] is None else row.text(name) for name in names]
     choices = tables.without_empty_end(cells)
     if len(choices) < 2:
         raise InputError(
             f"{row.place}: has fewer than two choices (columns choice0, choice1, ...)."
         )
-    # Left out, it would move the choices behind it away from their labels.
+    # Leaving it out would move the choices after it away from their labels.
     if "" in choices:
         raise InputError(
             f"{row.place}: choice {choices.index('')}, counted from 0, is empty, but a later one "
-            "is not; fill it, or move the later ones up and mend the label."
+            "is not; fill it, or move the later ones up and correct the label."
         )
     return choices

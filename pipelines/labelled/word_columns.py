@@ -1,12 +1,12 @@
-"""Which columns of a file with a word a line hold words and tags: as the user says, or by looking.
+"""Finds the columns of words and tags in a file with a word per line.
 
 Published files differ: GermEval-2014 counts the words in column 1 and has the tags of nested
 entities in the last column; CoNLL-2003 has chunks before the entities; some have a header.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables
@@ -20,32 +20,31 @@ _TAGS = (
     *("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags"),
     *("pos", "pos_tag", "pos_tags", "upos", "xpos", "chunk"),
 )
-# Chunks of the CoNLL shared tasks, which stand before the tags of entities.
+# Chunks of the CoNLL shared tasks, which precede the tags of entities.
 _CHUNKS = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NC VC PC".split())
 _IOB = re.compile(r"O|[BIESLU]-(.+)")
-_COUNTED = 5  # rows that may have consecutive numbers for words
-_SAMPLE = 60  # characters of the first sentence, in messages
+_MIN_COUNTED = 5  # consecutive numbers that are a count, not words
+_MAX_SAMPLE = 60  # characters of the first sentence, in messages
 _ROLES = ("words", "tags")
 Line = tuple[int, Sequence[str] | None]
 
 
-@dataclasses.dataclass(frozen=True)
-class WordColumns:
-    """Where words and tags stand in a line.
+class WordColumns(NamedTuple):
+    """The positions of words and tags in a line.
 
     Attributes:
       words: index of the word's cell.
       tags: index of the tag's cell; -1: the last one.
-      header: number of the line that names the columns; 0: none does.
+      header: number of the line with the names of the columns; 0: there is none.
       has_tags: whether the first word has a tag.
       description: how the file is read, with its first sentence.
     """
 
     words: int
     tags: int
-    header: int = 0
-    has_tags: bool = True
-    description: str = ""
+    header: int
+    has_tags: bool
+    description: str
 
 
 def find(
@@ -60,12 +59,12 @@ def find(
     Args:
       path: the file, for messages.
       lines: numbers and cells of the first lines; None for the end of a sentence.
-      chosen: the columns of "words" and "tags" by number from 1, or by name.
-      labelled: whether tags are read; None: where there are any.
+      chosen: the columns that the user chose, by number from 1 or by name.
+      labelled: whether tags are read; None: if there are any.
       conllu: whether the columns are those of CoNLL-U.
 
     Raises:
-      InputError: a chosen column is unknown or ambiguous.
+      InputError: a chosen column is unknown, or a column is ambiguous.
     """
     lines = [(n, cells) for n, cells in lines if cells is None or cells[0] != DOCUMENT]
     number, first = next(((n, cells) for n, cells in lines if cells), (0, ()))
@@ -83,14 +82,14 @@ def find(
     places |= {role: _place(role, column, names) for role, column in chosen.chosen.items()}
     asked = "tags" in places
     if labelled is False:
-        places.setdefault("tags", -1)  # whichever, they are not read
+        places.setdefault("tags", -1)  # any, as tags are not read
     notes: dict[str, str] = {}
     if conllu:
         usual = {"words": CONLLU.index("form"), "tags": CONLLU.index("upos")}
     elif names:
         usual = _by_header(path, names, places)
     else:
-        usual = _by_looking(path, body, rows, places, notes)
+        usual = _by_content(path, body, rows, places, notes)
     places = usual | places
     has_tags = asked or bool(rows and len(rows[0]) > max(places["tags"], 1))
     shown = _ROLES if has_tags and labelled is not False else _ROLES[:1]
@@ -108,40 +107,40 @@ def _is_header(names: Sequence[str], chosen: ColumnNames) -> bool:
 
 
 def _place(role: str, column: str, names: Sequence[str]) -> int:
-    """The index of a column that the user chose."""
+    """Returns the index of a column that the user chose."""
     number = tables.whole_number(column)
     if role in _ROLES and column.lower() in names:
         return names.index(column.lower())
     if role not in _ROLES or not number:
         known = f" or one of {', '.join(names)}" if names else ""
         raise InputError(
-            f"--columns={role}={column}: in a file with a word a line, words and tags are named by "
-            f"number{known}, such as --columns=words=1,tags=4."
+            f"--columns={role}={column}: in a file with a word per line, words and tags are named "
+            f"by number{known}, such as --columns=words=1,tags=4."
         )
     return number - 1
 
 
 def _by_header(path: str, names: Sequence[str], chosen: Mapping[str, int]) -> dict[str, int]:
-    """The columns that a header names."""
+    """Returns the columns that a header names."""
     word = next((index for index, name in enumerate(names) if name in _WORDS), 0)
     tags = [index for index, name in enumerate(names) if name in _TAGS]
     if len(tags) > 1 and "tags" not in chosen:
         listed = " or ".join(names[index] for index in tags)
         raise InputError(
-            f"{path}: which column is the tags, {listed}? Name it with "
+            f"{path}: which column has the tags, {listed}? Name it with "
             f"--columns=tags={names[tags[-1]]}."
         )
     return {"words": word, "tags": tags[0] if tags else -1}
 
 
-def _by_looking(
+def _by_content(
     path: str,
     body: Sequence[Sequence[str] | None],
     rows: Sequence[Sequence[str]],
     chosen: Mapping[str, int],
     notes: dict[str, str],
 ) -> dict[str, int]:
-    """The columns of a file without a header; what is odd about them goes to `notes`."""
+    """Returns the columns of a file without a header; adds what is unusual to `notes`."""
     width = len(rows[0]) if rows and all(len(cells) == len(rows[0]) for cells in rows) else 0
     found = {"words": 0, "tags": -1}
     counted = "words" not in chosen and _counts(body)
@@ -149,11 +148,11 @@ def _by_looking(
         found["words"] = 1
         notes["words"] = " (column 1 counts them)"
     types = _types(rows, width - 1) if width else None
-    # Two columns leave no tag; many are those of a treebank, whose last one is rarely a tag.
+    # Two columns leave none for a tag; many are a treebank, whose last column is rarely a tag.
     if counted and "tags" not in chosen and (width == 2 or (width > 4 and types is None)):
         cells = ", ".join(f"{n} ({cell})" for n, cell in enumerate(rows[0], 1))
         raise InputError(
-            f"{path}: column 1 counts lines; which columns are words and tags? The first line is "
+            f"{path}: column 1 counts lines; which columns have words and tags? The first line is "
             f"{cells}. Name them with --columns=words=NUMBER,tags=NUMBER; CoNLL-U is read as such "
             "where the name ends in .conllu."
         )
@@ -166,7 +165,7 @@ def _by_looking(
 
 
 def _counts(body: Iterable[Sequence[str] | None]) -> bool:
-    """Whether the first column counts: the words of each sentence, or the lines."""
+    """Returns whether the first column counts the words of each sentence, or the lines."""
     before, rows = None, 0
     for cells in body:
         number = tables.whole_number(cells[0]) if cells else None
@@ -174,11 +173,11 @@ def _counts(body: Iterable[Sequence[str] | None]) -> bool:
             return False
         rows += number is not None
         before = number
-    return rows >= _COUNTED
+    return rows >= _MIN_COUNTED
 
 
 def _types(rows: Iterable[Sequence[str]], column: int) -> set[str] | None:
-    """What the tags of a column are of, such as LOC; None if it has others than B-, I- and O."""
+    """Returns the entity types of a column, such as LOC; None if its tags are not IOB."""
     matches = [_IOB.fullmatch(cell) for cell in {cells[column] for cells in rows}]
     if not all(matches):
         return None
@@ -186,7 +185,7 @@ def _types(rows: Iterable[Sequence[str]], column: int) -> set[str] | None:
 
 
 def _outermost(path: str, rows: Sequence[Sequence[str]], width: int, word: int) -> int:
-    """The first of the last columns, whose tags are of like entities."""
+    """Returns the first of the last columns with tags of similar entities."""
     column = width - 1
     while column - 1 > word:
         outer, inner = _types(rows, column - 1), _types(rows, column)
@@ -208,7 +207,7 @@ def _describe(
     names: Sequence[str],
     notes: Mapping[str, str],
 ) -> str:
-    """How a file is read, with its first sentence."""
+    """Returns how a file is read, with its first sentence."""
     sentence: list[Sequence[str]] = []
     for cells in body:
         if cells:
@@ -221,5 +220,5 @@ def _describe(
         name = f" ({names[number - 1]})" if number <= len(names) else ""
         columns.append(f"{role} = column {number}{name}{notes.get(role, '')}")
         text = " ".join(cells[place] for cells in sentence if place < len(cells))
-        values.append(f"{role} {text[:_SAMPLE]!r}")
-    return f"a word a line; {', '.join(columns)}; first sentence: {', '.join(values)}"
+        values.append(f"{role} {text[:_MAX_SAMPLE]!r}")
+    return f"a word per line; {', '.join(columns)}; first sentence: {', '.join(values)}"

@@ -248,7 +248,7 @@ def _read(
             "number from 1, choices = those between",
         )
         return multiple_choice.read_keyed(path, skipped)
-    return user_files.read_choices(path, names, labelled)
+    return list(user_files.read_choices(path, names, labelled))
 
 
 _FILES = dataclasses.replace(

@@ -357,7 +357,7 @@ def _best_text(prediction: SpanPrediction) -> str:
     return prediction.candidates[0].text if prediction.candidates else ""
 
 
-def _read(path: str, names: ColumnNames, labelled: bool) -> list[SpanExample]:
+def _read(path: str, names: ColumnNames, labelled: bool) -> Iterable[SpanExample]:
     if squad.is_squad(path):
         return squad.read(path)
     return user_files.read_spans(path, names, labelled)

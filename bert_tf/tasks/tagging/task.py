@@ -258,7 +258,7 @@ def _by_sentence(
 
 
 def _read(path: str, names: ColumnNames, labelled: bool) -> list[WordsExample]:
-    return list(text_files.iterate_words(path, names, labelled))
+    return list(text_files.read_words(path, names, labelled))
 
 
 _NER = TaskFiles(

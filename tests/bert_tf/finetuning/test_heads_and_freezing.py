@@ -126,7 +126,7 @@ def test_kept_outputs_that_are_damaged_are_made_anew(tmp_path, init, caplog):
     os.remove(paths[1])
     again = settings_of(init, "ner", f"{tmp_path}/data", **settings)
     second = sweep.finetune(again, f"{tmp_path}/again", f"{tmp_path}/cache", False)
-    assert f"{paths[0]} is damaged; made anew." in caplog.text
+    assert f"{paths[0]} is damaged; it is made again." in caplog.text
     assert {path: open(path, "rb").read() for path in paths} == kept
     assert second["metrics"] == first["metrics"]
 

@@ -95,7 +95,7 @@ def test_columns_of_conll_are_told_apart(tmp_path, content, columns, labels):
         ),
         (
             "Word\tPOS\tNER\nEU\tNNP\tB-ORG\nsaid\tVBD\tO\n\n",
-            "which column is the tags, pos or ner? Name it with",
+            "which column has the tags, pos or ner? Name it with",
         ),
         ("EU B-ORG B-X\nBonn B-LOC O\n\n", "columns 2 and 3 both have tags; name the one to learn"),
     ],
@@ -145,7 +145,7 @@ def test_pairs_without_a_common_label_are_skipped_and_counted(tmp_path, caplog):
         assert found.task.labels == ("contradiction", "entailment", "neutral")
         assert len(found.parts["train"]) == 9 and found.notes["rows skipped"] == 3
     assert "text_a = sentence1, text_b = sentence2, label = gold_label; not read:" in said(caplog)
-    assert "line 4: '-' says that annotators disagreed" in said(caplog)
+    assert "line 4: '-' means that annotators disagreed" in said(caplog)
     numbers = [
         {"premise": text(), "hypothesis": text(), "label": n} for n in (-1, 0, 1, 2) for _ in "ab"
     ]
@@ -181,7 +181,7 @@ def test_several_labels_of_a_text_are_refused(tmp_path):
     names = write(tmp_path / "emotions.txt", "".join(f"emotion{n}\n" for n in range(28)))
     for label_map in ([], [names]):
         found = error_of("classification", path, label_map, text="1", label="2")
-        assert "line 3: the label '3,17' has the form of several, as have 40 of 100 rows" in found
+        assert "line 3: the label '3,17' is a list, as are those of 40 of 100 rows" in found
 
 
 @pytest.mark.parametrize(

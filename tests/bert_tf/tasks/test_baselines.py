@@ -8,7 +8,13 @@ import scipy.special
 
 from bert_tf import tasks
 from bert_tf.tasks.predictions import ClassPrediction, TagsPrediction
-from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
+from pipelines.labelled.schema import (
+    AnswerSpan,
+    ChoiceExample,
+    SpanExample,
+    TextExample,
+    WordsExample,
+)
 
 
 def _texts(*labels):
@@ -51,7 +57,7 @@ def test_of_choices_the_place_that_is_right_most_often_is_guessed():
 
 
 def test_of_answers_none_or_the_whole_context_is_guessed():
-    answered = SpanExample("0", "x", "who?", "der Hund l\u00e4uft", (Answer("Hund", 4),))
+    answered = SpanExample("0", "x", "who?", "der Hund l\u00e4uft", (AnswerSpan("Hund", 4),))
     without = SpanExample("1", "x", "who?", "ein Hund", ())
     task = tasks.make("squad2")
     assert task.metrics([answered, without], task.baseline([], [answered, without]))["exact"] == 0.5

@@ -19,7 +19,13 @@ from bert_tf.tasks.predictions import (
 )
 from pipelines.common.errors import InputError
 from pipelines.labelled import splits
-from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
+from pipelines.labelled.schema import (
+    AnswerSpan,
+    ChoiceExample,
+    SpanExample,
+    TextExample,
+    WordsExample,
+)
 from tests import tokenizers
 
 
@@ -29,7 +35,7 @@ def tokens():
 
 
 def question(key, *answers, context="the cat sat", place="f.json: article 'a: b', paragraph 0"):
-    found = tuple(Answer(answer, context.find(answer)) for answer in answers)
+    found = tuple(AnswerSpan(answer, context.find(answer)) for answer in answers)
     return SpanExample(key, place, "who?", context, found)
 
 

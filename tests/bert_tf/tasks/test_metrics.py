@@ -12,7 +12,13 @@ from bert_tf.tasks.span import squad_metrics
 from bert_tf.tasks.span.task import Candidate, SpanPrediction
 from bert_tf.tasks.tagging.task import TagsPrediction
 from pipelines.common.errors import InputError
-from pipelines.labelled.schema import Answer, ChoiceExample, SpanExample, TextExample, WordsExample
+from pipelines.labelled.schema import (
+    AnswerSpan,
+    ChoiceExample,
+    SpanExample,
+    TextExample,
+    WordsExample,
+)
 from tests import tokenizers
 
 TOKENS = [
@@ -56,7 +62,7 @@ def test_answers_are_scored_as_by_the_official_script(gold, answer, exact, f1):
 
 def question(key, answers, context="the cats sat."):
     return SpanExample(
-        key, key, "who?", context, tuple(Answer(a, context.find(a)) for a in answers)
+        key, key, "who?", context, tuple(AnswerSpan(a, context.find(a)) for a in answers)
     )
 
 
@@ -194,7 +200,7 @@ def test_document_context_fills_both_sides(tokens):
 def test_answers_are_found_in_windows_and_back_in_the_context(tokens):
     task = dataclasses.replace(tasks.make("squad1"), max_length=9, stride=2)
     context = "À the cats sat. À the cat"
-    example = SpanExample("q", "x", "who", context, (Answer("cats sat", 6),))
+    example = SpanExample("q", "x", "who", context, (AnswerSpan("cats sat", 6),))
     found = task.features([example], tokens)
     assert len(found) > 1
     for row in range(len(found)):

@@ -12,7 +12,7 @@ from bert_tf import tasks
 from bert_tf.tasks.predictions import ClassPrediction
 from bert_tf.tasks.span import squad_metrics
 from bert_tf.tasks.tagging.task import TagsPrediction
-from pipelines.labelled.schema import Answer, SpanExample, TextExample, WordsExample
+from pipelines.labelled.schema import AnswerSpan, SpanExample, TextExample, WordsExample
 
 _PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30)
 _TAGS = ("O", "B-A", "I-A", "B-B", "I-B")
@@ -101,7 +101,7 @@ def test_answers(gold, answer):
     )
 )
 def test_no_threshold_is_better(questions):
-    golds = [(Answer("cat", 0),) if has else () for has, _, _ in questions]
+    golds = [(AnswerSpan("cat", 0),) if has else () for has, _, _ in questions]
     examples = [SpanExample(str(i), "x", "q", "cat sat", g) for i, g in enumerate(golds)]
     answers = {str(i): text for i, (_, text, _) in enumerate(questions)}
     odds = {str(i): float(value) for i, (_, _, value) in enumerate(questions)}

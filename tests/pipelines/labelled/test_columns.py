@@ -21,7 +21,7 @@ def write(path, text):
 
 
 def read(path, chosen=None, **how):
-    return user_files.read_texts(path, ColumnNames(chosen or {}, **how), None, labelled=True)
+    return list(user_files.read_texts(path, ColumnNames(chosen or {}, **how), None, labelled=True))
 
 
 def test_columns_by_number_are_of_a_file_without_a_header(tmp_path):
@@ -49,13 +49,13 @@ def test_the_columns_of_a_file_without_a_header_are_shown(tmp_path):
 def test_data_in_the_first_line_are_told_from_a_header(tmp_path, first):
     path = write(tmp_path / "train.tsv", f"{first}\nI hated it\tbad\nIt was good\tgood\nFine\tbad")
     assert len(read(path, {"text": "1", "label": "2"})) == 4
-    assert len(ColumnNames({}).rows(path)) == 4
+    assert len(list(ColumnNames({}).rows(path))) == 4
 
 
 @pytest.mark.parametrize("first", ["so many words in a row\tx", "It\t3,17", "It\t3;17"])
 def test_texts_and_lists_of_numbers_are_no_names(tmp_path, first):
     path = write(tmp_path / "train.tsv", f"{first}\nHer\ty\n")
-    assert len(ColumnNames({}).rows(path)) == 2
+    assert len(list(ColumnNames({}).rows(path))) == 2
 
 
 def test_a_file_is_read_aloud_once(tmp_path, caplog):
@@ -63,7 +63,7 @@ def test_a_file_is_read_aloud_once(tmp_path, caplog):
     path = write(tmp_path / "train.csv", "id,text,label,stars\n7,It rained.,bad,1\n8,Sun.,good,5\n")
     columns = ColumnNames({})
     for _ in range(2):
-        user_files.read_texts(path, columns, None, labelled=True)
+        list(user_files.read_texts(path, columns, None, labelled=True))
     (message,) = [record.getMessage() for record in caplog.records]
     assert message == (
         f"{path}: comma-separated; text = text, label = label; not read: stars; first row: "
@@ -83,16 +83,16 @@ def test_a_header_is_known_by_its_names(tmp_path):
 
 def test_the_user_has_the_last_word_on_a_header(tmp_path):
     path = write(tmp_path / "train.tsv", "text\tlabel\nIt\tbad\n")
-    assert len(ColumnNames({}, header=False).rows(path)) == 2
+    assert len(list(ColumnNames({}, header=False).rows(path))) == 2
     path = write(tmp_path / "years.tsv", "2019\t2020\nIt\tbad\n")
     assert len(read(path, {"text": "2019", "label": "2020"}, header=True)) == 1
-    assert len(ColumnNames({}, header=None).rows(path)) == 2
+    assert len(list(ColumnNames({}, header=None).rows(path))) == 2
 
 
 def test_a_file_of_texts_needs_no_header(tmp_path):
     path = write(tmp_path / "texts.txt", "It rained.\nIt snowed.\nIt rained.\n")
     columns = ColumnNames({})
-    found = user_files.read_texts(path, columns, None, labelled=False)
+    found = list(user_files.read_texts(path, columns, None, labelled=False))
     assert [e.text_a for e in found] == ["It rained.", "It snowed.", "It rained."]
 
 
@@ -123,12 +123,12 @@ def test_roles_have_the_names_that_data_sets_use(tmp_path):
 def test_what_a_model_was_trained_with_is_looked_for_first(tmp_path):
     path = write(tmp_path / "test.csv", NEWS)
     columns = ColumnNames({}, {"text": "2+3", "label": "1"})
-    found = user_files.read_texts(path, columns, None, labelled=True)
+    found = list(user_files.read_texts(path, columns, None, labelled=True))
     assert found[2].text_a == "Oil rises A barrel costs more."
 
 
 def test_choices_in_columns_by_number(tmp_path):
     path = write(tmp_path / "train.tsv", "Why?\tSo\tNot so\t1\nHow?\tThus\tElse\t1\n")
     columns = ColumnNames({"context": "1", "choices": "2+3", "label": "4"})
-    (first, _) = user_files.read_choices(path, columns, labelled=True)
+    (first, _) = list(user_files.read_choices(path, columns, labelled=True))
     assert (first.choices, first.label) == (("So", "Not so"), 1)

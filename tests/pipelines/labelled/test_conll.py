@@ -12,30 +12,32 @@ def write(path, text):
     return str(path)
 
 
+def read(path, labelled=True, columns=None):
+    return list(conll.read(path, ColumnNames(columns or {}), labelled))
+
+
 def test_conll_columns_and_documents(tmp_path):
     text = "-DOCSTART- -X- O O\n\nEU NNP I-NP B-ORG\nrejects VBZ I-VP O\n\nPeter NNP I-NP B-PER\n"
-    found = conll.read(
-        write(tmp_path / "train.txt", text + "\n-DOCSTART- -X- O O\n\nLondon NNP O B-LOC")
-    )
+    found = read(write(tmp_path / "train.txt", text + "\n-DOCSTART- -X- O O\n\nLondon NNP O B-LOC"))
     assert [(e.words, e.tags, e.document) for e in found] == [
         (("EU", "rejects"), ("B-ORG", "O"), 1),
         (("Peter",), ("B-PER",), 1),
         (("London",), ("B-LOC",), 2),
     ]
     with pytest.raises(InputError, match="line 2: has too few columns"):
-        conll.read(write(tmp_path / "bad.txt", "EU O\nrejects\n"))
+        read(write(tmp_path / "bad.txt", "EU O\nrejects\n"))
 
 
 def test_only_spaces_and_tabs_separate_columns(tmp_path):
     text = "10\u00a0000  NN O\r\n \nNew York\tNNP \t B-LOC\t\n"
-    found = conll.read(write(tmp_path / "train.txt", text))
+    found = read(write(tmp_path / "train.txt", text))
     assert [(e.words, e.tags) for e in found] == [
         (("10\u00a0000",), ("O",)), (("New York",), ("B-LOC",)),
     ]  # fmt: skip
     with pytest.raises(InputError, match="line 1: has too few columns"):
-        conll.read(write(tmp_path / "bad.txt", "10\u00a0000\n"))
+        read(write(tmp_path / "bad.txt", "10\u00a0000\n"))
     table = write(tmp_path / "w.tsv", "words\ttags\n10\u00a0000  men\tO O\n")
-    assert user_files.read_words(table, ColumnNames({}), True)[0].words == ("10\u00a0000", "men")
+    assert next(user_files.read_words(table, ColumnNames({}), True)).words == ("10\u00a0000", "men")
 
 
 def test_conllu_takes_forms_and_upos(tmp_path):
@@ -44,14 +46,14 @@ def test_conllu_takes_forms_and_upos(tmp_path):
 
     lines = [line("1-2", "vámonos", "_"), line("1", "vamos", "VERB"), line("2", "nos", "PRON"),
              line("2.1", "x", "X"), "", "# newdoc", line("1", "Sí", "INTJ"), ""]  # fmt: skip
-    found = conll.read(write(tmp_path / "train.conllu", "\n".join(lines)))
+    found = read(write(tmp_path / "train.conllu", "\n".join(lines)))
     assert [(e.words, e.tags, e.document) for e in found] == [
         (("vamos", "nos"), ("VERB", "PRON"), 0), (("Sí",), ("INTJ",), 1),
     ]  # fmt: skip
 
 
 def test_letters_as_words_may_be_spaces(tmp_path):
-    found = conll.read(write(tmp_path / "train.tsv", "경\tB-OG\n찰\tI-OG\n \tO\n은\tO\n\n"))
+    found = read(write(tmp_path / "train.tsv", "경\tB-OG\n찰\tI-OG\n \tO\n은\tO\n\n"))
     assert [(e.words, e.tags) for e in found] == [
         (("경", "찰", " ", "은"), ("B-OG", "I-OG", "O", "O"))
     ]
@@ -60,8 +62,8 @@ def test_letters_as_words_may_be_spaces(tmp_path):
 def test_comments_are_no_words(tmp_path):
     tabs = "## train_1_wiki\t경찰은 갔다.\n경\tB-OG\n찰\tI-OG\n\n## train_2_wiki\t은.\n은\tO\n"
     spaces = "# sent_id = 1\n# text = Go #1\nGo O\n# O\n1 O\n\n# O\n2 O\n"
-    assert [e.words for e in conll.read(write(tmp_path / "a.txt", tabs))] == [("경", "찰"), ("은",)]
-    assert [e.words for e in conll.read(write(tmp_path / "b.txt", spaces))] == [
+    assert [e.words for e in read(write(tmp_path / "a.txt", tabs))] == [("경", "찰"), ("은",)]
+    assert [e.words for e in read(write(tmp_path / "b.txt", spaces))] == [
         ("Go", "#", "1"), ("#", "2"),
     ]  # fmt: skip
 
@@ -69,24 +71,24 @@ def test_comments_are_no_words(tmp_path):
 def test_sentences_of_words_that_look_like_comments(tmp_path):
     """They have the columns that words have; such as those of posts, which are tags only."""
     posts = "# a file of posts\n\n#nlp\tB\n#tf\tO\n\n## id 7\nGo\tO\n#1\tO\n\n#end\tO\n"
-    assert [e.words for e in conll.read(write(tmp_path / "a.txt", posts))] == [
+    assert [e.words for e in read(write(tmp_path / "a.txt", posts))] == [
         ("#nlp", "#tf"), ("Go", "#1"), ("#end",),
     ]  # fmt: skip
-    alone = conll.read(write(tmp_path / "b.txt", "#a O\n#b B\n\n# c d e\n#f O\n"))
+    alone = read(write(tmp_path / "b.txt", "#a O\n#b B\n\n# c d e\n#f O\n"))
     assert [e.words for e in alone] == [("#a", "#b"), ("#f",)]
-    (example,) = conll.read(write(tmp_path / "c.txt", "# a comment\n\tO\nGo O\n"), labelled=False)
+    (example,) = read(write(tmp_path / "c.txt", "# a comment\n\tO\nGo O\n"), labelled=False)
     assert example.words == ("", "Go")
 
 
 def test_columns_by_number(tmp_path):
     path = write(tmp_path / "train.txt", "1 EU NNP B-ORG\n2 rejects VBZ O\n")
-    (example,) = conll.read(path, columns={"words": "2", "tags": "3"})
+    (example,) = read(path, columns={"words": "2", "tags": "3"})
     assert (example.words, example.tags) == (("EU", "rejects"), ("NNP", "VBZ"))
     with pytest.raises(InputError, match=r"line 1: has too few columns: 4, not 9"):
-        conll.read(path, columns={"tags": "9"})
+        read(path, columns={"tags": "9"})
     for columns in ({"tags": "upos"}, {"text": "1"}):
         with pytest.raises(InputError, match="named by number"):
-            conll.read(path, columns=columns)
+            read(path, columns=columns)
 
 
 def test_a_table_may_have_a_word_a_line(tmp_path):

@@ -47,7 +47,7 @@ def test_a_file_that_is_neither_names_nor_labels_and_names_is_refused(tmp_path, 
 
 
 def test_names_that_may_count_from_0_or_from_1_are_not_guessed():
-    with pytest.raises(InputError, match="of 4 names, is the first one that of the label 0 or 1?"):
+    with pytest.raises(InputError, match="does the first of 4 names belong to the label 0 or 1?"):
         labels.number("abcd", texts("2", "1"))
     assert labels.number("ab", texts("a", "b")) == {"1": "a", "2": "b"}
 
@@ -61,7 +61,7 @@ def test_tags_have_names_too():
     ("entries", "message"),
     [
         (["1=World", "Sports"], "'Sports' is not of the form LABEL=NAME"),
-        (["1=World", "1=Sports"], "the label '1' stands twice"),
+        (["1=World", "1=Sports"], "the label '1' is repeated"),
         (["1="], "not of the form"),
         (["nowhere.txt"], "nowhere.txt: no such file"),
     ],
@@ -74,7 +74,7 @@ def test_a_bad_map_is_named(entries, message):
 def test_only_labels_and_tags_have_names(tmp_path):
     twice = tmp_path / "twice.txt"
     twice.write_text("a\na\n", "utf-8")
-    with pytest.raises(InputError, match="the name 'a' stands twice"):
+    with pytest.raises(InputError, match="the name 'a' is repeated"):
         labels.read([str(twice)])
     with pytest.raises(InputError, match="line 1: --label_map is for labels and tags"):
         labels.rename([SpanExample("0", "line 1", "Why?", "So.", ())], {"1": "a"})

@@ -75,8 +75,8 @@ def test_pairs_are_named(tmp_path):
     [
         ({"text_a": "x"}, "name either text, or both text_a and text_b"),
         ({"text": "x", "text_b": "y"}, "name either text, or both text_a and text_b"),
-        ({"label": "x"}, "'label' is no role of a column here; roles are text, or text_a"),
-        ({"words": "x"}, "'words' is no role of a column here"),
+        ({"label": "x"}, "'label' is not a role of a column here; roles are text, or text_a"),
+        ({"words": "x"}, "'words' is not a role of a column here"),
         ({"text": "gone"}, r"a\.csv: line 2: has no column 'gone'; it has x, y"),
     ],
 )
@@ -191,7 +191,7 @@ def test_labels_are_read_where_they_are_and_wanted(tmp_path):
     named = write(tmp_path / "b.csv", "text,stars\nx,5\n")
     assert [e.label for e in TextFile(named, {"label": "stars"}, labelled=True)] == ["5"]
     assert [e.label for e in TextFile(named, labelled=True)] == [None]
-    with pytest.raises(InputError, match="'label' is no role of a column here"):
+    with pytest.raises(InputError, match="'label' is not a role of a column here"):
         list(TextFile(named, {"label": "stars"}))
     with pytest.raises(InputError, match="and text_b, and label and id"):
         list(TextFile(named, {"words": "stars"}, labelled=True))

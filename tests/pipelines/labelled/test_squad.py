@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import squad
-from pipelines.labelled.schema import Answer
+from pipelines.labelled.schema import AnswerSpan
 
 
 def write(path, text):
@@ -22,7 +22,7 @@ def test_squad(tmp_path):
     ]
     content = {"data": [{"title": "T", "paragraphs": [{"context": "Ann ran.", "qas": questions}]}]}
     found = squad.read(write(tmp_path / "dev.json", json.dumps(content)))
-    assert [example.answers for example in found] == [(Answer("Ann", 0),), (), None]
+    assert [example.answers for example in found] == [(AnswerSpan("Ann", 0),), (), None]
     del questions[1]["question"]
     with pytest.raises(
         InputError, match=r"at data\[0\].paragraphs\[0\].qas\[1\]: lacks the field question"
@@ -56,7 +56,7 @@ def test_starts_of_answers_may_be_written_in_other_ways(tmp_path, start):
     text = json.dumps(SQUAD).replace('"answer_start": 0', f'"answer_start": {start}')
     text = text.replace('"question"', '"is_impossible": 0, "question"')
     (example,) = squad.read(write(tmp_path / "dev.json", text))
-    assert example.answers == (Answer("Ann", -1 if start == "-1" else 3),)
+    assert example.answers == (AnswerSpan("Ann", -1 if start == "-1" else 3),)
 
 
 @pytest.mark.parametrize(

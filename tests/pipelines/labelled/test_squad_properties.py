@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.labelled import squad
-from pipelines.labelled.schema import Answer
+from pipelines.labelled.schema import AnswerSpan
 from tests import strategies
 
 _TEXT = strategies.texts(4)
@@ -43,7 +43,7 @@ def test_questions(tmp_path_factory, articles, form, impossible):
                 if answers is not None:
                     entry["answers"] = [{"text": a, "answer_start": form(s)} for a, s in answers]
                     entry["is_impossible"] = impossible
-                known = None if answers is None else tuple(Answer(*a) for a in answers)
+                known = None if answers is None else tuple(AnswerSpan(*a) for a in answers)
                 qas.append(entry)
                 none = answers is not None and impossible
                 expected.append((entry["id"], text, context, () if none else known))

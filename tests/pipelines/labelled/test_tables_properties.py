@@ -44,7 +44,7 @@ def test_csv(tmp_path_factory, table, end, packed):
     writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator=end)
     writer.writerows([names, *rows])
     path = _write(tmp_path_factory, "t.csv", text.getvalue(), packed)
-    found = tables.read_rows(path)
+    found = list(tables.read_rows(path))
     assert [list(row.cells) for row in found] == rows
     assert [dict(row.values) for row in found] == [dict(zip(names, r, strict=True)) for r in rows]
     assert len({row.place for row in found}) == len(found)
@@ -66,7 +66,7 @@ def test_tsv(tmp_path_factory, table, end, mark):
     kept = range(1, filled[-1] + 1) if len(names) == 1 else [i for i in filled if i]
     if not kept:
         return
-    found = tables.read_rows(path)
+    found = list(tables.read_rows(path))
     blank = [""]
     assert [list(row.cells) for row in found] == [
         rows[i - 1] if lines[i].strip(" ") else blank for i in kept
@@ -83,7 +83,7 @@ def test_json_lines(tmp_path_factory, records, form, ascii_only):
     each = [json.dumps(record, ensure_ascii=ascii_only) for record in records]
     gap = {"lines": "\n", "blank lines": "\r\n\n \n", "list": ",\n"}[form]
     text = f"[{gap.join(each)}]" if form == "list" else gap.join(each)
-    rows = tables.read_rows(_write(tmp_path_factory, "t.jsonl", text, False))
+    rows = list(tables.read_rows(_write(tmp_path_factory, "t.jsonl", text, False)))
     assert [row.values for row in rows] == records
 
 
@@ -101,7 +101,7 @@ def test_examples_of_texts(tmp_path_factory, examples, pair, ending):
     else:
         text.writelines(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
     path = _write(tmp_path_factory, f"t.{ending}", text.getvalue(), False)
-    found = user_files.read_texts(path, ColumnNames({}), None, labelled=True)
+    found = list(user_files.read_texts(path, ColumnNames({}), None, labelled=True))
     assert [(e.text_a, e.text_b, e.label) for e in found] == [
         (a.strip(), b.strip() if pair else None, label.strip()) for a, b, label in examples
     ]

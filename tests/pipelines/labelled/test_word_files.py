@@ -64,7 +64,9 @@ def test_errors_name_the_place(tmp_path):
         text_files.check(WordsFile(path))
     with pytest.raises(InputError, match=r"a\.conll: has no sentences"):
         text_files.check(WordsFile(write(tmp_path / "a.conll", "\n\n")))
-    with pytest.raises(InputError, match="--columns: 'label' is no role of a column here; roles a"):
+    with pytest.raises(
+        InputError, match="--columns: 'label' is not a role of a column here; roles a"
+    ):
         text_files.check(WordsFile(path, {"label": "1"}))
     with pytest.raises(InputError, match=r"line 3: has too few columns: 2, not 3"):
         text_files.check(WordsFile(write(tmp_path / "a.conll", "\n\na b"), {"tags": "3"}))

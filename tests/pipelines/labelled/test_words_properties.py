@@ -25,7 +25,7 @@ def _write(tmp_path_factory, name, text):
 def _found(path):
     names = ColumnNames({})
     return [
-        list(zip(e.words, e.tags, strict=True)) for e in text_files.iterate_words(path, names, True)
+        list(zip(e.words, e.tags, strict=True)) for e in text_files.read_words(path, names, True)
     ]
 
 
@@ -41,7 +41,7 @@ def test_a_word_a_line(tmp_path_factory, sentences, gap, end, documents):
     parts += ["".join(f"{w}{gap}{t}{end}" for w, t in words) + end for words in sentences]
     path = _write(tmp_path_factory, "t.conll", "".join(parts))
     assert _found(path) == sentences
-    assert conll.find_columns(path).has_tags
+    assert all(example.tags for example in conll.read(path, labelled=None))
 
 
 @given(sentences=_SENTENCES, newdoc=st.booleans())
@@ -56,7 +56,7 @@ def test_conllu(tmp_path_factory, sentences, newdoc):
         parts.append("1-2\tnot\t_\tX" + "\t_" * 6 + "\n\n")
     path = _write(tmp_path_factory, "t.conllu", "".join(parts))
     assert _found(path) == sentences
-    groups = [example.document for example in conll.iterate(path)]
+    groups = [example.document for example in conll.read(path)]
     assert len(set(groups)) == (len(sentences) if newdoc else 1)
 
 
