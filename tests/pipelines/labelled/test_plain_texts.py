@@ -124,7 +124,7 @@ def test_what_was_read_of_a_header_is_said_once(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     source = TextFile(write(tmp_path / "a.csv", "1,good film\n2,bad\n"), {"text": "2"})
     assert text_files.check(source) == text_files.check(source) == 2
-    assert caplog.text.count("the first line is data and no header") == 1
+    assert caplog.text.count("the first line is data and not a header") == 1
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl"])

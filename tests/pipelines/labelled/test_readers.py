@@ -158,7 +158,7 @@ def test_two_texts_are_a_pair(tmp_path, header, chosen, pair):
 
 def test_columns_of_choices_may_have_capitals(tmp_path):
     path = write(tmp_path / "a.csv", "Context,Choice0,Choice1,Label\nQ,a,b,1\n")
-    assert list(user_files.read_choices(path, ColumnNames({}), True))[0].choices == ("a", "b")
+    assert next(user_files.read_choices(path, ColumnNames({}), True)).choices == ("a", "b")
 
 
 def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
@@ -315,9 +315,9 @@ def test_words_spans_and_choices_of_users(tmp_path):
         tmp_path / "c.jsonl", '{"context": "Q", "choices": ["a", "b", "c"], "label": 2}\n'
     )
     table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\nQ\ta\tb\t1\n")
-    assert list(user_files.read_choices(listed, ColumnNames({}), True))[0].label == 2
-    assert list(user_files.read_choices(table, ColumnNames({}), True))[0].choices == ("a", "b")
-    assert [e.label for e in list(user_files.read_choices(table, ColumnNames({}), True))] == [1, 1]
+    assert next(user_files.read_choices(listed, ColumnNames({}), True)).label == 2
+    assert next(user_files.read_choices(table, ColumnNames({}), True)).choices == ("a", "b")
+    assert [e.label for e in user_files.read_choices(table, ColumnNames({}), True)] == [1, 1]
     bad = write(tmp_path / "d.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\tC\n")
     with pytest.raises(InputError, match="line 2: the label 'C' names none of 2 choices; numbers"):
         list(user_files.read_choices(bad, ColumnNames({}), True))
@@ -333,7 +333,7 @@ def test_choices_of_users_keep_their_labels(tmp_path):
         list(user_files.read_choices(path, ColumnNames({}), True))
     row = {"context": "Q", "choice0": 0, "choice1": 1, "choice2": None, "label": 1}
     path = write(tmp_path / "c.jsonl", json.dumps(row))
-    assert list(user_files.read_choices(path, ColumnNames({}), True))[0].choices == ("0", "1")
+    assert next(user_files.read_choices(path, ColumnNames({}), True)).choices == ("0", "1")
     path = write(tmp_path / "c.jsonl", json.dumps(row | {"label": "²"}))
     with pytest.raises(InputError, match="line 1: the label '²' names none of 2 choices"):
         list(user_files.read_choices(path, ColumnNames({}), True))

@@ -35,7 +35,7 @@ def test_two_files_for_one_split_are_named(tmp_path):
     assert splits.find(str(tmp_path), source.splits) == {"train": f"{tmp_path}/train.csv"}
     for other in ("train.tsv", "train.tsv.gz", "train.jsonl"):
         write(tmp_path / other, "")
-        with pytest.raises(InputError, match="could both be the train file; leave one there"):
+        with pytest.raises(InputError, match="could both be the train file; keep one"):
             splits.find(str(tmp_path), source.splits)
         (tmp_path / other).unlink()
     write(tmp_path / "dev.csv", "")
