@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf import weights
 from bert_tf.export import quiet_tensorflow
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.token_prediction import TokenPrediction
@@ -31,7 +31,7 @@ _USUAL_LENGTH = 128
 _SETTINGS = {"lower_case": "do_lower_case"}
 
 
-def export(source: Source, folder: str) -> tuple[str, str]:
+def export(source: ModelSource, folder: str) -> tuple[str, str]:
     """Writes <folder>/encoder and <folder>/preprocess.
 
     Args:
@@ -61,7 +61,7 @@ def _save(root: Any, path: str) -> None:
     checksums.write(path, ("saved_model.pb", "assets", "variables"))
 
 
-def encoder_module(source: Source, folder: str) -> Any:
+def encoder_module(source: ModelSource, folder: str) -> Any:
     """The encoder: called with the inputs by name, and `training`.
 
     It returns `pooled_output` and `default` [batch, hidden_size],

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf import weights
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
@@ -38,7 +38,7 @@ class ExportedModel(NamedTuple):
       signatures: of its task, or of a pre-trained model.
     """
 
-    source: Source
+    source: ModelSource
     tokenizer: Tokenizer
     signatures: list[Signature]
 
@@ -58,7 +58,7 @@ class Assembly:
       variables: all variables, in the order in which they were made.
     """
 
-    def __init__(self, sources: Sequence[Source], dtype: str, portable: bool = False):
+    def __init__(self, sources: Sequence[ModelSource], dtype: str, portable: bool = False):
         self.variables: list[tf.Variable] = []
         known: dict[str, Encoder] = {}
         tokenizers: dict[str, Tokenizer] = {}
@@ -76,7 +76,7 @@ class Assembly:
         self.encoder_of = [list(known).index(source.encoder_key()) for source in sources]
 
     def _signatures(
-        self, source: Source, tokenizer: Tokenizer, encoder: Encoder, portable: bool
+        self, source: ModelSource, tokenizer: Tokenizer, encoder: Encoder, portable: bool
     ) -> list[Signature]:
         if source.task is None:
             guess = self._token_logits(source, encoder) if source.guesses_words else None
@@ -87,7 +87,9 @@ class Assembly:
         self._adopt(head, source, "heads/")
         return source.task.serving().signatures(ServedModel(tokenizer, encoder, head, portable))
 
-    def _token_logits(self, source: Source, encoder: Encoder) -> Callable[[tf.Tensor], tf.Tensor]:
+    def _token_logits(
+        self, source: ModelSource, encoder: Encoder
+    ) -> Callable[[tf.Tensor], tf.Tensor]:
         config = source.bundle.config
         assert isinstance(config, BertConfig) and isinstance(encoder, BertEncoder)  # see the head
         head = MaskedLMHead(config, name="masked_lm", dtype=encoder.dtype_policy)
@@ -101,7 +103,7 @@ class Assembly:
 
         return logits
 
-    def _adopt(self, model: keras.layers.Layer, source: Source, prefix: str = "") -> None:
+    def _adopt(self, model: keras.layers.Layer, source: ModelSource, prefix: str = "") -> None:
         """Gives a model its weights, and notes its variables."""
         values = {
             name.removeprefix(prefix): value
@@ -123,7 +125,7 @@ class Exported(tf.Module):
       InputError: two signatures have one name.
     """
 
-    def __init__(self, sources: Sequence[Source], dtype: str = "float32"):
+    def __init__(self, sources: Sequence[ModelSource], dtype: str = "float32"):
         super().__init__(name="bert")
         assembly = Assembly(sources, dtype)
         self.weights = assembly.variables

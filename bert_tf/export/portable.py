@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.export import conversion, quiet_tensorflow
 from bert_tf.export.module import Assembly, trace_portable
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.tasks.signatures import Signature, Tensors
 from pipelines.common import checksums, files, json_files, optional
@@ -39,7 +39,9 @@ _ENDINGS = {
 }
 
 
-def export(sources: Sequence[Source], folder: str, formats: Sequence[Runtime]) -> dict[str, Any]:
+def export(
+    sources: Sequence[ModelSource], folder: str, formats: Sequence[Runtime]
+) -> dict[str, Any]:
     """Writes <signature>.tflite, <signature>.int8.tflite and <signature>.onnx, and a report.
 
     Args:
@@ -71,7 +73,7 @@ def export(sources: Sequence[Source], folder: str, formats: Sequence[Runtime]) -
 
 
 def _write_all(
-    sources: Sequence[Source], folder: str, formats: Sequence[Runtime]
+    sources: Sequence[ModelSource], folder: str, formats: Sequence[Runtime]
 ) -> dict[str, Any]:
     assembly = Assembly(sources, "float32", portable=True)
     report: dict[str, Any] = {}

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf import tasks
 from bert_tf.export import saved_model
 from bert_tf.export.module import Assembly
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.models import configs
 from bert_tf.weights.bundle import Bundle
 from pipelines.common.errors import InputError
@@ -20,7 +20,7 @@ _LONGEST_REASON = 200  # characters
 _VARIABLE = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def sources(path: str) -> list[Source]:
+def sources(path: str) -> list[ModelSource]:
     """The models of an export, without their weights.
 
     Args:
@@ -74,11 +74,11 @@ def _values(path: str, variables: Sequence[tf.Variable]) -> list[np.ndarray]:
     )
 
 
-def _source(model: dict[str, Any], signatures: dict[str, Any], path: str) -> Source:
+def _source(model: dict[str, Any], signatures: dict[str, Any], path: str) -> ModelSource:
     vocabulary = registry.load(f"{path}/{model['vocabulary']}")
     config = configs.of_dict(model["config"], f"{path}/{saved_model.MANIFEST}")
     bundle = Bundle(config, {}, vocabulary, model["tokenizer"], place=path)
-    source = Source(path, bundle, shared=str(model["encoder"]))
+    source = ModelSource(path, bundle, shared=str(model["encoder"]))
     if model["tasks"]:
         (task,) = (tasks.load(task, config.max_length) for task in model["tasks"])
         return dataclasses.replace(source, task=task, head=task.name)

@@ -12,7 +12,7 @@ from absl import logging
 
 from bert_tf.export import model_card, quiet_tensorflow, warmup
 from bert_tf.export.module import Exported
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.tasks import TaskEntry
 from bert_tf.tasks.signatures import Method, Signature
 from bert_tf.weights import own
@@ -73,7 +73,7 @@ Check = Callable[[str], list[Reduced]]
 
 
 def export(
-    sources: Sequence[Source],
+    sources: Sequence[ModelSource],
     folder: str,
     version: int | None = None,
     dtype: str = "float32",
@@ -103,7 +103,11 @@ def export(
 
 
 def _export(
-    sources: Sequence[Source], folder: str, version: int | None, dtype: str, check: Check | None
+    sources: Sequence[ModelSource],
+    folder: str,
+    version: int | None,
+    dtype: str,
+    check: Check | None,
 ) -> str:
     if version is None:
         version = 1 + max(versions(folder), default=0)
@@ -146,7 +150,7 @@ def is_export(path: str) -> bool:
 
 
 def write(
-    sources: Sequence[Source],
+    sources: Sequence[ModelSource],
     path: str,
     dtype: str = "float32",
     replace: bool = False,
@@ -227,7 +231,7 @@ def _set_methods(module: Exported, path: str) -> None:
 
 
 def _write_extras(
-    sources: Sequence[Source],
+    sources: Sequence[ModelSource],
     module: Exported,
     functions: Mapping[str, Any],
     path: str,
@@ -277,7 +281,7 @@ def sums(path: str) -> dict[str, str]:
 
 
 def _manifest(
-    sources: Sequence[Source],
+    sources: Sequence[ModelSource],
     vocabularies: Sequence[str],
     module: Exported,
     functions: Mapping[str, Any],
@@ -324,7 +328,7 @@ def _described_signature(signature: Signature, function: Any, model: int) -> dic
     }
 
 
-def _described(source: Source, vocabulary: str, encoder: int) -> dict[str, Any]:
+def _described(source: ModelSource, vocabulary: str, encoder: int) -> dict[str, Any]:
     """A model in the manifest, with the file of its vocabulary and the number of its encoder."""
     task = source.task
     data = {task.name if task else "": source.data.get(source.head)}

@@ -30,7 +30,7 @@ class _Report(TypedDict):
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class ModelSource:
     """A model in a folder.
 
     Attributes:
@@ -70,18 +70,18 @@ def of_bundle(
     folder: str,
     scores: dict[str, Any] | None = None,
     data: Mapping[str, dict[str, Any]] | None = None,
-) -> Source:
+) -> ModelSource:
     """A model without its tasks.
 
     Args:
       bundle: what the folder holds.
       folder: where it is kept.
-      scores: see `Source`.
-      data: see `Source`.
+      scores: see `ModelSource`.
+      data: see `ModelSource`.
     """
     # Masked LM alone does not train the pooler, and a left-to-right model predicts what follows.
     alone = bundle.has(MASKED_LM) and not bundle.has(NEXT_SENTENCE)
-    return Source(
+    return ModelSource(
         folder,
         bundle,
         scores=scores,
@@ -91,7 +91,9 @@ def of_bundle(
     )
 
 
-def of_model(model: keras.Model, tokenizer: Tokenizer, folder: str, data: dict[str, Any]) -> Source:
+def of_model(
+    model: keras.Model, tokenizer: Tokenizer, folder: str, data: dict[str, Any]
+) -> ModelSource:
     """A pre-trained model that is in memory.
 
     Args:
@@ -109,7 +111,7 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True).encode()
 
 
-def find(entries: Sequence[str]) -> list[Source]:
+def find(entries: Sequence[str]) -> list[ModelSource]:
     """Reads the models that are named.
 
     Args:
@@ -166,7 +168,7 @@ def _parse(entry: str) -> tuple[str, str]:
     return name, known
 
 
-def read(folder: str) -> Source:
+def read(folder: str) -> ModelSource:
     """Reads the model of a folder, without its tasks.
 
     Raises:
@@ -180,7 +182,7 @@ def read(folder: str) -> Source:
     return of_bundle(bundle, folder, found.get("metrics"), _data_of(found))
 
 
-def of_folder(folder: str) -> list[Source]:
+def of_folder(folder: str) -> list[ModelSource]:
     """The model of a folder once for each of its tasks, or as a pre-trained model.
 
     Raises:
@@ -198,7 +200,7 @@ def _data_of(report: _Report) -> dict[str, dict[str, Any]]:
     return {task: {**data, "examples": counts} for task, counts in sizes.items()}
 
 
-def _read(name: str, folder: str) -> list[Source]:
+def _read(name: str, folder: str) -> list[ModelSource]:
     """The model of a folder, once for each task of it that the name stands for."""
     source = read(folder)
     bundle = source.bundle
@@ -221,7 +223,7 @@ def _read(name: str, folder: str) -> list[Source]:
     return [_with_task(source, head, name) for head, name in names.items()]
 
 
-def _with_task(source: Source, head: str, name: str) -> Source:
+def _with_task(source: ModelSource, head: str, name: str) -> ModelSource:
     """The model with one of its tasks, by a name of its own."""
     longest = source.bundle.config.max_length
     task = tasks.load({**source.bundle.task(head), "name": name}, longest)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FILE = "tf_serving_warmup_requests"
 
 
-class Request(NamedTuple):
+class WarmupRequest(NamedTuple):
     """A request to warm up with.
 
     Attributes:
@@ -42,7 +42,7 @@ def write(signatures: Sequence[Signature], folder: str) -> None:
             writer.write(_request(signature).SerializeToString())
 
 
-def read(folder: str) -> list[Request]:
+def read(folder: str) -> list[WarmupRequest]:
     """The requests in a folder; none where there is no file of them.
 
     Raises:
@@ -63,19 +63,19 @@ def read(folder: str) -> list[Request]:
         ) from error
 
 
-def _parsed(record: bytes) -> Request:
+def _parsed(record: bytes) -> WarmupRequest:
     from tensorflow_serving.apis import prediction_log_pb2
 
     log = prediction_log_pb2.PredictionLog.FromString(record)
     if log.HasField("predict_log"):
         request = log.predict_log.request
         inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
-        return Request(Method.PREDICT, request.model_spec.signature_name, inputs)
+        return WarmupRequest(Method.PREDICT, request.model_spec.signature_name, inputs)
     classifies = log.HasField("classify_log")
     part = log.classify_log if classifies else log.regress_log
     examples = part.request.input.example_list.examples
     serialized = [example.SerializeToString() for example in examples]
-    return Request(
+    return WarmupRequest(
         Method.CLASSIFY if classifies else Method.REGRESS,
         part.request.model_spec.signature_name,
         {"inputs": np.array(serialized, object)},

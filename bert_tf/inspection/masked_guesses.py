@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.inspection.sequences import TokenSequence
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
@@ -48,7 +48,7 @@ class MaskedGuesser:
       encoder: the model's.
     """
 
-    def __init__(self, source: Source, encoder: BertEncoder):
+    def __init__(self, source: ModelSource, encoder: BertEncoder):
         model = source.bundle
         self._encoder = encoder
         self._head = MaskedLMHead(encoder.config, name=MASKED_LM.rstrip("/"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_tf import tasks
 from bert_tf.export import saved_model, sources
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.inspection import attention, token_labels
 from bert_tf.inspection.answers import registry
 from bert_tf.inspection.attribution import Attribution, Attributor
@@ -87,7 +87,7 @@ def look(
     return Look(values, {"attention": packed})
 
 
-def _sequence(source: Source, tokenizer: Tokenizer, texts: Sequence[str]) -> TokenSequence:
+def _sequence(source: ModelSource, tokenizer: Tokenizer, texts: Sequence[str]) -> TokenSequence:
     """The texts as a model without a task gets them.
 
     Raises:
@@ -114,7 +114,7 @@ class _Answered:
     """
 
     def __init__(
-        self, source: Source, tokenizer: Tokenizer, texts: Sequence[str], task_name: str | None
+        self, source: ModelSource, tokenizer: Tokenizer, texts: Sequence[str], task_name: str | None
     ):
         bundle = source.bundle
         longest = bundle.config.max_length
@@ -170,7 +170,7 @@ def _described(attribution: Attribution) -> dict[str, Any]:
 
 
 def _guesses(
-    source: Source,
+    source: ModelSource,
     encoder: BertEncoder,
     sequence: TokenSequence,
     settings: InspectionSettings,

@@ -13,7 +13,7 @@ from bert_tf.serving import plain_texts, requests, selection
 from bert_tf.serving.engines import converted, registry
 from bert_tf.serving.engines.base import Batch, Compute
 from bert_tf.serving.engines.converted import ConvertedModels
-from bert_tf.serving.engines.plan import AUTO, MAX_TOKENS, EngineName, Plan, Precision
+from bert_tf.serving.engines.plan import AUTO, MAX_TOKENS, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.scheduler import Executable, Scheduler
 from bert_tf.serving.sessions import Arrays, SavedModelSession
 from bert_tf.tasks import Task
@@ -81,7 +81,7 @@ class Predictor:
         threads: int | None = None,
         precision: Precision | str | None = None,
         cache: str | None = None,
-        plan: Plan | None = None,
+        plan: ExecutionPlan | None = None,
         max_tokens: int = MAX_TOKENS,
     ):
         self.path = saved_model.newest(path)
@@ -267,7 +267,7 @@ class Predictor:
 
 def _plan(
     path: str, engine: str, threads: int | None, precision: Precision | str | None, cache: str
-) -> Plan:
+) -> ExecutionPlan:
     here = registry.tensorflow_threads()
     if engine == EngineName.TENSORFLOW and threads not in (None, here):
         raise InputError(

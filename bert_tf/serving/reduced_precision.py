@@ -10,10 +10,10 @@ from absl import logging
 
 from bert_tf.export import saved_model
 from bert_tf.export.saved_model import Reduced
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.serving import file_prediction
 from bert_tf.serving.engines import registry
-from bert_tf.serving.engines.plan import EngineName, Plan, Precision
+from bert_tf.serving.engines.plan import EngineName, ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
 from pipelines.common import optional
@@ -36,7 +36,7 @@ class ScoreCheck:
         that has this precision. All of this is found before anything is exported.
     """
 
-    sources: Sequence[Source]
+    sources: Sequence[ModelSource]
     precision: Precision
     dev: Mapping[str, str]
     most_loss: float
@@ -100,13 +100,15 @@ class ScoreCheck:
 
     def _full_scores(self, path: str) -> dict[str, float]:
         if self.precision is not Precision.BFLOAT16:
-            return self._scores(path, Plan.of(threads=registry.tensorflow_threads()))
+            return self._scores(path, ExecutionPlan.of(threads=registry.tensorflow_threads()))
         with tempfile.TemporaryDirectory() as folder:
             saved_model.write(self.sources, f"{folder}/full")
-            return self._scores(f"{folder}/full", Plan.of(threads=registry.tensorflow_threads()))
+            return self._scores(
+                f"{folder}/full", ExecutionPlan.of(threads=registry.tensorflow_threads())
+            )
 
     def _reduced(self, path: str, engine: EngineName, full: Mapping[str, float]) -> list[Reduced]:
-        scores = self._scores(path, Plan.of(engine, cores(), self.precision))
+        scores = self._scores(path, ExecutionPlan.of(engine, cores(), self.precision))
         return [
             Reduced(
                 engine=engine.value,
@@ -119,7 +121,7 @@ class ScoreCheck:
             for task in self._tasks()
         ]
 
-    def _scores(self, path: str, plan: Plan) -> dict[str, float]:
+    def _scores(self, path: str, plan: ExecutionPlan) -> dict[str, float]:
         """The main metric of each task."""
         with tempfile.TemporaryDirectory() as cache:
             predictor = Predictor(path, plan=plan, cache=cache)

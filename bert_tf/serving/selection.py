@@ -25,7 +25,7 @@ from bert_tf.export import reading, saved_model
 from bert_tf.serving.engines import registry
 from bert_tf.serving.engines.base import Batch, Compute
 from bert_tf.serving.engines.converted import ConvertedModels
-from bert_tf.serving.engines.plan import AUTO, EngineName, Plan, Precision
+from bert_tf.serving.engines.plan import AUTO, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.scheduler import Executable, Scheduler
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
@@ -67,7 +67,7 @@ def choose(
     precision: Precision | None,
     cache: str,
     tensorflow_threads: int | None = None,
-) -> Plan:
+) -> ExecutionPlan:
     """The plan for an export; where several are possible, the fastest as measured once.
 
     Args:
@@ -87,7 +87,7 @@ def choose(
         return plans[0]
     kept = f"{cache}/plans/{_key(path, plans)}.json"
     if files.gfile.exists(kept):
-        return Plan.from_dict(json_files.read(kept, dict[str, Any])["plan"])
+        return ExecutionPlan.from_dict(json_files.read(kept, dict[str, Any])["plan"])
     print(
         f"{path}: measuring the engines on this machine, once; --engine=tensorflow starts without.",
         flush=True,
@@ -108,7 +108,7 @@ def candidates(
     threads: int | None,
     precision: Precision | None,
     tensorflow_threads: int | None = None,
-) -> list[Plan]:
+) -> list[ExecutionPlan]:
     """The plans to choose from; arguments and errors are those of `choose`."""
     kept = saved_model.kept_precisions(path)
 
@@ -118,7 +118,7 @@ def candidates(
         return [threads] if threads else sorted({1, cores()})
 
     return [
-        Plan.of(name, count, _precision(name, kept, precision, path))
+        ExecutionPlan.of(name, count, _precision(name, kept, precision, path))
         for name in _engines(engine, kept, precision)
         for count in thread_counts(name)
     ]
@@ -151,7 +151,7 @@ def _precision(
     )
 
 
-def best(found: Sequence[Measurement]) -> Plan:
+def best(found: Sequence[Measurement]) -> ExecutionPlan:
     """The plan with the smallest worst ratio to the fastest, over single and many requests."""
     single = min(each.single for each in found)
     many = min(each.many for each in found)
@@ -163,7 +163,7 @@ def best(found: Sequence[Measurement]) -> Plan:
         return factor * max(ratios), sum(ratios)
 
     alone, together = min((p for p in itertools.product(found, found) if _fit(*p)), key=cost)
-    return Plan(together.engine, together.precision, together.threads, alone.threads)
+    return ExecutionPlan(together.engine, together.precision, together.threads, alone.threads)
 
 
 def _fit(alone: Measurement, together: Measurement) -> bool:
@@ -173,7 +173,7 @@ def _fit(alone: Measurement, together: Measurement) -> bool:
     return alone.engine is not EngineName.TENSORFLOW or alone.threads == together.threads
 
 
-def measure(path: str, plans: Sequence[Plan], cache: str) -> list[Measurement]:
+def measure(path: str, plans: Sequence[ExecutionPlan], cache: str) -> list[Measurement]:
     """Measures plans; an engine that fails is left out with a warning.
 
     Each engine has a process of its own: TensorFlow has one number of threads in a process, and
@@ -181,7 +181,7 @@ def measure(path: str, plans: Sequence[Plan], cache: str) -> list[Measurement]:
     """
     found: list[Measurement] = []
 
-    def process(plan: Plan) -> tuple[str, int]:
+    def process(plan: ExecutionPlan) -> tuple[str, int]:
         return plan.engine, plan.tensorflow_threads
 
     for _, group in itertools.groupby(plans, process):
@@ -207,7 +207,7 @@ def measure(path: str, plans: Sequence[Plan], cache: str) -> list[Measurement]:
     return found
 
 
-def _measured(path: str, plan: Plan, cache: str) -> Measurement:
+def _measured(path: str, plan: ExecutionPlan, cache: str) -> Measurement:
     """Measures a plan in this process, on the first computation of the export."""
     engine = registry.make(plan.engine, ConvertedModels(path, cache), plan.precision, plan.threads)
     model = reading.assembly(path, engine.dtype).models[0]
@@ -245,7 +245,7 @@ def _seconds_single(compute: Compute, longest: int) -> float:
     return float(np.mean([np.quantile(taken, 0.25) for taken in times]))
 
 
-def _seconds_many(executable: Executable, plan: Plan, longest: int) -> float:
+def _seconds_many(executable: Executable, plan: ExecutionPlan, longest: int) -> float:
     """Seconds for a sequence, when many clients ask for one after the other."""
     scheduler = Scheduler(max(1, cores() // plan.threads), batches=plan.batches)
     lengths = np.random.default_rng(0).integers(
@@ -267,7 +267,7 @@ def _seconds_many(executable: Executable, plan: Plan, longest: int) -> float:
     return taken / answered
 
 
-def _key(path: str, plans: Sequence[Plan]) -> str:
+def _key(path: str, plans: Sequence[ExecutionPlan]) -> str:
     """Checksum of the models' sizes, the machine, the packages, and the plans to choose from."""
     manifest: Any = saved_model.read_manifest(path)
     values: dict[str, Any] = {
@@ -299,7 +299,7 @@ def _version(package: str) -> str:
 
 
 def _main(path: str, cache: str, asked: Sequence[dict[str, Any]]) -> None:
-    plans = [Plan.from_dict(values) for values in asked]
+    plans = [ExecutionPlan.from_dict(values) for values in asked]
     tf.config.threading.set_intra_op_parallelism_threads(plans[0].tensorflow_threads)
     found = [dataclasses.asdict(_measured(path, plan, cache)) for plan in plans]
     print(json.dumps(found))

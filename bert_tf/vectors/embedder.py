@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.vectors import extractor
 from bert_tf.vectors.extractor import FeatureExtractor
 from bert_tf.vectors.settings import EmbeddingSettings
@@ -35,7 +35,7 @@ class Embedder:
       InputError: the model cannot be read, or lacks what the settings ask for.
     """
 
-    def __init__(self, model: str | Source, settings: EmbeddingSettings | None = None):
+    def __init__(self, model: str | ModelSource, settings: EmbeddingSettings | None = None):
         self.extractor = FeatureExtractor(model, settings or EmbeddingSettings())
         self.max_length = self.extractor.max_length
         self.settings = dataclasses.replace(self.extractor.settings, layers=self.extractor.layers)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.models import fused_ops
 from bert_tf.models.layers import pooling
 from bert_tf.vectors import model as models
@@ -96,10 +96,10 @@ class FeatureExtractor:
       InputError: the model cannot be read, or lacks what the settings ask for.
     """
 
-    def __init__(self, model: str | Source, settings: FeatureSettings | None = None):
+    def __init__(self, model: str | ModelSource, settings: FeatureSettings | None = None):
         settings = settings or FeatureSettings()
         settings.check()
-        source = model if isinstance(model, Source) else models.read(model)
+        source = model if isinstance(model, ModelSource) else models.read(model)
         self.layers = models.layers(source, settings)
         self.max_length = models.max_length(source, settings)
         chosen = self.layers if settings.layers is None else settings.layers

@@ -2,7 +2,7 @@
 
 from bert_tf import weights
 from bert_tf.export import saved_model, sources
-from bert_tf.export.sources import Source
+from bert_tf.export.sources import ModelSource
 from bert_tf.models import encoders
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.vectors.settings import FeatureSettings, Pooling, Unit
@@ -10,7 +10,7 @@ from bert_tf.weights.bundle import POOLER
 from pipelines.common.errors import InputError
 
 
-def read(path: str) -> Source:
+def read(path: str) -> ModelSource:
     """Reads a model, in any format that `bert_tf.load` reads.
 
     Raises:
@@ -25,7 +25,7 @@ def read(path: str) -> Source:
     return sources.read(path)
 
 
-def checksums(source: Source) -> dict[str, str]:
+def checksums(source: ModelSource) -> dict[str, str]:
     """Checksums that identify the encoder and the tokenizer of a model, in whatever format."""
     return {
         "encoder_sha256": source.encoder_key(),
@@ -33,7 +33,7 @@ def checksums(source: Source) -> dict[str, str]:
     }
 
 
-def encoder(source: Source, dtype: str) -> Encoder:
+def encoder(source: ModelSource, dtype: str) -> Encoder:
     """The encoder of a model, with its weights.
 
     Raises:
@@ -47,7 +47,7 @@ def encoder(source: Source, dtype: str) -> Encoder:
     return made
 
 
-def max_length(source: Source, settings: FeatureSettings) -> int:
+def max_length(source: ModelSource, settings: FeatureSettings) -> int:
     """Maximum length of a sequence in tokens: the chosen one, or else that of the model.
 
     Raises:
@@ -59,7 +59,7 @@ def max_length(source: Source, settings: FeatureSettings) -> int:
     return chosen or most
 
 
-def layers(source: Source, settings: FeatureSettings) -> tuple[int, ...]:
+def layers(source: ModelSource, settings: FeatureSettings) -> tuple[int, ...]:
     """The numbers of the chosen layers, from 0, the embeddings.
 
     Raises:

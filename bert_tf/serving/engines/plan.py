@@ -29,7 +29,7 @@ AUTO = "auto"
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ExecutionPlan:
     """How an export is computed.
 
     Attributes:
@@ -51,7 +51,7 @@ class Plan:
         engine: EngineName = EngineName.TENSORFLOW,
         threads: int = 1,
         precision: Precision = Precision.FLOAT32,
-    ) -> "Plan":
+    ) -> "ExecutionPlan":
         """A plan with one number of threads."""
         return cls(engine, precision, threads, threads)
 
@@ -76,7 +76,7 @@ class Plan:
         return f"{self.engine} ({self.precision}) with {threads}"
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Plan":
+    def from_dict(cls, values: dict[str, Any]) -> "ExecutionPlan":
         """The plan that `dataclasses.asdict` described."""
         return cls(
             EngineName(values["engine"]),

@@ -34,7 +34,7 @@ _MAX_PADDING = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """What a client may ask for.
 
     Attributes:
@@ -91,7 +91,7 @@ class Limits:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class ModelSpec:
     """What a request asks for.
 
     Attributes:
@@ -108,7 +108,7 @@ class Asked:
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class ModelResponse:
     """The answer of a version.
 
     Attributes:
@@ -122,14 +122,14 @@ class Answer:
     outputs: Outputs
 
 
-class Question(abc.ABC):
+class EncodedRequest(abc.ABC):
     """A request in the encoding of its protocol; the methods are called once each, in this order.
 
     All of them run in threads, and may raise RefusalError.
     """
 
     @abc.abstractmethod
-    def parse(self, limits: Limits) -> Asked:
+    def parse(self, limits: RequestLimits) -> ModelSpec:
         """Parses the request, and refuses too many rows before anything is converted."""
 
     @abc.abstractmethod
@@ -141,7 +141,7 @@ class Question(abc.ABC):
         """
 
     @abc.abstractmethod
-    def encode(self, answer: Answer) -> bytes:
+    def encode(self, answer: ModelResponse) -> bytes:
         """The response."""
 
 
@@ -173,7 +173,7 @@ class Answerer:
       metrics: count what is asked.
     """
 
-    def __init__(self, name: str, versions: Versions, limits: Limits, metrics: Metrics):
+    def __init__(self, name: str, versions: Versions, limits: RequestLimits, metrics: Metrics):
         self.name, self.versions, self.limits, self.metrics = name, versions, limits, metrics
         # Each waits for its sequences; as many as there may be requests.
         self._threads = ThreadPoolExecutor(limits.requests, "request")
@@ -188,7 +188,7 @@ class Answerer:
                 Fault.NOT_FOUND, f"There is no model {model!r}; there is {self.name!r}."
             )
 
-    async def answer(self, receive: Callable[[], Awaitable[Question]]) -> bytes:
+    async def answer(self, receive: Callable[[], Awaitable[EncodedRequest]]) -> bytes:
         """Answers a request.
 
         Args:
@@ -209,7 +209,7 @@ class Answerer:
         self.metrics.answered(job.signature, time.monotonic() - job.begin)
         return encoded
 
-    async def _answer(self, job: _Job, receive: Callable[[], Awaitable[Question]]) -> bytes:
+    async def _answer(self, job: _Job, receive: Callable[[], Awaitable[EncodedRequest]]) -> bytes:
         if not self._places.acquire(blocking=False):
             raise RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
         try:
@@ -231,7 +231,7 @@ class Answerer:
     def _late(self) -> RefusalError:
         return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} s.")
 
-    def _work(self, job: _Job, question: Question) -> bytes | RefusalError:
+    def _work(self, job: _Job, question: EncodedRequest) -> bytes | RefusalError:
         """Answers a request, in a thread; a refusal is returned.
 
         Raised, its traceback would be part of a cycle, which keeps the request in memory until the
@@ -247,7 +247,7 @@ class Answerer:
             logging.exception("%s failed.", job.signature)
             return RefusalError(Fault.INTERNAL, "The server failed; its log says how.")
 
-    def _computed(self, job: _Job, question: Question) -> bytes:
+    def _computed(self, job: _Job, question: EncodedRequest) -> bytes:
         with contextlib.ExitStack() as using:
             with self._converting(job):
                 asked = question.parse(self.limits)
@@ -265,7 +265,7 @@ class Answerer:
                     outputs = predictor(job.signature, **inputs)
             except InputError as error:
                 raise RefusalError(Fault.INVALID, str(error)) from error
-            answer = Answer(version.number, job.signature, outputs)
+            answer = ModelResponse(version.number, job.signature, outputs)
         with self._converting(job):
             return question.encode(answer)
 
@@ -285,7 +285,7 @@ class Answerer:
         self.versions.close()
 
 
-def signature_of(predictor: Predictor, asked: Asked) -> str:
+def signature_of(predictor: Predictor, asked: ModelSpec) -> str:
     """The signature that is asked for.
 
     Raises:

@@ -11,7 +11,7 @@ import uvicorn
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import connections, rpc
-from bert_tf.serving.server.answers import Answerer, Limits
+from bert_tf.serving.server.answers import Answerer, RequestLimits
 from bert_tf.serving.server.rest import RestInterface
 from bert_tf.serving.server.sites import Sites
 from pipelines.common.errors import InputError
@@ -65,7 +65,7 @@ class RestServer(uvicorn.Server):
       limits: of requests.
     """
 
-    def __init__(self, config: uvicorn.Config, limits: Limits):
+    def __init__(self, config: uvicorn.Config, limits: RequestLimits):
         super().__init__(config)
         self._limits = limits
 

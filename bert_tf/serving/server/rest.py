@@ -13,7 +13,13 @@ from starlette.routing import Route
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.demo import page
 from bert_tf.serving.server import descriptions, rest_values
-from bert_tf.serving.server.answers import Answer, Answerer, Asked, Limits, Question
+from bert_tf.serving.server.answers import (
+    Answerer,
+    EncodedRequest,
+    ModelResponse,
+    ModelSpec,
+    RequestLimits,
+)
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.sites import Sites
 from bert_tf.tasks.signatures import Method
@@ -29,7 +35,7 @@ _BASIC = 'Basic realm="any user; the token as the password"'
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class _RestQuestion(Question):
+class _RestRequest(EncodedRequest):
     """A request for `predict`, `classify` or `regress`, in JSON.
 
     Args:
@@ -37,11 +43,11 @@ class _RestQuestion(Question):
       body: JSON.
     """
 
-    def __init__(self, asked: Asked, body: bytes):
+    def __init__(self, asked: ModelSpec, body: bytes):
         self._asked, self._encoded = asked, body
 
-    def parse(self, limits: Limits) -> Asked:
-        """See `Question`."""
+    def parse(self, limits: RequestLimits) -> ModelSpec:
+        """See `EncodedRequest`."""
         try:
             self._body = msgspec.json.decode(self._encoded, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -54,15 +60,15 @@ class _RestQuestion(Question):
         return dataclasses.replace(self._asked, signature=name)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """See `Question`."""
+        """See `EncodedRequest`."""
         if self._asked.method is Method.PREDICT:
             return rest_values.inputs_of(self._body, names)
         rows = rest_values.rows_of(self._body)
         self._limits.check_context(rest_values.context_size(self._body), rows)
         return {"inputs": rest_values.examples_of(self._body)}
 
-    def encode(self, answer: Answer) -> bytes:
-        """See `Question`."""
+    def encode(self, answer: ModelResponse) -> bytes:
+        """See `EncodedRequest`."""
         if self._asked.method is Method.PREDICT:
             by_rows = rest_values.is_by_rows(self._body)
             return msgspec.json.encode(rest_values.predictions_of(answer.outputs, by_rows))
@@ -135,11 +141,11 @@ class RestInterface:
         method = _METHODS.get(request.path_params["method"])
         if method is None:
             raise RefusalError(Fault.NOT_FOUND, f"Methods are {', '.join(_METHODS)}.")
-        asked = Asked(request.path_params["model"], _version(request), method=method)
+        asked = ModelSpec(request.path_params["model"], _version(request), method=method)
         self.answerer.check_name(asked.model)
 
-        async def receive() -> Question:
-            return _RestQuestion(asked, await self._body(request))
+        async def receive() -> EncodedRequest:
+            return _RestRequest(asked, await self._body(request))
 
         return Response(await self.answerer.answer(receive), media_type="application/json")
 

@@ -25,7 +25,13 @@ from tensorflow_serving.apis import (
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import descriptions
-from bert_tf.serving.server.answers import Answer, Answerer, Asked, Limits, Question
+from bert_tf.serving.server.answers import (
+    Answerer,
+    EncodedRequest,
+    ModelResponse,
+    ModelSpec,
+    RequestLimits,
+)
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.tasks.signatures import Method
 
@@ -34,7 +40,7 @@ _DESCRIBED_BYTES = 16 << 10  # of a request that names nothing but a model
 Receive = Callable[[], Awaitable[bytes]]
 
 
-class Predict(Question):
+class Predict(EncodedRequest):
     """Asks for outputs of any signature.
 
     Args:
@@ -44,8 +50,8 @@ class Predict(Question):
     def __init__(self, encoded: bytes):
         self._encoded = encoded
 
-    def parse(self, limits: Limits) -> Asked:
-        """See `Question`."""
+    def parse(self, limits: RequestLimits) -> ModelSpec:
+        """See `EncodedRequest`."""
         self._request = _decode(predict_pb2.PredictRequest, self._encoded)
         self._encoded, self._limits = b"", limits
         for value in self._request.inputs.values():
@@ -54,19 +60,19 @@ class Predict(Question):
         return _asked(self._request.model_spec, Method.PREDICT)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """See `Question`."""
+        """See `EncodedRequest`."""
         most = self._limits.bytes
         return {name: _array(name, value, most) for name, value in self._request.inputs.items()}
 
-    def encode(self, answer: Answer) -> bytes:
-        """See `Question`."""
+    def encode(self, answer: ModelResponse) -> bytes:
+        """See `EncodedRequest`."""
         response = predict_pb2.PredictResponse()
         for name in _wanted(self._request.output_filter, answer):
             response.outputs[name].CopyFrom(tf.make_tensor_proto(answer.outputs[name]))
         return _encode(response, self._request.model_spec.name, answer)
 
 
-class _ByExamples(Question):
+class _ByExamples(EncodedRequest):
     """Asks for classes, or for a number, of examples.
 
     Args:
@@ -79,8 +85,8 @@ class _ByExamples(Question):
     def __init__(self, encoded: bytes):
         self._encoded = encoded
 
-    def parse(self, limits: Limits) -> Asked:
-        """See `Question`."""
+    def parse(self, limits: RequestLimits) -> ModelSpec:
+        """See `EncodedRequest`."""
         self._request = _decode(self.kind, self._encoded)
         self._encoded, given = b"", self._request.input
         joined = given.example_list_with_context
@@ -90,14 +96,14 @@ class _ByExamples(Question):
         return _asked(self._request.model_spec, self.method)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """See `Question`."""
+        """See `EncodedRequest`."""
         return {"inputs": _examples(self._request.input)}
 
-    def encode(self, answer: Answer) -> bytes:
-        """See `Question`."""
+    def encode(self, answer: ModelResponse) -> bytes:
+        """See `EncodedRequest`."""
         return _encode(self._response(answer), self._request.model_spec.name, answer)
 
-    def _response(self, answer: Answer) -> Any:
+    def _response(self, answer: ModelResponse) -> Any:
         raise NotImplementedError
 
 
@@ -106,7 +112,7 @@ class Classify(_ByExamples):
 
     kind, method = classification_pb2.ClassificationRequest, Method.CLASSIFY
 
-    def _response(self, answer: Answer) -> classification_pb2.ClassificationResponse:
+    def _response(self, answer: ModelResponse) -> classification_pb2.ClassificationResponse:
         response = classification_pb2.ClassificationResponse()
         rows = zip(answer.outputs["classes"], answer.outputs["scores"], strict=True)
         for labels, scores in rows:
@@ -121,7 +127,7 @@ class Regress(_ByExamples):
 
     kind, method = regression_pb2.RegressionRequest, Method.REGRESS
 
-    def _response(self, answer: Answer) -> regression_pb2.RegressionResponse:
+    def _response(self, answer: ModelResponse) -> regression_pb2.RegressionResponse:
         response = regression_pb2.RegressionResponse()
         for value in answer.outputs["outputs"].reshape(-1):
             response.result.regressions.add(value=value)
@@ -179,9 +185,9 @@ def _guarded(method: Callable[[Receive], Awaitable[bytes]], identity: Identity) 
 
 
 async def _answered(
-    answerer: Answerer, kind: Callable[[bytes], Question], receive: Receive
+    answerer: Answerer, kind: Callable[[bytes], EncodedRequest], receive: Receive
 ) -> bytes:
-    async def question() -> Question:
+    async def question() -> EncodedRequest:
         return kind(await receive())
 
     return await answerer.answer(question)
@@ -233,18 +239,18 @@ def _decode(kind: Any, encoded: bytes) -> Any:
         ) from error
 
 
-def _encode(response: Any, name: str, answer: Answer) -> bytes:
+def _encode(response: Any, name: str, answer: ModelResponse) -> bytes:
     spec = response.model_spec
     spec.name, spec.signature_name = name, answer.signature
     spec.version.value = answer.version
     return response.SerializeToString()
 
 
-def _asked(spec: Any, method: Method) -> Asked:
+def _asked(spec: Any, method: Method) -> ModelSpec:
     if spec.version_label:
         raise RefusalError(Fault.INVALID, "There are no labels of versions here; ask for a number.")
     version = spec.version.value if spec.HasField("version") else None
-    return Asked(spec.name, version, spec.signature_name, method)
+    return ModelSpec(spec.name, version, spec.signature_name, method)
 
 
 def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:
@@ -262,7 +268,7 @@ def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:
         ) from error
 
 
-def _wanted(names: Any, answer: Answer) -> list[str]:
+def _wanted(names: Any, answer: ModelResponse) -> list[str]:
     """The outputs that are asked for; all, if none are."""
     unknown = [name for name in names if name not in answer.outputs]
     if unknown:

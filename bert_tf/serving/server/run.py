@@ -15,10 +15,10 @@ from bert_tf.export import saved_model, warmup
 from bert_tf.serving import selection
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.engines import converted
-from bert_tf.serving.engines.plan import AUTO, Plan, Precision
+from bert_tf.serving.engines.plan import AUTO, ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import listening
-from bert_tf.serving.server.answers import Answerer, Asked, Limits, signature_of
+from bert_tf.serving.server.answers import Answerer, ModelSpec, RequestLimits, signature_of
 from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.settings import ServerSettings
@@ -100,7 +100,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     print(f"computes with {plan}", flush=True)
     versions = Versions(folder, settings.versions, lambda path: _load(path, plan, settings))
     metrics = Metrics(lambda: sum(v.predictor.waiting for v in versions.known if v.predictor))
-    limits = Limits(
+    limits = RequestLimits(
         settings.most_rows, settings.most_bytes, settings.most_requests, settings.timeout
     )
     answerer = Answerer(name, versions, limits, metrics)
@@ -116,7 +116,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
         answerer.close()
 
 
-def _plan(path: str, settings: ServerSettings) -> Plan:
+def _plan(path: str, settings: ServerSettings) -> ExecutionPlan:
     threads = settings.threads
     if settings.engine != AUTO:  # then nothing has to be measured
         threads = threads or cores()
@@ -125,7 +125,7 @@ def _plan(path: str, settings: ServerSettings) -> Plan:
     return selection.choose(path, settings.engine, threads, precision, cache)
 
 
-def _load(path: str, plan: Plan, settings: ServerSettings) -> Predictor:
+def _load(path: str, plan: ExecutionPlan, settings: ServerSettings) -> Predictor:
     """A version that has answered each of its warm-up requests."""
     predictor = Predictor(path, plan=plan, cache=settings.cache, max_tokens=settings.most_tokens)
     try:
@@ -139,8 +139,8 @@ def _load(path: str, plan: Plan, settings: ServerSettings) -> Predictor:
 
 
 def _warm_up(predictor: Predictor, folder: str) -> None:
-    def ask(request: warmup.Request) -> None:
-        asked = Asked(predictor.path, signature=request.signature, method=request.method)
+    def ask(request: warmup.WarmupRequest) -> None:
+        asked = ModelSpec(predictor.path, signature=request.signature, method=request.method)
         predictor(signature_of(predictor, asked), **request.inputs)
 
     try:

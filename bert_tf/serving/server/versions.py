@@ -19,7 +19,7 @@ _LONGEST_REST = 64  # refreshes
 _Files = Mapping[str, tuple[int, int]]  # bytes and time of change, by path
 
 
-class State(enum.StrEnum):
+class VersionState(enum.StrEnum):
     """Where a version is, by the names of TensorFlow Serving."""
 
     LOADING = "LOADING"
@@ -45,7 +45,7 @@ class Version:
     """
 
     number: int
-    state: State = State.LOADING
+    state: VersionState = VersionState.LOADING
     error: str = ""
     predictor: Predictor | None = None
     asking: int = 0
@@ -112,7 +112,7 @@ class Versions:
     @property
     def ready(self) -> bool:
         """Whether there is one that answers."""
-        return any(version.state is State.AVAILABLE for version in self.known)
+        return any(version.state is VersionState.AVAILABLE for version in self.known)
 
     def refresh(self) -> None:
         """Loads versions that are new, and lets go of those that are too old or gone.
@@ -123,14 +123,14 @@ class Versions:
         served: set[int] = set()
         for number, path in sorted(there(self._folder).items(), reverse=True):
             version = self._look_at(number, path)
-            if version.state is State.AVAILABLE:
+            if version.state is VersionState.AVAILABLE:
                 served.add(number)
             if len(served) == self._count:
                 break
         # Only what has a successor goes: where all are away, what is served stays.
         if served:
             for version in self.known:
-                if version.state is State.AVAILABLE and version.number not in served:
+                if version.state is VersionState.AVAILABLE and version.number not in served:
                     self._retire(version)
 
     def _look_at(self, number: int, path: str) -> Version:
@@ -150,10 +150,10 @@ class Versions:
         except Exception as error:  # of a file system, say, which comes back
             self._note(version, error)
             return
-        replaced = version if version.state is State.AVAILABLE else None
+        replaced = version if version.state is VersionState.AVAILABLE else None
         with self._changed:
             version = Version(version.number) if replaced else version
-            version.predictor, version.state = predictor, State.AVAILABLE
+            version.predictor, version.state = predictor, VersionState.AVAILABLE
             version.error, version.failures, version.rest = "", 0, 0
             version.files, version.checksums = None, sums
             self._known[version.number] = version
@@ -169,18 +169,18 @@ class Versions:
             message = "version %d is not served: %s"
             logging.error(message, version.number, told, exc_info=not expected)
         with self._changed:
-            if version.state is not State.AVAILABLE:  # else it is served as it was
-                version.state = State.END
+            if version.state is not VersionState.AVAILABLE:  # else it is served as it was
+                version.state = VersionState.END
             version.error = told
             version.rest = min(2**version.failures - 1, _LONGEST_REST)
             version.failures += 1
 
     def _retire(self, version: Version) -> None:
         with self._changed:
-            version.state = State.UNLOADING
+            version.state = VersionState.UNLOADING
             self._changed.wait_for(lambda: not version.asking)
             predictor, version.predictor = version.predictor, None
-            version.state = State.END
+            version.state = VersionState.END
         if predictor is not None:
             predictor.close()
         logging.info("version %d is not served any more.", version.number)
@@ -205,7 +205,9 @@ class Versions:
 
     def _take(self, number: int | None) -> Version:
         with self._changed:
-            served = {v.number: v for v in self._known.values() if v.state is State.AVAILABLE}
+            served = {
+                v.number: v for v in self._known.values() if v.state is VersionState.AVAILABLE
+            }
             if not served:
                 raise RefusalError(Fault.UNAVAILABLE, "The model is being loaded; ask again.")
             chosen = max(served) if number is None else number
@@ -218,13 +220,13 @@ class Versions:
     def close(self) -> None:
         """Lets go of all versions when they have answered."""
         for version in self.known:
-            if version.state is State.AVAILABLE:
+            if version.state is VersionState.AVAILABLE:
                 self._retire(version)
 
 
 def _is_due(version: Version, path: str) -> bool:
     """Whether it is time to load a version: it is new, has changed, or may have been mended."""
-    if version.state is State.AVAILABLE and _checksums(path) in (None, version.checksums):
+    if version.state is VersionState.AVAILABLE and _checksums(path) in (None, version.checksums):
         return False
     found = _files_in(path)
     changed, version.files = found != version.files, found

@@ -8,7 +8,7 @@ import pytest
 from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
 from bert_tf.models.config import BertConfig
-from bert_tf.serving.engines.plan import EngineName, Plan
+from bert_tf.serving.engines.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.sessions import SavedModelSession
 from bert_tf.weights import formats
@@ -115,7 +115,7 @@ OTHERS = _padded([[1, 1, 1, *TOKENS], [1, 0, 9, 1, 7, 30, 1, 11, 2]])
 @pytest.mark.parametrize("engine", EngineName)
 def test_padding_may_stand_anywhere_in_every_engine(export, engine, tmp_path):
     pytest.importorskip({"litert": "ai_edge_litert"}.get(engine, engine))
-    predictor = Predictor(export, plan=Plan.of(engine), cache=str(tmp_path))
+    predictor = Predictor(export, plan=ExecutionPlan.of(engine), cache=str(tmp_path))
     wanted = predictor("tags_ids", **RIGHT)["logits"][0, : len(TOKENS)]
     found = predictor("tags_ids", **OTHERS)["logits"]
     for row, mask in zip(found, OTHERS["input_mask"], strict=True):

@@ -11,7 +11,7 @@ from bert_tf.export import saved_model, warmup
 from bert_tf.serving import predictor as predictor_module
 from bert_tf.serving.engines import converted
 from bert_tf.serving.engines.onnxruntime_engine import OnnxRuntimeEngine
-from bert_tf.serving.engines.plan import EngineName, Plan
+from bert_tf.serving.engines.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.sessions import SavedModelSession
 from pipelines.common import checksums
@@ -28,8 +28,8 @@ def whole(export):
 
 
 _PLANS = [
-    *(Plan.of(name) for name in EngineName),
-    Plan(EngineName.ONNXRUNTIME, threads=1, single_threads=2),
+    *(ExecutionPlan.of(name) for name in EngineName),
+    ExecutionPlan(EngineName.ONNXRUNTIME, threads=1, single_threads=2),
 ]
 
 

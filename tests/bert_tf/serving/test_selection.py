@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from bert_tf.serving import selection
-from bert_tf.serving.engines.plan import AUTO, EngineName, Plan, Precision
+from bert_tf.serving.engines.plan import AUTO, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.selection import Measurement
 from bert_tf.serving.server import run
 from bert_tf.serving.server.settings import ServerSettings
@@ -24,19 +24,19 @@ def _measurement(engine, threads, single, many, precision=Precision.FLOAT32):
 
 def test_the_fastest_engine_is_selected():
     found = [_measurement(_TF, 2, 3, 3), _measurement(_ORT, 2, 2, 2), _measurement(_ORT, 1, 4, 3)]
-    assert selection.best(found) == Plan.of(_ORT, 2)
+    assert selection.best(found) == ExecutionPlan.of(_ORT, 2)
 
 
 def test_two_thread_counts_must_be_faster_by_a_tenth():
     alone, together = _measurement(_ORT, 2, 2, 4), _measurement(_ORT, 1, 4, 2)
-    assert selection.best([alone, together]) == Plan(_ORT, threads=1, single_threads=2)
+    assert selection.best([alone, together]) == ExecutionPlan(_ORT, threads=1, single_threads=2)
     close = _measurement(_ORT, 1, 2.1, 2)
-    assert selection.best([alone, close]) == Plan.of(_ORT, 1)
+    assert selection.best([alone, close]) == ExecutionPlan.of(_ORT, 1)
 
 
 def test_an_engine_must_not_be_slow_at_either():
     found = [_measurement(_ORT, 1, 1, 9), _measurement(_TF, 1, 1.5, 4)]
-    assert selection.best(found) == Plan.of(_TF, 1)
+    assert selection.best(found) == ExecutionPlan.of(_TF, 1)
 
 
 def test_tensorflow_has_one_number_of_threads():
@@ -46,8 +46,8 @@ def test_tensorflow_has_one_number_of_threads():
 
 def test_int8_is_not_batched():
     plan = selection.best([_measurement(_ORT, 1, 2, 3, Precision.INT8)])
-    assert plan == Plan.of(_ORT, 1, Precision.INT8) and not plan.batches
-    assert Plan.of(_ORT).batches
+    assert plan == ExecutionPlan.of(_ORT, 1, Precision.INT8) and not plan.batches
+    assert ExecutionPlan.of(_ORT).batches
 
 
 def test_a_plan_is_kept(export, tmp_path, monkeypatch):
@@ -65,15 +65,20 @@ def test_a_plan_is_kept(export, tmp_path, monkeypatch):
     monkeypatch.setattr(selection.registry, "installed", lambda: [_TF, _ORT])
     monkeypatch.setattr(selection, "cores", lambda: 2)
     plan = selection.choose(export, AUTO, None, None, str(tmp_path))
-    once = [Plan.of(_TF, 1), Plan.of(_TF, 2), Plan.of(_ORT, 1), Plan.of(_ORT, 2)]
-    assert plan == Plan.of(_TF, 2) and asked == once
+    once = [
+        ExecutionPlan.of(_TF, 1),
+        ExecutionPlan.of(_TF, 2),
+        ExecutionPlan.of(_ORT, 1),
+        ExecutionPlan.of(_ORT, 2),
+    ]
+    assert plan == ExecutionPlan.of(_TF, 2) and asked == once
     assert selection.choose(export, AUTO, None, None, str(tmp_path)) == plan and asked == once
     (kept,) = os.listdir(tmp_path / "plans")
     found = json.loads((tmp_path / "plans" / kept).read_text())["measurements"]
     assert [each["single"] for each in found] == [1, 0.5]
     asked.clear()
     selection.choose(export, AUTO, 1, None, str(tmp_path))
-    assert asked == [Plan.of(_TF, 1), Plan.of(_ORT, 1)]  # measured anew
+    assert asked == [ExecutionPlan.of(_TF, 1), ExecutionPlan.of(_ORT, 1)]  # measured anew
 
 
 @pytest.mark.parametrize(
@@ -91,8 +96,8 @@ def test_a_precision_is_for_engines_that_keep_it(export, monkeypatch, kept, engi
 
 
 def test_a_plan_in_json():
-    plan = Plan(_ORT, Precision.INT8, 1, 4)
-    assert Plan.from_dict(json.loads(json.dumps(dataclasses.asdict(plan)))) == plan
+    plan = ExecutionPlan(_ORT, Precision.INT8, 1, 4)
+    assert ExecutionPlan.from_dict(json.loads(json.dumps(dataclasses.asdict(plan)))) == plan
     assert str(plan) == "onnxruntime (int8) with 1 thread, 4 for a sequence alone"
 
 
@@ -110,7 +115,7 @@ def test_engines_that_fail_are_left_out(export, tmp_path, monkeypatch, caplog):
 def test_nothing_is_measured_without_a_choice(export, tmp_path, monkeypatch):
     monkeypatch.setattr(selection, "measure", None)
     found = selection.choose(export, "onnxruntime", 3, None, str(tmp_path))
-    assert found == Plan.of(_ORT, 3)
+    assert found == ExecutionPlan.of(_ORT, 3)
 
 
 @pytest.mark.parametrize(
@@ -128,20 +133,20 @@ def test_unknown_engines_and_unchecked_precisions(export, tmp_path, engine, prec
 
 def test_this_machine_is_measured(export, tmp_path, caplog, monkeypatch):
     caplog.set_level(logging.INFO, logger="absl")
-    (found,) = selection.measure(export, [Plan.of(_TF, 1)], str(tmp_path))
+    (found,) = selection.measure(export, [ExecutionPlan.of(_TF, 1)], str(tmp_path))
     assert found.engine is _TF and found.threads == 1
     assert 0 < found.single < 60 and 0 < found.many < 60
     monkeypatch.setattr(selection, "_TIMEOUT", 0.01)
-    assert selection.measure(export, [Plan.of(_TF, 1)], str(tmp_path)) == []
+    assert selection.measure(export, [ExecutionPlan.of(_TF, 1)], str(tmp_path)) == []
     assert "timed out after 0.01 seconds" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("asked", "plan"),
     [
-        ({"engine": "tensorflow"}, Plan.of(_TF, 6)),
-        ({"engine": "onnxruntime"}, Plan.of(_ORT, 6)),
-        ({"engine": "tensorflow", "threads": 1}, Plan.of(_TF, 1)),
+        ({"engine": "tensorflow"}, ExecutionPlan.of(_TF, 6)),
+        ({"engine": "onnxruntime"}, ExecutionPlan.of(_ORT, 6)),
+        ({"engine": "tensorflow", "threads": 1}, ExecutionPlan.of(_TF, 1)),
     ],
 )
 def test_a_server_measures_nothing_where_its_engine_is_named(export, monkeypatch, asked, plan):

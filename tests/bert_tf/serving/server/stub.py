@@ -15,9 +15,9 @@ import numpy as np
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import connections, listening
-from bert_tf.serving.server.answers import Answerer, Limits
+from bert_tf.serving.server.answers import Answerer, RequestLimits
 from bert_tf.serving.server.metrics import Metrics
-from bert_tf.serving.server.versions import State, Version
+from bert_tf.serving.server.versions import Version, VersionState
 from bert_tf.tasks.signatures import Method
 from tests import commands
 from tests.bert_tf.serving.server.served import Served
@@ -74,7 +74,7 @@ class _Predictor:
 
 
 class _Versions:
-    known = (Version(1, State.AVAILABLE, predictor=_Predictor()),)
+    known = (Version(1, VersionState.AVAILABLE, predictor=_Predictor()),)
     ready = True
 
     @contextlib.contextmanager
@@ -107,7 +107,7 @@ def main():
     connections.IDLE = options.idle
     if options.descriptors:
         resource.setrlimit(resource.RLIMIT_NOFILE, (options.descriptors,) * 2)
-    limits = Limits(1024, 4 << 20, options.requests, options.seconds)
+    limits = RequestLimits(1024, 4 << 20, options.requests, options.seconds)
     answerer = Answerer("bert", _Versions(), limits, Metrics(lambda: 0))
     asyncio.run(_serve(options, answerer))
 

@@ -6,10 +6,10 @@ import threading
 import numpy as np
 import pytest
 
-from bert_tf.serving.server.answers import Answerer, Asked, Limits, Question
+from bert_tf.serving.server.answers import Answerer, EncodedRequest, ModelSpec, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.metrics import Metrics
-from bert_tf.serving.server.versions import State, Version, Versions
+from bert_tf.serving.server.versions import Version, Versions, VersionState
 from bert_tf.tasks.signatures import Method
 
 
@@ -25,14 +25,14 @@ class _Predictor:
         pass
 
 
-class _Question(Question):
+class _Request(EncodedRequest):
     """Asks the newest version; `meanwhile` happens before its inputs are converted."""
 
     def __init__(self, meanwhile):
         self._meanwhile = meanwhile
 
     def parse(self, limits):
-        return Asked("bert")
+        return ModelSpec("bert")
 
     def inputs(self, names):
         self._meanwhile()
@@ -46,22 +46,24 @@ class _Question(Question):
 def answerer(tmp_path):
     """Answers one request at once, with version 1."""
     versions = Versions(str(tmp_path), 1, None)
-    versions._known = {1: Version(1, State.AVAILABLE, predictor=_Predictor("first"))}
-    answerer = Answerer("bert", versions, Limits(8, 1000, 1, 1.0), Metrics(lambda: 0))
+    versions._known = {1: Version(1, VersionState.AVAILABLE, predictor=_Predictor("first"))}
+    answerer = Answerer("bert", versions, RequestLimits(8, 1000, 1, 1.0), Metrics(lambda: 0))
     yield answerer
     answerer.close()
 
 
 async def _ask(answerer, meanwhile=lambda: None):
     async def receive():
-        return _Question(meanwhile)
+        return _Request(meanwhile)
 
     return await answerer.answer(receive)
 
 
 def test_a_version_is_chosen_once(answerer):
     def newer():
-        answerer.versions._known[2] = Version(2, State.AVAILABLE, predictor=_Predictor("second"))
+        answerer.versions._known[2] = Version(
+            2, VersionState.AVAILABLE, predictor=_Predictor("second")
+        )
 
     assert asyncio.run(_ask(answerer, newer)) == b"1 ['first']"
     assert asyncio.run(_ask(answerer)) == b"2 ['second']"

@@ -19,7 +19,7 @@ from bert_tf.export import saved_model
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import rpc
-from bert_tf.serving.server.answers import Answerer, Limits
+from bert_tf.serving.server.answers import Answerer, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.rest import RestInterface
@@ -53,7 +53,7 @@ def answerer(two_tasks):
     predictor = Predictor(two_tasks)
     versions = Versions(os.path.dirname(two_tasks), 1, lambda path: predictor)
     versions.refresh()
-    answerer = Answerer("bert", versions, Limits(64, 1 << 20, 8, 60), Metrics(lambda: 0))
+    answerer = Answerer("bert", versions, RequestLimits(64, 1 << 20, 8, 60), Metrics(lambda: 0))
     yield answerer
     answerer.close()
 

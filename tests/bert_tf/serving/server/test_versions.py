@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from bert_tf.serving.server.faults import RefusalError
-from bert_tf.serving.server.versions import State, Versions, newest_complete
+from bert_tf.serving.server.versions import Versions, VersionState, newest_complete
 from pipelines.common.errors import InputError
 
 
@@ -46,7 +46,7 @@ class _Folder:
         """The versions that are served after so many looks."""
         for _ in range(polls):
             self.versions.refresh()
-        return {v.number for v in self.versions.known if v.state is State.AVAILABLE}
+        return {v.number for v in self.versions.known if v.state is VersionState.AVAILABLE}
 
 
 @pytest.mark.parametrize(("count", "wanted"), [(1, {3}), (2, {2, 3})])
@@ -89,7 +89,7 @@ def test_a_damaged_version_is_named_once_and_tried_less_and_less_often(tmp_path,
     assert folder.loaded.count(2) == 6  # looks 1, 2, 4, 8, 16 and 32
     assert caplog.text.count("version 2 is not served") == 1
     (version,) = (v for v in folder.versions.known if v.number == 2)
-    assert version.state is State.END and version.error.startswith("variables:")
+    assert version.state is VersionState.END and version.error.startswith("variables:")
     folder.bad[2] = None
     assert folder.served(polls=64) == {2} and version.error == ""
 
