@@ -54,17 +54,17 @@ def test_int8(mood, dev, tmp_path, predictor):
     for precision in (None, "float32"):
         found = Predictor(path, "onnxruntime", precision=precision, cache=f"{tmp_path}/cache")
         answer = found("mood", text=_TEXTS)["probabilities"]
-        differences[found.plan.together.precision] = np.abs(answer - wanted).max()
+        differences[found.plan.precision] = np.abs(answer - wanted).max()
         found.close()
     assert 1e-4 < differences["int8"] < 0.2 and differences["float32"] < 2e-5
-    assert Predictor(path).plan.together.precision is Precision.FLOAT32
+    assert Predictor(path).plan.precision is Precision.FLOAT32
 
 
 def test_bfloat16(mood, dev, tmp_path):
     path = _export(mood, tmp_path, Precision.BFLOAT16, dev)
     kept = saved_model.kept_precisions(path)
     assert kept["tensorflow"] == "bfloat16"
-    assert Predictor(path).plan.together.precision is Precision.BFLOAT16
+    assert Predictor(path).plan.precision is Precision.BFLOAT16
 
 
 def test_scores_that_are_lost_stop_it(mood, dev, tmp_path):

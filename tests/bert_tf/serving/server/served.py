@@ -21,8 +21,8 @@ class Served:
     def __init__(self, folder, *flags):
         self.grpc_port, self.rest_port = free_ports(2)
         ports = (f"--grpc_port={self.grpc_port}", f"--rest_port={self.rest_port}")
-        # Nothing is measured, nothing compiled: tests say what they want.
-        fixed = ("--engine=tensorflow", "--threads=1", "--lengths=0")
+        # Nothing is measured: tests say what they want.
+        fixed = ("--engine=tensorflow", "--threads=1")
         self.process = commands.Running("serve", f"--model={folder}", *ports, *fixed, *flags)
 
     @property
