@@ -47,8 +47,8 @@ def test_recipes_of_pretraining_are_whole(settings):
     for name, found in settings.items():
         assert found["phases"], name
         optimizers = {"lamb": "lamb", "builtin": "muon"}
-        assert found.get("optimizer", "adamw") == optimizers.get(name, "adamw")
-        assert ("phase_learning_rates" in found) == ("--phase_learning_rates" in texts[name])
+        assert found["optimizer"] == optimizers.get(name, "adamw")
+        assert bool(found["phase_learning_rates"]) == ("--phase_learning_rates" in texts[name])
 
 
 def test_mixed_batches_see_as_many_sequences_as_the_paper(settings):

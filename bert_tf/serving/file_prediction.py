@@ -148,7 +148,7 @@ def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
             raise
         raise InputError(
             f"{error} If the file is not laid out as those of {reading.kind}, name what it is with "
-            f"KIND={reading.shape} (--kind)."
+            f"--kind={reading.shape}."
         ) from error
     task_data.count_problems(reading, examples, split, {})
     task.check(examples)

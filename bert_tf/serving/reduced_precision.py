@@ -52,7 +52,7 @@ class ScoreCheck:
         if missing:
             raise InputError(
                 f"--precision={self.precision}: {', '.join(missing)} must be scored with it; name "
-                f"labelled files, such as DEV='{missing[0]}=dev.tsv' (--dev)."
+                f"labelled files, such as --dev={missing[0]}=dev.tsv."
             )
         unknown = sorted(set(self.dev) - set(names))
         if unknown:

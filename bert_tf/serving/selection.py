@@ -147,7 +147,7 @@ def _precision(
         return precision or checked
     raise InputError(
         f"{path}: was not checked in {precision} with {engine}; export it with "
-        f"PRECISION={precision} (--precision), which measures whether its scores are kept."
+        f"--precision={precision}, which measures whether its scores are kept."
     )
 
 

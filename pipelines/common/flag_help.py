@@ -55,10 +55,10 @@ def page(program: str, about: str, known: Iterable[flags.Flag], columns: int) ->
 
 def _entry(flag: flags.Flag, columns: int) -> str:
     """A flag with its placeholder, default and range, and below them its text."""
-    default = _default(flag)
+    usual = default(flag)
     notes = [
         "required" if flag_types.is_required(flag) else "",
-        f"default: {default}" if default else "",
+        f"default: {usual}" if usual else "",
         getattr(flag.parser, "range", ""),
     ]
     note = "; ".join(filter(None, notes))
@@ -76,7 +76,7 @@ def _filled(text: str, columns: int, margin: str = "") -> str:
     return textwrap.fill(text, columns, subsequent_indent=margin, break_on_hyphens=False)
 
 
-def _default(flag: flags.Flag) -> str:
+def default(flag: flags.Flag) -> str:
     """The default of a flag as it would be written; "" if it has none."""
     value: Any = flag.default
     if value is None:

@@ -276,7 +276,7 @@ def _is_part(name: str, parts: Collection[str]) -> bool:
 def _flag(roles: Sequence[str], value: str) -> str:
     """Returns the flag that names the columns of roles, also for make."""
     flag = f"--columns={','.join(f'{role}={value}' for role in roles)}"
-    return f"{flag} (with make: TUNE_FLAGS={flag})"
+    return f"{flag} (with make: ARGS={flag})"
 
 
 def _named(column: str) -> str:

@@ -177,7 +177,7 @@ def test_several_labels_of_a_text_are_refused(tmp_path):
     )
     found = error_of("classification", path)
     assert "which columns are text and label? There is no header; the columns are 1 (" in found
-    assert "--columns=text=NUMBER,label=NUMBER (with make: TUNE_FLAGS=--columns=text" in found
+    assert "--columns=text=NUMBER,label=NUMBER (with make: ARGS=--columns=text" in found
     names = write(tmp_path / "emotions.txt", "".join(f"emotion{n}\n" for n in range(28)))
     for label_map in ([], [names]):
         found = error_of("classification", path, label_map, text="1", label="2")

@@ -129,7 +129,7 @@ def test_a_file_of_another_layout_gets_a_hint(vocab_path, tmp_path):
     weights.write(exported.make_bundle(vocab_path, [task], 0), model, Format.BERT_TF)
     path = tmp_path / "mine.csv"
     path.write_text("sentence1,sentence2\nthe layer,\n")
-    with pytest.raises(InputError, match=r"name what it is with KIND=classification \(--kind\)"):
+    with pytest.raises(InputError, match=r"name what it is with --kind=classification"):
         _predict(model, path)
     assert len(_predict(model, path, kind="classification")[0]) == 2
 

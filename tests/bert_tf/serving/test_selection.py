@@ -122,8 +122,8 @@ def test_nothing_is_measured_without_a_choice(export, tmp_path, monkeypatch):
     ("engine", "precision", "words"),
     [
         ("cuda", None, "is unknown; use one of auto, tensorflow"),
-        ("onnxruntime", Precision.INT8, "PRECISION=int8"),
-        (AUTO, Precision.INT8, "PRECISION=int8"),
+        ("onnxruntime", Precision.INT8, "--precision=int8"),
+        (AUTO, Precision.INT8, "--precision=int8"),
     ],
 )
 def test_unknown_engines_and_unchecked_precisions(export, tmp_path, engine, precision, words):
