@@ -46,7 +46,7 @@ _CANDIDATES = {
     "before: AdamW, batches of 128, linear decay": Candidate(
         (
             *("--optimizer=adamw", "--batch_size=128", "--learning_rate=2e-3"),
-            *("--decay_share=0.92", "--initializer_range=0.02"),
+            *("--decay_fraction=0.92", "--initializer_range=0.02"),
         )
     ),
     "AdamW": Candidate(("--optimizer=adamw",)),
@@ -57,9 +57,9 @@ _CANDIDATES = {
     "batches of 8": Candidate(("--batch_size=8", "--learning_rate=1e-3")),
     "batches of 32": Candidate(("--batch_size=32", "--learning_rate=2e-3")),
     "batches of 64": Candidate(("--batch_size=64", "--learning_rate=2.8e-3")),
-    "linear decay": Candidate(("--decay_share=0.95",)),
-    "decay of 15 %": Candidate(("--decay_share=0.15",)),
-    "decay of 50 %": Candidate(("--decay_share=0.5",)),
+    "linear decay": Candidate(("--decay_fraction=0.95",)),
+    "decay of 15 %": Candidate(("--decay_fraction=0.15",)),
+    "decay of 50 %": Candidate(("--decay_fraction=0.5",)),
     "beta 2 of 0.95": Candidate(("--beta_2=0.95",)),
     "beta 2 of 0.999": Candidate(("--beta_2=0.999",)),
     "first weights of 0.02": Candidate(("--initializer_range=0.02",)),

@@ -65,7 +65,7 @@ def test_the_warm_up_of_the_day_is_six_hundredths(settings):
     (phase,) = found["phases"]
     assert found["minutes"] == 24 * 60
     assert found["warmup_steps"] == pytest.approx(0.06 * phase["steps"])
-    assert found["decay_share"] == pytest.approx(1 - 0.06)
+    assert found["decay_fraction"] == pytest.approx(1 - 0.06)
     assert phase["batch_size"] % (8 * found["accumulation"]) == 0
 
 

@@ -26,7 +26,7 @@ from pipelines.tokenizers.settings import LearningSettings, VocabularyKind
 
 # The recipe of short runs (docs/guides/recipes.md).
 _WARMUP_SHARE = 0.05
-_DECAY_SHARE = 0.3
+_DECAY_FRACTION = 0.3
 _BETA_2 = 0.98
 _DEVIATION = 0.05  # of first weights
 _HELD_OUT = 0.03  # share of the documents
@@ -188,7 +188,7 @@ class Pretraining(ModelJob):
             model=config,
             learning_rate=self.learning_rate,
             warmup_steps=round(_WARMUP_SHARE * self.steps),
-            decay_share=_DECAY_SHARE,
+            decay_fraction=_DECAY_FRACTION,
             optimizer=OptimizerName.MUON,
             beta_2=_BETA_2,
             dropout=0.0,

@@ -236,7 +236,7 @@ class _Run:
         schedule, minutes = self.session.schedule, self.settings.minutes
         if minutes is None or not isinstance(schedule, WarmupHoldDecay):
             return None
-        share, session = self.settings.decay_share, self.session
+        share, session = self.settings.decay_fraction, self.session
         return TimeBudget(
             minutes, share, schedule, self.output, start, session.strategy, session.is_chief
         )

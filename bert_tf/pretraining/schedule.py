@@ -19,8 +19,8 @@ def of_run(settings: PretrainingSettings) -> Schedule:
         steps = [phase.steps for phase in settings.phases]
         return PhaseCycles(settings.phase_learning_rates, settings.phase_warmup_steps, steps)
     rate, warmup, total = settings.learning_rate, _warmup_steps(settings), settings.total_steps
-    if settings.decay_share is not None:
-        return WarmupHoldDecay(rate, warmup, total, round(settings.decay_share * total))
+    if settings.decay_fraction is not None:
+        return WarmupHoldDecay(rate, warmup, total, round(settings.decay_fraction * total))
     return WarmupLinearDecay(rate, warmup, total)
 
 

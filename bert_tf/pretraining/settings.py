@@ -36,9 +36,9 @@ class PretrainingSettings(TrainingSettings):
         "Peak learning rate; from there it falls linearly to 0 at the last step.",
         above=0,
     )
-    decay_share: float | None = setting(
+    decay_fraction: float | None = setting(
         None,
-        "Share of the steps in which the learning rate falls, at the end; before them it stays at "
+        "Fraction of the steps, at the end, in which the learning rate falls; before them it stays at "
         "its peak. Not given: it falls from the end of the warm-up on; with --minutes, 0.3.",
         above=0,
         maximum=1,
@@ -118,7 +118,7 @@ class PretrainingSettings(TrainingSettings):
                 f"--minutes is for one phase, and --tfrecords names {len(self.phases)}; give the "
                 "--steps of each instead."
             )
-        for name in ("minutes", "decay_share"):
+        for name in ("minutes", "decay_fraction"):
             if getattr(self, name) is not None and self.phase_learning_rates:
                 raise InputError(f"--{name} is of no use beside --phase_learning_rates.")
 

@@ -32,7 +32,7 @@ class TimeBudget:
 
     Args:
       minutes: of training.
-      decay_share: of this time, in which the rate falls; None: as usual.
+      decay_fraction: of this time, in which the rate falls; None: as usual.
       schedule: whose end is open.
       folder: of the run, where the end is kept: a run that goes on ends where it was to.
       start: the steps done before; without any, an end that was kept is of no run.
@@ -43,7 +43,7 @@ class TimeBudget:
     def __init__(
         self,
         minutes: float,
-        decay_share: float | None,
+        decay_fraction: float | None,
         schedule: WarmupHoldDecay,
         folder: str,
         start: int,
@@ -51,7 +51,7 @@ class TimeBudget:
         write: bool,
     ):
         self._seconds, self._schedule, self._strategy = 60 * minutes, schedule, strategy
-        self._decay_seconds = (decay_share or _USUAL_DECAY) * self._seconds
+        self._decay_seconds = (decay_fraction or _USUAL_DECAY) * self._seconds
         self._path, self._write = f"{folder}/{ENDING}", write
         self._known = start > 0 and files.gfile.exists(self._path)
         if self._known:

@@ -103,7 +103,7 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
         shutil.rmtree(path)
     (folders["resumed"] / "report.json").unlink()
     assert run(tfrecords, model_path, folders["resumed"], *flags).returncode == 0
-    plain = (f"--steps={steps}", f"--decay_share={decay / steps}", "--warmup_steps=2")
+    plain = (f"--steps={steps}", f"--decay_fraction={decay / steps}", "--warmup_steps=2")
     assert run(tfrecords, model_path, folders["plain"], *plain).returncode == 0
     reports = [json.loads((path / "report.json").read_text()) for path in folders.values()]
     assert {report["steps"] for report in reports} == {steps}
@@ -118,7 +118,10 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
     ("flags", "told"),
     [
         (["--minutes=1", "--keep_at=0.5"], "shares of --steps, which are not known"),
-        (["--decay_share=0.5", "--phase_learning_rates=1e-3", "--phase_warmup_steps=1"], "no use"),
+        (
+            ["--decay_fraction=0.5", "--phase_learning_rates=1e-3", "--phase_warmup_steps=1"],
+            "no use",
+        ),
         (["--minutes=1", "--phase_learning_rates=1e-3", "--phase_warmup_steps=1"], "is of no use"),
         (["--minutes=1", "--tfrecords={0},{0}", "--steps=5,5"], "--minutes is for one phase"),
     ],
