@@ -1,4 +1,4 @@
-"""The report of the experiments: Markdown, JSON and pictures."""
+"""The report of the experiments as Markdown and JSON, with a picture for each study."""
 
 import platform
 from collections.abc import Mapping, Sequence
@@ -8,83 +8,88 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.experiments import plots
-from bert_tf.experiments.plan import Plan
-from bert_tf.experiments.scale import sees_enough
-from bert_tf.experiments.scheduler import Entry, table
-from bert_tf.experiments.studies.base import Outcomes, PaperTable, Scores, Study
-from pipelines.common import files, json_files, process_pool
+from bert_tf.experiments.plan import ExperimentPlan
+from bert_tf.experiments.schedule import JobEntry, table
+from bert_tf.experiments.studies import STUDIES
+from bert_tf.experiments.studies.base import PaperTable, ScoreTable, Study
+from pipelines.common import files, json_files
+from pipelines.common.threads import cores
 
-REPORT, NUMBERS = "report.md", "report.json"
-_SURE = 0.01  # a difference of accuracies that is none of chance
+_MIN_DIFFERENCE = 0.01  # of two accuracies
 
 
 def write(
-    folder: str,
-    plan: Plan,
-    studies: Sequence[Study],
-    entries: Sequence[Entry],
-    about: str,
+    plan: ExperimentPlan,
+    studies: Sequence[str],
+    entries: Sequence[JobEntry],
     left_out: Sequence[str] = (),
 ) -> None:
-    """Writes the report of what is done so far.
+    """Writes report.md, report.json and the pictures to the folder of the plan.
 
     Args:
-      folder: for report.md, report.json and a PNG of each study.
-      plan: that was followed.
-      studies: to report on.
-      entries: all jobs.
-      about: what the data is.
-      left_out: studies that there was no time for.
+      plan: the plan.
+      studies: names of the studies to report on.
+      entries: all jobs; those that are not done leave gaps.
+      left_out: names of studies that the budget is too small for.
     """
-    outcomes = {e.job.key: e.outcome for e in entries if e.outcome is not None}
-    parts = [_head(plan, outcomes, about), *_warnings(plan, entries, left_out)]
-    found: dict[str, Any] = {}
-    for study in studies:
-        scores = study.scores(plan.inputs, plan.scale, outcomes)
-        axes = study.axes(plan.inputs, plan.scale)
-        picture = f"{study.name}.png"
-        plots.draw(f"{folder}/{picture}", study.title, scores, axes, study.plain_columns)
-        drawn = files.gfile.exists(f"{folder}/{picture}")
-        parts.append(_section(study, scores, picture if drawn else None))
-        found[study.name] = _numbers(study, scores)
-    parts.append(_jobs(entries))
-    files.write_text(f"{folder}/{REPORT}", "\n\n".join(parts) + "\n")
-    values = {"machine": _machine(), "scale": _scale(plan), "studies": found}
-    json_files.write(f"{folder}/{NUMBERS}", json_files.as_json(values))
-
-
-def _head(plan: Plan, outcomes: Outcomes, about: str) -> str:
-    """What was done, with what."""
-    scale, inputs = plan.scale, plan.inputs
-    tokens = scale.steps * scale.batch_size * scale.length
+    outcomes = {entry.job.name: entry.outcome for entry in entries if entry.outcome is not None}
     hours = sum(outcome["seconds"] for outcome in outcomes.values()) / 3600
-    seeds = ", ".join(map(str, scale.seeds))
+    parts = [_head(plan, hours), *_warnings(plan, entries, left_out)]
+    found: dict[str, Any] = {}
+    for study in (STUDIES[name] for name in studies):
+        scores = study.scores(plan, outcomes)
+        picture = f"{plan.folder}/{study.name}.png"
+        plots.draw(picture, study.title, scores, study.axes(plan), study.plain_columns)
+        drawn = files.gfile.exists(picture)
+        parts.append(_section(study, scores, f"{study.name}.png" if drawn else None))
+        found[study.name] = _numbers(study, scores)
+    parts.append(f"## The jobs\n\n```\n{table(entries)}\n```")
+    files.write_text(f"{plan.folder}/report.md", "\n\n".join(parts) + "\n")
+    values = {"machine": _machine(), "scale": _scale(plan), "studies": found}
+    json_files.write(f"{plan.folder}/report.json", values)
+
+
+def _head(plan: ExperimentPlan, hours: float) -> str:
+    """The scale, the data, and how to read the figures."""
+    several = len(plan.model_seeds)
+    models, spread = "one seed", "A model is pre-trained once, so the spread has nothing of that."
+    if several > 1:
+        models = f"{several} seeds in the first study, one in others"
+        spread = (
+            f"In the first study the spread is that of {several} models, each with the mean of "
+            "its seeds of fine-tuning; others are pre-trained once, and their spread has nothing "
+            "of it."
+        )
+    settings, cap = plan.settings, plan.max_examples
+    capped = f"; at most {cap:,} training examples of a task" if cap else ""
+    names = ", ".join(task.name for task in plan.tasks)
+    about = (
+        f"Corpus: {settings.corpus}; tasks: {settings.tasks}"
+        if settings.tasks
+        else f"Made of the corpus itself ({names}), of text that no model was pre-trained on"
+    )
+    counts = {task.name: plan.examples_of(task) for task in plan.tasks}
     tasks = [
-        f"| {task.name} | {task.kind} | {min(task.rows[0], scale.cap or task.rows[0]):,} | "
-        f"{task.rows[1]:,} | {task.tokens} | {scale.recipe(task).epochs:g} |"
-        for task in inputs.tasks
+        f"| {task.name} | {task.request.kind} | {counts[task.name]:,} | {task.dev_examples:,} | "
+        f"{task.tokens} | {plan.recipe(task, counts[task.name])['epochs']} |"
+        for task in plan.tasks
     ]
-    several = len(scale.pretraining_seeds)
-    models = "one seed" if several == 1 else f"{several} seeds in the first study, one in others"
-    precision = f"; all models in {plan.precision}"
-    cap = f"; at most {scale.cap:,} training examples of a task" if scale.cap else ""
     return "\n".join(
         [
             "# The paper's experiments",
             "",
-            f"Pre-training: {scale.main.layers} layers, {scale.main.width} wide (but where sizes "
-            f"are compared), {scale.steps:,} steps of {scale.batch_size} sequences of "
-            f"{scale.length} tokens ({tokens / 1e6:,.1f} million), learning rate "
-            f"{scale.pretraining_rate:g}, {models}{precision}. Fine-tuning: seeds {seeds}{cap}. "
-            f"{about.capitalize()}.",
+            f"Pre-training: {plan.size.layers} layers, {plan.size.width} wide (but where sizes "
+            f"are compared), {plan.steps:,} steps of {plan.batch_size} sequences of "
+            f"{plan.length} tokens ({plan.tokens / 1e6:,.1f} million), learning rate "
+            f"{plan.size.learning_rate:g}, {models}; all models in {plan.precision}. Fine-tuning: "
+            f"seeds {', '.join(map(str, plan.seeds))}{capped}. {about}.",
             "",
             f"{hours:.1f} hours of computing on {_machine()}, bert-tf {bert_tf.__version__}, "
             f"TensorFlow {tf.__version__}.",
             "",
             "Figures are those on dev, in percent unless said: mean ± standard deviation over "
             "seeds (number of seeds). Two figures count as different when their means are "
-            "farther apart than twice the standard error of the difference. "
-            + _about_spread(several),
+            f"farther apart than twice the standard error of the difference. {spread}",
             "",
             "| task | kind | training examples | dev examples | tokens of one | epochs |",
             "|---|---|---|---|---|---|",
@@ -93,27 +98,20 @@ def _head(plan: Plan, outcomes: Outcomes, about: str) -> str:
     )
 
 
-def _about_spread(models: int) -> str:
-    if models == 1:
-        return "A model is pre-trained once, so the spread has nothing of that in it."
-    return (
-        f"In the first study the spread is that of {models} models, each with the mean of its "
-        "seeds of fine-tuning; others are pre-trained once, and their spread has nothing of it."
-    )
-
-
-def _warnings(plan: Plan, entries: Sequence[Entry], left_out: Sequence[str]) -> list[str]:
-    """What is to be known before the figures are read."""
+def _warnings(
+    plan: ExperimentPlan, entries: Sequence[JobEntry], left_out: Sequence[str]
+) -> list[str]:
+    """Paragraphs that limit what can be concluded."""
     found = []
     if left_out:
         found.append(
             f"Left out, as there was no time for models that learn enough: {', '.join(left_out)}. "
             "A larger budget has them."
         )
-    if not sees_enough(plan.scale):
+    if not plan.sees_enough:
         found.append(
             "**The budget is too small for the studies:** the models see less than four tokens for "
-            "each of their weights, and know little more than what stands next to what."
+            "each of their weights, and know little more than which words are neighbours."
         )
     behind = [entry.job.label for entry in entries if _is_behind(entry)]
     if behind:
@@ -124,14 +122,14 @@ def _warnings(plan: Plan, entries: Sequence[Entry], left_out: Sequence[str]) -> 
     return found
 
 
-def _is_behind(entry: Entry) -> bool:
-    """Whether a pre-trained model guesses masked tokens no better than can be without one."""
-    scores = (entry.outcome or {"scores": {}})["scores"].get("", {})
+def _is_behind(entry: JobEntry) -> bool:
+    """Whether a model predicts masked tokens no better than a guess without a model."""
+    scores = entry.outcome["scores"].get("", {}) if entry.outcome else {}
     masked, guess = scores.get("masked_lm_accuracy"), scores.get("bigram_accuracy")
-    return masked is not None and guess is not None and masked <= guess + _SURE
+    return masked is not None and guess is not None and masked <= guess + _MIN_DIFFERENCE
 
 
-def _section(study: Study, scores: Scores, picture: str | None) -> str:
+def _section(study: Study, scores: ScoreTable, picture: str | None) -> str:
     columns = plots.columns_of(scores)
     rows = {
         label: [
@@ -140,23 +138,19 @@ def _section(study: Study, scores: Scores, picture: str | None) -> str:
         ]
         for label, row in scores.items()
     }
-    findings = [f"- {found.sentence}" for found in study.findings(scores)]
     parts = [f"## {study.title}", study.question]
     if rows:
         parts.append(_markdown(columns, rows))
     if picture:
         parts.append(f"![{study.title}]({picture})")
-    parts += ["\n".join(findings), _paper(study.paper)]
-    return "\n\n".join(parts)
+    findings = [f"- {found.sentence}" for found in study.findings(scores)]
+    return "\n\n".join([*parts, "\n".join(findings), _paper(study.paper)])
 
 
 def _paper(paper: PaperTable) -> str:
     if not paper.rows:
         return f"The paper: {paper.source}."
-    rows = {
-        label: ["" if value is None else f"{value:g}" for value in values]
-        for label, values in paper.rows.items()
-    }
+    rows = {label: [f"{value:g}" for value in values] for label, values in paper.rows.items()}
     return f"The paper ({paper.source}):\n\n{_markdown(paper.columns, rows)}"
 
 
@@ -166,47 +160,34 @@ def _markdown(columns: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _numbers(study: Study, scores: Scores) -> dict[str, Any]:
+def _numbers(study: Study, scores: ScoreTable) -> dict[str, Any]:
     return {
         "title": study.title,
         "scores": {
             label: {column: score.to_json() for column, score in row.items()}
             for label, row in scores.items()
         },
-        "findings": [
-            {"sentence": found.sentence, "verdicts": [str(v) for v in found.verdicts]}
-            for found in study.findings(scores)
-        ],
-        "paper": {
-            "source": study.paper.source,
-            "columns": list(study.paper.columns),
-            "rows": {label: list(row) for label, row in study.paper.rows.items()},
-        },
+        "findings": [found._asdict() for found in study.findings(scores)],
+        "paper": study.paper._asdict(),
     }
 
 
-def _jobs(entries: Sequence[Entry]) -> str:
-    return f"## The jobs\n\n```\n{table(entries)}\n```"
-
-
-def _scale(plan: Plan) -> dict[str, Any]:
-    scale = plan.scale
+def _scale(plan: ExperimentPlan) -> dict[str, Any]:
     return {
-        "main": str(scale.main),
-        "sizes": list(map(str, scale.sizes)),
-        "steps": scale.steps,
-        "batch_size": scale.batch_size,
-        "max_seq_length": scale.length,
-        "seeds": list(scale.seeds),
-        "most_training_examples": scale.cap,
+        "main": str(plan.size),
+        "sizes": list(map(str, plan.sizes)),
+        "steps": plan.steps,
+        "batch_size": plan.batch_size,
+        "max_seq_length": plan.length,
+        "seeds": plan.seeds,
+        "most_training_examples": plan.max_examples,
         "precision": plan.precision,
     }
 
 
 def _machine() -> str:
-    """What the machine is, in a few words."""
+    """The cores and GPUs of this machine."""
     gpus = tf.config.list_physical_devices("GPU")
     names = [tf.config.experimental.get_device_details(gpu).get("device_name") for gpu in gpus]
-    cores = process_pool.default_workers()
     accelerators = ", ".join(str(name) for name in names) or "no GPU"
-    return f"{cores} cores ({platform.machine()}), {accelerators}"
+    return f"{cores()} cores ({platform.machine()}), {accelerators}"

@@ -1,86 +1,106 @@
-"""All of it: plan, jobs, report."""
+"""Runs the experiments: the plan, the jobs, the report."""
 
 import datetime
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.experiments import own_tasks, plan, report, scale
-from bert_tf.experiments.jobs import Place, State, with_needs
-from bert_tf.experiments.plan import PLAN, Plan, Request
-from bert_tf.experiments.scheduler import Entry, Schedule, table
-from bert_tf.experiments.studies.registry import STUDIES
-from bert_tf.experiments.worker import Worker
-from pipelines.common import files, json_files, locks, manifest, outputs
+from bert_tf.experiments import plan as plans
+from bert_tf.experiments import planning, report, schedule
+from bert_tf.experiments.jobs import FineTuningJob, Job, PretrainingJob, perform
+from bert_tf.experiments.plan import PLAN, ExperimentPlan
+from bert_tf.experiments.schedule import JobEntry, JobState, JobWorker, table
+from bert_tf.experiments.settings import ExperimentSettings
+from bert_tf.experiments.studies import jobs_of
+from pipelines.common import files, json_files, locks, manifest, outputs, stopping
 from pipelines.common.errors import InputError
 from pipelines.common.threads import cores
 
 _IDENTITY = "experiments.json"
-TABLE = "jobs.txt"
-_BEYOND = 1.1  # of a budget; so much more is told
+_TABLE = "jobs.txt"
 
 
-def run(request: Request, output: str, only: Sequence[str], devices: Sequence[str]) -> list[Entry]:
-    """Does the jobs of studies, or those that are left of them, and writes the report.
+def run(
+    settings: ExperimentSettings, output: str, only: Sequence[str], devices: Sequence[str]
+) -> list[JobEntry]:
+    """Does the jobs of studies that are not yet done, and writes the report.
 
     Args:
-      request: what to do it with.
-      output: folder for all.
+      settings: the data and the settings; they must have a corpus.
+      output: folder for everything.
       only: names of studies.
-      devices: GPUs by number, one for each process; or as many empty texts as there are to be
-        processes; none: one process, or more where it is short of time (`_processes`).
+      devices: the GPU of each process, or "" for each process; empty: one process, or one on each
+        core for a trial of the smallest scale on a CPU.
 
     Returns:
       The jobs.
 
     Raises:
       InputError: the data cannot be read, or the folder is of other experiments.
-      stopping.Stopped: a signal came; the report is of what was done.
+      stopping.Stopped: a signal came; the report covers what is done.
     """
     outputs.check_folder(output, "experiments", [_IDENTITY])
     with locks.held(output):
-        _identify(request, output)
-        made = _plan(request, Place(output), only)
-        # Where none that is asked for has enough time, it is asked for all the same.
-        chosen = [name for name in only if name in made.studies] or only
-        studies = [STUDIES[name] for name in chosen]
-        schedule = _schedule(made, chosen, output)
-        devices = devices or [""] * _processes(schedule, request.settings.seconds)
-        about = own_tasks.described(made.inputs.tasks) if not request.tasks else _described(request)
-        _log_plan(made, schedule, len(devices), request.settings.seconds)
-        left_out = [name for name in only if name not in chosen]
-        if left_out:
-            logging.warning(
-                "there is no time for models that learn enough in all studies; left out: %s.",
-                ", ".join(left_out),
-            )
-        reporter = _Reporter(schedule, len(devices))
+        _check_identity(settings, output)
+        plan = _plan(settings, output, only)
+        studies = _studies(plan, only)
+        left_out = [name for name in only if name not in studies]
+        entries = _entries(plan, studies)
+        if not devices:
+            gpus = tf.config.list_physical_devices("GPU")
+            devices = [""] * (1 if plan.sees_enough or gpus else cores())
+        _log_plan(plan, entries, left_out)
+
+        def begin(worker: JobWorker, job: Job) -> Future:
+            return worker.submit(f"{job.folder(plan)}/log.txt", perform, job, plan)
+
+        def changed(entry: JobEntry) -> None:
+            files.write_text(f"{output}/{_TABLE}", table(entries.values()) + "\n")
+            if entry.state in (JobState.DONE, JobState.FAILED):
+                open_states = (JobState.WAITING, JobState.RUNNING)
+                done = sum(each.state not in open_states for each in entries.values())
+                left = _seconds_left(entries, settings.seconds) / len(devices)
+                shown = datetime.timedelta(seconds=round(left))
+                logging.info("[%d/%d, %s left] %s", done, len(entries), shown, table([entry]))
+
         try:
-            schedule.run([_environment(device) for device in devices], reporter)
+            schedule.run(entries, devices, begin, changed)
         finally:
-            entries = list(schedule.entries.values())
-            files.write_text(f"{output}/{TABLE}", table(entries) + "\n")
-            report.write(output, made, studies, entries, about, left_out)
-        return entries
+            files.write_text(f"{output}/{_TABLE}", table(entries.values()) + "\n")
+            report.write(plan, studies, list(entries.values()), left_out)
+        return list(entries.values())
 
 
-def show(output: str, only: Sequence[str]) -> list[Entry]:
-    """The jobs as they stand, without doing any.
+def show(output: str, only: Sequence[str]) -> list[JobEntry]:
+    """The jobs and their states; nothing is run.
 
     Raises:
-      InputError: there are none in this folder.
+      InputError: the folder has no plan.
     """
     if not files.gfile.exists(f"{output}/{PLAN}"):
-        raise InputError(f"{output}: has no {PLAN}; nothing was begun there.")
-    made = plan.read(output)
-    chosen = [name for name in only if name in made.studies] or only
-    return list(_schedule(made, chosen, output).entries.values())
+        raise InputError(f"{output}: has no {PLAN}; no experiments were begun there.")
+    plan = plans.read(output)
+    return list(_entries(plan, _studies(plan, only)).values())
 
 
-def _identify(request: Request, output: str) -> None:
-    """Notes what the folder is of, or compares it."""
-    path, identity = f"{output}/{_IDENTITY}", request.identity()
+def _studies(plan: ExperimentPlan, only: Sequence[str]) -> Sequence[str]:
+    """The studies to do: those in the plan; if none of them is, those that are asked for."""
+    return [name for name in only if name in plan.studies] or only
+
+
+def _entries(plan: ExperimentPlan, studies: Sequence[str]) -> dict[str, JobEntry]:
+    entries = {job.name: JobEntry(job, outcome=job.outcome(plan)) for job in jobs_of(plan, studies)}
+    for entry in entries.values():
+        entry.state = JobState.DONE if entry.outcome else JobState.WAITING
+    return entries
+
+
+def _check_identity(settings: ExperimentSettings, output: str) -> None:
+    """Writes what the folder is for, or raises InputError where it is for something else."""
+    path, identity = f"{output}/{_IDENTITY}", settings.describe()
     if not files.gfile.exists(path):
         json_files.write(path, identity)
         return
@@ -92,89 +112,68 @@ def _identify(request: Request, output: str) -> None:
         )
 
 
-def _plan(request: Request, place: Place, only: Sequence[str]) -> Plan:
-    """The plan, made in a process of its own, which gives memory and devices back."""
-    if files.gfile.exists(f"{place.root}/{PLAN}"):
-        return plan.read(place.root)
-    logging.info("measuring this machine, and counting the examples of the tasks.")
-    worker = Worker({})
+def _plan(settings: ExperimentSettings, output: str, only: Sequence[str]) -> ExperimentPlan:
+    """The plan of the folder, made where there is none.
+
+    A process of its own makes it, so that its memory and devices are free afterwards.
+    """
+    if files.gfile.exists(f"{output}/{PLAN}"):
+        return plans.read(output)
+    logging.info("counting the examples of the tasks, and measuring a few training steps.")
+    worker = JobWorker()
     try:
-        worker.begin(f"{place.root}/plan.log", plan.make, request, place, only)
-        result = worker.result()
+        future = worker.submit(f"{output}/plan.log", planning.make, settings, output, only)
+        result = worker.result(future)
+    except stopping.Stopped:
+        worker.stop()
+        raise
     finally:
         worker.close()
-    if result.error is not None:
+    if result.error:
         raise InputError(result.error)
     return result.value
 
 
-def _schedule(made: Plan, only: Sequence[str], output: str) -> Schedule:
-    jobs = with_needs(made.jobs(only))
-    costs = {job.key: job.cost(made.scale.speed) for job in jobs}
-    return Schedule(jobs, Place(output, made.precision), costs)
-
-
-def _processes(schedule: Schedule, budget: float) -> int:
-    """How many jobs are done at a time where nobody says it.
-
-    One has the machine to itself. Jobs of which even the smallest are too many for the time do
-    little but start, which one core does: then there are as many as cores.
-    """
-    short = schedule.seconds > _BEYOND * budget
-    return cores() if short and not tf.config.list_physical_devices("GPU") else 1
-
-
-def _environment(device: str) -> dict[str, str]:
-    return {"CUDA_VISIBLE_DEVICES": device} if device else {}
-
-
-def _log_plan(made: Plan, schedule: Schedule, processes: int, budget: float) -> None:
-    thought = made.scale
-    left = schedule.seconds_left(processes)
-    if not scale.sees_enough(made.scale):
+def _log_plan(
+    plan: ExperimentPlan, entries: Mapping[str, JobEntry], left_out: Sequence[str]
+) -> None:
+    if not plan.sees_enough:
         logging.warning(
-            "%s is too little for models that learn more than what stands next to what; this is a "
-            "trial of the program, and findings are not to be expected.",
-            _time(budget),
+            "--budget=%s is too small for models that learn more than which words are neighbours; "
+            "this is a trial of the program, and findings are not to be expected.",
+            plan.settings.budget,
+        )
+    if left_out:
+        logging.warning(
+            "there is no time for models that learn enough in all studies; left out: %s.",
+            ", ".join(left_out),
         )
     logging.info(
-        "%d jobs: models of %s, %s steps of pre-training, %d seeds, tasks %s; about %s.",
-        len(schedule.entries),
-        ", ".join(map(str, thought.sizes)),
-        f"{thought.steps:,}",
-        len(thought.seeds),
-        ", ".join(task.name for task in made.inputs.tasks),
-        _time(left),
+        "%d jobs: models of %s, %s steps of pre-training, %d seeds, tasks %s.",
+        len(entries),
+        ", ".join(map(str, plan.sizes)),
+        f"{plan.steps:,}",
+        len(plan.seeds),
+        ", ".join(task.name for task in plan.tasks),
     )
 
 
-class _Reporter:
-    """Tells of each job that ends, and keeps the table."""
+def _seconds_left(entries: Mapping[str, JobEntry], budget: float) -> float:
+    """An estimate for the jobs that are left: the mean time of those of their kind.
 
-    def __init__(self, schedule: Schedule, processes: int):
-        self._schedule = schedule
-        self._processes = processes
-
-    def __call__(self, entry: Entry) -> None:
-        schedule = self._schedule
-        entries = list(schedule.entries.values())
-        files.write_text(f"{schedule.place.root}/{TABLE}", table(entries) + "\n")
-        if entry.state not in (State.DONE, State.FAILED):
-            return
-        done = sum(other.state in (State.DONE, State.SKIPPED, State.FAILED) for other in entries)
-        left = _time(schedule.seconds_left(self._processes))
-        logging.info("[%d/%d, %s left] %s", done, len(entries), left, table([entry]))
+    Where no job of a kind is done, it is the part of the budget for one.
+    """
+    left = 0.0
+    parts = {PretrainingJob: planning.PRETRAINING, FineTuningJob: 1 - planning.PRETRAINING}
+    for kind, part in parts.items():
+        alike = [entry for entry in entries.values() if isinstance(entry.job, kind)]
+        taken = [entry.outcome["seconds"] for entry in alike if entry.outcome]
+        mean = statistics.fmean(taken) if taken else part * budget / max(1, len(alike))
+        left += mean * sum(e.state in (JobState.WAITING, JobState.RUNNING) for e in alike)
+    return left
 
 
-def _time(seconds: float) -> str:
-    return str(datetime.timedelta(seconds=round(seconds)))
-
-
-def _described(request: Request) -> str:
-    return f"corpus: {request.corpus.files}; tasks: {', '.join(request.tasks)}"
-
-
-def summary(entries: Sequence[Entry]) -> str:
-    """How many jobs stand how."""
-    count = {state: sum(entry.state is state for entry in entries) for state in State}
+def summary(entries: Sequence[JobEntry]) -> str:
+    """The number of jobs in each state."""
+    count = {state: sum(entry.state is state for entry in entries) for state in JobState}
     return ", ".join(f"{number} {state}" for state, number in count.items() if number)

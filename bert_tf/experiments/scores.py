@@ -1,20 +1,20 @@
-"""Scores over seeds: mean, spread, and whether two differ."""
+"""Scores over seeds: mean, spread, and whether two of them differ."""
 
 import dataclasses
 import enum
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclasses.dataclass(frozen=True)
-class Score:
+class SeedScores:
     """A figure of a table.
 
     Attributes:
-      values: by seed, in their order.
-      note: why there is none, or what is to be known of it.
+      values: one for each seed.
+      note: why there are none, or a remark.
     """
 
     values: tuple[float, ...] = ()
@@ -22,77 +22,74 @@ class Score:
 
     @property
     def mean(self) -> float:
-        """Of the seeds; NaN where there is none."""
+        """The mean; NaN without values."""
         return statistics.fmean(self.values) if self.values else math.nan
 
     @property
     def spread(self) -> float:
-        """The standard deviation of a seed's value (n - 1); NaN of fewer than two."""
+        """The standard deviation (n - 1); NaN with fewer than two values."""
         return statistics.stdev(self.values) if len(self.values) > 1 else math.nan
 
     def text(self, percent: bool = True) -> str:
-        """For a table, such as "84.4 ± 0.3 (3)": mean, spread, seeds."""
+        """Mean, spread and number of seeds for a table, such as "84.4 ± 0.3 (3)"."""
         if not self.values:
             return self.note or "–"
-        mean, spread = self._shown(self.mean, percent), self._shown(self.spread, percent)
+        mean, spread = (
+            f"{100 * value:.1f}" if percent else f"{value:.2f}"
+            for value in (self.mean, self.spread)
+        )
         around = "" if math.isnan(self.spread) else f" ± {spread}"
         return f"{mean}{around} ({len(self.values)}){f' {self.note}' if self.note else ''}"
 
-    def _shown(self, value: float, percent: bool) -> str:
-        return f"{100 * value:.1f}" if percent else f"{value:.2f}"
-
     def to_json(self) -> dict[str, Any]:
-        """For report.json."""
+        """The figure as in report.json."""
         numbers = {"mean": self.mean, "spread": self.spread}
         known = {k: v for k, v in numbers.items() if not math.isnan(v)}
         return {"values": list(self.values), **known, **({"note": self.note} if self.note else {})}
 
 
 class Verdict(enum.StrEnum):
-    """What a comparison says."""
+    """The outcome of a comparison."""
 
     HIGHER = "higher"
     LOWER = "lower"
     NONE = "none"  # the difference is within the spread
-    UNKNOWN = "unknown"  # there is no figure, or no spread to compare with
+    UNKNOWN = "unknown"  # too few values
 
 
-def compare(first: Score, second: Score) -> Verdict:
-    """Whether the first one is higher than the second one.
+def compare(first: SeedScores, second: SeedScores) -> Verdict:
+    """Compares two means.
 
-    The spread of the difference of two means of n and m seeds is
-    sqrt(s1^2 / n + s2^2 / m); a difference within twice that counts as none.
+    The standard error of the difference of two means of n and m seeds is
+    sqrt(s1^2 / n + s2^2 / m); a difference of at most twice that counts as none.
     """
     if len(first.values) < 2 or len(second.values) < 2:
         return Verdict.UNKNOWN
     difference = first.mean - second.mean
-    around = math.sqrt(first.spread**2 / len(first.values) + second.spread**2 / len(second.values))
-    if abs(difference) <= 2 * around:
+    error = math.sqrt(first.spread**2 / len(first.values) + second.spread**2 / len(second.values))
+    if abs(difference) <= 2 * error:
         return Verdict.NONE
     return Verdict.HIGHER if difference > 0 else Verdict.LOWER
 
 
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """What is seen here of something that the paper found.
-
-    Attributes:
-      sentence: what it is, and what is seen of it.
-      verdicts: of each comparison that bears on it, HIGHER where it agrees.
-    """
+class Finding(NamedTuple):
+    """A finding of the paper, and what is seen of it."""
 
     sentence: str
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()  # of the comparisons behind it; HIGHER agrees
 
 
-def finding(claim: str, pairs: Sequence[tuple[Score, Score]]) -> Finding:
-    """What is seen of a claim: that the first figure of each pair is higher than the second."""
+Pairs = Sequence[tuple[SeedScores, SeedScores]]
+
+
+def finding(claim: str, pairs: Pairs) -> Finding:
+    """Checks the claim that the first figure of each pair is higher than the second."""
     verdicts = tuple(compare(first, second) for first, second in pairs)
     return Finding(f"{claim}: {_seen(verdicts)}.", verdicts)
 
 
-def no_worse(claim: str, pairs: Sequence[tuple[Score, Score]]) -> Finding:
-    """What is seen of a claim that the figures of each pair are alike."""
+def no_worse(claim: str, pairs: Pairs) -> Finding:
+    """Checks the claim that the two figures of each pair are equal."""
     verdicts = tuple(compare(first, second) for first, second in pairs)
     known = [verdict for verdict in verdicts if verdict is not Verdict.UNKNOWN]
     alike = known.count(Verdict.NONE)
@@ -103,10 +100,9 @@ def no_worse(claim: str, pairs: Sequence[tuple[Score, Score]]) -> Finding:
 
 
 def _seen(verdicts: Sequence[Verdict]) -> str:
-    count = {verdict: verdicts.count(verdict) for verdict in Verdict}
-    higher, lower, none = (count[v] for v in (Verdict.HIGHER, Verdict.LOWER, Verdict.NONE))
+    higher, lower, none = map(verdicts.count, (Verdict.HIGHER, Verdict.LOWER, Verdict.NONE))
     if not higher + lower + none:
-        return "cannot be told, as there are not enough figures or seeds"
+        return "cannot be decided, as there are not enough figures or seeds"
     parts = ((higher, "as in the paper"), (none, "within the spread"), (lower, "the contrary"))
     detail = ", ".join(f"{number} {text}" for number, text in parts if number)
     if higher > lower + none:

@@ -1,4 +1,4 @@
-"""What the experiments are asked to do."""
+"""Settings of the experiments."""
 
 import dataclasses
 import re
@@ -7,29 +7,42 @@ from bert_tf.training.settings import PRECISIONS
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
+from pipelines.corpus import FORMATS
 
-# The studies, without what they are: that would start TensorFlow. A test holds them equal.
+# Names of the studies, here because importing the studies themselves would start TensorFlow.
 STUDIES = ("pretraining", "size", "steps", "masking", "features", "intermediate", "curves")
-# From the one that is the last to be left out where time is short to the first one.
-BY_WEIGHT = ("pretraining", "curves", "steps", "size", "features", "intermediate", "masking")
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_SHORTEST = 60  # seconds
+_MIN_SECONDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentSettings(Settings):
-    """What decides the plan, beside the data."""
+    """The data, and everything else that decides the plan."""
 
-    group = Group.TRAINING
-
+    corpus: str | None = setting(
+        None, "Text to pre-train on: files or globs. Not given: --show only."
+    )
+    tasks: str = setting(
+        "",
+        "Tasks to fine-tune for, separated by commas or spaces: KIND=PATH or NAME:KIND=PATH, with "
+        "columns after a question mark (reviews:classification=reviews.csv?text=review&label="
+        "stars). Not given: tasks made from the corpus.",
+    )
+    vocab: str | None = setting(None, "A vocabulary to use. Not given: one is learned.")
+    format: str = setting(
+        "auto", "Format of the corpus; auto: detected.", choices=("auto", *FORMATS)
+    )
+    lower_case: bool | None = setting(None, "Learn a lower-case vocabulary. Not given: yes.")
     budget: str = setting(
         "8h",
-        "Time that all of it may take, such as 10m, 8h or 1d12h: sizes, steps, examples and seeds "
-        "follow from it. What is begun is finished all the same.",
+        "Time for everything, such as 10m, 8h or 1d12h. Sizes, steps, examples and seeds follow "
+        "from it. A job that has begun is finished even if the time is over.",
+        group=Group.TRAINING,
     )
     seeds: tuple[int, ...] | None = setting(
         None,
-        "Seeds of fine-tuning. Not given: 1,2,3, and 1 where the budget is below an hour.",
+        "Seeds of fine-tuning. Not given: 1,2,3, or 1 with a budget below an hour.",
+        group=Group.TRAINING,
         minimum=0,
         below=1 << 31,
     )
@@ -37,44 +50,49 @@ class ExperimentSettings(Settings):
         8192, "Tokens of the vocabulary to learn.", group=Group.EXAMPLES, minimum=100
     )
     max_seq_length: int = setting(
-        64, "Tokens of a sequence of pre-training.", group=Group.MODEL, minimum=16, maximum=512
+        64, "Tokens of a pre-training sequence.", group=Group.MODEL, minimum=16, maximum=512
     )
     precision: str = setting(
         "auto",
-        "What all models are trained in. auto: what suits the first device, decided once, with "
-        "the plan.",
+        "Precision that all models are trained in. auto: what suits the first device, decided "
+        "once, with the plan.",
         group=Group.MACHINE,
         choices=PRECISIONS,
     )
 
     @property
     def seconds(self) -> float:
-        """The budget.
+        """The budget in seconds.
 
         Raises:
-          InputError: it is no time.
+          InputError: it is not a time, or too short.
         """
         parts = re.findall(r"(\d+(?:\.\d+)?)([dhms])", self.budget)
         if "".join(map("".join, parts)) != self.budget or not parts:
             raise InputError(f"--budget={self.budget}: give a time such as 10m, 8h or 1d12h.")
         seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-        if seconds < _SHORTEST:
+        if seconds < _MIN_SECONDS:
             raise InputError(f"--budget={self.budget}: it must be a minute or more.")
         return seconds
 
+    @property
+    def tokenizer_settings(self) -> dict[str, bool]:
+        """The tokenizer settings that the user chose."""
+        return {} if self.lower_case is None else {"lower_case": self.lower_case}
+
     def check(self) -> None:
-        """Raises InputError where a value makes no sense."""
+        """Raises InputError where a value is invalid."""
         super().check()
-        self.seconds  # noqa: B018  # it checks
+        self.seconds  # noqa: B018  # raises where the budget is invalid
 
 
 def chosen_studies(names: list[str]) -> tuple[str, ...]:
-    """The studies that are named, in their usual order; all where none is.
+    """The named studies in their usual order, or all studies if none is named.
 
     Raises:
-      InputError: there is no such study.
+      InputError: a name is unknown.
     """
     for name in names:
         if name not in STUDIES:
-            raise InputError(f"--only={name}: there is no such study; use {', '.join(STUDIES)}.")
+            raise InputError(f"--only={name}: unknown study; use {', '.join(STUDIES)}.")
     return tuple(name for name in STUDIES if name in names or not names)

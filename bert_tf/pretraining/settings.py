@@ -38,7 +38,7 @@ class PretrainingSettings(TrainingSettings):
     )
     decay_fraction: float | None = setting(
         None,
-        "Fraction of the steps, at the end, in which the learning rate falls; before them it stays at "
+        "Fraction of the steps, at the end, in which the learning rate falls; before it stays at "
         "its peak. Not given: it falls from the end of the warm-up on; with --minutes, 0.3.",
         above=0,
         maximum=1,

@@ -1,1 +1,38 @@
-"""The studies of the paper: what jobs each asks for, and what it reads from their outcomes."""
+"""The studies by name. To add one, write a class and add it here."""
+
+from collections.abc import Sequence
+
+from bert_tf.experiments.jobs import Job, with_needs
+from bert_tf.experiments.plan import ExperimentPlan
+from bert_tf.experiments.studies.base import Study
+from bert_tf.experiments.studies.finetuning import Features, Intermediate, LearningCurves
+from bert_tf.experiments.studies.models import Masking, PretrainingTasks
+from bert_tf.experiments.studies.scale import Sizes, Steps
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        PretrainingTasks(),
+        Sizes(),
+        Steps(),
+        Masking(),
+        Features(),
+        Intermediate(),
+        LearningCurves(),
+    )
+}
+# In the order in which they are left out where time is short, the last one first.
+BY_IMPORTANCE = (
+    "pretraining",
+    "curves",
+    "steps",
+    "size",
+    "features",
+    "intermediate",
+    "masking",
+)
+
+
+def jobs_of(plan: ExperimentPlan, studies: Sequence[str]) -> list[Job]:
+    """All jobs of studies, each once, in an order in which they can be done."""
+    return with_needs(job for name in studies for job in STUDIES[name].jobs(plan))

@@ -1,81 +1,66 @@
-"""The interface of studies."""
+"""The interface of studies, and the jobs that several of them use."""
 
 import abc
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import ClassVar, Self
+from typing import Any, ClassVar, NamedTuple
 
-from bert_tf.experiments.jobs import SCORE, Job, Outcome
-from bert_tf.experiments.pretraining_jobs import Examples, Pretraining
-from bert_tf.experiments.scale import Inputs, Scale
-from bert_tf.experiments.scores import Finding, Score
-from bert_tf.experiments.size import Size
+from bert_tf.experiments.jobs import (
+    MASKS,
+    SCORE,
+    FineTuningJob,
+    Job,
+    JobOutcome,
+    ModelJob,
+    PretrainingJob,
+)
+from bert_tf.experiments.plan import ExperimentPlan, ExperimentTask, ModelSize
+from bert_tf.experiments.scores import Finding, Pairs, SeedScores, finding
 from pipelines.pretraining.settings import Objective
 
-Outcomes = Mapping[str, Outcome]  # by key of the job
+Outcomes = Mapping[str, JobOutcome]  # by the name of the job
 
 
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """Where a figure comes from: a metric of a job; or of several, one for each model.
+class Cell(NamedTuple):
+    """The source of a figure: one job, or several that differ in the seed of pre-training.
 
-    Of one job the values are those of its seeds, of several the mean of each.
+    The values of one job are those of its seeds; of several jobs, the mean of each.
     """
 
     jobs: tuple[Job, ...]
     metric: str = SCORE
 
-    @classmethod
-    def of(cls, job: Job, metric: str = SCORE) -> Self:
-        """The cell of one job."""
-        return cls((job,), metric)
-
-    def score(self, outcomes: Outcomes) -> Score:
-        """The figure, as far as the jobs are done."""
-        done = [outcomes[job.key] for job in self.jobs if job.key in outcomes]
+    def score(self, outcomes: Outcomes) -> SeedScores:
+        """The figure, from the jobs that are done."""
+        done = [outcomes[job.name] for job in self.jobs if job.name in outcomes]
         if not done:
-            return Score(note="not done")
+            return SeedScores(note="not done")
         found = [
             [metrics[self.metric] for metrics in each["scores"].values() if self.metric in metrics]
             for each in done
         ]
         values = found[0] if len(self.jobs) == 1 else [fmean(each) for each in found if each]
         diverged = sum(len(each.get("diverged", {})) for each in done)
-        return Score(tuple(values), f"{diverged} diverged" if diverged else "")
+        return SeedScores(tuple(values), f"{diverged} diverged" if diverged else "")
 
 
-@dataclasses.dataclass(frozen=True)
-class PaperTable:
-    """What the paper found.
-
-    Attributes:
-      source: where, such as "Table 5".
-      columns: what was measured.
-      rows: figures of each model, as the paper prints them.
-    """
-
-    source: str
-    columns: tuple[str, ...]
-    rows: Mapping[str, tuple[float | None, ...]]
+Rows = Mapping[str, Mapping[str, Cell]]  # by the label of the row, then by column
+ScoreTable = Mapping[str, Mapping[str, SeedScores]]
 
 
-Rows = Mapping[str, Mapping[str, Cell]]  # cells by column, by the label of the row
-Scores = Mapping[str, Mapping[str, Score]]
+class PaperTable(NamedTuple):
+    """Results of the paper."""
+
+    source: str  # the table of the paper, or a sentence where it has none
+    columns: Sequence[str] = ()
+    rows: Mapping[str, Sequence[float]] = {}  # figures by model, as printed
 
 
-@dataclasses.dataclass(frozen=True)
-class Axes:
-    """How a study is drawn: scores over numbers, a line for each of several rows.
-
-    Attributes:
-      label: of the numbers.
-      points: for each line, the number and the row of each of its points.
-      logarithmic: whether the numbers' logarithm is drawn.
-    """
+class PlotAxes(NamedTuple):
+    """The x axis of a study's picture."""
 
     label: str
-    points: Mapping[str, Sequence[tuple[float, str]]]
+    points: Mapping[str, Sequence[tuple[float, str]]]  # by line: x values and their rows
     logarithmic: bool = False
 
 
@@ -83,11 +68,12 @@ class Study(abc.ABC):
     """One study.
 
     Attributes:
-      name: for ONLY=.
-      title: of its part of the report.
+      name: its name, for --only.
+      title: heading of its section of the report.
       question: what it asks, in a sentence.
       paper: the paper's figures.
-      plain_columns: columns whose figures are no shares of 1.
+      plain_columns: columns that are not fractions of 1.
+      claims: findings of the paper, with the row that it finds higher and the other one.
     """
 
     name: ClassVar[str]
@@ -95,65 +81,75 @@ class Study(abc.ABC):
     question: ClassVar[str]
     paper: ClassVar[PaperTable]
     plain_columns: ClassVar[frozenset[str]] = frozenset()
+    claims: ClassVar[Sequence[tuple[str, str, str]]] = ()
 
     @abc.abstractmethod
-    def rows(self, inputs: Inputs, scale: Scale) -> Rows:
-        """The table: where each figure comes from."""
+    def rows(self, plan: ExperimentPlan) -> Rows:
+        """The table: the source of each figure."""
 
-    @abc.abstractmethod
-    def findings(self, scores: Scores) -> list[Finding]:
-        """What of the paper's findings is seen in the figures."""
+    def findings(self, scores: ScoreTable) -> list[Finding]:
+        """Whether the paper's findings are seen in the figures; of `claims`, unless overridden."""
+        return [finding(claim, pairs_of(scores, *rows)) for claim, *rows in self.claims]
 
-    def axes(self, inputs: Inputs, scale: Scale) -> Axes | None:
-        """How it is drawn; None: a dot for each row."""
+    def axes(self, plan: ExperimentPlan) -> PlotAxes | None:
+        """The x axis of its picture; None: a dot for each row."""
+        del plan
         return None
 
-    def jobs(self, inputs: Inputs, scale: Scale) -> Iterator[Job]:
-        """All jobs whose outcomes it reads."""
-        for cells in self.rows(inputs, scale).values():
+    def jobs(self, plan: ExperimentPlan) -> Iterator[Job]:
+        """All jobs that its table needs."""
+        for cells in self.rows(plan).values():
             for cell in cells.values():
                 yield from cell.jobs
 
-    def scores(self, inputs: Inputs, scale: Scale, outcomes: Outcomes) -> Scores:
+    def scores(self, plan: ExperimentPlan, outcomes: Outcomes) -> ScoreTable:
         """The figures."""
         return {
             label: {column: cell.score(outcomes) for column, cell in cells.items()}
-            for label, cells in self.rows(inputs, scale).items()
+            for label, cells in self.rows(plan).items()
         }
 
 
 def pretrained(
-    inputs: Inputs,
-    scale: Scale,
+    plan: ExperimentPlan,
     objective: Objective = Objective.MLM_NSP,
-    size: Size | None = None,
-    shares: tuple[float, float] = (0.8, 0.1),
-    keep_at: tuple[float, ...] = (),
+    size: ModelSize | None = None,
+    masks: tuple[float, float] = MASKS,
     seed: int = 1,
-) -> Pretraining:
-    """The job that pre-trains a model.
+) -> PretrainingJob:
+    """The job that pre-trains a model; of the main size unless another is given."""
+    return PretrainingJob(size or plan.size, objective, masks, seed)
+
+
+def tuned(
+    plan: ExperimentPlan,
+    task: ExperimentTask,
+    init: ModelJob,
+    examples: int | None = None,
+    **options: Any,
+) -> FineTuningJob:
+    """The job that fine-tunes a model.
 
     Args:
-      inputs: what the user brings.
-      scale: of everything.
-      objective: of pre-training.
-      size: of the model; None: the main one.
-      shares: of the tokens to predict, those that become the mask, and a random token.
-      keep_at: shares of the steps whose checkpoints are kept.
-      seed: of its first weights and the order of the examples.
+      plan: the plan.
+      task: the task.
+      init: the model.
+      examples: for training, at most; None: as many as the plan has.
+      **options: other fields of the job.
     """
-    examples = Examples(inputs.corpus, inputs.vocabulary, objective, scale.length, *shares)
-    rate = dataclasses.replace(scale, main=size or scale.main).pretraining_rate
-    return Pretraining(
-        examples, size or scale.main, scale.steps, scale.batch_size, rate, keep_at, seed
-    )
+    return FineTuningJob(task, init, plan.examples_of(task, examples), **options)
 
 
-def pairs_of(
-    scores: Scores, higher: str, lower: str, columns: Sequence[str] | None = None
-) -> list[tuple[Score, Score]]:
-    """The figures of two rows side by side, column by column."""
+def tuned_row(
+    plan: ExperimentPlan, tasks: Sequence[ExperimentTask], init: ModelJob, **options: Any
+) -> dict[str, Cell]:
+    """A row of a table: a model fine-tuned for several tasks; options as of `tuned`."""
+    return {task.name: Cell((tuned(plan, task, init, **options),)) for task in tasks}
+
+
+def pairs_of(scores: ScoreTable, higher: str, lower: str) -> Pairs:
+    """The figures of two rows in the columns that both have."""
     if higher not in scores or lower not in scores:
         return []
-    chosen = columns or [name for name in scores[higher] if name in scores[lower]]
-    return [(scores[higher][name], scores[lower][name]) for name in chosen]
+    columns = [name for name in scores[higher] if name in scores[lower]]
+    return [(scores[higher][name], scores[lower][name]) for name in columns]

@@ -5,7 +5,6 @@ import random
 import pytest
 
 from bert_tf.experiments import own_tasks
-from bert_tf.experiments.pretraining_jobs import Corpus
 from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings
 from pipelines.common.errors import InputError
@@ -31,20 +30,20 @@ def write_corpus(path, documents=20, sentences=60, words=WORDS, between=" "):
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own_tasks")
     corpus = write_corpus(folder / "corpus.txt")
-    return folder, corpus, own_tasks.make(Corpus(corpus), f"{folder}/out")
+    return folder, corpus, own_tasks.make(corpus, "auto", f"{folder}/out")
 
 
 def test_no_text_is_in_both(made):
     folder, corpus, (rest, tasks) = made
-    assert rest == Corpus(f"{folder}/out/corpus.txt", "sentences")
+    assert rest == f"{folder}/out/corpus.txt"
     before = [line for line in open(corpus).read().split("\n") if line]
-    kept = [line for line in open(rest.files).read().split("\n") if line]
+    kept = [line for line in open(rest).read().split("\n") if line]
     assert 0.8 < len(kept) / len(before) < 0.95
     assert [task.name for task in tasks] == ["swapped_words", "sentence_order", "punctuation"]
     (pairs,) = [t for t in tasks if t.name == "sentence_order"]
     seen = set(kept)
     common = [line for line in before if before.count(line) > 1]
-    for _, path in pairs.files:
+    for _, path in pairs.request.files:
         for line in open(path).read().splitlines()[1:]:
             first, second, label = line.split("\t")
             assert (first not in seen or first in common) and label in ("in order", "turned")
@@ -62,8 +61,8 @@ def test_fine_tuning_reads_them(made, tmp_path):
         "punctuation": {"O", "S-,", "S-;", "S-.", "S-?"},
     }
     for task in tasks:
-        settings = FineTuningSettings(tasks=(task.request(),), init="")
-        data = task_data.load(task.request(), settings, tokenizer, None)
+        settings = FineTuningSettings(tasks=(task.request,), init="")
+        data = task_data.load(task.request, settings, tokenizer, None)
         assert set(data.task.labels) == labels[task.name]
         assert len(data.train.examples) > 2 * len(data.dev[0].examples) > 0
         assert not data.notes
@@ -71,17 +70,17 @@ def test_fine_tuning_reads_them(made, tmp_path):
 
 def test_the_same_corpus_makes_the_same_tasks(made, tmp_path):
     _, corpus, (_, tasks) = made
-    _, again = own_tasks.make(Corpus(corpus), str(tmp_path))
+    _, again = own_tasks.make(corpus, "auto", str(tmp_path))
     for one, other in zip(tasks, again, strict=True):
-        for (_, first), (_, second) in zip(one.files, other.files, strict=True):
+        for (_, first), (_, second) in zip(one.request.files, other.request.files, strict=True):
             assert open(first, "rb").read() == open(second, "rb").read()
 
 
 def test_words_without_blanks_are_characters(tmp_path):
     characters = list("今日本語文字中国韓京都学生雨")
     corpus = write_corpus(tmp_path / "zh.txt", words=characters, between="")
-    _, tasks = own_tasks.make(Corpus(corpus), f"{tmp_path}/out")
-    rows = open(dict(tasks[0].files)["train"]).read().splitlines()[1:]
+    _, tasks = own_tasks.make(corpus, "auto", f"{tmp_path}/out")
+    rows = open(dict(tasks[0].request.files)["train"]).read().splitlines()[1:]
     assert {row.split("\t")[1] for row in rows} == {"natural", "swapped"}
     assert all(" " not in row.split("\t")[0] for row in rows)
 
@@ -89,4 +88,4 @@ def test_words_without_blanks_are_characters(tmp_path):
 def test_a_corpus_may_be_too_small(tmp_path):
     corpus = write_corpus(tmp_path / "small.txt", documents=1, sentences=10)
     with pytest.raises(InputError, match=r"small.txt: is too small to make tasks of; name some"):
-        own_tasks.make(Corpus(corpus), f"{tmp_path}/out")
+        own_tasks.make(corpus, "auto", f"{tmp_path}/out")

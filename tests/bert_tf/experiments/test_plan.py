@@ -1,44 +1,49 @@
-"""Budgets, tasks, and the scale that fits."""
-
-import dataclasses
+"""Budgets, tasks, and the plan that fits."""
 
 import pytest
 
-from bert_tf.experiments import plan, pretraining_jobs, run, scale, speed
-from bert_tf.experiments.finetuning_jobs import FineTuning, TaskSource
-from bert_tf.experiments.jobs import Place, with_needs
-from bert_tf.experiments.plan import Plan, Request
-from bert_tf.experiments.pretraining_jobs import Corpus, Pretraining, Vocabulary
-from bert_tf.experiments.scale import Inputs, Scale
+from bert_tf.experiments import jobs, planning, run
+from bert_tf.experiments import plan as plans
+from bert_tf.experiments.jobs import FineTuningJob, PretrainingJob
+from bert_tf.experiments.plan import ExperimentPlan, ExperimentTask, ModelSize
+from bert_tf.experiments.planning import StepTime
 from bert_tf.experiments.settings import STUDIES as NAMES
 from bert_tf.experiments.settings import ExperimentSettings, chosen_studies
-from bert_tf.experiments.size import Size
-from bert_tf.experiments.speed import Speed
-from bert_tf.experiments.studies.registry import STUDIES
-from bert_tf.finetuning import sweep
-from bert_tf.pretraining import run as pretraining_run
+from bert_tf.experiments.studies import BY_IMPORTANCE, STUDIES, jobs_of
+from bert_tf.finetuning.settings import TaskRequest
 from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.training.precision import resolve_precision
-from pipelines.common import json_files
 from pipelines.common.errors import InputError
 from tests.bert_tf.experiments.test_own_tasks import write_corpus
 
-SPEED = Speed(((64, 6e10), (128, 1.5e11), (256, 3e11)), 2e10, 8192, 64)
-CORPUS = Corpus("corpus.txt")
+SETTINGS = ExperimentSettings(corpus="corpus.txt")
 TASKS = (
-    TaskSource("topic", "classification", "topic.tsv", rows=(4000, 800), tokens=20),
-    TaskSource("rte", "rte", "glue/RTE", rows=(2490, 277), tokens=60),
-    TaskSource("pos", "pos", "ud", rows=(12544, 2001), tokens=20),
+    ExperimentTask(TaskRequest("classification", "topic", "topic.tsv"), 4000, 800, 20),
+    ExperimentTask(TaskRequest("rte", "rte", "glue/RTE"), 2490, 277, 60),
+    ExperimentTask(TaskRequest("pos", "pos", "ud"), 12544, 2001, 20),
 )
-INPUTS = Inputs(CORPUS, Corpus("corpus.txt,texts.txt"), Vocabulary(CORPUS, 8192), TASKS)
 
 
-def _plan(thought):
-    return Plan(INPUTS, thought, "float32", NAMES)
+def make_plan(**changes):
+    values = {
+        "folder": "out", "settings": SETTINGS, "studies": NAMES, "corpus": "corpus.txt",
+        "corpus_format": "auto", "word_corpus": "corpus.txt,texts.txt", "tasks": TASKS,
+        "precision": "float32", "size": ModelSize(2, 128), "weights": 1_600_000, "steps": 100,
+        "seeds": (1, 2),
+    }  # fmt: skip
+    return ExperimentPlan(**(values | changes))
 
 
-def _jobs_of(thought):
-    return with_needs(_plan(thought).jobs(NAMES))
+def _measure(size):
+    """A machine that does more operations a second with wider models."""
+    rates = {64: 6e10, 128: 1.5e11}
+    flops = 2048 * planning._flops(size, make_plan()) / 64
+    bert = flops / rates.get(size.width, 3e11)
+    return StepTime(size, bert, 4 * bert)
+
+
+def _fit(hours, **changes):
+    return planning.fit(make_plan(**changes), hours * 3600, _measure)
 
 
 @pytest.mark.parametrize(
@@ -51,16 +56,16 @@ def test_budgets(text, seconds):
 
 
 @pytest.mark.parametrize("text", ["", "8", "h", "8 h", "-1h", "8hours", "30s", "1e3h"])
-def test_what_is_no_budget(text):
+def test_invalid_budgets(text):
     with pytest.raises(InputError, match=r"--budget="):
         ExperimentSettings(budget=text).check()
 
 
 def test_names_of_studies_are_those_there_are():
-    assert tuple(STUDIES) == NAMES
+    assert tuple(STUDIES) == NAMES and sorted(BY_IMPORTANCE) == sorted(NAMES)
     assert chosen_studies([]) == NAMES
     assert chosen_studies(["masking", "size"]) == ("size", "masking")
-    with pytest.raises(InputError, match="--only=mask: there is no such study; use pretraining, "):
+    with pytest.raises(InputError, match="--only=mask: unknown study; use pretraining, "):
         chosen_studies(["mask"])
 
 
@@ -79,135 +84,136 @@ def test_names_of_studies_are_those_there_are():
     ],
 )
 def test_tasks_are_named(entry, name, kind, data, columns):
-    task = plan.parse_task(entry)
-    assert (task.name, task.kind, task.data, task.columns) == (name, kind, data, columns)
+    request = planning.parse_task(entry).request
+    assert (request.name, request.kind, request.data, request.columns) == (
+        name, kind, data, columns,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("entry", ["rte", "=x", "rte=", "a/b:rte=x"])
-def test_what_names_no_task(entry):
+def test_invalid_tasks(entry):
     with pytest.raises(InputError, match="a task is KIND=PATH or NAME:KIND=PATH"):
-        plan.parse_task(entry)
-    with pytest.raises(InputError, match="there is no task topics; use cola, "):
-        plan.parse_task("topics=x")
+        planning.parse_task(entry)
+    with pytest.raises(InputError, match="unknown task topics; use cola, "):
+        planning.parse_task("topics=x")
+
+
+def test_tasks_must_be_there_and_have_different_names(tmp_path):
+    with pytest.raises(InputError, match=r"--tasks: none: no such file or folder \(task rte\)"):
+        planning._user_tasks(["rte=none"])
+    with pytest.raises(InputError, match="two tasks are named rte; use NAME:KIND=PATH"):
+        planning._user_tasks([f"rte={tmp_path}"] * 2)
 
 
 @pytest.mark.parametrize("hours", [12, 24, 200])
-def test_a_scale_fills_its_budget(hours):
-    found = scale.fit(hours * 3600, (), SPEED, _jobs_of)
-    needed = scale.seconds(_jobs_of(found), SPEED)
-    assert 0.95 * hours * 3600 < needed <= hours * 3600
-    assert found.seeds == (1, 2, 3) and len(found.sizes) == 4
-    assert found.pretraining_seeds == ((1, 2, 3) if hours >= 24 else (1,))
-    models = {job.key: job for job in _jobs_of(found) if isinstance(job, Pretraining)}
-    trained = sum(found.steps * job.step_cost(SPEED) for job in models.values())
-    assert trained >= 0.7 * hours * 3600 and scale.sees_enough(found)
-    weights = [size.layers * size.width**2 for size in found.sizes]
-    assert weights == sorted(weights) and found.main in found.sizes
+def test_pretraining_takes_seven_tenths_of_the_budget(hours):
+    found = _fit(hours)
+    models = [job for job in jobs_of(found, found.studies) if isinstance(job, PretrainingJob)]
+    trained = found.steps * sum(_measure(found.size).of(job, found) for job in models)
+    assert trained == pytest.approx(0.7 * hours * 3600, rel=0.01)
+    assert trained >= 0.7 * hours * 3600 and found.sees_enough
+    read = planning._tuning_tokens(found)
+    assert found.max_examples == 300 or read <= 3 / 7 * found.tokens * len(models)
+    sizes = [size.layers * size.width**2 for size in found.sizes]
+    assert len(sizes) == 4 and sizes == sorted(sizes) and found.size in found.sizes
 
 
 def test_more_time_makes_more_of_it():
-    found = [scale.fit(hours * 3600, (), SPEED, _jobs_of) for hours in (12, 24, 200)]
-    size = [one.main.layers * one.main.width**2 for one in found]
-    tokens = [one.steps * one.batch_size * one.length for one in found]
+    found = [_fit(hours) for hours in (12, 24, 200)]
+    size = [one.size.layers * one.size.width**2 for one in found]
+    tokens = [one.tokens for one in found]
     assert size == sorted(size) and size[0] < size[-1]
     assert tokens[-1] > tokens[0]
 
 
-def test_little_time_makes_the_smallest():
-    assert scale.fit(120, (), SPEED, _jobs_of) is None
-    found = scale.smallest(120, (), SPEED, _jobs_of)
-    assert found.main == Size(2, 64) and found.seeds == (1,) and found.steps >= 30
-    assert found.cap == 300
-    assert scale.smallest(120, (5, 6), SPEED, _jobs_of).seeds == (5, 6)
+def test_little_time_makes_a_trial_of_the_smallest_scale():
+    found = _fit(1 / 30)
+    assert found.size == ModelSize(2, 64) and found.steps >= 30 and found.max_examples == 300
+    assert found.studies == NAMES and not found.sees_enough
 
 
 def test_studies_that_there_is_no_time_for_are_left_out():
-    def fitted(budget, studies=NAMES):
-        settings = ExperimentSettings(budget=budget)
-        return plan._fitted(settings, INPUTS, SPEED, studies, Size(4, 256))
-
-    kept = {budget: fitted(budget)[1] for budget in ("2m", "2h", "6h", "2d")}
-    # Too little for any: a trial of all of them.
-    assert kept["2m"] == kept["2d"] == NAMES
-    assert len(kept["2h"]) < len(kept["6h"]) and set(kept["2h"]) < set(kept["6h"])
-    assert kept["2h"][0] == "pretraining" and "masking" not in kept["2h"]
-    assert all(scale.sees_enough(fitted(budget)[0]) for budget in ("2h", "6h", "2d"))
-    assert not scale.sees_enough(fitted("2m")[0])
-    assert fitted("2h", ("masking",))[1] == ("masking",)
+    few, more, whole = map(_fit, (0.2, 0.3, 48))
+    assert whole.studies == NAMES and set(few.studies) < set(more.studies)
+    assert few.studies[0] == "pretraining" and "masking" not in more.studies
+    assert all(found.sees_enough for found in (few, more, whole))
+    assert _fit(0.2, studies=("masking",)).studies == ("masking",)
 
 
 def test_models_of_the_first_study_are_trained_several_times():
-    one, three = (_jobs_of(_scale(pretraining_seeds=seeds)) for seeds in ((1,), (1, 2, 3)))
-    models = [[job for job in jobs if isinstance(job, Pretraining)] for jobs in (one, three)]
+    plan = [make_plan(model_seeds=seeds) for seeds in ((1,), (1, 2, 3))]
+    models = [
+        {job.name for job in jobs_of(each, NAMES) if isinstance(job, PretrainingJob)}
+        for each in plan
+    ]
     # BERT, no NSP, left-to-right and ELMo, twice more.
-    assert len(models[1]) == len(models[0]) + 2 * 4
-    assert {model.key for model in models[0]} < {model.key for model in models[1]}
-
-
-def _scale(**changes):
-    values = {"main": Size(2, 128), "steps": 100, "batch_size": 32, "length": 64, "seeds": (1, 2)}
-    return Scale(**(values | {"cap": None, "speed": SPEED} | changes))
+    assert len(models[1]) == len(models[0]) + 2 * 4 and models[0] < models[1]
 
 
 def test_studies_share_their_jobs():
-    jobs = _jobs_of(_scale())
-    models = [job for job in jobs if isinstance(job, Pretraining)]
+    plan = make_plan()
+    found = jobs_of(plan, NAMES)
+    models = [job for job in found if isinstance(job, PretrainingJob)]
     # BERT, no NSP, left-to-right, ELMo; three other sizes; five other splits of masks.
     assert len(models) == 4 + 3 + 5
-    assert len({(m.examples.key, m.size) for m in models}) == len(models)
-    tuned = [job for job in jobs if isinstance(job, FineTuning)]
-    assert {job.seeds for job in tuned} == {(1, 2)}
-    alone = [len(with_needs(_plan(_scale()).jobs([name]))) for name in NAMES]
-    assert sum(alone) > len(jobs)
+    assert sum(len(jobs_of(plan, [name])) for name in NAMES) > len(found)
+    # Jobs have folders of their own, and come after what they need.
+    assert len({job.folder(plan) for job in found}) == len(found)
+    places = {job.name: place for place, job in enumerate(found)}
+    assert all(places[need.name] < places[job.name] for job in found for need in job.needs)
 
 
 def test_a_cap_holds_for_all_tasks():
-    for job in _jobs_of(_scale(cap=1000)):
-        if isinstance(job, FineTuning):
-            used = min(job.train_examples or job.task.rows[0], job.task.rows[0])
-            assert used <= 1000
-            assert 3 <= job.recipe.epochs <= 10
+    plan = make_plan(max_examples=1000)
+    for job in jobs_of(plan, NAMES):
+        if isinstance(job, FineTuningJob):
+            assert job.examples <= 1000
+            assert 3 <= plan.recipe(job.task, job.examples)["epochs"] <= 10
 
 
-def test_a_plan_is_kept_as_it_was(tmp_path):
-    whole = Plan(INPUTS, _scale(cap=300, pretraining_seeds=(1, 2)), "mixed_bfloat16", NAMES[:3])
-    json_files.write(f"{tmp_path}/{plan.PLAN}", dataclasses.asdict(whole))
-    assert plan.read(str(tmp_path)) == whole
-    keys = [job.key for job in plan.read(str(tmp_path)).jobs(NAMES)]
-    assert keys == [job.key for job in whole.jobs(NAMES)]
+def test_a_plan_is_read_as_it_was_written(tmp_path):
+    plan = make_plan(folder=str(tmp_path), max_examples=300, model_seeds=(1, 2), studies=NAMES[:3])
+    plans.write(plan)
+    found = plans.read(str(tmp_path))
+    assert found == plan
+    assert [job.name for job in jobs_of(found, NAMES)] == [job.name for job in jobs_of(plan, NAMES)]
+    (tmp_path / "plan.json").write_text('{"studies": 3}')
+    with pytest.raises(InputError, match="plan.json: "):
+        plans.read(str(tmp_path))
 
 
 @pytest.mark.parametrize(("asked", "found"), [("auto", "mixed_bfloat16"), ("float32", "float32")])
 def test_the_plan_decides_in_what_every_model_is_trained(tmp_path, monkeypatch, asked, found):
     """Measured once: a machine that is busy for a while must not divide models into two kinds."""
-    measured = []
+    trained = []
 
-    def measure(sizes, vocab_size, length, precision):
-        measured.append(precision)
-        return dataclasses.replace(SPEED, vocab_size=vocab_size, length=length)
+    def train(settings, *rest, **options):
+        trained.append(settings.precision)
+        if settings.phases[0].steps == planning._MEASURED_STEPS:
+            return {"sequences_per_second": 1000.0}
+        raise TrainingDivergedError("NaN")
 
-    monkeypatch.setattr(speed, "measure", measure)
+    def tune(settings, *rest, **options):
+        trained.append(settings.precision)
+        raise TrainingDivergedError("NaN")
+
+    monkeypatch.setattr(jobs.run, "pretrain", train)
+    monkeypatch.setattr(jobs.sweep, "finetune", tune)
     monkeypatch.setattr(
-        plan,
+        planning,
         "resolve_precision",
         lambda name: "mixed_bfloat16" if name == "auto" else resolve_precision(name),
     )
-    settings = ExperimentSettings(budget="10m", vocab_size=200, precision=asked)
-    request = Request(settings, Corpus(write_corpus(tmp_path / "corpus.txt", documents=60)))
-    made = plan.make(request, Place(f"{tmp_path}/out"), ["curves"])
-    assert (made.precision, measured) == (found, [found])
-    assert plan.read(f"{tmp_path}/out") == made
-    place = run._schedule(made, ["curves"], f"{tmp_path}/out").place
-    jobs = {type(job): job for job in with_needs(made.jobs(["curves"]))}
-    trained = []
-
-    def begun(settings, *rest):
-        trained.append(settings.precision)
-        raise TrainingDivergedError("no number")
-
-    monkeypatch.setattr(pretraining_run, "pretrain", begun)
-    monkeypatch.setattr(sweep, "finetune", begun)
-    jobs[pretraining_jobs.Examples].work(place)
-    jobs[Pretraining].work(place)
-    jobs[FineTuning].work(place)
-    assert trained == [found, found]
+    corpus = write_corpus(tmp_path / "corpus.txt", documents=60)
+    settings = ExperimentSettings(corpus=corpus, budget="10m", vocab_size=200, precision=asked)
+    made = planning.make(settings, f"{tmp_path}/out", ["curves"])
+    assert made.precision == found and set(trained) == {found}
+    assert plans.read(f"{tmp_path}/out") == made
+    first = {type(entry.job): entry.job for entry in run._entries(made, ["curves"]).values()}
+    for kind in (PretrainingJob, FineTuningJob):
+        trained.clear()
+        outcome = jobs.perform(first[kind], made)
+        assert trained == [found] and not outcome["scores"]
+        keys = [""] if kind is PretrainingJob else list(map(str, made.seeds))
+        assert outcome["diverged"] == dict.fromkeys(keys, "NaN")
+        assert first[kind].outcome(made) == outcome

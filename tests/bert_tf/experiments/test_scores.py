@@ -5,17 +5,17 @@ import math
 import pytest
 
 from bert_tf.experiments import scores
-from bert_tf.experiments.scores import Score, Verdict
+from bert_tf.experiments.scores import SeedScores, Verdict
 
 
 def test_a_score_has_mean_spread_and_count():
-    score = Score((0.80, 0.82, 0.84))
+    score = SeedScores((0.80, 0.82, 0.84))
     assert score.mean == pytest.approx(0.82) and score.spread == pytest.approx(0.02)
     assert score.text() == "82.0 ± 2.0 (3)"
     assert score.text(percent=False) == "0.82 ± 0.02 (3)"
-    assert Score((0.5,)).text() == "50.0 (1)" and math.isnan(Score((0.5,)).spread)
-    assert Score(note="not done").text() == "not done" and math.isnan(Score().mean)
-    assert Score((0.5, 0.5), "1 diverged").text() == "50.0 ± 0.0 (2) 1 diverged"
+    assert SeedScores((0.5,)).text() == "50.0 (1)" and math.isnan(SeedScores((0.5,)).spread)
+    assert SeedScores(note="not done").text() == "not done" and math.isnan(SeedScores().mean)
+    assert SeedScores((0.5, 0.5), "1 diverged").text() == "50.0 ± 0.0 (2) 1 diverged"
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_score_has_mean_spread_and_count():
     ],
 )
 def test_a_difference_within_the_spread_is_none(first, second, verdict):
-    assert scores.compare(Score(first), Score(second)) is verdict
+    assert scores.compare(SeedScores(first), SeedScores(second)) is verdict
 
 
 def test_twice_the_standard_error_is_the_limit():
@@ -37,10 +37,10 @@ def test_twice_the_standard_error_is_the_limit():
     near, far = (0.5, 0.5 + math.sqrt(2) * 0.01), 0.01
     for factor, verdict in ((1.9, Verdict.NONE), (2.1, Verdict.HIGHER)):
         moved = tuple(value + factor * far for value in near)
-        assert scores.compare(Score(moved), Score(near)) is verdict
+        assert scores.compare(SeedScores(moved), SeedScores(near)) is verdict
 
 
-HIGH, LOW, NEAR = Score((0.9, 0.91)), Score((0.5, 0.51)), Score((0.9, 0.91))
+HIGH, LOW, NEAR = SeedScores((0.9, 0.91)), SeedScores((0.5, 0.51)), SeedScores((0.9, 0.91))
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ HIGH, LOW, NEAR = Score((0.9, 0.91)), Score((0.5, 0.51)), Score((0.9, 0.91))
             [(HIGH, LOW), (HIGH, NEAR)],
             "It helps: seen in part (1 as in the paper, 1 within the spread).",
         ),
-        ([], "It helps: cannot be told, as there are not enough figures or seeds."),
+        ([], "It helps: cannot be decided, as there are not enough figures or seeds."),
         (
-            [(Score((1.0,)), Score((0.0,)))],
-            "It helps: cannot be told, as there are not enough figures or seeds.",
+            [(SeedScores((1.0,)), SeedScores((0.0,)))],
+            "It helps: cannot be decided, as there are not enough figures or seeds.",
         ),
     ],
 )
