@@ -140,7 +140,7 @@ def parse_task(entry: str) -> ExperimentTask:
         )
     kind = match["kind"]
     if kind not in kinds():
-        raise InputError(f"--tasks={', '.join(kinds())}.")
+        raise InputError(f"--tasks={entry}: unknown task {kind}; use {', '.join(kinds())}.")
     pairs = [part.partition("=") for part in (match["columns"] or "").split("&") if part]
     columns = tuple((role, column) for role, _, column in pairs)
     return ExperimentTask(TaskRequest(kind, match["name"] or kind, match["path"], columns=columns))

@@ -91,24 +91,23 @@ def test_jobs_are_done_once_and_after_what_they_need(tmp_path):
     assert _notes(tmp_path) == ["first", "second", "third", "fourth"]
 
 
-@pytest.mark.parametrize(
-    "how,error",
-    [
-        ("badly", "there is no such file"),
-        ("by a bug", "KeyError: 'name' (see "),
-        ("killed", "its process was killed; it may have run out of memory"),
-    ],
-)
-def test_a_job_that_fails_is_told_and_the_others_go_on(tmp_path, how, error):
-    bad = Note("bad", how=how)
-    entries = _run(tmp_path, [Note("needs it", first=bad), bad, Note("good")])
-    assert entries["bad"].state is JobState.FAILED and entries["bad"].error.startswith(error)
-    assert entries["needs it"].state is JobState.SKIPPED
-    assert entries["needs it"].error == "needs note bad, which has no result"
+def test_jobs_that_fail_are_named_and_the_others_run(tmp_path):
+    errors = {
+        "badly": "there is no such file",
+        "by a bug": "KeyError: 'name' (see ",
+        "killed": "its process was killed; it may have run out of memory",
+    }
+    bad = {how: Note(how, how=how) for how in errors}
+    needing = [Note(f"needs {how}", first=job) for how, job in bad.items()]
+    entries = _run(tmp_path, [*needing, Note("good")])
+    for how, error in errors.items():
+        assert entries[how].state is JobState.FAILED and entries[how].error.startswith(error)
+        assert entries[f"needs {how}"].state is JobState.SKIPPED
+        assert entries[f"needs {how}"].error == f"needs note {how}, which has no result"
     assert entries["good"].state is JobState.DONE
-    # It is tried again.
-    _run(tmp_path, [bad])
-    assert _notes(tmp_path).count("bad") == 2
+    # They are tried again.
+    _run(tmp_path, [bad["badly"]])
+    assert _notes(tmp_path).count("badly") == 2
 
 
 def test_a_divergence_is_a_result(tmp_path):
