@@ -80,12 +80,13 @@ class Settings:
     def define_flags(cls) -> None:
         """Defines a flag for each field."""
         defaults = {field.name: field.default for field in dataclasses.fields(cast(Any, cls))}
+        kinds = typing.get_type_hints(cls)
         for name, about, parser in _fields(cls):
             arguments = (about.flag or name, cast(Any, defaults[name]), about.text)
             with flag_types.group(about.group or cls.group):
                 if parser is not None:
                     flags.DEFINE(parser, *arguments)
-                elif isinstance(defaults[name], bool):
+                elif kinds[name] in (bool, bool | None):
                     flags.DEFINE_bool(*arguments)
                 else:
                     flags.DEFINE_string(*arguments)
