@@ -7,7 +7,7 @@
 CORPUS ?=
 ## A vocab.txt, or a folder with a vocabulary; default: learned; of convert: that of the model
 VOCAB ?=
-## A size, such as base or roberta-base, or a bert_config.json (pretrain); or the folder of a model
+## A size (base, roberta-base) or a bert_config.json, for pretrain; else the folder of a model
 MODEL ?=
 ## Folder or file of the result; default: that of --output of the command
 OUT ?=

@@ -298,18 +298,34 @@ def open_binary(path: str) -> BinaryIO:
     if "://" not in path:
         return open(path, "rb")
     file = gfile.GFile(path, "rb")
-    return file if remote_files.reaches(path) else _whole_file(path, file)
+    return file if remote_files.reaches(path) else io.BufferedReader(_RawGFile(file), _BLOCK)
 
 
-def _whole_file(path: str, file: Any) -> BinaryIO:
-    """A file of TensorFlow's with all that Python's files can."""
+class _RawGFile(io.RawIOBase):
+    """A file of TensorFlow, opened for reading bytes, as a raw file of Python."""
 
-    def fetch(start: int, count: int) -> bytes:
-        file.seek(start)
-        return file.read(count)
+    def __init__(self, file: Any):
+        self._file = file
 
-    length = gfile.stat(path).length
-    return io.BufferedReader(remote_files.RawReader(fetch, length, file.close), _BLOCK)
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._file.seek(offset, whence)
+        return self._file.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._file.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
 
 
 @contextlib.contextmanager
