@@ -1,12 +1,12 @@
-r"""Looks inside a model that reads a text, or at a run of pre-training; writes a page.
+r"""Writes a page that shows what goes on inside a model, or in a run of pre-training.
 
   bert-tf look --model=savedmodels/pretrained --text='It [MASK] all day.' --output=look.html
   bert-tf look --model=savedmodels/finetuned/mrpc --text='It rained.' --text_b='Rain fell.'
   bert-tf look --run=savedmodels/pretrained --output=run.html
 
-The page is one file that needs nothing else, for any browser. Of a model it shows tokens,
-attention, guesses for masked tokens and, of one with a task, the answer and which tokens it comes
-from; of a run its curves, what it guessed as it went on, and neighbours of words.
+The page is a single file for any browser. For a model it shows tokens, attention, predictions for
+masked tokens and, if the model has a task, the answer and the tokens that contribute to it; for a
+run its curves, its predictions at each checkpoint, and neighbours of words.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,51 +19,51 @@ from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 
 if TYPE_CHECKING:
-    from bert_tf.inspection.look import Look
+    from bert_tf.inspection.pages import PageData
 
 _MODEL = flags.DEFINE_string(
     "model",
     None,
     "The model: any that `bert-tf convert` reads, fine-tuned or not. Not given: --run is "
-    "looked at.",
+    "inspected.",
 )
 _TEXT = flags.DEFINE_string(
     "text",
     None,
-    "What the model is to read; a mask is written as in the vocabulary, such as [MASK]. Of a "
-    "pair the first, of a question the question. Not given: --run is looked at.",
+    "The text for the model to read; write a mask as in the vocabulary, such as [MASK]. For a "
+    "pair the first text, for question answering the question. Not given: --run is inspected.",
 )
 _TEXT_B = flag_types.define_texts(
     "text_b",
-    "The second text of a pair, or the context of a question; of a choice each of the texts "
-    "to choose from. Not given: --text alone.",
+    "The second text of a pair, or the context of a question; for multiple choice, each of the "
+    "choices. Not given: --text alone.",
 )
 _RUN = flags.DEFINE_string(
-    "run", None, "Folder of a run of pre-training. Not given: --model is looked into."
+    "run", None, "Folder of a run of pre-training. Not given: --model is inspected."
 )
 _OUTPUT = flag_types.define_path("output", "look.html", "Page to write.")
 with flag_types.group(Group.MODEL):
     _TASK = flags.DEFINE_string(
-        "task", None, "Which of several tasks of the model. Not given: the only one."
+        "task", None, "Name of the task, if the model has several. Not given: the only one."
     )
 InspectionSettings.define_flags()
 
 
 def main() -> None:
-    """Looks with the flags given."""
+    """Writes the page that the flags describe."""
     texts = _checked()
     settings = InspectionSettings.from_flags()
     from bert_tf.inspection import pages
-    from bert_tf.inspection.pages import Kind
+    from bert_tf.inspection.pages import PageKind
 
     output = _OUTPUT.value
     pages.check_output(output)
-    kind = Kind.RUN if _RUN.value else Kind.MODEL
+    kind = PageKind.RUN if _RUN.value else PageKind.MODEL
     path = (_RUN.value or _MODEL.value or "").rstrip("/")
-    look = _of_run(path) if kind is Kind.RUN else _of_model(path, texts, settings)
-    page = pages.render(kind, f"{path.rsplit('/', 1)[-1]}: {_TEXT.value or 'a run'}", look)
+    data = _of_run(path) if kind is PageKind.RUN else _of_model(path, texts, settings)
+    page = pages.render(kind, f"{path.rsplit('/', 1)[-1]}: {_TEXT.value or 'a run'}", data)
     pages.write(output, page)
-    held = ", ".join(f"{name} {len(part) / 1024:,.0f} KiB" for name, part in look.parts.items())
+    held = ", ".join(f"{name} {len(part) / 1024:,.0f} KiB" for name, part in data.parts.items())
     print(f"{output}: {len(page.encode()) / 1024:,.0f} KiB{f' ({held})' if held else ''}")
 
 
@@ -71,13 +71,13 @@ def _checked() -> list[str]:
     """The texts.
 
     Raises:
-      InputError: flags are missing, or do not go together.
+      InputError: flags are missing, or exclude each other.
     """
     if _RUN.value:
         named = {"--model": _MODEL.value, "--text": _TEXT.value, "--text_b": _TEXT_B.value}
         others = [name for name, value in {**named, "--task": _TASK.value}.items() if value]
         if others:
-            raise InputError(f"--run is a page of its own; leave {' and '.join(others)} out.")
+            raise InputError(f"--run has a page of its own; leave {' and '.join(others)} out.")
         return []
     if not _MODEL.value:
         raise InputError(
@@ -90,18 +90,18 @@ def _checked() -> list[str]:
     return texts
 
 
-def _of_model(model: str, texts: list[str], settings: InspectionSettings) -> "Look":
+def _of_model(model: str, texts: list[str], settings: InspectionSettings) -> "PageData":
     from tqdm import tqdm
 
-    from bert_tf.inspection import model_look
+    from bert_tf.inspection import model_page
 
     def progress(batches: Any) -> Any:
         return tqdm(batches, desc="guess", unit="batch")
 
-    return model_look.look(model, texts, settings, _TASK.value, progress)
+    return model_page.inspect(model, texts, settings, _TASK.value, progress)
 
 
-def _of_run(folder: str) -> "Look":
-    from bert_tf.inspection import run_look
+def _of_run(folder: str) -> "PageData":
+    from bert_tf.inspection import run_page
 
-    return run_look.look(folder)
+    return run_page.inspect(folder)

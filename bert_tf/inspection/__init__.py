@@ -1,1 +1,1 @@
-"""Looks inside models and runs: the numbers, and the pages that show them."""
+"""Pages that show what goes on inside a model, or in a run of pre-training."""

@@ -1,13 +1,13 @@
-"""Where the heads of an encoder look (Vaswani et al. 2017, section 3.2.2)."""
+"""Attention of the heads of an encoder (Vaswani et al. 2017, section 3.2.2)."""
 
 import gzip
 
 import numpy as np
 
-from bert_tf.inspection.sequences import TokenSequence
 from bert_tf.models.encoder import BertEncoder
+from pipelines.tokenizers.numbered import TokenSequence
 
-# What a head may look at most of the time; the rest is `other`.
+# What a head may attend to most of the time; otherwise the page says "other".
 TRAITS = ("itself", "the token before", "the token after", "the first token", "a separator")
 _STEPS = 255
 
@@ -15,35 +15,35 @@ _STEPS = 255
 def of_encoder(encoder: BertEncoder, sequence: TokenSequence) -> np.ndarray:
     """The attention of all heads, float32 [layers, heads, length, length].
 
-    The third axis is the token that looks, the fourth the one that is looked at; rows sum to 1.
+    The third axis is the token that attends, the fourth the token attended to; rows sum to 1.
     """
     outputs = encoder(sequence.inputs())["attention_probs"]
     return np.stack([layer[0].numpy().astype(np.float32) for layer in outputs])
 
 
-def quantised(attention: np.ndarray) -> np.ndarray:
+def quantized(attention: np.ndarray) -> np.ndarray:
     """Attention as uint8 of the same shape: square roots in 255 steps.
 
-    Roots keep small weights apart, of which most are; a weight w is off by sqrt(w) / 255 at the
-    most, and 1 / 260,000 where it is near 0.
+    Roots distinguish small weights, which are the most frequent. The error of a weight w is at most
+    sqrt(w) / 255, and 1 / 260,000 near 0.
     """
     return np.rint(np.sqrt(np.clip(attention, 0, 1)) * _STEPS).astype(np.uint8)
 
 
 def restored(values: np.ndarray) -> np.ndarray:
-    """Weights, float32, of what `quantised` made."""
+    """The inverse of `quantized`, float32."""
     return np.square(values.astype(np.float32) / _STEPS)
 
 
 def packed(attention: np.ndarray) -> bytes:
-    """Quantised attention, gzipped; the same bytes for the same numbers."""
-    return gzip.compress(quantised(attention).tobytes(), compresslevel=9, mtime=0)
+    """Quantized attention, gzipped; the same bytes for the same numbers."""
+    return gzip.compress(quantized(attention).tobytes(), compresslevel=9, mtime=0)
 
 
 def traits(attention: np.ndarray, sequence: TokenSequence) -> np.ndarray:
-    """What heads look at: the share of TRAITS in all their attention, float32 [layers, heads, 5].
+    """The fraction of each head's attention for each of TRAITS, float32 [layers, heads, 5].
 
-    A token that is two of these, such as a separator that is the token after, counts as both.
+    A token with two traits, such as a separator that is the token after, counts for both.
     """
     length = len(sequence)
     separators = sequence.special.copy()

@@ -1,33 +1,32 @@
-"""Which tokens an answer comes from: integrated gradients (Sundararajan et al., arXiv 1703.01365).
+"""Attributes an answer to tokens: integrated gradients (Sundararajan et al., arXiv 1703.01365).
 
-The attribution of a token is the integral of the answer's gradient along the straight line from a
-baseline to the token's embedding, times the way between the two, summed over the dimensions. The
-attributions of all tokens add up to the answer less that of the baseline: how nearly they do tells
-how well the integral was taken.
+The attribution of a token is the integral of the score's gradient along the straight line from a
+baseline to the token's embedding, times the difference of the two, summed over the dimensions. The
+attributions of all tokens add up to the score minus that of the baseline; the error of the sum
+measures the accuracy of the integral.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.inspection.sequences import TokenSequence
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.task_head import TaskHead
+from bert_tf.tasks.inspection import Score
+from pipelines.tokenizers.numbered import TokenSequence
 
-# One number for each row, float32 [rows], of logits [rows, units] or [rows, length, units].
-Score = Callable[[tf.Tensor], tf.Tensor]
 _TINY = 1e-12
 
 
 class Attribution(NamedTuple):
-    """How much each token speaks for an answer.
+    """The contribution of each token to a score.
 
     Attributes:
-      tokens: float64 [length]; those of special tokens, which the baseline has too, are 0.
+      tokens: float64 [length]; 0 for special tokens, which the baseline has too.
       output: the score of the text.
-      baseline: that of the baseline.
+      baseline: the score of the baseline.
     """
 
     tokens: np.ndarray
@@ -36,7 +35,7 @@ class Attribution(NamedTuple):
 
     @property
     def error(self) -> float:
-        """What lacks for completeness: a share of the difference that is to be explained."""
+        """The error of the sum, as a fraction of the difference to explain."""
         difference = self.output - self.baseline
         return abs(float(self.tokens.sum()) - difference) / max(abs(difference), _TINY)
 
@@ -44,15 +43,15 @@ class Attribution(NamedTuple):
 class Attributor:
     """Attributes scores to the tokens of sequences.
 
-    The baseline has the padding token in the place of each token of a text, at its position and
-    in its segment; the special tokens stay. All of it is what the first layer gets.
+    The baseline has the padding token in the place of each token of a text, with the same position
+    and segment; special tokens stay. Gradients are those of the input of the first layer.
 
     Args:
       encoder: the encoder.
-      head: of the task.
-      pad_id: the padding token.
-      steps: points between baseline and text, by the rule of Gauss and Legendre.
-      batch_tokens: tokens that are computed at once.
+      head: the head of the task.
+      pad_id: the id of padding.
+      steps: number of points between baseline and text (Gauss-Legendre quadrature).
+      batch_tokens: number of tokens that are computed at once.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class Attributor:
         ]
 
     def _points(self, length: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Points from 0 to 1 and their weights, as many at once as may be computed."""
+        """Yields points from 0 to 1 and their weights, in batches."""
         points, weights = np.polynomial.legendre.leggauss(self._steps)
         rows = max(1, self._batch_tokens // length)
         for start in range(0, self._steps, rows):
@@ -90,10 +89,10 @@ class Attributor:
             yield ((points[part] + 1) / 2).astype(np.float32), weights[part] / 2
 
     def _embedded(self, sequence: TokenSequence, ids: np.ndarray) -> tf.Tensor:
-        """What the first layer gets, float32 [length, hidden_size]."""
+        """The input of the first layer, float32 [length, hidden_size]."""
         inputs = sequence.inputs()
         word_ids = tf.constant(ids[np.newaxis], tf.int32)
-        # Padding in the place of a token has its position, also where padding is not counted.
+        # Padding has the position of its token, even if positions of padding are not counted.
         return self._encoder.embed(
             word_ids, inputs["input_type_ids"], counted_ids=inputs["input_word_ids"]
         )

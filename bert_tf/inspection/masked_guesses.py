@@ -1,4 +1,4 @@
-"""What a model guesses for masked tokens, and how it is surprised by those of a text."""
+"""Predictions of a model for masked tokens, and its surprise at the tokens of a text."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -8,23 +8,23 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.export.sources import ModelSource
-from bert_tf.inspection.sequences import TokenSequence
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
 from bert_tf.weights import bundle
 from bert_tf.weights.bundle import MASKED_LM
+from pipelines.tokenizers.numbered import TokenSequence
 
-_TINY = 1e-38  # probabilities below this count as this
+_TINY = 1e-38  # lower bound of probabilities
 
 
 class MaskedGuess(NamedTuple):
-    """What is guessed in the place of a token.
+    """The predictions at a position.
 
     Attributes:
-      position: of the token.
-      original: the text of the token that stands there; None where a mask does.
-      probability: of that token.
-      guesses: text and probability of the best ones, the best first.
+      position: the position.
+      original: the text of the token at the position; None for a mask.
+      probability: the probability of that token.
+      guesses: text and probability of the best predictions, the best first.
     """
 
     position: int
@@ -34,18 +34,18 @@ class MaskedGuess(NamedTuple):
 
     @property
     def surprise(self) -> float | None:
-        """In bits: how many yes-no questions the token is away from being certain."""
+        """The surprise at the original token, in bits: -log2 of its probability."""
         if self.probability is None:
             return None
         return -math.log2(max(self.probability, _TINY))
 
 
 class MaskedGuesser:
-    """Guesses masked tokens, with the masked-LM head of a model.
+    """Predicts masked tokens with the masked-LM head of a model.
 
     Args:
-      source: of a model that guesses words.
-      encoder: the model's.
+      source: a model with such a head.
+      encoder: its encoder.
     """
 
     def __init__(self, source: ModelSource, encoder: BertEncoder):
@@ -65,31 +65,31 @@ class MaskedGuesser:
         batch_tokens: int,
         progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
     ) -> list[MaskedGuess]:
-        """Guesses for the masks of a sequence; of one without, for each token, masked alone.
+        """Predicts the masks of a sequence; without masks each token, masked alone.
 
         Args:
           sequence: the tokens.
-          count: guesses of each.
-          batch_tokens: tokens that are computed at once.
-          progress: wraps the batches, to show how far they are.
+          count: number of predictions for each position.
+          batch_tokens: number of tokens that are computed at once.
+          progress: wraps the batches, to show progress.
         """
         masks = np.flatnonzero((sequence.ids == self._mask_id) & ~sequence.special)
         if len(masks):
-            shares = self._shares(sequence, sequence.ids[np.newaxis], masks[np.newaxis])[0]
-            pairs = zip(masks.tolist(), shares, strict=True)
+            found = self._probabilities(sequence, sequence.ids[np.newaxis], masks[np.newaxis])[0]
+            pairs = zip(masks.tolist(), found, strict=True)
             return [self._guess(at, None, row, count) for at, row in pairs]
         batches = list(self._one_by_one(sequence, batch_tokens))
-        found = []
+        guesses = []
         for ids, positions in progress(batches):
-            shares = self._shares(sequence, ids, positions[:, np.newaxis])[:, 0]
-            for at, row in zip(positions, shares, strict=True):
-                found.append(self._guess(int(at), int(sequence.ids[at]), row, count))
-        return found
+            probabilities = self._probabilities(sequence, ids, positions[:, np.newaxis])[:, 0]
+            for at, row in zip(positions, probabilities, strict=True):
+                guesses.append(self._guess(int(at), int(sequence.ids[at]), row, count))
+        return guesses
 
     def _one_by_one(
         self, sequence: TokenSequence, batch_tokens: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Ids [rows, length] in which one token is masked, and the position of each, [rows]."""
+        """Yields ids [rows, length] with one masked token each, and its position, [rows]."""
         asked = np.flatnonzero(~sequence.special)
         rows = max(1, batch_tokens // len(sequence))
         for first in range(0, len(asked), rows):
@@ -98,7 +98,7 @@ class MaskedGuesser:
             ids[np.arange(len(positions)), positions] = self._mask_id
             yield ids, positions
 
-    def _shares(
+    def _probabilities(
         self, sequence: TokenSequence, ids: np.ndarray, positions: np.ndarray
     ) -> np.ndarray:
         """Probabilities, float32 [rows, masks, tokens], at positions [rows, masks] of ids."""
@@ -109,17 +109,17 @@ class MaskedGuesser:
         )
         logits = self._head(rows, self._encoder.word_embeddings)
         logits += tf.convert_to_tensor(self._head.bias)
-        # The table may have more rows than the vocabulary has tokens.
-        shares = tf.nn.softmax(logits[:, : len(self._shown)]).numpy()
-        return shares.reshape(*positions.shape, -1)
+        # The embedding table may have more rows than the vocabulary has tokens.
+        probabilities = tf.nn.softmax(logits[:, : len(self._shown)]).numpy()
+        return probabilities.reshape(*positions.shape, -1)
 
     def _guess(
-        self, position: int, original: int | None, shares: np.ndarray, count: int
+        self, position: int, original: int | None, probabilities: np.ndarray, count: int
     ) -> MaskedGuess:
-        best = np.argsort(-shares, kind="stable")[:count]
+        best = np.argsort(-probabilities, kind="stable")[:count]
         return MaskedGuess(
             position,
             None if original is None else self._shown[original],
-            None if original is None else float(shares[original]),
-            tuple((self._shown[index], float(shares[index])) for index in best),
+            None if original is None else float(probabilities[original]),
+            tuple((self._shown[index], float(probabilities[index])) for index in best),
         )

@@ -1,11 +1,8 @@
-"""Pages of what goes on inside: of a model that reads a text, and of a run.
-
-They ask for nothing from outside, and their browser is told to let nothing through.
-"""
+"""Pages as single HTML files that load nothing from elsewhere, and whose browser must not."""
 
 import enum
+from typing import Any, NamedTuple
 
-from bert_tf.inspection.look import Look
 from pipelines.common import files, html_page
 from pipelines.common.errors import InputError
 from pipelines.common.html_page import PageFiles
@@ -17,31 +14,46 @@ _MODEL_SCRIPTS = (
     "model.js",
 )
 _RUN_SCRIPTS = ("common.js", "charts.js", "course.js", "words.js", "run.js")
-_HEAD = 2_000  # characters of a page that have the mark
+_HEAD = 2_000  # characters at the beginning of a page that contain the mark
 
 
-class Kind(enum.Enum):
-    """The pages, by what they are made of."""
+class PageKind(enum.Enum):
+    """The kinds of pages, and their files."""
 
     MODEL = PageFiles(__package__, "model.html", _STYLES, _MODEL_SCRIPTS)
     RUN = PageFiles(__package__, "run.html", _STYLES, _RUN_SCRIPTS)
 
 
-def render(kind: Kind, title: str, look: Look) -> str:
-    """The page.
+class PageData(NamedTuple):
+    """The data of a page.
 
-    Args:
-      kind: which.
-      title: of the window.
-      look: what it shows.
+    Attributes:
+      values: JSON values.
+      parts: data that would be long as JSON, by name.
     """
-    parts = (html_page.bytes_element(name, part) for name, part in look.parts.items())
-    data = [html_page.json_element("values", look.values), *parts]
-    return html_page.render(kind.value, title, _WRITER, data)
+
+    values: dict[str, Any]
+    parts: dict[str, bytes]
+
+
+def rounded(value: Any, digits: int = 5) -> Any:
+    """JSON values with numbers of so many significant digits; of numbers, lists and arrays."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [rounded(item, digits) for item in value]
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+
+
+def render(kind: PageKind, title: str, data: PageData) -> str:
+    """The HTML of a page with a window title."""
+    parts = (html_page.bytes_element(name, part) for name, part in data.parts.items())
+    elements = [html_page.json_element("values", data.values), *parts]
+    return html_page.render(kind.value, title, _WRITER, elements)
 
 
 def check_output(path: str) -> None:
-    """Raises InputError where something else than such a page is in the place of one."""
+    """Raises InputError if there is a file that is not such a page."""
     if not files.gfile.exists(path):
         return
     if files.gfile.isdir(path):
@@ -49,15 +61,15 @@ def check_output(path: str) -> None:
     with files.open_binary(path) as file:
         if html_page.mark(_WRITER).encode() not in file.read(_HEAD):
             raise InputError(
-                f"{path}: is there, and is no page of this command; name another file (OUT=)."
+                f"{path}: exists, and is not a page of this command; name another file (OUT=)."
             )
 
 
 def write(path: str, page: str) -> None:
-    """Writes a page, in place of an older one.
+    """Writes a page, which may replace an older page.
 
     Raises:
-      InputError: something else is there, or the disk is full.
+      InputError: there is a file that is not a page, or the disk is full.
     """
     check_output(path)
     files.write_text(path, page)

@@ -1,14 +1,52 @@
 """A tokenizer that numbers pieces, so that each token of a sequence leads back to its text."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from pipelines.tokenizers.base import Pieces, Tokenizer
+from pipelines.tokenizers.packing import MODEL_INPUTS
 
 # The numbers of special tokens in packed sequences.
 START, SEPARATOR = -1, -2
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenSequence:
+    """The tokens of a packed sequence, [length] each.
+
+    Attributes:
+      ids: int32.
+      types: int32, as the model takes them.
+      segments: int32, 0 for the first text and the special tokens around it, 1 for the second.
+      special: bool, whether a token is not part of a text.
+      begins: bool, whether a token begins a word.
+      starts, ends: int64, the first byte of a token in its text and the byte after its last one; 0
+        for special tokens.
+      uncut: the number of tokens of its texts before they were cut, without special tokens.
+    """
+
+    ids: np.ndarray
+    types: np.ndarray
+    segments: np.ndarray
+    special: np.ndarray
+    begins: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    uncut: int
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def inputs(self, rows: int = 1) -> dict[str, tf.Tensor]:
+        """The encoder's inputs for so many copies, int32 [rows, length] each."""
+        values = (self.ids, np.ones_like(self.ids), self.types)
+        return {
+            name: tf.tile(tf.constant(value[np.newaxis], tf.int32), [rows, 1])
+            for name, value in zip(MODEL_INPUTS, values, strict=True)
+        }
 
 
 class NumberedTokenizer(Tokenizer):
@@ -41,6 +79,7 @@ class NumberedTokenizer(Tokenizer):
         self.starts, self.ends, self.text_of = (np.zeros(0, np.int64) for _ in range(3))
         self.begins = np.zeros(0, bool)
         self.texts = 0
+        self._words: tf.RaggedTensor | None = None
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Returns the numbers of the pieces, int32 [batch, (pieces)], of string [batch] texts."""
@@ -70,6 +109,8 @@ class NumberedTokenizer(Tokenizer):
 
         A word that normalization makes empty is an unknown token.
         """
+        if self._words is not None:
+            return self._words
         ids, starts, ends = self.wrapped.tokenize_words_with_offsets(words)
         lost = tf.cast(ids.row_lengths() == 0, tf.int64)
         unknown = tf.fill([tf.reduce_sum(lost)], self.unknown_id)
@@ -101,11 +142,35 @@ class NumberedTokenizer(Tokenizer):
         self.texts += texts
         return ids.with_flat_values(tf.range(first, len(self.ids)))
 
+    def split_words(self, text: str) -> list[str]:
+        """The words of a text; `tokenize_words` of these words returns the pieces in the text."""
+        pieces = self.tokenize_by_word([text])
+        numbers, starts, ends, begins = (part.flat_values.numpy() for part in pieces)
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(numbers))[: len(first)] - 1
+        self._words = tf.RaggedTensor.from_row_starts(numbers, first)
+        data = text.encode()
+        places = zip(starts[first], ends[last], strict=True)
+        return [data[start:end].decode(errors="replace") for start, end in places]
+
     def ids_of(self, numbers: np.ndarray) -> np.ndarray:
         """The ids of the tokens of packed sequences, int32, by their numbers."""
-        special = np.where(
-            numbers == START, self.wrapped.start_id, self.wrapped.separator_id
-        ).astype(np.int32)
-        if not len(self.ids):
-            return special
-        return np.where(numbers < 0, special, self.ids[np.maximum(numbers, 0)])
+        ids = np.append(self.ids, [self.wrapped.separator_id, self.wrapped.start_id])
+        return ids[numbers].astype(np.int32)
+
+    def sequence(self, numbers: np.ndarray, segments: np.ndarray) -> TokenSequence:
+        """A packed sequence, by the numbers and the types of its tokens."""
+        special = numbers < 0
+        kept = np.isin(self.text_of, self.text_of[numbers[~special]])
+        starts, ends = (np.append(values, 0) for values in (self.starts, self.ends))
+        at = np.where(special, -1, numbers)
+        return TokenSequence(
+            self.ids_of(numbers),
+            (segments * self.wrapped.typed).astype(np.int32),
+            segments.astype(np.int32),
+            special,
+            np.append(self.begins, True)[at],
+            starts[at],
+            ends[at],
+            int(kept.sum()),
+        )

@@ -85,11 +85,10 @@ def test_weights_on_the_page_are_those_of_the_model(open_page, folders):
     import numpy as np
 
     from bert_tf import weights
-    from bert_tf.inspection import attention
-    from bert_tf.inspection.sequences import TokenizedTexts
+    from bert_tf.inspection import attention, tokens
 
     bundle = weights.read(folders["pretrained"])
-    sequence = TokenizedTexts(bundle.tokenizer(), (TEXT,), masks=True).pack(48)
+    sequence = tokens.pack(bundle.tokenizer(), (TEXT,), 48, masks=True)
     known = attention.of_encoder(bundle.encoder(), sequence)
     page = open_page("guesses")
     page.locator("#heads .head").nth(6).click()

@@ -14,16 +14,15 @@ from pathlib import Path
 import pytest
 
 from bert_tf.inspection import pages
-from bert_tf.inspection.look import Look
 from tests import commands, html_elements
 from tests.html_elements import NASTY, Elements
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("kind", pages.Kind)
+@pytest.mark.parametrize("kind", pages.PageKind)
 def test_texts_stay_texts(kind):
-    look = Look({"text": NASTY, "more": [NASTY, 1.5, None]}, {"part": b"\0\1</script>"})
+    look = pages.PageData({"text": NASTY, "more": [NASTY, 1.5, None]}, {"part": b"\0\1</script>"})
     page = pages.render(kind, NASTY, look)
     elements = Elements(page)
     assert json.loads(elements.scripts["values"]) == look.values
@@ -33,9 +32,9 @@ def test_texts_stay_texts(kind):
     assert "alert(&quot;it&#x27;s" in page.split("</title>")[0]
 
 
-@pytest.mark.parametrize("kind", pages.Kind)
+@pytest.mark.parametrize("kind", pages.PageKind)
 def test_a_page_asks_for_nothing_from_outside(kind):
-    page = pages.render(kind, "title", Look({"text": "text"}, {}))
+    page = pages.render(kind, "title", pages.PageData({"text": "text"}, {}))
     html_elements.check_nothing_is_from_outside(page)
 
 
@@ -75,11 +74,11 @@ def test_mistakes_are_told_in_one_line(folders, tmp_path):
         ([text, output], "name a model with MODEL= (--model) and a text with SENTENCE="),
         ([model, output], "give the model a text to read, with SENTENCE= (--text)."),
         ([model, "--text=  ", output], "give the model a text to read"),
-        ([model, text, "--run=r", output], "--run is a page of its own; leave --model and --text"),
+        ([model, text, "--run=r", output], "--run has a page of its own; leave --model and --text"),
         (["--model=nothing", text, output], "nothing: no such folder or checkpoint."),
-        (["--run=nothing", output], "nothing: is no run (it has no run.json)"),
-        ([f"--run={folders['mood']}", output], "is no run (it has no run.json)"),
-        ([model, text, f"--output={tmp_path}/mine.html"], "is no page of this command"),
+        (["--run=nothing", output], "nothing: is not a run (it has no run.json)"),
+        ([f"--run={folders['mood']}", output], "is not a run (it has no run.json)"),
+        ([model, text, f"--output={tmp_path}/mine.html"], "is not a page of this command"),
         ([model, text, f"--output={tmp_path}"], "is a folder; name a file to write"),
         ([f"--model={folders['mood']}", text, output], "has the tasks tags, mood; choose with"),
         (
@@ -98,7 +97,7 @@ def test_packages_are_made_with_all_that_pages_are_made_of():
     folder = ROOT / "bert_tf" / "inspection"
     there = {path.name for pattern in patterns for path in folder.glob(pattern)}
     assert there == {path.name for path in (folder / "html").iterdir()}
-    made_of = [kind.value for kind in pages.Kind]
+    made_of = [kind.value for kind in pages.PageKind]
     assert there == {name for one in made_of for name in (one.body, *one.styles, *one.scripts)}
 
 

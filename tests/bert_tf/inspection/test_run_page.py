@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf import weights
-from bert_tf.inspection import curves, run_look, word_neighbours
+from bert_tf.inspection import run_page
 from bert_tf.pretraining.milestones import MILESTONES
 from bert_tf.training.progress import Point
 from pipelines.common.errors import InputError
@@ -23,7 +23,7 @@ def run(finished):  # noqa: F811
 
 
 def test_a_run_is_shown_as_it_was_noted(run):
-    values = run_look.look(str(run)).values
+    values = run_page.inspect(str(run)).values
     report = json.loads((run / "report.json").read_text())
     assert values["run"]["finished"] and values["run"]["steps"] == 60
     figure = values["run"]["figures"]["masked_lm_accuracy"]
@@ -45,7 +45,7 @@ def test_a_run_is_shown_as_it_was_noted(run):
 
 
 def test_neighbours_are_the_nearest_by_cosine(run):
-    look = run_look.look(str(run))
+    look = run_page.inspect(str(run))
     words, count = look.values["words"]["words"], look.values["words"]["count"]
     bundle = weights.read(str(run))
     tokens = bundle.require_vocabulary().tokens
@@ -70,7 +70,7 @@ def test_words_with_one_direction_are_neighbours():
     )
     table = np.zeros([12, 3], np.float32)
     table[5:9] = [[1, 0, 0.1], [0, 1, 0], [2, 0, 0], [0, 3, 0.1]]
-    found = word_neighbours.find(table, tokenizer)
+    found = run_page.word_neighbours(table, tokenizer)
     assert found.words == ("left", "right", "port", "starboard")
     assert found.nearest[:, 0].tolist() == [2, 3, 0, 1]
 
@@ -80,7 +80,7 @@ def test_long_histories_are_thinned_to_means():
         Point(step, {"loss": float(step), "next": math.nan}, 0.1, 5.0, 1.0)
         for step in range(1, 1502)
     ]
-    found = curves.of_history(points)
+    found = run_page.thinned(points)
     assert found["together"] == 3
     assert found["steps"][:2] == [3, 6] and found["steps"][-1] == 1501
     assert found["values"]["loss"][:2] == [2.0, 5.0] and found["values"]["loss"][-1] == 1501.0
@@ -90,22 +90,22 @@ def test_long_histories_are_thinned_to_means():
 def test_older_and_unfinished_runs_have_what_they_noted(run, tmp_path):
     older = shutil.copytree(run, tmp_path / "older")
     (older / MILESTONES).unlink()
-    values = run_look.look(str(older)).values
+    values = run_page.inspect(str(older)).values
     assert values["course"] is None
     report = json.loads((run / "report.json").read_text())
     accuracy = values["held_out"]["values"]["masked_lm_accuracy"]
     assert accuracy == pytest.approx([report["masked_lm_accuracy"]], rel=1e-4)
     (older / "report.json").unlink()
-    values = run_look.look(str(older)).values
+    values = run_page.inspect(str(older)).values
     assert not values["run"]["finished"] and values["words"] is None
     assert len(values["history"]["steps"]) == 12
     (older / "history.jsonl").unlink()
-    assert run_look.look(str(older)).values["history"]["steps"] == []
+    assert run_page.inspect(str(older)).values["history"]["steps"] == []
 
 
 def test_what_is_no_run_of_pretraining_is_refused(tmp_path):
     (tmp_path / "run.json").write_text('{"settings": {}}')
-    with pytest.raises(InputError, match="is no run of pre-training; look into its model with"):
-        run_look.look(str(tmp_path))
-    with pytest.raises(InputError, match="is no run \\(it has no run.json\\)"):
-        run_look.look(str(tmp_path / "nothing"))
+    with pytest.raises(InputError, match="is not a run of pre-training; inspect its model with"):
+        run_page.inspect(str(tmp_path))
+    with pytest.raises(InputError, match="is not a run \\(it has no run.json\\)"):
+        run_page.inspect(str(tmp_path / "nothing"))

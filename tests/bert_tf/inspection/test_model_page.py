@@ -1,5 +1,6 @@
 """What a page shows of a model that reads a text: equal to what model, tasks and exports say."""
 
+import dataclasses
 import gzip
 
 import numpy as np
@@ -7,13 +8,14 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import tasks, weights
-from bert_tf.inspection import attention, model_look, token_labels
+from bert_tf.inspection import attention, model_page, tokens
 from bert_tf.inspection.attribution import Attributor
-from bert_tf.inspection.sequences import TokenizedTexts
 from bert_tf.inspection.settings import InspectionSettings
 from bert_tf.models.config import BertConfig
+from bert_tf.tasks.inspection import Reader
 from bert_tf.tasks.pretrained import _pack
 from bert_tf.tasks.signatures import ServedModel
+from bert_tf.tasks.tagging import inspection as tagging
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.common.errors import InputError
@@ -26,7 +28,9 @@ SETTINGS = InspectionSettings(guesses=5, attribution_steps=32)
 
 
 def _look(folders, name, *texts, settings=SETTINGS):
-    return model_look.look(folders[name], texts, settings, None if name == "pretrained" else name)
+    return model_page.inspect(
+        folders[name], texts, settings, None if name == "pretrained" else name
+    )
 
 
 def _bytes_of(text, token):
@@ -55,7 +59,7 @@ def test_sequences_are_those_of_packing(folders):
     for first, second in zip(TEXTS, reversed(TEXTS), strict=True):
         for most in (8, 24, 500):
             packed, _ = packing.pack_texts(tokenizer, [first], [second], most)
-            found = TokenizedTexts(tokenizer, (first, second)).pack(most)
+            found = tokens.pack(tokenizer, (first, second), most)
             assert found.ids.tolist() == packed.word_ids.to_list()[0]
             assert found.types.tolist() == packed.type_ids.to_list()[0]
 
@@ -65,7 +69,7 @@ def test_masks_are_found_as_an_export_finds_them(folders, text):
     bundle = weights.read(folders["pretrained"])
     model = ServedModel(bundle.tokenizer(), bundle.encoder())
     ids = _pack(model, tf.constant([text]))["input_word_ids"]
-    found = TokenizedTexts(bundle.tokenizer(), (text,), masks=True).pack(48)
+    found = tokens.pack(bundle.tokenizer(), (text,), 48, masks=True)
     assert found.ids.tolist() == ids.numpy()[0].tolist()
     for at in np.flatnonzero(found.ids == bundle.tokenizer().mask_id):
         assert text.encode()[found.starts[at] : found.ends[at]] == b"[MASK]"
@@ -74,7 +78,7 @@ def test_masks_are_found_as_an_export_finds_them(folders, text):
 def test_attention_is_that_of_the_encoder(folders):
     look = _look(folders, "pretrained", MASKED)
     bundle = weights.read(folders["pretrained"])
-    sequence = TokenizedTexts(bundle.tokenizer(), (MASKED,), masks=True).pack(48)
+    sequence = tokens.pack(bundle.tokenizer(), (MASKED,), 48, masks=True)
     expected = np.stack(
         [layer[0].numpy() for layer in bundle.encoder()(sequence.inputs())["attention_probs"]]
     )
@@ -95,11 +99,11 @@ def test_guesses_for_masks_are_those_of_the_predictor(folders, predictor):
     found = _look(folders, "pretrained", MASKED).values["guesses"]
     answer = predictor("fill_mask", text=[MASKED])
     assert found["masked"] and len(found["tokens"]) == 2
-    for guess, tokens, shares in zip(
+    for guess, words, shares in zip(
         found["tokens"], answer["tokens"][0], answer["probabilities"][0], strict=True
     ):
         assert guess["probability"] is guess["bits"] is None
-        assert [token for token, _ in guess["guesses"]] == [token.decode() for token in tokens]
+        assert [token for token, _ in guess["guesses"]] == [word.decode() for word in words]
         np.testing.assert_allclose([share for _, share in guess["guesses"]], shares, rtol=1e-3)
 
 
@@ -226,7 +230,7 @@ def test_attributions_are_the_integral_of_finite_differences(folders):
     bundle = weights.read(folders["mood"])
     task = tasks.load(bundle.task("mood"), MAX_LENGTH)
     model, tokenizer = bundle.task_model([task]), bundle.tokenizer()
-    sequence = TokenizedTexts(tokenizer, ["The small model"]).pack(MAX_LENGTH)
+    sequence = tokens.pack(tokenizer, ["The small model"], MAX_LENGTH)
     head = model.heads.of["mood"]
     attributor = Attributor(model.encoder, head, tokenizer.pad_id, 40, 4096)
     (found,) = attributor.attribute(sequence, [lambda logits: logits[:, 1]])
@@ -281,7 +285,7 @@ def byte_model(tmp_path_factory):
 
 
 def test_parts_of_characters_are_called_by_their_bytes(byte_model):
-    values = model_look.look(byte_model, ["a é <mask>b"], SETTINGS).values
+    values = model_page.inspect(byte_model, ["a é <mask>b"], SETTINGS).values
     labels = [token["label"] for token in values["tokens"]]
     assert labels[1:] == ["a", "Ġ", "C3", "A9", "<mask>", "b", "</s>"]
     parts, mask = values["tokens"][3:5], values["tokens"][-3]
@@ -293,13 +297,13 @@ def test_parts_of_characters_are_called_by_their_bytes(byte_model):
 def test_pieces_of_one_character_are_called_by_their_own_text():
     vocabulary = WordPieceVocabulary((*SPECIAL_TOKENS, "ᄒ", "##ᅡ", "##ᆫ", "a"))
     tokenizer = registry.make(vocabulary, vocabulary.resolve({"lower_case": True}))
-    sequence = TokenizedTexts(tokenizer, ["한 A"]).pack(10)
-    found = token_labels.describe(tokenizer, sequence, ["한 A"])
+    sequence = tokens.pack(tokenizer, ["한 A"], 10)
+    found = tokens.describe(tokenizer, sequence, ["한 A"])
     assert [token["label"] for token in found] == ["[CLS]", "ᄒ", "ᅡ", "ᆫ", "A", "[SEP]"]
     assert [token["characters"] for token in found[1:5]] == [[0, 1], [0, 1], [0, 1], [2, 3]]
 
 
-def test_directions_of_texts_are_told(folders):
+def test_directions_of_texts_are_found(folders):
     texts = ("שלום עולם", "123 مرحبا")
     values = _look(folders, "same", *texts).values
     assert [text["rtl"] for text in values["texts"]] == [True, True]
@@ -318,7 +322,28 @@ def test_texts_that_a_model_does_not_take_are_refused(folders, export):
         with pytest.raises(InputError) as caught:
             _look(folders, name, *texts)
         assert message in str(caught.value)
-    with pytest.raises(InputError, match="is an export, which does not tell what goes on in it"):
-        model_look.look(export, ["a"], SETTINGS)
+    with pytest.raises(InputError, match="is an export, which does not show its layers"):
+        model_page.inspect(export, ["a"], SETTINGS)
     with pytest.raises(InputError, match="has no task; fine-tune it for one first"):
-        model_look.look(folders["pretrained"], ["a"], SETTINGS, "mood")
+        model_page.inspect(folders["pretrained"], ["a"], SETTINGS, "mood")
+
+
+def test_a_shape_without_inspection_is_shown_without_an_answer(folders, monkeypatch):
+    monkeypatch.setattr(model_page, "_inspection_of", lambda task: None)
+    values = _look(folders, "mood", TEXTS[0]).values
+    assert values["answer"] is None and values["tokens"][1]["token"] == "the"
+    assert len(values["attention"]["shares"]) == 2
+
+
+def test_long_texts_are_tagged_without_document_context(folders):
+    bundle = weights.read(folders["tags"])
+    task = tasks.load(bundle.task("tags"), MAX_LENGTH)
+
+    def inspected(task):
+        reader = Reader(bundle.tokenizer(), lambda found: np.zeros([len(found), 4], np.float32))
+        return tagging.inspect(task, [TEXTS[3]], reader)
+
+    alone = inspected(task)
+    in_document = inspected(dataclasses.replace(task, document_context=True))
+    assert in_document.sequence.ids.tolist() == alone.sequence.ids.tolist()
+    assert in_document.tags == alone.tags and "further sequences" in alone.notes[-1]

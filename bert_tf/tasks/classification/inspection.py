@@ -1,0 +1,50 @@
+"""Inspection of classification and regression: labels and scores of texts and of pairs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.tasks import inspection
+from bert_tf.tasks.classification.regression import Regression
+from bert_tf.tasks.classification.task import Classification
+from bert_tf.tasks.inspection import PLACE, AnswerRow, InspectedAnswer, Reader, Target
+from pipelines.labelled.schema import TextExample
+
+_MAX_TARGETS = 6  # labels whose scores are explained
+
+
+def inspect(
+    task: Classification | Regression, texts: Sequence[str], reader: Reader
+) -> InspectedAnswer:
+    """The label with the probabilities of all labels, or the score.
+
+    Raises:
+      InputError: there are more or fewer texts than the task takes.
+    """
+    pair = len(texts) > 1 if task.pair is None else task.pair
+    inspection.check_count(task, texts, 2 if pair else 1)
+    example = TextExample("", PLACE, *texts)
+    reading = reader.read(task, example)
+    (sequence,) = reading.sequences
+    notes = inspection.cut_notes(task, sequence)
+    if isinstance(task, Regression):
+        (score,) = task.predict([example], reading.features, reading.logits)
+        target = Target("score", lambda logits: logits[:, 0])
+        return InspectedAnswer(
+            sequence, tuple(texts), f"{score:.3f}", (), (target,), "the score", notes=notes
+        )
+    (found,) = task.predict([example], reading.features, reading.logits)
+    order = np.argsort(-found.probabilities, kind="stable").tolist()
+    return InspectedAnswer(
+        sequence,
+        tuple(texts),
+        found.label,
+        tuple(AnswerRow(name=task.labels[n], share=float(found.probabilities[n])) for n in order),
+        tuple(_target(task, n) for n in order[:_MAX_TARGETS]),
+        "the log odds of the label against all others, in nats",
+        notes=notes,
+    )
+
+
+def _target(task: Classification, label: int) -> Target:
+    return Target(task.labels[label], lambda logits: inspection.log_odds(logits, label))
