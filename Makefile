@@ -258,10 +258,10 @@ test-all: setup peers beam ## Run the tests, slow ones too (with the peers as re
 		$(PYTEST)
 
 bench: setup peers ## Compare with other programs: [ARGS='--bert_clone=a-clone-of-google-research/bert']
-	@$(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" $(MORE)
+	@$(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" $$ARGS
 
-soak: setup ## Try faults for MINUTES and count them: kills, damage, inputs, disks, requests
-	@$(RUN) -m benchmarks.soak --record=benchmarks/soak.json $(call flag,--minutes,MINUTES) $(MORE)
+soak: setup ## Inject faults for MINUTES and count the results: kills, damage, disks, requests
+	@$(RUN) -m benchmarks.soak --record=benchmarks/soak.json $(call flag,--minutes,MINUTES) $$ARGS
 
 docs: ## Build the documentation: build/docs/index.html
 	$(call environment,$$VENV-docs,docs/requirements.txt)

@@ -1,8 +1,6 @@
-"""The benchmarks as a command: python -m benchmarks [flags]; see `benchmarks.run`."""
+"""The benchmarks as a command: python -m benchmarks [flags]."""
 
-import sys
-
-from pipelines.common import command_line
+from benchmarks import run
 
 if __name__ == "__main__":
-    command_line.run("python -m benchmarks", "benchmarks.run", sys.argv[1:])
+    run.main()

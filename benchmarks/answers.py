@@ -1,7 +1,7 @@
-"""Requests of raw text pairs to logits: ours beside other engines, in one run.
+"""Raw text pairs to logits: ours and other engines, in one run.
 
-A peer is measured with one thread and with all of them for a computation, ours as often as it
-chooses by itself; each figure is the best of these, and of two rounds.
+A peer is measured with one thread and with all of them for a computation, ours equally often with
+its own choice; each figure is the best of these and of two rounds.
 """
 
 import csv
@@ -9,7 +9,7 @@ import functools
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,48 +26,48 @@ _SINGLE = 40  # different single requests of each length
 _ROUNDS = 2
 _PEERS = ("onnxruntime", "openvino", "torch", "keras_hub")
 _REDUCED = (("onnxruntime", "int8"), ("openvino", "bfloat16"), ("torch", "bfloat16"))
-_MOST_LOSS = 0.005  # of the accuracy, in less than float32
-_BETTER_LOW = ("p50", "p99")
+_MAX_LOSS = 0.005  # of the accuracy, in reduced precision
+_LATENCIES = ("p50", "p99")
 
 Figures = dict[str, float]
+Key = tuple[str, str, str]  # ours or peer, engine, precision
 
 
 def compare(model: str, dev: str, folder: Path, peer: Callable[..., Any]) -> dict[str, Any]:
-    """The rows of all figures.
+    """Measures all engines.
 
     Args:
       model: folder of a model that was fine-tuned for RTE.
-      dev: its labelled file.
-      folder: for what is written meanwhile.
+      dev: labelled file of RTE.
+      folder: folder for temporary files.
       peer: runs a script of the peers and returns its JSON.
+
+    Returns:
+      The rows of all figures.
     """
     requests, labels = _requests(model, dev)
     (folder / "requests.json").write_text(json.dumps(requests))
-    measured = _Measured(folder, labels)
+    measured = _Measurements(folder, labels)
     versions = _export(model, dev, folder)
+    threads = sorted({1, cores()})
     for _ in range(_ROUNDS):
-        for _ in _threads():
+        for _ in threads:
             for engine in ("auto", "tensorflow"):
-                measured.note("ours", engine, "float32", _ours(versions["float32"], engine))
-            for precision in ("int8", "bfloat16"):
-                if precision in versions:
-                    more = _ours(versions[precision], "auto", precision)
-                    measured.note("ours", "auto", precision, more)
+                run = functools.partial(_ours, versions["float32"], f"--engine={engine}")
+                measured.measure(("ours", engine, "float32"), run)
+            for precision in versions.keys() - {"float32"}:
+                run = functools.partial(_ours, versions[precision], f"--precision={precision}")
+                measured.measure(("ours", "auto", precision), run)
         for engine, precision in (*((name, "float32") for name in _PEERS), *_REDUCED):
-            for threads in _threads():
-                given = (f"--engine={engine}", f"--precision={precision}", f"--threads={threads}")
-                run = functools.partial(peer, "inference.py", f"--model={folder}/hf", *given)
-                measured.note("peer", engine, precision, run)
+            for count in threads:
+                flags = (f"--engine={engine}", f"--precision={precision}", f"--threads={count}")
+                run = functools.partial(peer, "inference.py", f"--model={folder}/hf", *flags)
+                measured.measure(("peer", engine, precision), run)
     return measured.rows()
 
 
-def _threads() -> list[int]:
-    """Of one computation, as peers are measured."""
-    return sorted({1, cores()})
-
-
 def _export(model: str, dev: str, folder: Path) -> dict[str, str]:
-    """The model in all formats; returns the versions by their precision, where it keeps scores."""
+    """Writes the model in all formats; returns versions by precision, if they keep the accuracy."""
     command = [sys.executable, "-m", "bert_tf"]
     convert = [f"--input={model}", f"--output={folder}/hf", "--format=huggingface"]
     subprocess.run([*command, "convert", *convert], check=True)
@@ -83,13 +83,11 @@ def _export(model: str, dev: str, folder: Path) -> dict[str, str]:
     return found
 
 
-def _ours(path: str, engine: str, precision: str | None = None) -> Callable[..., Figures]:
-    command = [sys.executable, "-m", "benchmarks.inference", f"--export={path}"]
-    command += [f"--engine={engine}", *([f"--precision={precision}"] if precision else [])]
-    return lambda *given: json_of([*command, *given])
+def _ours(path: str, *flags: str) -> Figures:
+    return json_of([sys.executable, "-m", "benchmarks.inference", f"--export={path}", *flags])
 
 
-def _requests(model: str, dev: str) -> tuple[dict[str, Any], list[int]]:
+def _requests(model: str, dev: str) -> tuple[dict[str, Any], np.ndarray]:
     """The requests, and the labels of those of mixed lengths."""
     with open(dev, encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -98,104 +96,90 @@ def _requests(model: str, dev: str) -> tuple[dict[str, Any], list[int]]:
     tokenizer = weights.read(model).tokenizer()
     words = [word for first, _ in pairs for word in first.split()]
     single = {str(tokens): _single(tokenizer, words, tokens) for tokens in _LENGTHS}
-    return {"pairs": pairs, "single": single}, labels
+    return {"pairs": pairs, "single": single}, np.array(labels)
 
 
 def _single(tokenizer: Tokenizer, words: list[str], tokens: int) -> list[tuple[str, str]]:
-    """Pairs that have so many tokens, with the three special ones."""
-    pieces = zip(words, map(len, tokenizer.tokenize(words).to_list()), strict=True)
-    return [_pair(pieces, tokens - 3) for _ in range(_SINGLE)]
+    """Pairs of a number of tokens, with the three special ones."""
+    counted = zip(words, map(len, tokenizer.tokenize(words).to_list()), strict=True)
+    return [_pair(counted, tokens - 3) for _ in range(_SINGLE)]
 
 
-def _pair(words: Iterator[tuple[str, int]], left: int) -> tuple[str, str]:
-    """The next words, with their numbers of tokens, of which those are taken that fit."""
+def _pair(counted: Iterator[tuple[str, int]], left: int) -> tuple[str, str]:
+    """The next words with their numbers of tokens that fit."""
     taken = []
     while left:
-        word, count = next(words)
+        word, count = next(counted)
         if count <= left:
             taken.append(word)
             left -= count
     return " ".join(taken[:-1]), taken[-1]
 
 
-class _Measured:
-    """What was measured, the best of each figure.
+class _Measurements:
+    """The best of each figure, and accuracies.
 
     Args:
-      folder: has the requests, and gets the logits.
-      labels: of the requests of mixed lengths.
+      folder: folder of the requests and the logits.
+      labels: int [pairs] labels of the requests of mixed lengths.
     """
 
-    def __init__(self, folder: Path, labels: Iterable[int]):
-        self._folder, self._labels = folder, np.array(list(labels))
-        self._best: dict[tuple[str, str, str], Figures] = {}
-        self._accuracies: dict[tuple[str, str, str], float] = {}
-        self._apart: dict[tuple[str, str, str], float] = {}
+    def __init__(self, folder: Path, labels: np.ndarray):
+        self._folder, self._labels = folder, labels
+        self._best: dict[Key, Figures] = {}
+        self._accuracies: dict[Key, float] = {}
+        self._differences: dict[Key, float] = {}
+        self._reference: np.ndarray | None = None
 
-    def note(self, whose: str, engine: str, precision: str, run: Callable[..., Figures]) -> None:
-        """Measures, and keeps what is better than before."""
+    def measure(self, key: Key, run: Callable[..., Figures]) -> None:
+        """Runs a script and keeps figures that are better than before."""
         logits = self._folder / "logits.npy"
         fresh = run(f"--requests={self._folder}/requests.json", f"--logits={logits}")
-        key = whose, engine, precision
         known = self._best.setdefault(key, fresh)
         for name, value in fresh.items():
-            better = min if name.startswith(_BETTER_LOW) else max
+            better = min if name.startswith(_LATENCIES) else max
             known[name] = better(known[name], value)
         found = np.load(logits)
+        if self._reference is None:
+            self._reference = found
         self._accuracies[key] = float((found.argmax(-1) == self._labels).mean())
-        full = self._folder / "full.npy"
-        if not full.exists():
-            np.save(full, found)
-        self._apart[key] = float(np.abs(found - np.load(full)).max())
+        self._differences[key] = float(np.abs(found - self._reference).max())
 
     def rows(self) -> dict[str, Any]:
-        """Ours beside each peer in float32, and beside the fastest in any precision."""
+        """Ours and each peer in float32, and ours and the fastest peer in any precision."""
         found: dict[str, Any] = {}
-        peers = {key: value for key, value in self._best.items() if key[0] == "peer"}
-        full = {key: value for key, value in peers.items() if key[2] == "float32"}
-        kept = {key: value for key, value in self._best.items() if self._keeps(key)}
+        limit = self._accuracies["ours", "auto", "float32"] - _MAX_LOSS
+        kept = [key for key, accuracy in self._accuracies.items() if accuracy >= limit]
         for name in next(iter(self._best.values())):
             for ours in ("auto", "tensorflow"):
-                for peer in full:
-                    found[f"answers_{name}_{ours}_{peer[1]}"] = self._row(
-                        name, ("ours", ours, "float32"), peer
-                    )
-            fastest = {
-                whose: self._fastest(name, [key for key in kept if key[0] == whose])
-                for whose in ("ours", "peer")
-            }
-            found[f"answers_{name}_any_precision"] = self._row(
-                name, fastest["ours"], fastest["peer"]
+                for peer in _PEERS:
+                    keys = ("ours", ours, "float32"), ("peer", peer, "float32")
+                    found[f"answers_{name}_{ours}_{peer}"] = self._row(name, *keys)
+            best = min if name.startswith(_LATENCIES) else max
+            fastest = (
+                best((key for key in kept if key[0] == side), key=lambda k: self._best[k][name])
+                for side in ("ours", "peer")
             )
+            found[f"answers_{name}_any_precision"] = self._row(name, *fastest)
         return found
 
-    def _keeps(self, key: tuple[str, str, str]) -> bool:
-        full = self._accuracies["ours", "auto", "float32"]
-        return self._accuracies[key] >= full - _MOST_LOSS
-
-    def _fastest(self, name: str, keys: list[tuple[str, str, str]]) -> tuple[str, str, str]:
-        low = name.startswith(_BETTER_LOW)
-        return (min if low else max)(keys, key=lambda key: self._best[key][name])
-
-    def _row(
-        self, name: str, ours: tuple[str, str, str], peer: tuple[str, str, str]
-    ) -> dict[str, Any]:
-        """Rates, so that a ratio above 1 says that ours is faster."""
+    def _row(self, name: str, ours: Key, peer: Key) -> dict[str, Any]:
+        """A row of rates, so that a ratio above 1 means that ours is faster."""
         mine, theirs, unit = self._best[ours][name], self._best[peer][name], "pairs/s"
-        if name.startswith(_BETTER_LOW):
+        if name.startswith(_LATENCIES):
             mine, theirs, unit = 1000 / mine, 1000 / theirs, "1/s"
-        told = _told(name)
         sides = (
             f"{key[1]} in {key[2]} (accuracy {self._accuracies[key]:.4f}, logits within "
-            f"{self._apart[key]:.1g})"
+            f"{self._differences[key]:.1g})"
             for key in (ours, peer)
         )
-        return row(mine, theirs, unit, f"RTE, text to logits, {told}: ours {', peer '.join(sides)}")
+        text = f"RTE, text to logits, {_describe(name)}: ours {', peer '.join(sides)}"
+        return row(mine, theirs, unit, text)
 
 
-def _told(name: str) -> str:
-    """What a figure is of."""
-    if name.startswith(_BETTER_LOW):
+def _describe(name: str) -> str:
+    """The description of a figure."""
+    if name.startswith(_LATENCIES):
         quantile, length = name.split("_")
         lengths = "mixed lengths" if length == "mixed" else f"{length} tokens"
         return f"single requests, {quantile} of {lengths}"

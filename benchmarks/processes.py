@@ -1,21 +1,25 @@
-"""Runs what is measured, and the rows of results."""
+"""Runs scripts and commands for their figures, and makes rows of results."""
 
 import json
 import os
 import subprocess
+import time
 from typing import Any
+
+import psutil
+
+_INTERVAL = 0.1  # seconds between two samples of memory
 
 
 def json_of(command: list[str], **environment: str) -> dict[str, Any]:
-    """Runs a script and reads the JSON of its last line."""
+    """Runs a script and reads the JSON of its last line.
+
+    Raises:
+      RuntimeError: the script failed; the message has the end of its stderr.
+    """
     print("$", " ".join(command), flush=True)
-    process = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | environment,
-    )
+    environ = os.environ | environment
+    process = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     if process.returncode:
         raise RuntimeError(f"{command[1]} failed:\n{process.stderr[-2000:]}")
     result = json.loads(process.stdout.strip().splitlines()[-1])
@@ -27,10 +31,49 @@ def row(ours: float, peer: float | None, unit: str, compared: str) -> dict[str, 
     """A row of the results.
 
     Args:
-      ours: the figure.
-      peer: the same of a peer; None: there is none.
-      unit: of both.
-      compared: what was measured, and with whom.
+      ours: our figure.
+      peer: the figure of a peer, if there is one.
+      unit: unit of both.
+      compared: description of the measurement and the peer.
     """
     ratio = None if peer is None else ours / peer
     return {"ours": ours, "peer": peer, "ratio": ratio, "unit": unit, "compared": compared}
+
+
+def peak_memory(command: list[str]) -> tuple[float, str]:
+    """Runs a command and measures the memory of all its processes; Linux only.
+
+    Returns:
+      The peak in GiB, over samples, of the sum of the proportional set sizes (PSS), which count
+      shared memory once; and the last line of the output.
+
+    Raises:
+      RuntimeError: the command failed; the message has the end of its output.
+    """
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        peak, family = 0, psutil.Process(process.pid)
+        while process.poll() is None:
+            peak = max(peak, _pss(family))
+            time.sleep(_INTERVAL)
+        output = process.stdout.read() if process.stdout else ""
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{output[-2000:]}")
+    last = output.strip().splitlines()[-1]
+    print("  ", f"{peak / 2**30:.2f} GiB,", last, flush=True)
+    return peak / 2**30, last
+
+
+def _pss(root: psutil.Process) -> int:
+    total = 0
+    try:
+        members = [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0
+    for member in members:
+        try:
+            total += member.memory_full_info().pss
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return total

@@ -1,355 +1,253 @@
-"""Measures side by side with peers, and writes benchmarks/results.json.
+"""Compares with peers side by side, and writes benchmarks/results.json.
 
-Each comparison runs ours and the peer's one after the other in the same run, and reports the
-ratio. Peers run in an environment of their own (benchmarks/requirements.txt); the original BERT
-code is taken from a clone that the user names, and left out if none is named.
+Each comparison runs ours and the peer's one after the other and reports the ratio. Peers run in an
+environment of their own (benchmarks/requirements.txt).
 """
 
+import argparse
 import datetime
 import json
 import os
 import platform
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
-from benchmarks import answers, memory
-from benchmarks.processes import json_of, row
-from pipelines.common.errors import InputError
+from benchmarks import answers
+from benchmarks.processes import json_of, peak_memory, row
 from pipelines.corpus import builtin
-
-_PEER_PYTHON = flags.DEFINE_string("peer_python", None, "Python with the peers installed.")
-_CLONE = flags.DEFINE_string("bert_clone", "", "A clone of google-research/bert.")
-_VOCAB = flags.DEFINE_string("vocab", "", "An uncased vocab.txt; default: learned.")
-_GLUE = flags.DEFINE_string("glue", "", "Folder of GLUE; none: fine-tuning is left out.")
-_RESULTS = flags.DEFINE_string("results", "benchmarks/results.json", "File of the results.")
-_ONLY = flags.DEFINE_list(
-    "only",
-    [],
-    "tokenizer, writer, memory, packing, step, finetune, finetune_parts, inference; default all.",
-)
-_RTE_MODEL = flags.DEFINE_string("rte_model", "", "A model fine-tuned for RTE, for inference.")
 
 _PEERS = Path("benchmarks/peers")
 _COMMAND = (sys.executable, "-m", "bert_tf")
 _WRITER_COPIES = 4
 _MEMORY_BYTES = (100_000_000, 1_000_000_000)
-# Under glibc, PyTorch is faster when memory is kept between allocations.
+# Under glibc, PyTorch is faster if memory is kept between allocations.
 _KEEP_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
     "MALLOC_TRIM_THRESHOLD_": "-1",
     "MALLOC_TOP_PAD_": "268435456",
 }
+Figures = dict[str, Any]
+Rows = dict[str, Figures]
 
 
-def _peer_command(script: str) -> list[str]:
-    """The command of a peer's script.
+class Benchmarks:
+    """The comparisons; each method returns rows of results by name.
 
-    Raises:
-      InputError: there is no Python with the peers.
+    Args:
+      args: the command line.
+      folder: folder for temporary files.
     """
-    if not _PEER_PYTHON.value:
-        raise InputError("name the Python that has the peers (--peer_python); make bench does.")
-    return [_PEER_PYTHON.value, str(_PEERS / script)]
 
+    def __init__(self, args: argparse.Namespace, folder: Path):
+        self._args, self._folder = args, folder
+        self._corpus = folder / "corpus.txt"
+        self._vocab = args.vocab or str(folder / "vocab.txt")
 
-def _peer(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
-    return json_of([*_peer_command(script), *arguments], **environment)
+    def _peer(self, script: str, *arguments: str, **environment: str) -> dict[str, Any]:
+        return json_of([self._args.peer_python, str(_PEERS / script), *arguments], **environment)
 
+    def _original(self, *arguments: str) -> dict[str, Any]:
+        """Figures of google-research/bert; nothing without a clone."""
+        if not self._args.bert_clone:
+            return {}
+        script = str(_PEERS / "create_pretraining_data.py")
+        return json_of([sys.executable, script, f"--clone={self._args.bert_clone}", *arguments])
 
-def _original(*arguments: str) -> dict[str, Any]:
-    return json_of(
-        [
-            sys.executable,
-            str(_PEERS / "create_pretraining_data.py"),
-            f"--clone={_CLONE.value}",
-            *arguments,
-        ]
-    )
+    def _texts(self) -> None:
+        """Writes the corpus and the vocabulary, once."""
+        if self._corpus.exists():
+            return
+        builtin.write(str(self._corpus))
+        if not self._args.vocab:
+            files = (f"--input={self._corpus}", f"--output={self._vocab}")
+            subprocess.run([*_COMMAND, "learn-vocabulary", *files], check=True)
 
+    def _repeated(self, name: str, size: int) -> Path:
+        """A file of at least `size` bytes with shuffled copies of the documents of the corpus."""
+        documents = self._corpus.read_text("utf-8").split("\n\n")
+        rng = random.Random(0)
+        path = self._folder / name
+        with path.open("w", encoding="utf-8") as file:
+            while file.tell() < size:
+                rng.shuffle(documents)
+                file.write("\n\n".join(documents) + "\n\n")
+        return path
 
-def _repeat(source: Path, target: Path, size: int) -> None:
-    """Writes shuffled copies of a corpus's documents until there are `size` bytes."""
-    documents = source.read_text("utf-8").split("\n\n")
-    rng = random.Random(0)
-    with target.open("w", encoding="utf-8") as file:
-        while file.tell() < size:
-            rng.shuffle(documents)
-            file.write("\n\n".join(documents) + "\n\n")
+    def _write_command(self, corpus: Path, output: Path) -> list[str]:
+        files = (f"--input={corpus}", f"--vocab={self._vocab}", f"--output={output}")
+        return [*_COMMAND, "write-examples", *files, "--dupe_factor=5", "--workers=2"]
 
-
-def _write_command(corpus: Path, vocab: str, output: Path) -> list[str]:
-    return [
-        *(*_COMMAND, "write-examples"),
-        f"--input={corpus}",
-        f"--vocab={vocab}",
-        f"--output={output}",
-        "--dupe_factor=5",
-        "--workers=2",
-    ]
-
-
-def tokenizer(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
-    """Our tokenizer and the original's, on one core."""
-    text = [f"--input={corpus}", f"--vocab={vocab}"]
-    ours = json_of([sys.executable, "-m", "benchmarks.tokenizer", *text])
-    output = f"--output={folder}/unused"
-    peer = _original(*text, "--tokenize_only", output) if _CLONE.value else {}
-    return {
-        "tokenizer": row(
-            ours["megabytes_per_second"],
-            peer.get("megabytes_per_second"),
-            "MB/s",
+    def tokenizer(self) -> Rows:
+        """Our tokenizer and the original one, on one core."""
+        self._texts()
+        text = [f"--input={self._corpus}", f"--vocab={self._vocab}"]
+        ours = json_of([sys.executable, "-m", "benchmarks.tokenizer", *text])
+        peer = self._original(*text, "--tokenize_only")
+        compared = (
             "uncased tokenization of the built-in corpus on one core; peer: FullTokenizer of "
-            "google-research/bert",
+            "google-research/bert"
         )
-    }
+        name = "megabytes_per_second"
+        return {"tokenizer": row(ours[name], peer.get(name), "MB/s", compared)}
 
-
-def writer(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
-    """Our example writer, start to end, and the original's."""
-    text = folder / "writer.txt"
-    _repeat(corpus, text, _WRITER_COPIES * corpus.stat().st_size)
-    usage = memory.measure(_write_command(text, vocab, folder / "writer"))
-    print("  ", usage.output.strip().splitlines()[-1], flush=True)
-    records = json.loads((folder / "writer" / "manifest.json").read_text())["train"]["records"]
-    seconds = float(re.findall(r"([\d.]+) s$", usage.output.strip())[-1])
-    peer = {}
-    if _CLONE.value:
-        output = f"--output={folder}/original.tfrecord"
-        peer = _original(f"--input={text}", f"--vocab={vocab}", output, "--dupe_factor=5")
-    return {
-        "writer": row(
-            records / seconds,
-            peer.get("instances_per_second"),
-            "instances/s",
+    def writer(self) -> Rows:
+        """Our example writer and the original one, from start to end."""
+        self._texts()
+        text = self._repeated("writer.txt", _WRITER_COPIES * self._corpus.stat().st_size)
+        output = self._folder / "writer"
+        _, last = peak_memory(self._write_command(text, output))
+        records = json.loads((output / "manifest.json").read_text())["train"]["records"]
+        seconds = float(re.findall(r"([\d.]+) s$", last)[-1])
+        files = (f"--input={text}", f"--vocab={self._vocab}", f"--output={self._folder}/original")
+        peer = self._original(*files, "--dupe_factor=5")
+        compared = (
             f"{text.stat().st_size / 1e6:.0f} MB of text, length 128, 20 predictions, dupe_factor "
             "5, 2 workers, starting them included; peer: create_pretraining_data.py of "
-            "google-research/bert (one process)",
+            "google-research/bert (one process)"
         )
-    }
+        rate = peer.get("instances_per_second")
+        return {"writer": row(records / seconds, rate, "instances/s", compared)}
 
-
-def writer_memory(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
-    """The writer's peak memory on a small and on a large corpus."""
-    rows = {}
-    for size in _MEMORY_BYTES:
-        text, output = folder / "memory.txt", folder / f"memory-{size}"
-        _repeat(corpus, text, size)
-        usage = memory.measure(_write_command(text, vocab, output))
-        print("  ", f"{usage.peak_bytes / 2**30:.2f} GiB,", usage.output.strip().splitlines()[-1])
-        rows[f"writer_memory_{size / 1e9:.1f}_GB"] = row(
-            usage.peak_bytes / 2**30,
-            None,
-            "GiB",
-            f"peak of the proportional set sizes of all processes, {text.stat().st_size / 1e9:.2f} "
-            "GB of text, 2 workers",
-        )
-        subprocess.run(["rm", "-rf", str(output)], check=True)
-    return rows
-
-
-def packing(corpus: Path, vocab: str, folder: Path) -> dict[str, Any]:
-    """Tokens of text a second of the step: of packed sequences, and of pairs and of spans."""
-    examples = {
-        "pairs": ["--objective=mlm_nsp"],
-        "spans": ["--objective=mlm"],
-        "packed": ["--objective=mlm", "--sequences=packed"],
-    }
-    for name, kind in examples.items():
-        command = _write_command(corpus, vocab, folder / name)
-        subprocess.run([*command, "--dupe_factor=1", *kind], check=True, capture_output=True)
-    rows = {}
-    for name in ("pairs", "spans"):
-        folders = (f"--padded={folder}/{name}", f"--packed={folder}/packed")
-        found = json_of([sys.executable, "-m", "benchmarks.packing", *folders])
-        rows[f"packing_vs_{name}"] = row(
-            found["packed"]["tokens_per_second"],
-            found["padded"]["tokens_per_second"],
-            "tokens of text/s",
-            "built-in corpus, length 128, the training step of 6 layers, 384 wide, masked LM only, "
-            f"in turn: packed sequences ({found['packed']['tokens_a_sequence']:g} tokens of text "
-            f"each), compared with {name} ({found['padded']['tokens_a_sequence']:g})",
-        )
-    return rows
-
-
-def _fastest(results: Iterable[dict[str, Any]]) -> float:
-    return max(result["sequences_per_second"] for result in results)
-
-
-def step(*_: Any) -> dict[str, Any]:
-    """Our pre-training step and those of the peers, each in its faster precision."""
-    shape = "6 layers, 384 wide, 12 heads, batch 32, length 128, 20 predictions, training step"
-    ours = {
-        precision: json_of([sys.executable, "-m", "benchmarks.step", f"--precision={precision}"])
-        for precision in ("float32", "mixed_bfloat16")
-    }
-    keras_hub = {
-        precision: _peer("keras_hub_step.py", f"--precision={precision}")
-        for precision in ("float32", "mixed_bfloat16")
-    }
-    hugging_face = {
-        (precision, head, bool(keep)): _peer(
-            "hugging_face_step.py", f"--precision={precision}", f"--head={head}", **keep
-        )
-        for precision, head, keep in (
-            ("float32", "all", {}),
-            ("bfloat16", "all", {}),
-            ("bfloat16", "all", _KEEP_MEMORY),
-            ("bfloat16", "predicted", _KEEP_MEMORY),
-        )
-    }
-
-    fastest = _fastest(ours.values())
-    as_shipped = [hugging_face[p, "all", False] for p in ("float32", "bfloat16")]
-    return {
-        "step_keras_hub": row(
-            fastest,
-            _fastest(keras_hub.values()),
-            "sequences/s",
-            f"{shape}, each in its faster precision; peer: KerasHub BertMaskedLM (which has no "
-            "next-sentence loss)",
-        ),
-        "step_hugging_face": row(
-            fastest,
-            _fastest(as_shipped),
-            "sequences/s",
-            f"{shape}, each in its faster precision; peer: Hugging Face BertForPreTraining on "
-            "PyTorch, as it comes",
-        ),
-        "step_hugging_face_malloc": row(
-            fastest,
-            hugging_face["bfloat16", "all", True]["sequences_per_second"],
-            "sequences/s",
-            "the same peer in bfloat16, with malloc told to keep memory",
-        ),
-        "step_hugging_face_predicted": row(
-            fastest,
-            hugging_face["bfloat16", "predicted", True]["sequences_per_second"],
-            "sequences/s",
-            "the same again, rewritten to compute logits at the 20 predicted positions only",
-        ),
-        "step_float32": row(
-            ours["float32"]["sequences_per_second"],
-            keras_hub["float32"]["sequences_per_second"],
-            "sequences/s",
-            f"{shape}, both in float32; peer: KerasHub BertMaskedLM",
-        ),
-    }
-
-
-def _released_model() -> str:
-    """The folder of the weights that the peers' environment has."""
-    where = [*_peer_command("hugging_face_outputs.py"), "where"]
-    return subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def finetune(_: Any, __: Any, folder: Path) -> dict[str, Any]:
-    """MRPC from process start to dev predictions, ours and the usual recipe of the peer."""
-    if not _GLUE.value:
-        return {}
-    model = _released_model()
-    seconds, accuracy = _finetune_mrpc(model, folder / "ours", [])
-    peer = _peer(
-        "hugging_face_finetune.py",
-        *("--task", "mrpc", "--data", f"{_GLUE.value}/MRPC", "--model", model, "--seed", "1"),
-        *("--pad", "max", "--precision", "float32", "--out", f"{folder}/peer.json"),
-    )
-    compared = (
-        f"MRPC, 3 epochs, process start to dev predictions, in {seconds:.0f} s (accuracy "
-        f"{accuracy:.3f}); peer: Hugging Face, padded to 128, float32, in "
-        f"{peer['seconds_total']:.0f} s (accuracy {peer['best']['accuracy']:.3f})"
-    )
-    rate = 3600 / peer["seconds_total"]
-    return {"finetune_mrpc": row(3600 / seconds, rate, "runs/hour", compared)}
-
-
-def finetune_parts(_: Any, __: Any, folder: Path) -> dict[str, Any]:
-    """What each part brings to MRPC from start to end: ratios to the plain graph."""
-    if not _GLUE.value:
-        return {}
-    model, rows, first = _released_model(), {}, None
-    for name, flags_of_part in (
-        ("graph", ["--fixed_length", "--precision=float32", "--xla=off"]),
-        ("buckets", ["--precision=float32", "--xla=off"]),
-        ("fused", ["--precision=float32"]),
-        ("bfloat16", []),
-    ):
-        seconds, accuracy = _finetune_mrpc(model, folder / name, flags_of_part)
-        first = first or seconds
-        compared = (
-            f"MRPC as above, {' '.join(flags_of_part) or 'all parts'}: {seconds:.0f} s, accuracy "
-            f"{accuracy:.3f}; compared with our plain graph, padded to 128, float32"
-        )
-        rows[f"finetune_{name}"] = row(3600 / seconds, 3600 / first, "runs/hour", compared)
-    return rows
-
-
-def _finetune_mrpc(model: str, output: Path, more: list[str]) -> tuple[float, float]:
-    """Seconds of the whole process, and the dev accuracy."""
-    start = time.perf_counter()
-    command = [
-        *(*_COMMAND, "finetune", "--task=mrpc"),
-        *(f"--{split}={_GLUE.value}/MRPC/{split}.tsv" for split in ("train", "dev")),
-        *(f"--init={model}", f"--output={output}", f"--cache={output}-cache", *more),
-    ]
-    print("$", " ".join(command), flush=True)
-    subprocess.run(command, check=True, capture_output=True)
-    seconds = time.perf_counter() - start
-    report = json.loads((output / "report.json").read_text())
-    print(f"   {seconds:.1f} s, {report['metrics']['median']}", flush=True)
-    return seconds, report["metrics"]["median"]["accuracy"]
-
-
-def inference(_: Any, __: Any, folder: Path) -> dict[str, Any]:
-    """Text pairs to logits, tokenization included, with the same fine-tuned weights."""
-    if not (_GLUE.value and _RTE_MODEL.value):
-        return {}
-    return answers.compare(_RTE_MODEL.value, f"{_GLUE.value}/RTE/dev.tsv", folder, _peer)
-
-
-def main() -> None:
-    """Runs the benchmarks asked for and merges their results into the file."""
-    chosen = {
-        "tokenizer": tokenizer,
-        "writer": writer,
-        "memory": writer_memory,
-        "packing": packing,
-        "step": step,
-        "finetune": finetune,
-        "finetune_parts": finetune_parts,
-        "inference": inference,
-    }
-    names = _ONLY.value or list(chosen)
-    results_file = Path(_RESULTS.value)
-    results = json.loads(results_file.read_text()) if results_file.exists() else {}
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        corpus = folder / "corpus.txt"
-        vocab = _VOCAB.value or str(folder / "vocab.txt")
-        if not {"step", "finetune", "finetune_parts", "inference"}.issuperset(names):
-            builtin.write(str(corpus))
-            if not _VOCAB.value:
-                learn = [*_COMMAND, "learn-vocabulary", f"--input={corpus}", f"--output={vocab}"]
-                subprocess.run(learn, check=True)
-        for name in names:
-            rows = chosen[name](corpus, vocab, folder)
-            machine = (
-                f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version.split()[0]}"
+    def memory(self) -> Rows:
+        """The peak memory of our example writer on a small and on a large corpus."""
+        self._texts()
+        rows = {}
+        for size in _MEMORY_BYTES:
+            text, output = self._repeated("memory.txt", size), self._folder / "memory"
+            peak, _ = peak_memory(self._write_command(text, output))
+            compared = (
+                "peak of the proportional set sizes of all processes, "
+                f"{text.stat().st_size / 1e9:.2f} GB of text, 2 workers"
             )
+            rows[f"writer_memory_{size / 1e9:.1f}_GB"] = row(peak, None, "GiB", compared)
+            shutil.rmtree(output)
+        return rows
+
+    def step(self) -> Rows:
+        """Our pre-training step and those of the peers, each in its faster precision."""
+        shape = "6 layers, 384 wide, 12 heads, batch 32, length 128, 20 predictions, training step"
+        faster = f"{shape}, each in its faster precision"
+        precisions = ("--precision=float32", "--precision=mixed_bfloat16")
+        ours = [json_of([sys.executable, "-m", "benchmarks.step", given]) for given in precisions]
+        keras_hub = [self._peer("keras_hub_step.py", given) for given in precisions]
+        released = [
+            self._peer("hugging_face_step.py", f"--precision={p}") for p in ("float32", "bfloat16")
+        ]
+        kept, predicted = (
+            self._peer(
+                "hugging_face_step.py", "--precision=bfloat16", f"--head={head}", **_KEEP_MEMORY
+            )
+            for head in ("all", "predicted")
+        )
+
+        def compare(ours: list[Figures], peers: list[Figures], text: str) -> dict[str, Any]:
+            mine, theirs = (max(r["sequences_per_second"] for r in side) for side in (ours, peers))
+            return row(mine, theirs, "sequences/s", text)
+
+        return {
+            "step_keras_hub": compare(
+                ours,
+                keras_hub,
+                f"{faster}; peer: KerasHub BertMaskedLM (which has no next-sentence loss)",
+            ),
+            "step_hugging_face": compare(
+                ours,
+                released,
+                f"{faster}; peer: Hugging Face BertForPreTraining on PyTorch, as released",
+            ),
+            "step_hugging_face_malloc": compare(
+                ours, [kept], "the same peer in bfloat16, with malloc set to keep memory"
+            ),
+            "step_hugging_face_predicted": compare(
+                ours,
+                [predicted],
+                "the same again, rewritten to compute logits at the 20 predicted positions only",
+            ),
+            "step_float32": compare(
+                ours[:1], keras_hub[:1], f"{shape}, both in float32; peer: KerasHub BertMaskedLM"
+            ),
+        }
+
+    def finetune(self) -> Rows:
+        """MRPC from process start to dev predictions, ours and the usual recipe of the peer."""
+        where = [self._args.peer_python, "tests/hugging_face_outputs.py", "where"]
+        released = subprocess.run(where, capture_output=True, text=True, check=True)
+        model, data = released.stdout.strip(), f"{self._args.glue}/MRPC"
+        start, output = time.perf_counter(), self._folder / "ours"
+        command = [
+            *(*_COMMAND, "finetune", "--task=mrpc", f"--data={data}", f"--init={model}"),
+            *(f"--output={output}", f"--cache={output}-cache"),
+        ]
+        print("$", " ".join(command), flush=True)
+        subprocess.run(command, check=True, capture_output=True)
+        seconds = time.perf_counter() - start
+        report = json.loads((output / "report.json").read_text())
+        accuracy = report["metrics"]["median"]["accuracy"]
+        peer = self._peer(
+            "hugging_face_finetune.py",
+            *("--task=mrpc", f"--data={data}", f"--model={model}", "--seed=1", "--pad=max"),
+            *("--precision=float32", f"--out={self._folder}/peer.json"),
+        )
+        compared = (
+            f"MRPC, 3 epochs, process start to dev predictions, in {seconds:.0f} s (accuracy "
+            f"{accuracy:.3f}); peer: Hugging Face, padded to 128, float32, in "
+            f"{peer['seconds_total']:.0f} s (accuracy {peer['best']['accuracy']:.3f})"
+        )
+        rates = 3600 / seconds, 3600 / peer["seconds_total"]
+        return {"finetune_mrpc": row(*rates, "runs/hour", compared)}
+
+    def inference(self) -> Rows:
+        """Text pairs to logits, tokenization included, with the same fine-tuned weights."""
+        dev = f"{self._args.glue}/RTE/dev.tsv"
+        return answers.compare(self._args.rte_model, dev, self._folder, self._peer)
+
+
+_NAMES = ("tokenizer", "writer", "memory", "step", "finetune", "inference")
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument("--peer_python", help="Python with the peers installed")
+    parser.add_argument("--bert_clone", help="clone of google-research/bert, one of the peers")
+    parser.add_argument("--vocab", help="uncased vocab.txt (default: learned)")
+    parser.add_argument("--glue", help="folder of GLUE, for fine-tuning and inference")
+    parser.add_argument("--rte_model", help="model fine-tuned for RTE, for inference")
+    parser.add_argument("--results", type=Path, default="benchmarks/results.json")
+    parser.add_argument("--only", help=f"comparisons, separated by commas: {', '.join(_NAMES)}")
+    args = parser.parse_args(arguments)
+    given = {"finetune": args.glue, "inference": args.glue and args.rte_model}
+    possible = [name for name in _NAMES if given.get(name, True)]
+    args.only = args.only.split(",") if args.only else possible
+    for name in args.only:
+        if name not in possible:
+            needs = "needs --glue, inference also --rte_model" if name in given else "is unknown"
+            parser.error(f"--only={name}: {name} {needs}; comparisons are {', '.join(_NAMES)}")
+    if not args.peer_python and {"step", "finetune", "inference"}.intersection(args.only):
+        parser.error("give the Python that has the peers (--peer_python); `make bench` does")
+    return args
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the selected comparisons and merges their rows into the results."""
+    args = _parse(arguments)
+    results: Rows = json.loads(args.results.read_text()) if args.results.exists() else {}
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    with tempfile.TemporaryDirectory() as folder:
+        benchmarks = Benchmarks(args, Path(folder))
+        for name in args.only:
+            rows: Rows = getattr(benchmarks, name)()
             for found in rows.values():
                 found |= {"date": datetime.date.today().isoformat(), "machine": machine}
             results |= rows
-            results_file.write_text(json.dumps(results, indent=2) + "\n")
+            args.results.write_text(json.dumps(results, indent=2) + "\n")
     for name, found in results.items():
         peer = (
             f"peer {found['peer']:.4g}, ratio {found['ratio']:.2f}" if found["peer"] else "no peer"

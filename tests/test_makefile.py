@@ -76,7 +76,7 @@ FLAGS = {
     "export-portable": {"TASKS": "--tasks", "OUT": "--output", "ARGS": "--more_flags"},
     "serve": {"MODEL": "--model", "ARGS": "--more_flags"},
     "show": {"TFRECORDS": "--tfrecords", "ARGS": "--more_flags"},
-    "soak": {"MINUTES": "--minutes", "ARGS": "--more_flags"},
+    "soak": {"MINUTES": "--minutes"},
     "clean": {"TFRECORDS": "--tfrecords", "OUT": "--output"},
 }  # fmt: skip
 
@@ -136,7 +136,7 @@ def test_the_variables_of_a_target_are_those_that_it_reads(uses):
 
 def test_variables_that_become_flags_are_tried_above(uses):
     """A variable that is added to the Makefile is added to FLAGS, too."""
-    tools = {"BERT_CLONE", "BENCH_FLAGS", "SOAK_FLAGS", "PEERS", "BEAM", "JOBS"}
+    tools = {"PEERS", "BEAM", "JOBS"}
     named = {name for names in uses.values() for name in names}
     assert named - tools == {name for names in FLAGS.values() for name in names}
     assert all(set(FLAGS[target]) <= set(uses[target]) for target in FLAGS)

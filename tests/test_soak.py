@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,10 +180,20 @@ def test_partially_written_files_are_found(tmp_path):
     assert trees.partially_written(tmp_path, trees.contents(tmp_path)) == "report.md"
 
 
-def test_only_steps_without_prepared_output_are_chosen_for_bad_disks():
+@pytest.fixture
+def available(tmp_path, monkeypatch):
+    """Steps without inputs, with reference runs that take long."""
+    monkeypatch.setattr(small_inputs, "make", small_inputs.SmallInputs)
+    monkeypatch.setattr(steps.Steps, "_run", lambda *_: steps.Reference({}, 0, 600.0, 1 << 30))
+    monkeypatch.setattr(shutil, "copytree", lambda *_: None)
+    return steps.Steps(Workspace(tmp_path, 0), "x")
+
+
+def test_only_steps_without_prepared_output_are_chosen_for_bad_disks(available):
     rng = random.Random(0)
-    assert "experiments" in {steps.choose(rng) for _ in range(500)}
-    assert "experiments" not in {steps.choose(rng, prepared=False) for _ in range(500)}
+    assert "experiments" in {available.attempt(rng, n).name for n in range(300)}
+    names = {available.attempt(rng, n, prepared=False).name for n in range(300, 600)}
+    assert "experiments" not in names and len(names) > 10
 
 
 def test_versions_that_equal_the_first_one_are_not_a_difference():
@@ -199,10 +210,12 @@ def test_a_command_that_hangs_is_ended():
     assert process.wait().returncode == -signal.SIGKILL
 
 
-def test_a_kill_that_comes_too_late_does_not_count(tmp_path):
-    reference = steps.Reference({}, 0, 600.0, 1 << 30)
-    process = commands.Running("tests.commands")  # ends at once
-    assert not kills._kill(process, random.Random(0), tmp_path, reference)
+def test_a_kill_that_comes_too_late_does_not_count(available, monkeypatch):
+    attempt = available.attempt(random.Random(0), 0)
+    monkeypatch.setattr(
+        attempt, "start", lambda: commands.Running("tests.commands")
+    )  # ends at once
+    assert not kills._kill(attempt, random.Random(0))
 
 
 def test_the_record_and_its_table(tmp_path):

@@ -1,7 +1,7 @@
-"""Times raw text to logits: what the scripts of all engines share."""
+"""Times raw text to logits, for the scripts of all engines."""
 
+import itertools
 import json
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +11,8 @@ import numpy as np
 
 _BATCH, _CLIENTS = 32, 16
 _THREADS = 2  # that compute batches of a file at once, for engines that do not do so themselves
-_SECONDS = 2.0  # of each measurement
-_FEWEST = 40  # single requests
+_SECONDS = 2.0  # of the measurement of single requests; others take twice as long
+_MIN_REQUESTS = 40
 _WARMUP = 5
 
 Pairs = list[tuple[str, str]]
@@ -20,23 +20,24 @@ Answer = Callable[[Pairs], np.ndarray]
 Predict = Callable[[Pairs], Any]
 
 
-def measure(
-    answer: Answer, requests: dict[str, Any], logits_path: str, predict: Predict | None = None
-) -> dict[str, float]:
-    """Times single requests, batches of mixed lengths, clients at once, and a file.
+def report(
+    answer: Answer, requests_path: str, logits_path: str, predict: Predict | None = None
+) -> None:
+    """Times single requests, batches, concurrent clients and a file; prints a line of JSON.
+
+    The JSON object has `p50_N` and `p99_N`, milliseconds of a single request of N tokens, or of
+    `mixed` lengths; and pairs per second: `batch`, in batches of 32 in the given order; `clients`,
+    of 16 clients, each of which sends one pair after the other; `file`, of all pairs in any order.
 
     Args:
-      answer: float32 [pairs, labels] logits of text pairs.
-      requests: `single`, pairs by the number of their tokens, and `pairs`, of mixed lengths.
-      logits_path: file for the logits of the latter, .npy.
-      predict: predicts for all pairs of a file; None: by `answer`, in batches of like lengths.
-
-    Returns:
-      `p50_N` and `p99_N`, milliseconds of a single request of N tokens, or of `mixed` lengths;
-      `batch`, pairs a second in batches of 32 in the order given; `clients`, pairs a second of 16
-      clients, each of which asks for one pair after the other; `file`, pairs a second of all of
-      them, in any order.
+      answer: returns float32 [pairs, labels] logits of text pairs.
+      requests_path: JSON file with `single`, pairs by their number of tokens, and `pairs`, of mixed
+        lengths.
+      logits_path: .npy file for the logits of the latter.
+      predict: predicts all pairs of a file; None: by `answer`, in batches of similar lengths.
     """
+    with open(requests_path, encoding="utf-8") as file:
+        requests = json.load(file)
     pairs = [tuple(pair) for pair in requests["pairs"]]
     batches = [pairs[first : first + _BATCH] for first in range(0, len(pairs), _BATCH)]
     np.save(logits_path, np.concatenate([answer(batch) for batch in batches]))
@@ -44,10 +45,11 @@ def measure(
     for tokens, single in (requests["single"] | {"mixed": pairs}).items():
         times = _latencies(answer, [tuple(pair) for pair in single])
         found[f"p50_{tokens}"], found[f"p99_{tokens}"] = np.percentile(times, (50, 99)).tolist()
-    found["batch"] = _batches_per_second(answer, batches)
-    found["clients"] = _clients_per_second(answer, pairs)
-    found["file"] = _of_file_per_second(predict or _in_batches(answer), pairs)
-    return found
+    found["batch"] = _rate(lambda: [answer(batch) for batch in batches], len(pairs))
+    found["clients"] = _rate_of_clients(answer, pairs)
+    predict = predict or _in_batches(answer)
+    found["file"] = _rate(lambda: predict(pairs), len(pairs))
+    print(json.dumps(found))
 
 
 def _latencies(answer: Answer, pairs: Pairs) -> list[float]:
@@ -56,24 +58,25 @@ def _latencies(answer: Answer, pairs: Pairs) -> list[float]:
         answer([pair])
     times: list[float] = []
     end = time.perf_counter() + _SECONDS
-    while len(times) < _FEWEST or time.perf_counter() < end:
-        pair = pairs[len(times) % len(pairs)]
+    for pair in itertools.cycle(pairs):
         begin = time.perf_counter()
         answer([pair])
         times.append(1000 * (time.perf_counter() - begin))
+        if len(times) >= _MIN_REQUESTS and time.perf_counter() >= end:
+            return times
     return times
 
 
-def _batches_per_second(answer: Answer, batches: list[Pairs]) -> float:
+def _rate(run: Callable[[], Any], pairs: int) -> float:
+    """Pairs per second of a function that answers so many pairs."""
     count, begin = 0, time.perf_counter()
     while time.perf_counter() < begin + 2 * _SECONDS:
-        for batch in batches:
-            answer(batch)
-            count += len(batch)
+        run()
+        count += pairs
     return count / (time.perf_counter() - begin)
 
 
-def _clients_per_second(answer: Answer, pairs: Pairs) -> float:
+def _rate_of_clients(answer: Answer, pairs: Pairs) -> float:
     counts = [0] * _CLIENTS
     begin = time.perf_counter()
 
@@ -82,24 +85,13 @@ def _clients_per_second(answer: Answer, pairs: Pairs) -> float:
             answer([pairs[(number + _CLIENTS * counts[number]) % len(pairs)]])
             counts[number] += 1
 
-    clients = [threading.Thread(target=ask, args=(number,)) for number in range(_CLIENTS)]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join()
+    with ThreadPoolExecutor(_CLIENTS) as pool:
+        list(pool.map(ask, range(_CLIENTS)))
     return sum(counts) / (time.perf_counter() - begin)
 
 
-def _of_file_per_second(predict: Predict, pairs: Pairs) -> float:
-    count, begin = 0, time.perf_counter()
-    while time.perf_counter() < begin + 2 * _SECONDS:
-        predict(pairs)
-        count += len(pairs)
-    return count / (time.perf_counter() - begin)
-
-
 def _in_batches(answer: Answer) -> Predict:
-    """Answers pairs in batches of like lengths, several at once."""
+    """Answers pairs in batches of similar lengths, several at once."""
 
     def predict(pairs: Pairs) -> None:
         ordered = sorted(pairs, key=lambda pair: -len(pair[0]) - len(pair[1]))
@@ -108,18 +100,3 @@ def _in_batches(answer: Answer) -> Predict:
             list(pool.map(answer, batches))
 
     return predict
-
-
-def report(
-    answer: Answer, requests_path: str, logits_path: str, predict: Predict | None = None
-) -> None:
-    """Measures, and prints one JSON object as the last line.
-
-    Args:
-      answer: see `measure`.
-      requests_path: file of the requests, JSON.
-      logits_path: see `measure`.
-      predict: see `measure`.
-    """
-    with open(requests_path, encoding="utf-8") as file:
-        print(json.dumps(measure(answer, json.load(file), logits_path, predict)))

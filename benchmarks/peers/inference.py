@@ -1,11 +1,9 @@
 """Answers text pairs with a fine-tuned BERT in Hugging Face's format, tokenization included.
 
---engine torch: transformers on PyTorch. onnxruntime, openvino: the same model exported by PyTorch,
-the same tokenizer. keras_hub: KerasHub's backbone with these weights, which pads to 128.
---precision: bfloat16 is for torch (autocast) and openvino, int8 for onnxruntime (dynamic
-quantization). --threads: of one computation.
-
-The last line of stdout is JSON, see answering.measure.
+--engine=torch is transformers on PyTorch; onnxruntime and openvino compute the same model, exported
+by PyTorch, with the same tokenizer; keras_hub is KerasHub's backbone with these weights, padded to
+128 tokens. --precision=bfloat16 is for torch (autocast) and openvino, int8 for onnxruntime (dynamic
+quantization). The last line of stdout is the JSON object of `answering.measure`.
 """
 
 import argparse
@@ -28,7 +26,7 @@ Pairs = list[tuple[str, str]]
 
 
 def tokenizer(model: str) -> Callable[[Pairs, str], dict]:
-    """The fast tokenizer; pads to the longest of the batch."""
+    """The fast tokenizer, with padding to the longest row of a batch."""
     import transformers
 
     fast = transformers.BertTokenizerFast(f"{model}/vocab.txt", do_lower_case=True)

@@ -1,12 +1,10 @@
-"""Pre-trains KerasHub's BERT until it has the quality of ours, and takes the time.
+"""Pre-trains KerasHub's BERT to the quality of ours, and reports the time.
 
 The peer is `keras_hub.models.BertMaskedLM` of 2 layers, 128 wide, which has no next-sentence loss,
 on the examples of `benchmarks.quality`. Its defaults are those of `compile()`: Adam at 5e-5,
 batches of 32, dropout 0.1. Our recipe is that of recipes/builtin.flags: `keras.optimizers.Muon`,
-whose other weights are AdamW's, batches of 16, no dropout, the rate at its peak until the last 30 %
-of the time.
-
-The last line of stdout is one JSON object.
+which updates other weights by AdamW, batches of 16, no dropout, the rate at its peak until the last
+30 % of the time.
 """
 
 import os
@@ -15,14 +13,11 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 import keras
 import keras_hub
+import learning
 import numpy as np
-from learning import Arrays, arguments, batches, examples, rate_at, report_seconds
-
-_RATE, _WARMUP = 1.4e-3, 200
-_EVALUATED = 256  # sequences at a time
 
 
-def inputs_of(arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+def inputs_of(arrays: learning.Arrays) -> tuple[learning.Arrays, np.ndarray, np.ndarray]:
     """Features, labels and their weights."""
     features = {
         "token_ids": arrays["input_word_ids"],
@@ -46,10 +41,10 @@ def model_of(ours: bool) -> keras.Model:
     )
     model = keras_hub.models.BertMaskedLM(backbone, preprocessor=None)
     if ours:
-        # Embeddings and heads are left to AdamW, as the optimizer does by itself.
+        # The optimizer leaves embeddings and heads to AdamW by itself.
         optimizer = keras.optimizers.Muon(
-            2 * _RATE, adam_lr_ratio=0.5, adam_beta_2=0.98, weight_decay=0.01, rms_rate=0.2,
-            global_clipnorm=1.0,
+            2 * learning.RATE, adam_lr_ratio=0.5, adam_beta_2=0.98, weight_decay=0.01,
+            rms_rate=0.2, global_clipnorm=1.0,
         )  # fmt: skip
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(optimizer=optimizer, loss=loss, jit_compile=False)
@@ -58,42 +53,27 @@ def model_of(ours: bool) -> keras.Model:
 
 def main() -> None:
     """Trains and prints the seconds."""
-    args = arguments(__doc__.splitlines()[0])
+    args = learning.arguments(__doc__.splitlines()[0])
     ours = args.recipe == "ours"
     keras.utils.set_random_seed(args.seed)
     keras.config.set_dtype_policy({"bfloat16": "mixed_bfloat16"}.get(args.precision, "float32"))
     model = model_of(ours)
-    training, held_out = examples(args.examples)
-    source = batches(training, 16 if ours else 32)
-    done = 0
+    training, held_out = learning.examples(args.examples)
+    source = learning.batches(training, 16 if ours else 32)
 
-    def step(share: float) -> None:
-        nonlocal done
-        done += 1
+    def step(fraction: float, number: int) -> None:
         if ours:
-            rate = rate_at(share, 2 * _RATE) * min(1.0, done / _WARMUP)
+            rate = learning.rate_at(fraction, number, 2 * learning.RATE)
             model.optimizer.learning_rate.assign(rate)
         model.train_on_batch(*inputs_of(next(source)))
 
-    def accuracy() -> float:
-        right = asked = 0
-        for first in range(0, len(held_out["input_word_ids"]), _EVALUATED):
-            part = {k: array[first : first + _EVALUATED] for k, array in held_out.items()}
-            features, labels, weights = inputs_of(part)
-            guesses = np.asarray(model(features, training=False)).argmax(-1)
-            right += int(((guesses == labels) * weights).sum())
-            asked += int(weights.sum())
-        return right / asked
+    def count_right(arrays: learning.Arrays) -> tuple[int, int]:
+        features, labels, weights = inputs_of(arrays)
+        guesses = np.asarray(model(features, training=False)).argmax(-1)
+        return int(((guesses == labels) * weights).sum()), int(weights.sum())
 
-    report_seconds(
-        step,
-        accuracy,
-        args,
-        peer="keras_hub",
-        version=keras_hub.__version__,
-        recipe=args.recipe,
-        precision=args.precision,
-    )
+    described = {"peer": "keras_hub", "version": keras_hub.__version__}
+    learning.report_seconds(step, count_right, held_out, args, **described)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""What the scripts of peers share that pre-train: the examples, and the seconds to a quality."""
+"""Examples, our learning rate and the time to a quality, for the peers' pre-training scripts."""
 
 import argparse
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 Arrays = dict[str, np.ndarray]
+RATE = 1.4e-3  # peak of our recipe; that of Muon is twice as high
+_WARMUP, _DECAY = 200, 0.3  # steps, and fraction of the time
+_EVALUATED = 256  # sequences at a time
+_EVERY = 10.0  # seconds of training between two evaluations
 
 
 def arguments(about: str) -> argparse.Namespace:
@@ -15,7 +20,7 @@ def arguments(about: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--examples", required=True, help="npz of benchmarks.quality")
     parser.add_argument("--recipe", choices=("ours", "defaults"), required=True)
-    parser.add_argument("--minutes", type=float, required=True, help="of training, at the most")
+    parser.add_argument("--minutes", type=float, required=True, help="maximum, of training")
     parser.add_argument("--goals", default="0.25,0.3", help="accuracies to reach")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--seed", type=int, default=1)
@@ -23,7 +28,7 @@ def arguments(about: str) -> argparse.Namespace:
 
 
 def examples(path: str) -> tuple[Arrays, Arrays]:
-    """The arrays to train on, in the order that they are to be seen in, and those held out."""
+    """Arrays of the training examples, in their order, and of the held-out ones."""
     with np.load(path) as file:
         parts = {name: file[name] for name in file.files}
     return tuple(  # type: ignore[return-value]
@@ -33,49 +38,65 @@ def examples(path: str) -> tuple[Arrays, Arrays]:
 
 
 def batches(arrays: Arrays, size: int) -> Iterator[Arrays]:
-    """Whole batches in order; from the beginning again after the last."""
+    """Full batches in order, over and over."""
     count = len(arrays["input_word_ids"]) // size
-    while True:
-        for number in range(count):
-            rows = slice(number * size, (number + 1) * size)
-            yield {name: array[rows] for name, array in arrays.items()}
+    for number in itertools.cycle(range(count)):
+        rows = slice(number * size, (number + 1) * size)
+        yield {name: array[rows] for name, array in arrays.items()}
 
 
-def rate_at(share: float, peak: float, decay: float = 0.3) -> float:
-    """The rate of our recipe after a share of the time: at its peak, then falling to 0."""
-    return peak * min(1.0, max(0.0, 1 - share) / decay)
+def rate_at(fraction: float, number: int, peak: float) -> float:
+    """The learning rate of our recipe.
+
+    Args:
+      fraction: the part of the time that is over.
+      number: of the step, from 1.
+      peak: the highest rate; linear warm-up leads to it, linear decay from it to 0.
+    """
+    return peak * min(1.0, max(0.0, 1 - fraction) / _DECAY) * min(1.0, number / _WARMUP)
 
 
 def report_seconds(
-    step: Callable[[float], None],
-    accuracy: Callable[[], float],
+    step: Callable[[float, int], None],
+    count_right: Callable[[Arrays], tuple[int, int]],
+    held_out: Arrays,
     args: argparse.Namespace,
-    every: float = 10.0,
-    **described: object,
+    **described: str,
 ) -> None:
     """Trains until all goals are reached or the time is over; prints a line of JSON.
 
     Args:
-      step: trains on a batch, given the share of the time that is over.
-      accuracy: of masked tokens that were held out; its time does not count.
-      args: of the command line.
-      every: seconds of training between two evaluations.
+      step: trains on a batch, given the fraction of the time that is over, and its number from 1.
+      count_right: returns how many masked tokens of a batch are predicted correctly, and how many
+        there are. Its time does not count.
+      held_out: the examples for that.
+      args: the command line.
       **described: what was trained, for the report.
     """
+
+    def accuracy() -> float:
+        right = asked = 0
+        for first in range(0, len(held_out["input_word_ids"]), _EVALUATED):
+            rows = slice(first, first + _EVALUATED)
+            found, count = count_right({name: array[rows] for name, array in held_out.items()})
+            right, asked = right + found, asked + count
+        return right / asked
+
     goals = [float(goal) for goal in args.goals.split(",")]
     reached: dict[str, float] = {}
-    curve, spent, steps, due = [], 0.0, 0, every
-    step(0.0)  # compiles, which does not count
+    curve, spent, steps, due = [], 0.0, 0, _EVERY
+    step(0.0, 1)  # compiles, which does not count
     while spent < 60 * args.minutes and len(reached) < len(goals):
         begin = time.perf_counter()
-        step(spent / (60 * args.minutes))
+        step(spent / (60 * args.minutes), steps + 2)
         spent += time.perf_counter() - begin
         steps += 1
         if spent >= due or spent >= 60 * args.minutes:
-            due = spent + every
+            due = spent + _EVERY
             found = accuracy()
             curve.append([round(spent, 1), round(found, 4)])
             for goal in goals:
                 if found >= goal:
                     reached.setdefault(f"{goal:g}", round(spent, 1))
+    described |= {"recipe": args.recipe, "precision": args.precision}
     print(json.dumps({**described, "steps": steps, "reached": reached, "curve": curve}))

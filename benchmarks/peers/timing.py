@@ -1,36 +1,64 @@
-"""What the scripts of peers share: timing a training step, and the line of JSON that reports it."""
+"""Batch, arguments and timing of a training step, for our script and those of the peers.
 
+A batch has 32 sequences of 128 random tokens, with 20 masked tokens each and a next-sentence label.
+The model has 6 layers of width 384, dropout of 0.1 and AdamW; gradients are clipped to norm 1.
+"""
+
+import argparse
 import json
 import statistics
 import sys
 import time
 from collections.abc import Callable
 
+import numpy as np
 
-def report_steps(
-    step: Callable[[], float], warmup: int, steps: int, batch: int, **described: str
-) -> None:
+VOCABULARY, BATCH, LENGTH, PREDICTIONS = 30522, 32, 128, 20
+LAYERS, WIDTH, HEADS = 6, 384, 12
+_WARMUP, _STEPS = 3, 12
+
+
+def parser(about: str, *precisions: str) -> argparse.ArgumentParser:
+    """The arguments of such a script."""
+    made = argparse.ArgumentParser(description=about)
+    made.add_argument("--precision", choices=precisions, default=precisions[0])
+    return made
+
+
+def random_batch(seed: int) -> dict[str, np.ndarray]:
+    """A batch of int32 arrays.
+
+    `ids`, `mask` and `segments` are [batch, length], `positions` and `labels` [batch, predictions],
+    `next_sentence` is [batch].
+    """
+    rng = np.random.default_rng(seed)
+    order = 1 + rng.random((BATCH, LENGTH - 1)).argsort(axis=1)
+    batch = {
+        "ids": rng.integers(5, VOCABULARY, (BATCH, LENGTH)),
+        "mask": np.ones((BATCH, LENGTH)),
+        "segments": np.tile(np.arange(LENGTH) >= LENGTH // 2, (BATCH, 1)),
+        "positions": np.sort(order[:, :PREDICTIONS], axis=1),
+        "labels": rng.integers(5, VOCABULARY, (BATCH, PREDICTIONS)),
+        "next_sentence": rng.integers(0, 2, BATCH),
+    }
+    return {name: value.astype(np.int32) for name, value in batch.items()}
+
+
+def report_steps(step: Callable[[], float], **described: str) -> None:
     """Times a training step and prints one JSON object as the last line of stdout.
 
     Args:
       step: makes one step and returns its loss.
-      warmup: steps before the timed ones.
-      steps: timed steps; their seconds go to stderr.
-      batch: sequences of a step.
       **described: what was timed, for the report.
     """
     seconds = []
-    for _ in range(warmup + steps):
+    for _ in range(_WARMUP + _STEPS):
         start = time.perf_counter()
         loss = step()
         seconds.append(time.perf_counter() - start)
-    seconds = seconds[warmup:]
+    seconds = seconds[_WARMUP:]
     print("step seconds:", *(f"{value:.3f}" for value in seconds), file=sys.stderr)
     print("last loss:", float(loss), file=sys.stderr)
     median = statistics.median(seconds)
-    result = {
-        **described,
-        "step_seconds": round(median, 4),
-        "sequences_per_second": round(batch / median, 2),
-    }
-    print(json.dumps(result))
+    measured = {"step_seconds": round(median, 4), "sequences_per_second": round(BATCH / median, 2)}
+    print(json.dumps({**described, **measured}))

@@ -9,114 +9,106 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.soak import small_inputs, steps, trees
 from benchmarks.soak.outcomes import Case, Outcome, Workspace
-from benchmarks.soak.steps import STEPS, TIMEOUT, References, last_line
+from benchmarks.soak.steps import TIMEOUT, Attempt, Steps, last_line
 from tests import commands
 
 CATEGORY = "disks"
 _PAGE = 4096  # bytes; files take whole pages
 _AMPLE = 1 << 28  # bytes
 _FULL = "no space left on the device"
-_NOBODY = "65534"
+_AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 _EXPECTED_OF_TWO = ("another process is writing there", "is there already")
+Fault = Callable[[Attempt, random.Random], list[str]]  # returns what is wrong with its result
 
 
-class _Attempt:
-    """One step with an output folder of its own; its methods return what went wrong."""
+def _full_disk(attempt: Attempt, rng: random.Random) -> list[str]:
+    """The disk has less space than the output takes; then it has enough."""
+    need = attempt.reference.bytes + _PAGE * (len(attempt.reference.contents) + 8)
+    with _disk(attempt.folder, max(_PAGE, int(need * rng.random()))):
+        done = attempt.run()
+        failures = attempt.complaints(done) if done.returncode else []
+        if done.returncode and _FULL not in done.stderr:
+            failures.append(f"{attempt.name}: another message: {last_line(done.stderr)}")
+        failures += attempt.partial_files("a full disk")
+        subprocess.run(["mount", "-o", f"remount,size={_AMPLE}", attempt.folder], check=True)
+        return failures + attempt.finish()
 
-    def __init__(self, name: str, references: References, folder: Path, rng: random.Random):
-        self.name, self.folder, self.rng = name, folder, rng
-        self.reference = references[name]
-        self.arguments = STEPS[name].begin(references.inputs, folder)
 
-    def _run(self, *prefix: str) -> subprocess.CompletedProcess[str]:
-        return commands.Running(*prefix, *self.arguments).wait(TIMEOUT)
-
-    def _complaints(self, done: subprocess.CompletedProcess[str]) -> list[str]:
-        """Faults in how the command refused, which it had to do."""
-        found = steps.complaint(self.name, done)
-        return [found] if found else []
-
-    def _finish(self) -> list[str]:
-        return steps.finish(self.name, self.arguments, self.folder, self.reference)
-
-    def _started(self) -> commands.Running:
-        """The command after a random part of its time, or at its end."""
-        process = commands.Running(*self.arguments)
-        end = time.perf_counter() + self.rng.uniform(0, self.reference.seconds)
-        while process.poll() is None and time.perf_counter() < end:
-            time.sleep(0.002)
-        return process
-
-    def full_disk(self) -> list[str]:
-        """The disk has less space than the output takes; then it has enough."""
-        need = self.reference.bytes + _PAGE * (len(self.reference.contents) + 8)
-        with _disk(self.folder, max(_PAGE, int(need * self.rng.random()))):
-            done = self._run()
-            failures = self._complaints(done) if done.returncode else []
-            if done.returncode and _FULL not in done.stderr:
-                failures.append(f"{self.name}: another message: {last_line(done.stderr)}")
-            partial = trees.partially_written(self.folder, self.reference.contents)
-            if partial:
-                failures.append(f"{self.name}: {partial} is partially written on a full disk")
-            subprocess.run(["mount", "-o", f"remount,size={_AMPLE}", self.folder], check=True)
-            return failures + self._finish()
-
-    def lost_disk(self) -> list[str]:
-        """The disk goes away while the command runs; its mount point stays."""
-        with _disk(self.folder, _AMPLE):
-            process = self._started()
-            subprocess.run(["umount", "--lazy", self.folder], check=True)
-            done = process.wait(TIMEOUT)
-        # It may have ended before, or need nothing of what it has written.
-        return self._complaints(done) if done.returncode else []
-
-    def lost_folder(self) -> list[str]:
-        """The folder is removed while the command runs."""
-        process = self._started()
-        shutil.rmtree(self.folder, ignore_errors=True)
+def _lost_disk(attempt: Attempt, rng: random.Random) -> list[str]:
+    """The disk goes away while the command runs; its mount point stays."""
+    with _disk(attempt.folder, _AMPLE):
+        process = _started(attempt, rng)
+        subprocess.run(["umount", "--lazy", attempt.folder], check=True)
         done = process.wait(TIMEOUT)
-        return self._complaints(done) if done.returncode else []
+    # It may have ended before, or need nothing of what it has written.
+    return attempt.complaints(done) if done.returncode else []
 
-    def file_in_place(self) -> list[str]:
-        """A file has the name of the output folder."""
-        self.folder.rmdir()
-        self.folder.write_text("mine")
-        failures = self._complaints(self._run())
-        if self.folder.read_text() != "mine":
-            failures.append(f"{self.name}: overwrote a file")
-        return failures
 
-    def read_only(self) -> list[str]:
-        """The disk is read-only."""
-        with _disk(self.folder, _AMPLE):
-            subprocess.run(["mount", "-o", "remount,ro", self.folder], check=True)
-            return self._complaints(self._run())
+def _lost_folder(attempt: Attempt, rng: random.Random) -> list[str]:
+    """The folder is removed while the command runs."""
+    process = _started(attempt, rng)
+    shutil.rmtree(attempt.folder, ignore_errors=True)
+    done = process.wait(TIMEOUT)
+    return attempt.complaints(done) if done.returncode else []
 
-    def unreadable(self) -> list[str]:
-        """The user may not write to the folder."""
-        self.folder.chmod(0o500)
-        return self._complaints(self._run("benchmarks.soak.as_user", _NOBODY))
 
-    def twice(self) -> list[str]:
-        """Two processes run the same command at the same time."""
-        processes = (self._started(), commands.Running(*self.arguments))
-        both = [process.wait(TIMEOUT) for process in processes]
-        failed = [done for done in both if done.returncode]
-        failures = [text for done in failed for text in self._complaints(done)]
-        failures += [
-            f"{self.name}: {last_line(done.stderr)}"
-            for done in failed
-            if not any(text in done.stderr for text in _EXPECTED_OF_TWO)
-        ]
-        if len(failed) == 2:
-            failures.append(f"{self.name}: both processes failed")
-        return failures + self._finish()
+def _file_in_place(attempt: Attempt, _: random.Random) -> list[str]:
+    """A file has the name of the output folder."""
+    attempt.folder.rmdir()
+    attempt.folder.write_text("mine")
+    failures = attempt.complaints(attempt.run())
+    if attempt.folder.read_text() != "mine":
+        failures.append(f"{attempt.name}: overwrote a file")
+    return failures
+
+
+def _read_only(attempt: Attempt, _: random.Random) -> list[str]:
+    """The disk is read-only."""
+    with _disk(attempt.folder, _AMPLE):
+        subprocess.run(["mount", "-o", "remount,ro", attempt.folder], check=True)
+        return attempt.complaints(attempt.run())
+
+
+def _unreadable(attempt: Attempt, _: random.Random) -> list[str]:
+    """The user may not write to the folder."""
+    attempt.folder.chmod(0o500)
+    command = [*_AS_NOBODY, sys.executable, "-m", "bert_tf", *attempt.arguments]
+    environment = {**os.environ, "HOME": "/nonexistent"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=TIMEOUT, env=environment
+    )
+    return attempt.complaints(done)
+
+
+def _twice(attempt: Attempt, rng: random.Random) -> list[str]:
+    """Two processes run the same command at the same time."""
+    processes = (_started(attempt, rng), attempt.start())
+    both = [process.wait(TIMEOUT) for process in processes]
+    failed = [done for done in both if done.returncode]
+    failures = [text for done in failed for text in attempt.complaints(done)]
+    failures += [
+        f"{attempt.name}: {last_line(done.stderr)}"
+        for done in failed
+        if not any(text in done.stderr for text in _EXPECTED_OF_TWO)
+    ]
+    if len(failed) == 2:
+        failures.append(f"{attempt.name}: both processes failed")
+    return failures + attempt.finish()
+
+
+def _started(attempt: Attempt, rng: random.Random) -> commands.Running:
+    """The command after a random part of its time, or at its end."""
+    process = attempt.start()
+    end = time.perf_counter() + rng.uniform(0, attempt.reference.seconds)
+    while process.poll() is None and time.perf_counter() < end:
+        time.sleep(0.002)
+    return process
 
 
 @contextlib.contextmanager
@@ -130,39 +122,26 @@ def _disk(folder: Path, size: int) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", folder], check=False, stderr=subprocess.DEVNULL)
 
 
-def _kinds() -> Mapping[str, Callable[[_Attempt], list[str]]]:
+def _faults() -> Mapping[str, Fault]:
     """The faults that this user may cause: only root may mount disks and change the user."""
-    found = {
-        "lost folder": _Attempt.lost_folder,
-        "file in place": _Attempt.file_in_place,
-        "twice": _Attempt.twice,
-    }
+    found = {"lost folder": _lost_folder, "file in place": _file_in_place, "twice": _twice}
     if os.geteuid() == 0:
-        found |= {
-            "full disk": _Attempt.full_disk,
-            "lost disk": _Attempt.lost_disk,
-            "read-only disk": _Attempt.read_only,
-        }
+        found |= {"full disk": _full_disk, "lost disk": _lost_disk, "read-only disk": _read_only}
         if all(folder.stat().st_mode & 0o001 for folder in Path(os.__file__).parents):
-            found["unreadable"] = _Attempt.unreadable  # others can read this Python
+            found["unreadable"] = _unreadable  # others can read this Python
     return found
 
 
 def make(workspace: Workspace) -> Case:
     """Returns the cases."""
-    folder = workspace.folder / CATEGORY
-    shutil.rmtree(folder, ignore_errors=True)
-    references = References(small_inputs.make(workspace.folder), folder / "reference")
-    kinds = list(_kinds().items())
+    available = Steps(workspace, CATEGORY)
+    faults = list(_faults().items())
 
     def case(number: int) -> Outcome:
         rng = workspace.rng(CATEGORY, number)
-        kind, run = kinds[number % len(kinds)]
-        name = steps.choose(rng, prepared=False)
-        output = folder / str(number) / "out"
-        failures = run(_Attempt(name, references, output, rng))
-        if not failures:
-            shutil.rmtree(output.parent)
-        return Outcome({"tries": 1, kind: 1}, tuple(f"{kind}: {failure}" for failure in failures))
+        kind, fault = faults[number % len(faults)]
+        attempt = available.attempt(rng, number, prepared=False)
+        failures = [f"{kind}: {failure}" for failure in fault(attempt, rng)]
+        return attempt.outcome({"tries": 1, kind: 1}, failures)
 
     return case

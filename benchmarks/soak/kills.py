@@ -7,14 +7,11 @@ so the moment is drawn from a shorter time.
 """
 
 import random
-import shutil
 import time
-from pathlib import Path
 
-from benchmarks.soak import small_inputs, steps, trees
+from benchmarks.soak import steps
 from benchmarks.soak.outcomes import Case, Outcome, Workspace
-from benchmarks.soak.steps import STEPS, Reference, References
-from tests import commands
+from benchmarks.soak.steps import Attempt, Steps
 
 CATEGORY = "kills"
 _MAX_KILLS = 12
@@ -23,56 +20,42 @@ _MAX_DELAY = 0.003  # seconds after a change
 
 def make(workspace: Workspace) -> Case:
     """Returns the cases."""
-    folder = workspace.folder / CATEGORY
-    shutil.rmtree(folder, ignore_errors=True)
-    references = References(small_inputs.make(workspace.folder), folder / "reference")
-    return lambda number: _case(workspace.rng(CATEGORY, number), references, folder / str(number))
+    available = Steps(workspace, CATEGORY)
+    return lambda number: _case(workspace.rng(CATEGORY, number), available, number)
 
 
-def _case(rng: random.Random, references: References, folder: Path) -> Outcome:
-    name = steps.choose(rng)
-    arguments = STEPS[name].begin(references.inputs, folder)
-    reference = references[name]
+def _case(rng: random.Random, available: Steps, number: int) -> Outcome:
+    attempt = available.attempt(rng, number)
     failures, kills = [], 0
     for _ in range(rng.randint(1, _MAX_KILLS)):
-        if not _kill(commands.Running(*arguments), rng, folder, reference, 1 / (1 + kills)):
+        if not _kill(attempt, rng, 1 / (1 + kills)):
             break
         kills += 1
-        partial = trees.partially_written(folder, reference.contents)
-        if partial:
-            failures.append(f"{name}: {partial} is partially written after a kill")
-    failures += steps.finish(name, arguments, folder, reference)
-    if not failures:
-        shutil.rmtree(folder)
-    return Outcome({"runs": 1, "kills": kills, f"kills of {name}": kills}, tuple(failures))
+        failures += attempt.partial_files("a kill")
+    failures += attempt.finish()
+    counts = {"runs": 1, "kills": kills, f"kills of {attempt.name}": kills}
+    return attempt.outcome(counts, failures)
 
 
-def _kill(
-    process: commands.Running,
-    rng: random.Random,
-    folder: Path,
-    reference: Reference,
-    fraction: float = 1.0,
-) -> bool:
-    """Kills a command at a random moment; returns whether that came before its end.
+def _kill(attempt: Attempt, rng: random.Random, fraction: float = 1.0) -> bool:
+    """Starts the command and kills it; returns whether that came before its end.
 
     Args:
-      process: the command, which has just begun.
+      attempt: the step.
       rng: draws the moment.
-      folder: output folder of the command.
-      reference: the uninterrupted run.
-      fraction: the part of its time, from the beginning, that the moment lies in.
+      fraction: the part of the time of the command, from its start, that the moment lies in.
     """
+    process, reference = attempt.start(), attempt.reference
     if rng.random() < 0.5:
         end = time.perf_counter() + rng.uniform(0, fraction * reference.seconds)
         return process.kill_when(lambda: time.perf_counter() > end)
     changes = rng.randint(1, max(1, round(fraction * reference.changes)))
     delay = rng.uniform(0, _MAX_DELAY)
-    last = steps.state(folder)
+    last = steps.state(attempt.folder)
 
     def changed() -> bool:
         nonlocal changes, last
-        now = steps.state(folder)
+        now = steps.state(attempt.folder)
         changes, last = changes - (now != last), now
         if changes <= 0:
             time.sleep(delay)

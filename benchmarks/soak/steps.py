@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.soak import trees
+from benchmarks.soak import small_inputs, trees
+from benchmarks.soak.outcomes import Outcome, Workspace
 from benchmarks.soak.small_inputs import SmallInputs
 from tests import commands
 from tests.bert_tf.experiments import small_plan
@@ -131,13 +132,6 @@ STEPS = {
 }
 
 
-def choose(rng: random.Random, prepared: bool = True) -> str:
-    """The name of a random step; without `prepared`, of one with an output that is empty first."""
-    steps = {name: step for name, step in STEPS.items() if prepared or not step.prepare}
-    (name,) = rng.choices(list(steps), [step.weight for step in steps.values()])
-    return name
-
-
 @dataclasses.dataclass(frozen=True)
 class Reference:
     """A run that was never interrupted.
@@ -155,24 +149,33 @@ class Reference:
     changes: int
 
 
-class References:
-    """Runs of the steps that were never interrupted, made when first needed.
+class Steps:
+    """Makes attempts at random steps, and reference runs when first needed.
 
     Args:
-      inputs: the inputs.
-      folder: parent of the output folders.
+      workspace: the workspace.
+      category: name of the folder of all outputs.
     """
 
-    def __init__(self, inputs: SmallInputs, folder: Path):
-        self.inputs, self._folder = inputs, folder
-        self._found: dict[str, Reference] = {}
+    def __init__(self, workspace: Workspace, category: str):
+        self.inputs = small_inputs.make(workspace.folder)
+        self._folder = workspace.folder / category
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._references: dict[str, Reference] = {}
         self._locks = {name: threading.Lock() for name in STEPS}
 
-    def __getitem__(self, name: str) -> Reference:
+    def attempt(self, rng: random.Random, number: int, prepared: bool = True) -> "Attempt":
+        """A random step; without `prepared`, one with an output folder that is empty first."""
+        steps = {name: step for name, step in STEPS.items() if prepared or not step.prepare}
+        (name,) = rng.choices(list(steps), [step.weight for step in steps.values()])
+        return Attempt(name, self.inputs, self._folder / str(number) / "out", self.reference(name))
+
+    def reference(self, name: str) -> Reference:
+        """The uninterrupted run of a step."""
         with self._locks[name]:
-            if name not in self._found:
-                self._found[name] = self._run(name)
-            return self._found[name]
+            if name not in self._references:
+                self._references[name] = self._run(name)
+            return self._references[name]
 
     def _run(self, name: str) -> Reference:
         folder = self._folder / name.replace(" ", "-")
@@ -196,6 +199,54 @@ class References:
         return Reference(trees.contents(folder), size, seconds, changes)
 
 
+class Attempt:
+    """One step with an output folder of its own."""
+
+    def __init__(self, name: str, inputs: SmallInputs, folder: Path, reference: Reference):
+        self.name, self.folder, self.reference = name, folder, reference
+        self.arguments = STEPS[name].begin(inputs, folder)
+
+    def start(self) -> commands.Running:
+        """Starts the command."""
+        return commands.Running(*self.arguments)
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        """Runs the command to its end."""
+        return self.start().wait(TIMEOUT)
+
+    def finish(self) -> list[str]:
+        """Runs the command to its end after an interruption; returns what is wrong."""
+        done, step = self.run(), STEPS[self.name]
+        exists = step.refuses and done.returncode == 2 and "is there already" in done.stderr
+        if done.returncode and not exists:
+            return [f"{self.name}: ended with {done.returncode}: {last_line(done.stderr)}"]
+        found = trees.contents(self.folder)
+        if step.numbered:
+            found = _first_version(found)
+        difference = trees.difference(found, self.reference.contents)
+        return [f"{self.name}: {difference}"] if difference else []
+
+    def complaints(self, done: subprocess.CompletedProcess[str]) -> list[str]:
+        """What is wrong with how a command refused: it must print one line and end with 2."""
+        last = last_line(done.stderr)
+        if "Traceback" in done.stderr:
+            return [f"{self.name}: a traceback: {last}"]
+        if done.returncode != 2 or not last.startswith("error: "):
+            return [f"{self.name}: ended with {done.returncode}: {last}"]
+        return []
+
+    def partial_files(self, fault: str) -> list[str]:
+        """A line if a partially written file has its final name after a fault."""
+        path = trees.partially_written(self.folder, self.reference.contents)
+        return [f"{self.name}: {path} is partially written after {fault}"] if path else []
+
+    def outcome(self, counts: dict[str, int], failures: list[str]) -> Outcome:
+        """The outcome; removes the output if nothing failed."""
+        if not failures:
+            shutil.rmtree(self.folder.parent)
+        return Outcome(counts, tuple(failures))
+
+
 def state(folder: Path) -> list[tuple[str, int]]:
     """Paths and sizes of all files below a folder, which may be changing."""
     found = []
@@ -207,20 +258,6 @@ def state(folder: Path) -> list[tuple[str, int]]:
             except FileNotFoundError:
                 continue
     return sorted(found)
-
-
-def finish(name: str, arguments: list[str], folder: Path, reference: Reference) -> list[str]:
-    """Runs a command to its end after an interruption; returns descriptions of wrong results."""
-    step = STEPS[name]
-    done = commands.Running(*arguments).wait(TIMEOUT)
-    exists = step.refuses and done.returncode == 2 and "is there already" in done.stderr
-    if done.returncode and not exists:
-        return [f"{name}: ended with {done.returncode}: {last_line(done.stderr)}"]
-    found = trees.contents(folder)
-    if step.numbered:
-        found = _first_version(found)
-    difference = trees.difference(found, reference.contents)
-    return [f"{name}: {difference}"] if difference else []
 
 
 def _first_version(found: dict[str, str]) -> dict[str, str]:
@@ -241,12 +278,3 @@ def _first_version(found: dict[str, str]) -> dict[str, str]:
 def last_line(text: str) -> str:
     """The last line of the output of a command."""
     return (text.strip().splitlines() or ["(nothing)"])[-1][:300]
-
-
-def complaint(name: str, done: subprocess.CompletedProcess[str]) -> str | None:
-    """The fault in how a command refused; None if it printed one line and ended with status 2."""
-    if "Traceback" in done.stderr:
-        return f"{name}: a traceback: {last_line(done.stderr)}"
-    if done.returncode != 2 or not last_line(done.stderr).startswith("error: "):
-        return f"{name}: ended with {done.returncode}: {last_line(done.stderr)}"
-    return None

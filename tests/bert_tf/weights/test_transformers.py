@@ -17,7 +17,7 @@ from bert_tf.weights.formats import Format
 
 from .test_weights import assert_same_weights
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks/peers/hugging_face_outputs.py"
+SCRIPT = Path(__file__).parents[2] / "hugging_face_outputs.py"
 
 
 @pytest.fixture(scope="module")

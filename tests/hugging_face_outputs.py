@@ -1,9 +1,9 @@
-"""Outputs of Hugging Face transformers, the reference that converted weights are held against.
+"""Outputs of Hugging Face transformers, the reference for converted weights; run by PEER_PYTHON.
 
-make:  a randomly initialised model (biases and LayerNorms too), saved as a folder
-run:   the float32 outputs of a folder's model for token ids, as an .npz file; weights of the folder
-       that the model has no place for are printed as a list in JSON
-where: the folder of the released MiniLM weights that the environment has
+make: saves a model with random weights (biases and LayerNorms too) as a folder.
+run: writes the float32 outputs of the model of a folder as an .npz file, and prints a JSON list of
+  the weights in the folder that the model does not have.
+where: prints the folder of the released MiniLM weights in the environment of the peers.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import torch
 import transformers
 
 
-def parse_args() -> argparse.Namespace:
+def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     make = commands.add_parser("make")
@@ -30,7 +30,7 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def make(folder: str, architecture: str, config: dict) -> None:
+def make(folder, architecture, config):
     torch.manual_seed(0)
     cls = getattr(transformers, architecture)
     model = cls(cls.config_class(**config))
@@ -41,7 +41,7 @@ def make(folder: str, architecture: str, config: dict) -> None:
     model.save_pretrained(folder)
 
 
-def run(folder: str, inputs: str, outputs: str) -> None:
+def run(folder, inputs, outputs):
     with open(f"{folder}/config.json", encoding="utf-8") as file:
         architecture = json.load(file)["architectures"][0]
     model, loading = getattr(transformers, architecture).from_pretrained(
@@ -62,7 +62,7 @@ def run(folder: str, inputs: str, outputs: str) -> None:
     print(json.dumps(sorted(loading["unexpected_keys"])))
 
 
-def main() -> None:
+def main():
     args = parse_args()
     if args.command == "make":
         make(args.folder, args.architecture, args.config)
