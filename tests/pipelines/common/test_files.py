@@ -190,7 +190,7 @@ def test_a_small_file_that_unpacks_to_more_than_memory_is_an_error(tmp_path, mon
     monkeypatch.setattr(files.memory, "of_machine", lambda: 1 << 24)
     with pytest.raises(InputError, match=r"gz: has more than 0\.0 GB, unpacked"):
         tables.read_text(path)
-    monkeypatch.setattr(tables, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(tables, "_MAX_LINE", 1 << 20)
     with pytest.raises(InputError, match=r"gz: line 1: has more than 1,048,576 bytes"):
         list(tables.read_lines(path))
 
