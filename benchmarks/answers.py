@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.processes import json_of, row
 from bert_tf import weights
 from bert_tf.export import saved_model
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 from pipelines.tokenizers.base import Tokenizer
 
 _LENGTHS = (8, 32, 128)  # tokens of single requests

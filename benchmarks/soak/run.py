@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.soak.outcomes import Case, Outcome, Workspace
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 
 # Imported once; all commands and cases are forked from that process.
 _PRELOADED = [

@@ -13,7 +13,7 @@ from bert_tf.experiments.schedule import JobEntry, table
 from bert_tf.experiments.studies import STUDIES
 from bert_tf.experiments.studies.base import PaperTable, ScoreTable, Study
 from pipelines.common import files, json_files
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 
 _MIN_DIFFERENCE = 0.01  # of two accuracies
 

@@ -17,7 +17,7 @@ from bert_tf.experiments.settings import ExperimentSettings
 from bert_tf.experiments.studies import jobs_of
 from pipelines.common import files, json_files, locks, manifest, outputs, stopping
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 
 _IDENTITY = "experiments.json"
 _TABLE = "jobs.txt"

@@ -4,7 +4,6 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import enum
-import multiprocessing
 import os
 import signal
 import sys
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import logging
 
-from pipelines.common import process_pool, quiet_start, stopping
+from pipelines.common import parallel, quiet_start, stopping
 from pipelines.common.errors import InputError
 
 # A worker process imports this module before it silences TensorFlow, so it must not import it.
@@ -77,8 +76,7 @@ class JobWorker:
         if self._calls >= _MAX_CALLS:
             self.close()
         if self._pool is None:
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(1, context, _start, (self._device,))
+            self._pool = parallel.process_pool(1, _start, self._device)
             self._process, self._calls = self._pool.submit(os.getpid).result(), 0
         self._calls += 1
         return self._pool.submit(_call, log, function, arguments)
@@ -106,7 +104,6 @@ class JobWorker:
 def _start(device: str) -> None:
     """Prepares a worker process."""
     os.setsid()  # Ctrl-C is for the parent, which asks its workers to stop
-    process_pool.end_with_parent()
     if device:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     quiet_start.import_silently()

@@ -22,7 +22,7 @@ from bert_tf.models import fused_ops
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.tasks import Task
 from bert_tf.weights import Bundle
-from pipelines.common import cleaning, files, json_files
+from pipelines.common import files, json_files, outputs
 from pipelines.labelled import bucketing
 from pipelines.labelled.features import FeatureColumn, Features, layer_name
 from pipelines.tokenizers.packing import MODEL_INPUTS
@@ -211,4 +211,4 @@ def remove_caches(folder: str) -> None:
     for task in files.matching(folder, "*"):
         for place in files.matching(task, f"{_FOLDER}*"):
             if files.gfile.exists(f"{place}/{_DESCRIPTION}"):
-                cleaning.remove(place, [_DESCRIPTION, "layer-*.npy", *files.LEFT_BEHIND])
+                outputs.remove(place, [_DESCRIPTION, "layer-*.npy", *files.LEFT_BEHIND])

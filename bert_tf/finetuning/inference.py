@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.finetuning import batches
 from bert_tf.models import fused_ops
 from bert_tf.tasks.model import TaskObjective
-from pipelines.common.threads import mapped
+from pipelines.common.parallel import mapped
 from pipelines.labelled.features import Features
 
 _BATCH = 64

@@ -10,7 +10,7 @@ from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers import adaptation
 from bert_tf.models.layers.base import Configured, Declared, Layer, Shape
-from pipelines.common import memory
+from pipelines.common import machine
 from pipelines.tokenizers.vocabulary import Vocabulary
 
 
@@ -46,7 +46,7 @@ class Encoder(Configured, Declared, keras.Model):
           InputError: This machine has not enough memory.
         """
         if allocate:
-            memory.check(4 * self.parameters, f"a model of {self.parameters:,} parameters")
+            machine.check_memory(4 * self.parameters, f"a model of {self.parameters:,} parameters")
             self.build(self.expected_shape)
 
     @classmethod

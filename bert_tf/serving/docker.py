@@ -13,7 +13,7 @@ from bert_tf.serving.engines import converted
 from bert_tf.serving.engines.plan import EngineName
 from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 
 # The server must not pad (pad_variable_length_inputs): it would repeat each tensor's first element,
 # mask and all. Raw text needs no padding; token ids, words and choices of unequal lengths are

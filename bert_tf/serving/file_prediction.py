@@ -21,7 +21,7 @@ from bert_tf.tasks.model import TaskObjective
 from bert_tf.weights import formats
 from pipelines.common import files, json_files, locks, outputs
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 from pipelines.labelled import glue
 from pipelines.labelled.columns import ColumnNames
 

@@ -20,7 +20,8 @@ from bert_tf.tasks import Task
 from bert_tf.tasks.signatures import Signature
 from pipelines.common import checksums
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores, mapped
+from pipelines.common.machine import cores
+from pipelines.common.parallel import mapped
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
 

@@ -18,7 +18,7 @@ from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
 from pipelines.common import optional
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 
 
 @dataclasses.dataclass(frozen=True)

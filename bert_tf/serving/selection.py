@@ -29,7 +29,7 @@ from bert_tf.serving.engines.plan import AUTO, EngineName, ExecutionPlan, Precis
 from bert_tf.serving.scheduler import Executable, Scheduler
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 
 _FORMAT = 6  # of the kept plans, and of the measurement
 _PACKAGES = ("tensorflow", "onnxruntime", "openvino", "ai-edge-litert")

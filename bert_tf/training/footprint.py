@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from bert_tf.models import encoders
 from bert_tf.models.base_config import EncoderConfig
-from pipelines.common import memory
+from pipelines.common import machine
 
 _BYTES_A_WEIGHT = 16  # itself, its gradient and two moments, float32
 # Of hidden_size for each token and block, kept for the backward pass: inputs of the four products;
@@ -36,10 +36,10 @@ def check_training(
     if not all("CPU" in device for device in strategy.extended.worker_devices):
         return
     parameters = encoders.unallocated(config).parameters
-    memory.check(_BYTES_A_WEIGHT * parameters, f"training {parameters:,} parameters")
+    machine.check_memory(_BYTES_A_WEIGHT * parameters, f"training {parameters:,} parameters")
     kept = _REMATERIALIZED_WIDTHS if rematerialize else _KEPT_WIDTHS
     widths = kept * config.num_hidden_layers * config.hidden_size
-    memory.check(
+    machine.check_memory(
         _BYTES_A_VALUE * sequences * length * widths,
         f"a batch of {sequences:,} sequences of {length:,} tokens",
     )

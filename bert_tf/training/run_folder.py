@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.training import distribution, precision
-from pipelines.common import cleaning, files, json_files, locks, manifest, outputs
+from pipelines.common import files, json_files, locks, manifest, outputs
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 
@@ -148,4 +148,4 @@ def remove_pretraining(output: str) -> None:
         print(f"{output}: is no pre-training run (by its {_IDENTITY}); left alone.")
         return
     with locks.held(output):
-        cleaning.remove(output, _OF_PRETRAINING)
+        outputs.remove(output, _OF_PRETRAINING)

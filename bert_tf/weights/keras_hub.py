@@ -10,7 +10,7 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights import hdf5
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
-from pipelines.common import files, json_files, memory, optional
+from pipelines.common import files, json_files, machine, optional
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.vocabulary import TokenizerSettings
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
@@ -103,7 +103,7 @@ def read(path: str) -> Bundle:
     sizes = json_files.check(described["config"], _BackboneConfig, place)
     config = _config(sizes, place)
     parameters = BertEncoder.unallocated(config).parameters
-    memory.check(4 * parameters, f"{path}: a model of {parameters:,} parameters")
+    machine.check_memory(4 * parameters, f"{path}: a model of {parameters:,} parameters")
     found = _weights(path, sizes)
     tokens, settings = _tokenizer(path)
     return Bundle(config, _TABLE.read(found, config, path), tokens, settings, place=path)

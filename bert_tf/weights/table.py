@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.weights.bundle import absent_groups, parameter_shapes
-from pipelines.common import memory
+from pipelines.common import machine
 from pipelines.common.errors import InputError
 
 _QKV = ("query", "key", "value")
@@ -62,7 +62,7 @@ class Table:
         """
         rows = list(self._rows(config, heads))
         parameters = sum(math.prod(shape) for _, shape, _ in rows)
-        memory.check(4 * parameters, f"{place}: a model of {parameters:,} parameters")
+        machine.check_memory(4 * parameters, f"{place}: a model of {parameters:,} parameters")
         absent = absent_groups(
             ours for ours, _, names in rows if any(name in theirs for name in names)
         )

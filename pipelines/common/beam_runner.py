@@ -1,12 +1,12 @@
-"""Runs the steps of plans by Apache Beam, on whatever the options of its pipeline name.
+"""Runs the steps of plans with Apache Beam, on the cluster that the options of its pipeline name.
 
-Each step is a pipeline: its things are spread over the workers, which write the files of the step,
-and what is small of it, the results, as files beside the output. So nothing large passes through
-Beam, a step needs no more than storage that all workers share, and a command that is run again goes
-on from what is finished, as it does on one machine.
+Each step is a pipeline. Its items are distributed over the workers, which write the files of the
+step, and its results as small files next to the output. So only small values pass through Beam, a
+step only needs storage that all workers share, and a command that is run again resumes as it does
+on one machine.
 
-Beam may do a thing twice, one after the other or both at once: where a worker was lost or is slow.
-Functions are pure, and what they write appears in one piece, so that changes nothing.
+Beam may compute an item twice, even at the same time, if a worker was lost or is slow. This changes
+nothing: functions are pure, and their files appear in one piece.
 """
 
 import collections
@@ -25,20 +25,20 @@ from absl import logging as absl_logging
 
 from pipelines.common import files, optional, stopping
 from pipelines.common.errors import InputError
-from pipelines.common.runners import ResultT, Runner, ThingT, Workers
+from pipelines.common.runners import ItemT, ResultT, Runner, Workers
 
-_PARTS = 64  # files of results, at the most
+_MAX_PARTS = 64  # files of results
 _ATTEMPTS = 4
-_DONE = "DONE"  # Beam's word
+_DONE = "DONE"  # a state of Beam
 _LOST = "LOST"
-_KEEPER = "run_worker"  # the thread that Beam starts for each worker process of this machine
+_WATCHER = "run_worker"  # the thread that Beam starts for each worker process of this machine
 
 
 class BeamRunner(Runner):
-    """Runs on what options of a pipeline say.
+    """Runs on Apache Beam.
 
     Args:
-      options: of Apache Beam, as on a command line.
+      options: Options of the pipeline, as on a command line.
 
     Raises:
       InputError: Apache Beam is not installed.
@@ -55,7 +55,7 @@ class BeamRunner(Runner):
 
     @contextlib.contextmanager
     def started(self, place: str, module: str) -> Iterator[Workers]:
-        """See `Runner`; workers are those of each pipeline."""
+        """See `Runner`; each pipeline starts its own workers."""
         del module  # functions are sent by name
         logging.getLogger("apache_beam").setLevel(logging.WARNING)
         with files.working_folder(place) as folder:
@@ -63,12 +63,7 @@ class BeamRunner(Runner):
 
 
 class _Pipelines(Workers):
-    """A pipeline for each step.
-
-    Args:
-      options: of Beam.
-      folder: for results.
-    """
+    """Runs a pipeline for each step; its results are written to a folder."""
 
     def __init__(self, options: Sequence[str], folder: str):
         self._options, self._folder = options, folder
@@ -76,33 +71,33 @@ class _Pipelines(Workers):
 
     def map(
         self,
-        function: Callable[[ThingT], ResultT],
-        things: Sequence[ThingT],
+        function: Callable[[ItemT], ResultT],
+        items: Sequence[ItemT],
         reads_only: bool = False,
-    ) -> Iterator[tuple[ThingT, ResultT]]:
-        """See `Workers`; all results come when all things are done."""
-        del reads_only  # the corpus may be larger than one machine reads
+    ) -> Iterator[tuple[ItemT, ResultT]]:
+        """See `Workers`; the first result comes when all items are done."""
+        del reads_only  # the corpus may be too large for one machine to read
         folder = self._next_folder()
-        with self._running(function, things) as outcomes:
+        with self._running(function, items) as outcomes:
             _gather(outcomes, f"{folder}/outcomes")
-        for index, result in _results(folder, len(things)):
-            yield things[index], result
+        for index, result in _results(folder, len(items)):
+            yield items[index], result
 
     def count(
         self,
-        function: Callable[[ThingT], Mapping[bytes, int]],
-        things: Sequence[ThingT],
+        function: Callable[[ItemT], Mapping[bytes, int]],
+        items: Sequence[ItemT],
         done: Callable[[], object],
     ) -> collections.Counter[bytes]:
-        """See `Workers`; counts are combined on the workers."""
+        """See `Workers`; the workers add up the counts."""
         import apache_beam as beam
 
         folder = self._next_folder()
-        with self._running(function, things) as outcomes:
+        with self._running(function, items) as outcomes:
             sums = outcomes | beam.FlatMap(_counts_of) | beam.CombinePerKey(sum)
             _gather(sums, f"{folder}/sums")
             _gather(outcomes | beam.Map(_without_counts), f"{folder}/outcomes")
-        for _ in _results(folder, len(things)):
+        for _ in _results(folder, len(items)):
             done()
         return collections.Counter(dict(_read(f"{folder}/sums")))
 
@@ -111,29 +106,27 @@ class _Pipelines(Workers):
         return f"{self._folder}/{self._count}"
 
     @contextlib.contextmanager
-    def _running(
-        self, function: Callable[[ThingT], Any], things: Sequence[ThingT]
-    ) -> Iterator[Any]:
-        """Yields the numbers of things with their outcomes; runs it all when the block ends."""
+    def _running(self, function: Callable[[ItemT], Any], items: Sequence[ItemT]) -> Iterator[Any]:
+        """Yields the indices of items with their outcomes; the pipeline runs after the block."""
         import apache_beam as beam
         from apache_beam.options.pipeline_options import PipelineOptions
 
         try:
             options = PipelineOptions(list(self._options))
-            options.get_all_options()  # else what is wrong would be found later
-        except SystemExit as error:  # Beam has said what is wrong
-            raise InputError(f"Beam does not take {shlex.join(self._options)}.") from error
+            options.get_all_options()  # finds errors now
+        except SystemExit as error:  # Beam has printed the reason
+            raise InputError(f"Beam does not accept {shlex.join(self._options)}.") from error
         pipeline = beam.Pipeline(options=options)
-        numbered = pipeline | beam.Create(list(enumerate(things))) | beam.Reshuffle()
+        numbered = pipeline | beam.Create(list(enumerate(items))) | beam.Reshuffle()
         yield numbered | beam.Map(_attempt, function)
         _run(pipeline)
 
 
 def _run(pipeline: Any) -> None:
-    """Runs a pipeline to its end, anew where a worker process of this machine was lost.
+    """Runs a pipeline to its end, again if a worker process of this machine was lost.
 
     Raises:
-      InputError: it failed.
+      InputError: The pipeline failed.
     """
     for _ in range(_ATTEMPTS):
         state = _run_once(pipeline)
@@ -141,21 +134,21 @@ def _run(pipeline: Any) -> None:
             return
         if state != _LOST:
             raise _failure(f"it is {state}")
-        absl_logging.warning("a worker of Beam was killed; what it did not finish is done anew.")
-    raise _failure(f"{_ATTEMPTS} times a worker was killed, most likely for want of memory")
+        absl_logging.warning("a worker of Beam was killed; its unfinished work is done again.")
+    raise _failure(f"a worker was killed {_ATTEMPTS} times, most likely because memory ran out")
 
 
 def _run_once(pipeline: Any) -> str:
-    """Runs a pipeline in a thread, which is left to itself if a worker of it was lost.
+    """Runs a pipeline in a thread, which is abandoned if a worker was lost.
 
-    Runners on clusters begin lost work anew. Beam's own, on this machine, waits for ever for a
-    worker process that is gone; but the thread that looks after the process ends with an error.
+    Runners on clusters repeat lost work. Beam's own runner, on this machine, waits forever for a
+    worker process that is gone, but the thread that watches the process ends with an error.
 
     Returns:
-      The state that the pipeline ended in, or `_LOST`.
+      The final state of the pipeline, or `_LOST`.
 
     Raises:
-      InputError: it failed.
+      InputError: The pipeline failed.
     """
     ends: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
     results: list[Any] = []
@@ -168,7 +161,7 @@ def _run_once(pipeline: Any) -> str:
             ends.put(error)
 
     def noted(hook: Any) -> None:
-        if hook.thread is not None and hook.thread.name == _KEEPER:
+        if hook.thread is not None and hook.thread.name == _WATCHER:
             ends.put(_LOST)
         else:
             before(hook)
@@ -189,23 +182,23 @@ def _run_once(pipeline: Any) -> str:
 
 
 def _failure(reason: str) -> InputError:
-    last = (reason.strip().splitlines() or ["no reason is known"])[-1].rstrip(".")
+    last = (reason.strip().splitlines() or ["unknown reason"])[-1].rstrip(".")
     return InputError(
         f"Beam's pipeline failed: {last}. Finished work is kept: run the same command again."
     )
 
 
-# What follows is run by workers, and a thing's outcome is its result and what was wrong with the
-# input. The latter is an outcome, because a worker that raised it would be asked again.
+# The functions below run on workers. The outcome of an item is its result, and the message of an
+# InputError: if the worker raised it, Beam would repeat the work.
 _Outcome = tuple[Any, str]
 
 
 def _attempt(entry: tuple[int, Any], function: Callable[[Any], Any]) -> tuple[int, _Outcome]:
-    number, thing = entry
+    index, item = entry
     try:
-        return number, (function(thing), "")
+        return index, (function(item), "")
     except InputError as error:
-        return number, (None, str(error))
+        return index, (None, str(error))
 
 
 def _counts_of(entry: tuple[int, _Outcome]) -> Iterable[tuple[bytes, int]]:
@@ -213,12 +206,12 @@ def _counts_of(entry: tuple[int, _Outcome]) -> Iterable[tuple[bytes, int]]:
 
 
 def _without_counts(entry: tuple[int, _Outcome]) -> tuple[int, _Outcome]:
-    number, (_, refused) = entry
-    return number, (None, refused)
+    index, (_, refused) = entry
+    return index, (None, refused)
 
 
 def _gather(pairs: Any, folder: str) -> None:
-    """Adds to a pipeline that pairs of a key and a value are written to a few files."""
+    """Lets a pipeline write pairs of a key and a value to a few files in a folder."""
     import apache_beam as beam
 
     name = os.path.basename(folder)
@@ -231,7 +224,7 @@ def _gather(pairs: Any, folder: str) -> None:
 
 
 def _with_part(pair: tuple[Any, Any]) -> tuple[int, tuple[Any, Any]]:
-    return zlib.crc32(msgspec.msgpack.encode(pair[0])) % _PARTS, pair
+    return zlib.crc32(msgspec.msgpack.encode(pair[0])) % _MAX_PARTS, pair
 
 
 def _write_part(group: tuple[int, Iterable[tuple[Any, Any]]], folder: str) -> None:
@@ -243,17 +236,17 @@ def _write_part(group: tuple[int, Iterable[tuple[Any, Any]]], folder: str) -> No
 
 
 def _read(folder: str) -> Iterator[tuple[Any, Any]]:
-    """The pairs that were gathered in a folder."""
+    """Reads the pairs that `_gather` wrote."""
     for path in files.matching(folder, "[0-9][0-9]"):
         with files.open_binary(path) as file:
             yield from msgspec.msgpack.decode(file.read(), type=list[tuple[Any, Any]])
 
 
 def _results(folder: str, count: int) -> list[tuple[int, Any]]:
-    """The results of so many things by their numbers.
+    """The indices of all items with their results.
 
     Raises:
-      InputError: of the first thing that was refused; or what workers wrote is not here.
+      InputError: The error of the first item that has one; or results are missing.
     """
     outcomes = sorted(_read(f"{folder}/outcomes"), key=lambda pair: pair[0])
     if len(outcomes) != count:
@@ -264,4 +257,4 @@ def _results(folder: str, count: int) -> list[tuple[int, Any]]:
     for _, (_, refused) in outcomes:
         if refused:
             raise InputError(refused)
-    return [(number, result) for number, (result, _) in outcomes]
+    return [(index, result) for index, (result, _) in outcomes]

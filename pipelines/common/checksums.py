@@ -1,11 +1,13 @@
-"""checksums.json: the SHA-256 of all files in a folder that decide what a model answers."""
+"""Checksums of folders, in their checksums.json, and hashes that are the same everywhere."""
 
+import hashlib
 from collections.abc import Iterable
 
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 
 CHECKSUMS = "checksums.json"
+HASH_RANGE = 1 << 64  # of `stable_hash`, exclusive
 
 
 def write(folder: str, names: Iterable[str]) -> None:
@@ -70,3 +72,9 @@ def remove(folder: str) -> None:
     """Removes the checksums of a folder that is about to be written anew."""
     if files.gfile.exists(f"{folder}/{CHECKSUMS}"):
         files.gfile.remove(f"{folder}/{CHECKSUMS}")
+
+
+def stable_hash(*parts: object) -> int:
+    """A 64-bit hash of the `repr` of values, the same on every machine and in every process."""
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")

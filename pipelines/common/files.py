@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 
 import tensorflow as tf
 
-from pipelines.common import locks, memory, remote_files
+from pipelines.common import locks, machine, remote_files
 from pipelines.common.errors import InputError
 
 
@@ -373,7 +373,7 @@ def read_unpacked(path: str) -> bytes:
       InputError: there is no such file, its gzip data is damaged, or it does not fit in memory with
         what is made of it.
     """
-    most = memory.of_machine() // 4
+    most = machine.memory() // 4
     blocks, size = [], 0
     with open_unpacked(path) as file:
         while size <= most and (block := file.read(_BLOCK)):

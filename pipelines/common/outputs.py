@@ -1,4 +1,4 @@
-"""Whose an output is: no command writes over what it did not write itself."""
+"""Ownership of outputs: a command overwrites and removes only what such a command has written."""
 
 import fnmatch
 import os
@@ -61,3 +61,38 @@ def _folder_of(path: str) -> str:
 
 def _real(path: str) -> str:
     return path.rstrip("/") if "://" in path else os.path.realpath(path)
+
+
+def remove(folder: str, patterns: Iterable[str]) -> None:
+    """Removes the files and folders with matching names, and the folder if it is empty then.
+
+    Args:
+      folder: A folder that was made by this program.
+      patterns: Patterns of the names.
+    """
+    patterns = list(patterns)
+    names = files.names_in(folder)
+    ours = [name for name in names if any(fnmatch.fnmatchcase(name, p) for p in patterns)]
+    for path in (f"{folder}/{name}" for name in ours):
+        if os.path.islink(path):
+            os.remove(path)
+        elif files.gfile.isdir(path):
+            files.remove_tree(path)
+        else:
+            files.gfile.remove(path)
+    left = files.names_in(folder)
+    if left:
+        print(f"{folder}: removed {len(ours)} of our files; left {', '.join(left)}.")
+        return
+    if "://" in folder:
+        files.remove_tree(folder)
+    elif not os.path.islink(folder):
+        os.rmdir(folder)
+    print(f"{folder}: removed.")
+
+
+def report_nothing_to_do(folder: str, mark: str) -> None:
+    """Prints why a folder is left alone: it is missing, or has no file that marks it as ours."""
+    exists = files.gfile.exists(folder)
+    why = f"has no {mark}, so it was not made by this program" if exists else "does not exist"
+    print(f"{folder}: {why}; left alone.")

@@ -1,81 +1,87 @@
-"""Where the steps of a plan are run: in processes of this machine, or on a cluster.
+"""Where the steps of a plan run: in processes of this machine, or on a cluster.
 
-A step is a pure function and the things that it is done for. So the results, and the files that it
-writes, are the same whoever runs it, in whatever order, and if it is done twice.
+A step is a pure function and the items that it is applied to. So its results, and the files that it
+writes, are the same for every runner, in any order, and if an item is done twice.
 """
 
 import abc
 import collections
+import concurrent.futures
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
 
-from pipelines.common import process_pool
+from pipelines.common import machine, parallel
+from pipelines.common.errors import InputError
 
-ThingT = TypeVar("ThingT")
+ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
+_BYTES_PER_WORKER = 100_000_000  # at least
 
 
 class Workers(abc.ABC):
-    """What computes functions of many things while a runner is started."""
+    """Computes functions of many items while a runner is started."""
 
     @abc.abstractmethod
     def map(
         self,
-        function: Callable[[ThingT], ResultT],
-        things: Sequence[ThingT],
+        function: Callable[[ItemT], ResultT],
+        items: Sequence[ItemT],
         reads_only: bool = False,
-    ) -> Iterator[tuple[ThingT, ResultT]]:
-        """Yields each thing with its result, as they are done.
+    ) -> Iterator[tuple[ItemT, ResultT]]:
+        """Yields each item with its result, as they are done.
 
         Args:
-          function: a pure one that can be pickled. What it returns is small: JSON values.
-          things: small, too, and picklable.
-          reads_only: whether it does little but read files, so that it is not worth the start of
-            a process.
+          function: A pure function that can be pickled. Its results are small JSON values.
+          items: Small items that can be pickled.
+          reads_only: Whether the function does little but read files, so that it is not worth the
+            start of a process.
 
         Raises:
-          InputError: the function raised it, or workers were lost.
+          InputError: The function raised it, or workers were lost.
         """
 
     @abc.abstractmethod
     def count(
         self,
-        function: Callable[[ThingT], Mapping[bytes, int]],
-        things: Sequence[ThingT],
+        function: Callable[[ItemT], Mapping[bytes, int]],
+        items: Sequence[ItemT],
         done: Callable[[], object],
     ) -> collections.Counter[bytes]:
-        """The sum of what a function counts of each thing; arguments and errors as of `map`.
+        """The sum of the counts that a function returns for each item.
 
         Args:
-          function: as of `map`; it may return more.
-          things: as of `map`.
-          done: is called for each thing that is done.
+          function: See `map`; its results may be large.
+          items: See `map`.
+          done: Called after each item.
+
+        Raises:
+          InputError: See `map`.
         """
 
 
 class ThisProcess(Workers):
-    """Does one thing after the other, here."""
+    """Does one item after the other in this process."""
 
     def map(
         self,
-        function: Callable[[ThingT], ResultT],
-        things: Sequence[ThingT],
+        function: Callable[[ItemT], ResultT],
+        items: Sequence[ItemT],
         reads_only: bool = False,
-    ) -> Iterator[tuple[ThingT, ResultT]]:
+    ) -> Iterator[tuple[ItemT, ResultT]]:
         """See `Workers`."""
-        del reads_only
-        return ((thing, function(thing)) for thing in things)
+        return ((item, function(item)) for item in items)
 
     def count(
         self,
-        function: Callable[[ThingT], Mapping[bytes, int]],
-        things: Sequence[ThingT],
+        function: Callable[[ItemT], Mapping[bytes, int]],
+        items: Sequence[ItemT],
         done: Callable[[], object],
     ) -> collections.Counter[bytes]:
         """See `Workers`."""
         total: collections.Counter[bytes] = collections.Counter()
-        for _, counts in self.map(function, things):
+        for _, counts in self.map(function, items):
             total.update(counts)
             done()
         return total
@@ -86,15 +92,14 @@ class Runner(abc.ABC):
 
     @abc.abstractmethod
     def started(self, place: str, module: str) -> contextlib.AbstractContextManager[Workers]:
-        """Workers for the time of a block.
+        """Workers for the duration of a block.
 
         Args:
-          place: the path of what is about to be written; files that are needed meanwhile are
-            beside it.
-          module: of the functions; workers may import it before they get one.
+          place: Path of the output; temporary files are put next to it.
+          module: Name of the module of the functions, which workers may import before.
 
         Raises:
-          InputError: there can be no such workers.
+          InputError: The workers cannot be started.
         """
 
 
@@ -102,14 +107,16 @@ class LocalRunner(Runner):
     """Runs in processes of this machine.
 
     Args:
-      count: of processes; None: one for each core. With one, the work is done in this process.
+      count: Number of processes; None: one for each core. With 1, the work is done in this process.
 
     Raises:
-      InputError: this machine cannot have so many.
+      InputError: The memory is too small for so many processes.
     """
 
     def __init__(self, count: int | None = None):
-        self._count = process_pool.check_count(count)
+        self._count = count or machine.cores()
+        if count:
+            machine.check_memory(count * _BYTES_PER_WORKER, f"--workers={count}")
 
     @contextlib.contextmanager
     def started(self, place: str, module: str) -> Iterator[Workers]:
@@ -122,17 +129,32 @@ class LocalRunner(Runner):
 class _Processes(ThisProcess):
     def __init__(self, count: int, module: str, stack: contextlib.ExitStack):
         self._count, self._module, self._stack = count, module, stack
-        self._run: Callable[..., Iterator[Any]] | None = None
+        self._pool: concurrent.futures.Executor | None = None
 
     def map(
         self,
-        function: Callable[[ThingT], ResultT],
-        things: Sequence[ThingT],
+        function: Callable[[ItemT], ResultT],
+        items: Sequence[ItemT],
         reads_only: bool = False,
-    ) -> Iterator[tuple[ThingT, ResultT]]:
-        if reads_only or len(things) == 1:
-            return super().map(function, things)
-        if self._run is None:
-            pool = process_pool.pool(self._count, self._module)
-            self._run = self._stack.enter_context(pool)
-        return self._run(function, things)
+    ) -> Iterator[tuple[ItemT, ResultT]]:
+        if reads_only or self._count == 1 or len(items) == 1:
+            return super().map(function, items)
+        if self._pool is None:
+            self._pool = self._stack.enter_context(_pool(self._count, self._module))
+        futures = {self._pool.submit(function, item): item for item in items}
+        done = concurrent.futures.as_completed(futures)
+        return ((futures[future], future.result()) for future in done)
+
+
+@contextlib.contextmanager
+def _pool(count: int, module: str) -> Iterator[concurrent.futures.Executor]:
+    pool = parallel.process_pool(count, parallel.ignore_ctrl_c, preload=module)
+    try:
+        yield pool
+    except BrokenProcessPool as error:
+        raise InputError(
+            "a worker process was killed, most likely because memory ran out. Finished work is "
+            "kept: run the same command again, with fewer --workers if memory is short."
+        ) from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

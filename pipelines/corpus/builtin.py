@@ -18,8 +18,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from pipelines.common import files, json_files, locks, process_pool
+from pipelines.common import files, json_files, locks
 from pipelines.common.errors import InputError
+from pipelines.common.runners import LocalRunner
 from pipelines.corpus import sentences
 
 _MIN_SENTENCES = 3  # per document; fewer teach little about which sentence follows which
@@ -127,10 +128,10 @@ def _paragraphs_of_modules(paths: list[str]) -> Iterator[list[str]]:
     tasks = [tuple(paths[start : start + _FILES_PER_TASK]) for start in starts]
     done = {}
     with (
-        process_pool.pool(process_pool.default_workers(), __name__) as run,
+        LocalRunner().started("", __name__) as workers,
         tqdm(total=len(paths), desc="docstrings", unit="file") as bar,
     ):
-        for task, paragraphs in run(_paragraphs_of_task, tasks):
+        for task, paragraphs in workers.map(_paragraphs_of_task, tasks):
             done[task] = paragraphs
             bar.update(len(task))
     for task in tasks:

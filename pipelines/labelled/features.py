@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from pipelines.common import cleaning, files, json_files, manifest
+from pipelines.common import files, json_files, manifest, outputs
 from pipelines.common.errors import InputError
 
 _BATCH = 1024
@@ -132,13 +132,13 @@ def remove_caches(folder: str) -> None:
         if json_files.read_whole(path, _CacheManifest)
     ]
     if not manifests:
-        cleaning.nothing_to_do(folder, "cache")
+        outputs.report_nothing_to_do(folder, "cache")
         return
     for cache in sorted({os.path.dirname(path) for path in manifests}):
         splits = [os.path.basename(p) for p in manifests if os.path.dirname(p) == cache]
         records = [name.removesuffix(_MANIFEST) + _RECORDS for name in splits]
         names = [glob.escape(name) for name in (*splits, *records)]
-        cleaning.remove(cache, [*names, *files.LEFT_BEHIND])
+        outputs.remove(cache, [*names, *files.LEFT_BEHIND])
     for place in (*files.matching(folder, "*"), folder):
         if files.gfile.isdir(place) and not files.gfile.listdir(place):
             files.remove_tree(place)

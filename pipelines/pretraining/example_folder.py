@@ -6,7 +6,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 import msgspec
 from absl import logging
 
-from pipelines.common import cleaning, files, locks, manifest
+from pipelines.common import files, locks, manifest, outputs
 from pipelines.common.errors import InputError
 from pipelines.pretraining.makers import MAKERS
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
@@ -176,14 +176,14 @@ def remove(folder: str) -> None:
       InputError: another process writes there.
     """
     if not files.gfile.isdir(folder):
-        cleaning.nothing_to_do(folder, MANIFEST)
+        outputs.report_nothing_to_do(folder, MANIFEST)
         return
     with locks.held(folder):
         patterns = _patterns_of_output(folder)
         if patterns:
-            cleaning.remove(folder, [*patterns, *files.LEFT_BEHIND])
+            outputs.remove(folder, [*patterns, *files.LEFT_BEHIND])
         else:
-            cleaning.nothing_to_do(folder, MANIFEST)
+            outputs.report_nothing_to_do(folder, MANIFEST)
 
 
 def _patterns_of_output(folder: str) -> list[str]:

@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 
-from pipelines.common import memory
+from pipelines.common import machine
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
@@ -135,7 +135,7 @@ class ExampleSettings(Settings):
             raise InputError("--masking=dynamic goes with --objective=mlm only.")
         if self.masking is Masking.DYNAMIC and self.whole_word_mask:
             raise InputError("--whole_word_mask goes with --masking=static only.")
-        memory.check(
+        machine.check_memory(
             BLOCK * self.max_seq_length * _BYTES_PER_TOKEN,
             f"a block of {BLOCK} sequences of --max_seq_length={self.max_seq_length}",
         )

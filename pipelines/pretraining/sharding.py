@@ -8,7 +8,7 @@ from typing import TypedDict
 import numpy as np
 import tensorflow as tf
 
-from pipelines.common import files, hashing, json_files
+from pipelines.common import checksums, files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.corpus import reader
@@ -129,7 +129,7 @@ def _held_out_keys(keys: np.ndarray, settings: ExampleSettings) -> np.ndarray:
 
 
 def _bounds(index: int, count: int) -> tuple[int, int]:
-    size = hashing.HASH_RANGE
+    size = checksums.HASH_RANGE
     return index * size // count, (index + 1) * size // count
 
 

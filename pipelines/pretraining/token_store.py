@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from pipelines.common import files, hashing, json_files
+from pipelines.common import checksums, files, json_files
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
 from pipelines.tokenizers.base import Tokenizer
@@ -105,8 +105,8 @@ def tokenize_range(
     for section, ids, lengths in _tokenized(reader.read_sections(file_range, options), tokens):
         if not len(lengths):
             continue
-        key = hashing.stable_hash("document", seed, *section.document)
-        order = hashing.stable_hash("section", seed, *section.document, summary["sentences"])
+        key = checksums.stable_hash("document", seed, *section.document)
+        order = checksums.stable_hash("section", seed, *section.document, summary["sentences"])
         sections.append(_TokenizedSection(order, key, ids, lengths))
         summary["documents"] += key != last_key
         summary["one_sentence_documents"] += key != last_key and len(lengths) == 1
@@ -222,8 +222,8 @@ class TokenStore:
 
         Args:
           low: first hash.
-          high: end of the hashes (exclusive), at most `hashing.HASH_RANGE`.
-          key_end: a key of documents, at most `hashing.HASH_RANGE`.
+          high: end of the hashes (exclusive), at most `checksums.HASH_RANGE`.
+          key_end: a key of documents, at most `checksums.HASH_RANGE`.
           below: whether to take documents with keys below `key_end`, or all others.
         """
         sections: list[_TokenizedSection] = []
@@ -231,7 +231,7 @@ class TokenStore:
             index = _read_index(base)
             first = int(np.searchsorted(index["hash"], np.uint64(low)))
             end = len(index)
-            if high < hashing.HASH_RANGE:
+            if high < checksums.HASH_RANGE:
                 end = int(np.searchsorted(index["hash"], np.uint64(high)))
             wanted = (index["key"][first:end] < key_end) == below
             if wanted.any():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 import tensorflow as tf
 from tqdm import tqdm
 
-from pipelines.common import files, hashing, json_files, locks, manifest
+from pipelines.common import checksums, files, json_files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, ThisProcess, Workers
 from pipelines.corpus import reader
@@ -127,8 +127,8 @@ class _Sample(NamedTuple):
 
     def takes(self, section: reader.Section, number: int) -> bool:
         """Returns whether the section of that number in its range is part of the sample."""
-        order = hashing.stable_hash("sample", self.seed, *section.document, number)
-        return order < self.fraction * hashing.HASH_RANGE
+        order = checksums.stable_hash("sample", self.seed, *section.document, number)
+        return order < self.fraction * checksums.HASH_RANGE
 
 
 def count_words(

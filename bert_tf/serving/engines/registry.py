@@ -16,7 +16,7 @@ from bert_tf.serving.engines.tensorflow_engine import TensorFlowEngine
 from bert_tf.tasks.signatures import Computation
 from pipelines.common import optional
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 
 _Maker = Callable[[ConvertedModels, Precision, int, int], Engine]
 _MAKERS: dict[EngineName, _Maker] = {

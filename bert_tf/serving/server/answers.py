@@ -25,7 +25,7 @@ from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Versions
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 
 _UNKNOWN = "unknown"  # counts a request before its signature is known
 # Short and long texts of one request are padded to the longest: how many times the bytes that a

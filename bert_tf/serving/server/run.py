@@ -24,7 +24,8 @@ from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.serving.server.versions import Versions, newest_complete
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores, mapped
+from pipelines.common.machine import cores
+from pipelines.common.parallel import mapped
 
 # New containers after which Python looks for cycles. A JSON body of 4 MiB can have a million lists;
 # by default it looks at all of the process, for half a second, many times while one is parsed.

@@ -15,7 +15,7 @@ from bert_tf.weights.huggingface import config as configs
 from bert_tf.weights.huggingface.config import CONFIG
 from bert_tf.weights.huggingface.family import Architecture, Family
 from bert_tf.weights.table import Table
-from pipelines.common import files, json_files, memory
+from pipelines.common import files, json_files, machine
 from pipelines.common.errors import InputError
 
 WEIGHTS = "model.safetensors"
@@ -113,7 +113,7 @@ def _load_weights(path: str) -> dict[str, np.ndarray]:
         place = files.inside(path, name, f"{path}/{INDEX}")
         if not files.gfile.exists(place):
             raise InputError(f"{path}: has no {name}{_remedy(path)}.")
-        data = files.read_whole(place, memory.of_machine())
+        data = files.read_whole(place, machine.memory())
         try:
             found = safetensors.deserialize(data)
         except safetensors.SafetensorError as error:

@@ -319,7 +319,9 @@ def test_cleaning_removes_what_was_made_and_nothing_else(corpus_path, vocab_path
     del changed["text"], changed["sha256"]
     (examples / "manifest.json").write_text(json.dumps(changed))
     said = commands.done("clean", *flags).stdout
-    assert f"{output}: removed 4 of ours; left notes.txt." in said
+    assert f"{output}: removed 4 of our files; left notes.txt." in said
     assert os.listdir(output) == ["notes.txt"]
-    assert f"{examples}: removed 1 of ours; left train-00000-of-00001.tfrecord, vocab.txt" in said
+    assert (
+        f"{examples}: removed 1 of our files; left train-00000-of-00001.tfrecord, vocab.txt" in said
+    )
     assert (cache / "vocab.txt").exists() and mine.exists()

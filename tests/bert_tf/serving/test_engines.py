@@ -16,7 +16,7 @@ from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.sessions import SavedModelSession
 from pipelines.common import checksums
 from pipelines.common.errors import InputError
-from pipelines.common.threads import cores
+from pipelines.common.machine import cores
 from tests.bert_tf import exported
 
 _TEXTS = [text or "x" for text in exported.TEXTS]

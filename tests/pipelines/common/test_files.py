@@ -187,7 +187,7 @@ def test_a_small_file_that_unpacks_to_more_than_memory_is_an_error(tmp_path, mon
         file.write(b"a" * (1 << 24))
     assert os.path.getsize(path) < 1 << 15
     assert len(tables.read_text(path)) == 1 << 24
-    monkeypatch.setattr(files.memory, "of_machine", lambda: 1 << 24)
+    monkeypatch.setattr(files.machine, "memory", lambda: 1 << 24)
     with pytest.raises(InputError, match=r"gz: has more than 0\.0 GB, unpacked"):
         tables.read_text(path)
     monkeypatch.setattr(tables, "_MAX_LINE", 1 << 20)

@@ -216,4 +216,4 @@ def test_options_that_beam_does_not_take_are_told(python, corpus, vocab_path, tm
     command = _writing(corpus, vocab_path, tmp_path / "o")
     done = _run(python, command, [*IN_PROCESS, "--direct_num_workers=many"])
     assert done.returncode == 2
-    assert "error: Beam does not take " in done.stderr.strip().splitlines()[-1]
+    assert "error: Beam does not accept " in done.stderr.strip().splitlines()[-1]

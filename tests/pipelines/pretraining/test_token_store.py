@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from pipelines.common import hashing
+from pipelines.common import checksums
 from pipelines.corpus import reader
 from pipelines.pretraining import token_store
 from pipelines.tokenizers import byte_bpe_words, learning
@@ -48,7 +48,7 @@ def _tokens(ranges, tokenizer, folder):
         )
         chunks.append(summary["chunks"])
     store = token_store.TokenStore(str(folder), chunks, len(tokenizer.vocabulary))
-    found = store.read(0, hashing.HASH_RANGE, hashing.HASH_RANGE, below=True)
+    found = store.read(0, checksums.HASH_RANGE, checksums.HASH_RANGE, below=True)
     bounds = found.sentence_starts[found.document_starts]
     return sorted(found.ids[a:b].tolist() for a, b in itertools.pairwise(bounds))
 

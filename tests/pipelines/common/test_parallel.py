@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pipelines.common import threads
+from pipelines.common import parallel
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -14,7 +14,7 @@ def test_results_are_in_the_order_of_the_items(count):
         time.sleep(0.01 * (number % 2 == 0))
         return number * number
 
-    assert list(threads.mapped(slow_if_even, range(20), count)) == [n * n for n in range(20)]
+    assert list(parallel.mapped(slow_if_even, range(20), count)) == [n * n for n in range(20)]
 
 
 def test_several_work_at_once_and_few_are_waited_for():
@@ -25,7 +25,7 @@ def test_several_work_at_once_and_few_are_waited_for():
             taken.append(number)
             yield number
 
-    found = threads.mapped(lambda number: both.wait(20) * 0 + number, items(), 2)
+    found = parallel.mapped(lambda number: both.wait(20) * 0 + number, items(), 2)
     assert next(found) == 0
     assert len(taken) < 10
     assert list(found) == list(range(1, 40))
@@ -39,7 +39,7 @@ def test_an_error_ends_it():
 
     done = []
     with pytest.raises(ValueError, match="three"):
-        done.extend(threads.mapped(fail, range(1000), 2))
+        done.extend(parallel.mapped(fail, range(1000), 2))
     assert done == [0, 1, 2]
-    found = threads.mapped(fail, range(1000), 2)
+    found = parallel.mapped(fail, range(1000), 2)
     assert [next(found) for _ in range(3)] == [0, 1, 2]

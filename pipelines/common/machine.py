@@ -1,0 +1,41 @@
+"""The processor and the memory of this machine, or of the container that this process runs in."""
+
+import os
+
+from pipelines.common.errors import InputError
+
+_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory() -> int:
+    """Size of the memory, in bytes."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in _MEMORY_LIMITS:
+        if os.path.exists(path):
+            with open(path) as file:
+                text = file.read().strip()
+            found += [int(text)] if text.isdecimal() else []
+    return min(found)
+
+
+def check_memory(needed: float, what: str) -> None:
+    """Checks, before something is computed, that it fits into the memory.
+
+    Args:
+      needed: Bytes that it takes at least.
+      what: What takes them, for the error.
+
+    Raises:
+      InputError: The machine has less memory.
+    """
+    available = memory()
+    if needed > available:
+        raise InputError(
+            f"{what} would take at least {needed / 1e9:,.0f} GB of memory; this machine has "
+            f"{available / 1e9:,.0f} GB. Choose smaller settings."
+        )

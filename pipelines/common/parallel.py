@@ -1,0 +1,95 @@
+"""Work in parallel: in threads, and in processes that end with this one."""
+
+import collections
+import contextlib
+import functools
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import connection, forkserver
+from typing import TypeVar
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+
+def mapped(
+    function: Callable[[ItemT], ResultT], items: Iterable[ItemT], threads: int
+) -> Iterator[ResultT]:
+    """Yields the results for items, in order; only a few items are read ahead.
+
+    Args:
+      function: Computes one result; its exceptions are raised here.
+      items: Any number of items.
+      threads: Number of threads; with 1, the work is done in this thread.
+    """
+    if threads == 1:
+        yield from map(function, items)
+        return
+    waiting: collections.deque[Future[ResultT]] = collections.deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def process_pool(
+    workers: int, prepare: Callable[..., object], *arguments: object, preload: str = ""
+) -> ProcessPoolExecutor:
+    """A pool of processes that end when this process ends, however it ends.
+
+    Args:
+      workers: Number of processes.
+      prepare: Called in each process before its first work.
+      *arguments: Arguments of `prepare`.
+      preload: Name of a module. The processes are forked from a server that has imported it and
+        TensorFlow, so that they share its memory; threads of this process do no harm. If empty,
+        each process is a new Python.
+    """
+    context = multiprocessing.get_context("forkserver" if preload else "spawn")
+    if preload:
+        context.set_forkserver_preload(["pipelines.common.quiet_worker", preload])
+        with _ctrl_c_ignored():  # by the server, also while it imports
+            forkserver.ensure_running()
+    start = functools.partial(_start_worker, prepare, *arguments)
+    return ProcessPoolExecutor(workers, context, start)
+
+
+def ignore_ctrl_c() -> None:
+    """Leaves the decision to stop to the parent process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    """Ctrl-C does not reach the processes that are started in the block."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not in the main thread, which owns the signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _start_worker(prepare: Callable[..., object], *arguments: object) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    prepare(*arguments)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # a worker has one
+    connection.wait([parent.sentinel])
+    os._exit(1)
