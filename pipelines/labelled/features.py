@@ -159,10 +159,7 @@ def _whole(record: str, described: str, identity: dict[str, Any]) -> Features | 
 
 
 def _write(features: Features, path: str) -> None:
-    with (
-        files.write_aside(path, shared=True) as partial,
-        tf.io.TFRecordWriter(partial) as writer,
-    ):
+    with files.write_aside(path, shared=True) as partial, tf.io.TFRecordWriter(partial) as writer:
         for index in range(len(features)):
             example = tf.train.Example()
             for name, column in features.columns.items():

@@ -52,13 +52,7 @@ SETS = {
     "mrpc": GlueSet("MRPC", "#1 String", "#2 String", "Quality", ("0", "1"), {"test": "MRPC"}),
     "stsb": GlueSet("STS-B", *_PAIR, "score", (), {"test": "STS-B"}),
     "qqp": GlueSet(
-        "QQP",
-        "question1",
-        "question2",
-        "is_duplicate",
-        ("0", "1"),
-        {"test": "QQP"},
-        broken=True,
+        "QQP", "question1", "question2", "is_duplicate", ("0", "1"), {"test": "QQP"}, broken=True
     ),
     "mnli": GlueSet(
         "MNLI",

@@ -226,9 +226,7 @@ def csv_rows(path: str) -> Iterator[tuple[str, list[str]]]:
             yield f"{path}: line {number}", cells
 
 
-def _without_blank_end(
-    rows: Iterator[tuple[int, list[str]]],
-) -> Iterator[tuple[int, list[str]]]:
+def _without_blank_end(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
     """Removes blank lines (without cells) at the end; others become rows of one empty cell."""
     blank: list[tuple[int, list[str]]] = []
     for number, cells in rows:

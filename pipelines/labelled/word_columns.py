@@ -48,11 +48,7 @@ class WordColumns(NamedTuple):
 
 
 def find(
-    path: str,
-    lines: Sequence[Line],
-    chosen: ColumnNames,
-    labelled: bool | None,
-    conllu: bool,
+    path: str, lines: Sequence[Line], chosen: ColumnNames, labelled: bool | None, conllu: bool
 ) -> WordColumns:
     """Finds the columns of words and tags.
 

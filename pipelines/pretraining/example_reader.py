@@ -239,8 +239,7 @@ def training_batches(
 
     if service is None:
         groups = tf.data.Dataset.from_generator(
-            lambda: record_groups(examples.records, seed, first),
-            output_signature=_GROUP_SPEC,
+            lambda: record_groups(examples.records, seed, first), output_signature=_GROUP_SPEC
         )
         return _parsed(batched(groups), examples)
     assert batches is not None

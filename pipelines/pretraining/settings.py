@@ -52,9 +52,7 @@ class ExampleSettings(Settings):
         "each word from those before it and, separately, from those after it, for an ELMo.",
     )
     max_seq_length: int = setting(
-        128,
-        "Length of a sequence in tokens, special tokens included.",
-        minimum=8,
+        128, "Length of a sequence in tokens, special tokens included.", minimum=8
     )
     max_predictions_per_seq: int = setting(
         20,
@@ -77,14 +75,10 @@ class ExampleSettings(Settings):
         maximum=1,
     )
     whole_word_mask: bool = setting(
-        False,
-        "Mask whole words instead of single tokens (pieces of words).",
+        False, "Mask whole words instead of single tokens (pieces of words)."
     )
     held_out_fraction: float = setting(
-        0.0,
-        "Fraction of the documents that is held out for evaluation.",
-        minimum=0,
-        below=1,
+        0.0, "Fraction of the documents that is held out for evaluation.", minimum=0, below=1
     )
     seed: int = setting(12345, "Seed of pairs, masks and the order of examples.", minimum=0)
     sequences: SequenceKind = setting(
@@ -99,10 +93,7 @@ class ExampleSettings(Settings):
         "mlm).",
     )
     mask_share: float = setting(
-        0.8,
-        "Fraction of the tokens to predict that become the mask token.",
-        minimum=0,
-        maximum=1,
+        0.8, "Fraction of the tokens to predict that become the mask token.", minimum=0, maximum=1
     )
     random_share: float = setting(
         0.1,

@@ -63,9 +63,7 @@ def load(path: str) -> Vocabulary:
 
 
 def make(
-    vocabulary: Vocabulary,
-    settings: ChosenSettings | None = None,
-    place: str | None = None,
+    vocabulary: Vocabulary, settings: ChosenSettings | None = None, place: str | None = None
 ) -> Tokenizer:
     """Makes the tokenizer of a vocabulary.
 

@@ -27,10 +27,7 @@ class LearningSettings(Settings):
         "most frequent whole words, for an ELMo.",
     )
     vocab_size: int = setting(
-        30_000,
-        "Number of tokens, special tokens included.",
-        minimum=1,
-        maximum=1 << 24,
+        30_000, "Number of tokens, special tokens included.", minimum=1, maximum=1 << 24
     )
     character_coverage: float = setting(
         1.0,

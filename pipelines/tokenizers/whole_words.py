@@ -18,13 +18,7 @@ from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import LinesVocabulary, learnable_words
 
 FILE = "words.txt"
-ROLES = {
-    "pad": "<PAD>",
-    "unknown": "<UNK>",
-    "start": "<S>",
-    "separator": "</S>",
-    "mask": "<MASK>",
-}
+ROLES = {"pad": "<PAD>", "unknown": "<UNK>", "start": "<S>", "separator": "</S>", "mask": "<MASK>"}
 SPECIAL_TOKENS = tuple(ROLES.values())
 UNKNOWN_ID = SPECIAL_TOKENS.index(ROLES["unknown"])
 # Longer words are unknown; the characters beyond are too many for any model.

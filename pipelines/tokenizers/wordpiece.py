@@ -122,9 +122,7 @@ class WordPieceTokenizer(Tokenizer):
         )
         plain = tf.reduce_all(normalizer.is_plain(texts))
         starts, ends = tf.cond(
-            plain,
-            lambda: (starts, ends),
-            lambda: self._original_offsets(texts, starts, ends),
+            plain, lambda: (starts, ends), lambda: self._original_offsets(texts, starts, ends)
         )
         return ids, starts, ends
 
