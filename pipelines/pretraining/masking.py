@@ -71,21 +71,16 @@ def mask(
       settings: numbers and probabilities.
       rng: the only source of randomness.
     """
-    return Predictions(
-        *_mask(
-            sequences.word_ids,
-            sequences.lengths,
-            begins_word,
-            special.separator,
-            special.mask,
-            special.vocab_size,
-            settings.masked_lm_prob,
-            settings.max_predictions_per_seq,
-            settings.whole_word_mask,
-            settings.mask_share,
-            settings.mask_share + settings.random_share,
-            rng,
-        )
+    return _mask(
+        sequences,
+        special,
+        begins_word,
+        settings.masked_lm_prob,
+        settings.max_predictions_per_seq,
+        settings.whole_word_mask,
+        settings.mask_share,
+        settings.mask_share + settings.random_share,
+        rng,
     )
 
 
@@ -128,12 +123,9 @@ def _choose(sequence, length, begins_word, separator, wanted, whole_word, starts
 
 @compiled
 def _mask(
-    word_ids,
-    lengths,
+    sequences,
+    special,
     begins_word,
-    separator,
-    mask_id,
-    vocab_size,
     masked_lm_prob,
     max_predictions,
     whole_word,
@@ -141,6 +133,8 @@ def _mask(
     random_below,
     rng,
 ):
+    word_ids, lengths = sequences.word_ids, sequences.lengths
+    separator = special.separator
     count, max_seq_length = word_ids.shape
     positions = np.zeros((count, max_predictions), np.int32)
     labels = np.zeros((count, max_predictions), np.int32)
@@ -162,12 +156,12 @@ def _mask(
             slot += 1
             draw = rng.random()
             if draw < mask_below:
-                sequence[position] = mask_id
+                sequence[position] = special.mask
                 outcomes[0] += 1
             elif draw < random_below:
-                sequence[position] = int(rng.random() * vocab_size)
+                sequence[position] = int(rng.random() * special.vocab_size)
                 outcomes[1] += 1
             else:
                 outcomes[2] += 1
         counts[row] = slot
-    return positions, labels, counts, outcomes
+    return Predictions(positions, labels, counts, outcomes)

@@ -5,9 +5,12 @@ core operations.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from pipelines.tokenizers.base import Tokenizer
 
 # The inputs of a model: ids, 1 for tokens and 0 for padding, segments.
 MODEL_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -24,12 +27,6 @@ class PackingRules(Protocol):
 
     @property
     def overhead(self) -> tuple[int, int]: ...
-
-
-class TextRules(PackingRules, Protocol):
-    """The same, with a method that tokenizes texts."""
-
-    def tokenize(self, texts: Any) -> tf.RaggedTensor: ...
 
 
 class Packed(NamedTuple):
@@ -109,7 +106,7 @@ def pack_ids(
 
 
 def pack_texts(
-    tokenizer: TextRules, first: Sequence[str], second: Sequence[str] | None, max_length: int
+    tokenizer: "Tokenizer", first: Sequence[str], second: Sequence[str] | None, max_length: int
 ) -> tuple[Packed, tf.Tensor]:
     """Tokenizes and packs texts, or pairs of texts; arguments as in `pack`.
 

@@ -23,11 +23,9 @@ class FullSentences(ExampleMaker):
         return _plan_sentences(documents.sentence_starts, documents.document_starts, self.budget)
 
     def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> SequenceBlock:
-        special = self.special
         document_tokens = documents.sentence_starts[documents.document_starts]
         length = self.settings.max_seq_length
-        ids = (special.start, special.separator, special.pad)
-        return SequenceBlock(*_fill(documents.ids, document_tokens, plan, length, *ids))
+        return _fill(documents.ids, document_tokens, plan, length, self.special)
 
 
 class PackedText(FullSentences):
@@ -78,26 +76,26 @@ def _plan_sentences(sentence_starts, document_starts, budget):
 
 
 @compiled
-def _fill(ids, document_tokens, plan, max_seq_length, start_id, separator_id, pad_id):
+def _fill(ids, document_tokens, plan, max_seq_length, special):
     count = len(plan)
-    word_ids = np.full((count, max_seq_length), pad_id, np.int32)
+    word_ids = np.full((count, max_seq_length), special.pad, np.int32)
     lengths = np.empty(count, np.int32)
     for row in range(count):
         first, length = plan[row, START], plan[row, LENGTH]
         sequence = word_ids[row]
-        sequence[0] = start_id
+        sequence[0] = special.start
         at = 1
         document = np.searchsorted(document_tokens, first, side="right")
         while length > 0:
             size = min(length, document_tokens[document] - first)
             sequence[at : at + size] = ids[first : first + size]
             at += size
-            sequence[at] = separator_id
+            sequence[at] = special.separator
             at += 1
             first, length = first + size, length - size
             document += 1
         lengths[row] = at
-    return word_ids, lengths, lengths.copy()
+    return SequenceBlock(word_ids, lengths, lengths.copy())
 
 
 @compiled

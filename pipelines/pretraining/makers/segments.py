@@ -12,7 +12,7 @@ from pipelines.common.compiled import compiled
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.pretraining.makers.base import ExampleMaker, FeatureArrays
-from pipelines.pretraining.masking import SequenceBlock, SpecialIds
+from pipelines.pretraining.masking import SequenceBlock
 from pipelines.pretraining.token_store import TokenizedDocuments
 
 # Columns of a plan: the ranges of segments A and B in the flat ids, and the label.
@@ -76,43 +76,36 @@ class SentenceSpans(_Segments):
         return plan_spans(documents, self.budget, self.settings.short_seq_prob, rng)
 
 
-def fill(
-    ids: np.ndarray, plan: np.ndarray, max_seq_length: int, special: SpecialIds
-) -> SequenceBlock:
+@compiled
+def fill(ids, plan, max_seq_length, special):
     """Returns planned sequences as [CLS] A [SEP] B [SEP], or [CLS] A [SEP] if B is empty.
 
     Args:
       ids: int32 [tokens], flat token ids.
       plan: int64 [sequences, COLUMNS].
       max_seq_length: length to pad to.
-      special: ids of the special tokens.
+      special: SpecialIds.
     """
-    start, separator, _, pad, separators, _ = special
-    return SequenceBlock(*_fill(ids, plan, max_seq_length, start, separator, pad, separators))
-
-
-@compiled
-def _fill(ids, plan, max_seq_length, start_id, separator_id, pad_id, separators):
     count = len(plan)
-    word_ids = np.full((count, max_seq_length), pad_id, np.int32)
+    word_ids = np.full((count, max_seq_length), special.pad, np.int32)
     lengths = np.empty(count, np.int32)
     a_lengths = np.empty(count, np.int32)
     for row in range(count):
         a_start, a_length, b_start, b_length, _ = plan[row]
         sequence = word_ids[row]
-        sequence[0] = start_id
+        sequence[0] = special.start
         end = a_length + 1
         sequence[1:end] = ids[a_start : a_start + a_length]
-        between = separators if b_length else 1
-        sequence[end : end + between] = separator_id
+        between = special.separators if b_length else 1
+        sequence[end : end + between] = special.separator
         end += between
         a_lengths[row] = end
         if b_length:
             sequence[end : end + b_length] = ids[b_start : b_start + b_length]
             end += b_length + 1
-            sequence[end - 1] = separator_id
+            sequence[end - 1] = special.separator
         lengths[row] = end
-    return word_ids, lengths, a_lengths
+    return SequenceBlock(word_ids, lengths, a_lengths)
 
 
 @compiled
