@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -194,7 +194,7 @@ def _write_shards(
         function = functools.partial(_write_shard, request, chunks, plan.held_out_end)
         for shard, summary in workers.map(function, plan.shards):
             summaries[shard.index] = summary
-            records += summary["records"]
+            records += summary["counts"]["records"]
             rate = records / max(bar.format_dict["elapsed"], 1e-3)
             bar.set_postfix_str(f"{records:,} examples, {rate:,.0f}/s", refresh=False)
             bar.update()
@@ -225,14 +225,9 @@ def _manifest(
       InputError: there are no training examples.
     """
     text: dict[str, float] = {
-        "characters": sum(summary["characters"] for summary in ranges),
-        "documents": sum(summary["documents"] for summary in ranges),
-        "sentences": sum(summary["sentences"] for summary in ranges),
-        "tokens": sum(summary["tokens"] for summary in ranges),
-        "unknown_tokens": sum(summary["unknown_tokens"] for summary in ranges),
-        "one_sentence_documents": sum(summary["one_sentence_documents"] for summary in ranges),
-        "held_out_documents": plan.held_out_documents,
+        name: sum(summary["counts"][name] for summary in ranges) for name in token_store.TEXT_COUNTS
     }
+    text["held_out_documents"] = plan.held_out_documents
     text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
     train = _statistics([shard for shard in shards if not shard["held_out"]])
     if not train["records"]:
@@ -255,11 +250,10 @@ def _manifest(
     }
 
 
-def _statistics(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _statistics(shards: Sequence[ShardSummary]) -> dict[str, Any]:
     total: dict[str, Any] = {
-        key: sum(shard[key] for shard in shards)
-        for key in (shards[0] if shards else ())
-        if key not in ("file", "held_out", "bytes")
+        name: sum(shard["counts"][name] for shard in shards)
+        for name in (shards[0]["counts"] if shards else ())
     }
     records, predictions = total.get("records", 0), total.get("predictions", 0)
     if records:
@@ -270,6 +264,7 @@ def _statistics(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for outcome in ("masked", "random_token", "kept"):
             total[f"{outcome}_share"] = total[outcome] / predictions
     total["shards"] = [
-        {key: shard[key] for key in ("file", "records", "bytes")} for shard in shards
+        {"file": shard["file"], "records": shard["counts"]["records"], "bytes": shard["bytes"]}
+        for shard in shards
     ]
     return total

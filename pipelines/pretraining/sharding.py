@@ -24,6 +24,10 @@ _MIN_SECTIONS_PER_SHARD = 64
 _SHARD_TOKENS = 500_000
 _MAX_SHARDS = 2048  # for the largest corpora, whose shards are larger
 _MIN_DOCUMENTS_TO_HOLD_OUT = 20
+# Statistics of examples.
+_EXAMPLE_COUNTS = tuple(
+    "records random_next tokens full_length predictions masked random_token kept".split()
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,19 +57,12 @@ class ShardPlan:
 
 
 class ShardSummary(TypedDict):
-    """Statistics of a finished shard; counts that do not apply to its maker are 0."""
+    """A finished shard; counts that do not apply to its maker are 0."""
 
     file: str
     held_out: bool
     bytes: int
-    records: int
-    random_next: int
-    tokens: int
-    full_length: int
-    predictions: int
-    masked: int
-    random_token: int
-    kept: int
+    counts: dict[str, int]
 
 
 def plan_corpus(corpus_files: list[reader.CorpusFile]) -> list[reader.FileRange]:
@@ -170,14 +167,7 @@ def write_shard(
         "file": shard.file,
         "held_out": shard.held_out,
         "bytes": files.gfile.stat(path).length,
-        "records": counts["records"],
-        "random_next": counts["random_next"],
-        "tokens": counts["tokens"],
-        "full_length": counts["full_length"],
-        "predictions": counts["predictions"],
-        "masked": counts["masked"],
-        "random_token": counts["random_token"],
-        "kept": counts["kept"],
+        "counts": {name: counts[name] for name in _EXAMPLE_COUNTS},
     }
     json_files.write(_summary_path(output, shard), summary, shared=True)
     return summary
@@ -193,7 +183,8 @@ def finished_summary(output: str, shard: Shard) -> ShardSummary | None:
     summary = json_files.read_whole(_summary_path(output, shard), ShardSummary)
     if summary is None or summary["file"] != shard.file:
         return None
-    return summary if is_whole(f"{output}/{shard.file}", summary["bytes"]) else None
+    is_known = summary["counts"].keys() == set(_EXAMPLE_COUNTS)
+    return summary if is_known and is_whole(f"{output}/{shard.file}", summary["bytes"]) else None
 
 
 def _summary_path(output: str, shard: Shard) -> str:

@@ -19,6 +19,10 @@ from pipelines.common.errors import InputError
 from pipelines.corpus import reader
 from pipelines.tokenizers.base import Tokenizer
 
+# Statistics of a text.
+TEXT_COUNTS = tuple(
+    "characters documents sentences tokens unknown_tokens one_sentence_documents".split()
+)
 _CHUNK_CHARACTERS = 8_000_000
 _BATCH_CHARACTERS = 1_000_000
 _ROW = np.dtype(
@@ -45,16 +49,11 @@ class _TokenizedSection(NamedTuple):
 
 
 class RangeSummary(TypedDict):
-    """Statistics of a finished range, and the checksums of its files."""
+    """A finished range: its chunks, the checksums of their files, and statistics by name."""
 
     chunks: int
-    characters: int
-    documents: int
-    sentences: int
-    tokens: int
-    unknown_tokens: int
-    one_sentence_documents: int
     checksums: dict[str, str]
+    counts: dict[str, int]
 
 
 def id_dtype(vocab_size: int) -> np.dtype:
@@ -82,16 +81,8 @@ def tokenize_range(
     finished = _finished(folder, path)
     if finished is not None:
         return finished
-    summary = RangeSummary(
-        chunks=0,
-        characters=0,
-        documents=0,
-        sentences=0,
-        tokens=0,
-        unknown_tokens=0,
-        one_sentence_documents=0,
-        checksums={},
-    )
+    summary = RangeSummary(chunks=0, checksums={}, counts=dict.fromkeys(TEXT_COUNTS, 0))
+    counts = summary["counts"]
     sections: list[_TokenizedSection] = []
     size = 0
     last_key = None
@@ -106,15 +97,15 @@ def tokenize_range(
         if not len(lengths):
             continue
         key = checksums.stable_hash("document", seed, *section.document)
-        order = checksums.stable_hash("section", seed, *section.document, summary["sentences"])
+        order = checksums.stable_hash("section", seed, *section.document, counts["sentences"])
         sections.append(_TokenizedSection(order, key, ids, lengths))
-        summary["documents"] += key != last_key
-        summary["one_sentence_documents"] += key != last_key and len(lengths) == 1
+        counts["documents"] += key != last_key
+        counts["one_sentence_documents"] += key != last_key and len(lengths) == 1
         last_key = key
-        summary["characters"] += section.characters
-        summary["sentences"] += len(lengths)
-        summary["tokens"] += len(ids)
-        summary["unknown_tokens"] += int(np.count_nonzero(ids == tokens.unknown_id))
+        counts["characters"] += section.characters
+        counts["sentences"] += len(lengths)
+        counts["tokens"] += len(ids)
+        counts["unknown_tokens"] += int(np.count_nonzero(ids == tokens.unknown_id))
         size += section.characters
         if size >= _CHUNK_CHARACTERS:
             flush()
@@ -128,7 +119,7 @@ def tokenize_range(
 def _finished(folder: str, path: str) -> RangeSummary | None:
     """Returns the summary of a range that is finished and undamaged, or None."""
     summary = json_files.read_whole(path, RangeSummary)
-    if summary is None:
+    if summary is None or summary["counts"].keys() != set(TEXT_COUNTS):
         return None
     try:
         for name, expected in summary["checksums"].items():

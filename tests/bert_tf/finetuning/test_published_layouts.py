@@ -88,7 +88,7 @@ def test_columns_of_conll_are_told_apart(tmp_path, content, columns, labels):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1 a\n2 b\n3 c\n4 d\n5 e\n\n", "column 1 counts lines; which columns are words and tags?"),
+        ("1 a\n2 b\n3 c\n4 d\n5 e\n\n", "column 1 counts lines; which columns have words and tags?"),
         (
             "".join(f"{n}\tw{n}\t_\tNN\tNN\t_\t0\troot\t_\t_\n" for n in range(1, 7)) + "\n",
             "The first line is 1 (1), 2 (w1), 3 (_), 4 (NN), 5 (NN)",
@@ -236,7 +236,7 @@ def test_a_label_is_not_read_as_a_text(tmp_path):
 
 def test_texts_and_labels_in_two_files_are_refused(tmp_path):
     path = write(tmp_path / "train_text.txt", "".join(f"{text(7)} @user\n" for _ in range(9)))
-    assert "so none for label; put tabs between" in error_of("classification", path)
+    assert "and none for label; put tabs between" in error_of("classification", path)
     assert "paste LABELS TEXTS > NEW.tsv" in error_of("classification", path)
 
 

@@ -33,7 +33,7 @@ def test_an_adopted_folder_reads_like_ours(foreign, tfrecords, vocab_path):
         manifest["vocabulary_sha256"]
         == example_folder.read_manifest(tfrecords)["vocabulary_sha256"]
     )
-    with pytest.raises(InputError, match="has a manifest.json already"):
+    with pytest.raises(InputError, match="already has a manifest.json"):
         adoption.adopt(str(foreign), "train-*", tokens)
 
 
