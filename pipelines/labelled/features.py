@@ -1,15 +1,16 @@
-"""Features of labelled examples: columns of rows of numbers, cached as TFRecords.
+"""Features of labelled examples: columns of rows of numbers, cached in NumPy's format.
 
 Rows have different lengths; they are padded when batches are formed.
 """
 
 import dataclasses
+import functools
 import glob
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import tensorflow as tf
@@ -18,19 +19,16 @@ from absl import logging
 from pipelines.common import files, json_files, manifest, outputs
 from pipelines.common.errors import InputError
 
-_BATCH = 1024
 _LAYER = "layer_"
 _DIGITS = 16  # in the name of a cache
-_RECORDS, _MANIFEST = ".tfrecord", ".manifest.json"
+_ARRAYS, _MANIFEST = ".npy", ".manifest.json"
 
 
 class _CacheManifest(TypedDict):
-    """The contents of a cache; its manifest has the identity, too."""
+    """The manifest of a cache, besides its identity."""
 
-    columns: dict[str, Literal["int64", "float32"]]
-    records: int
+    sha256: str
     counts: dict[str, int]
-    bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +87,7 @@ def cached(
 ) -> Features:
     """Returns features from a cache, or makes and caches them.
 
-    The cache is `folder`/<digest of identity>/, with <split>.tfrecord and its manifest.
+    The cache is `folder`/<digest of identity>/, with <split>.npy and its manifest.
 
     Args:
       folder: folder of all caches of a task.
@@ -98,28 +96,43 @@ def cached(
       make: makes the features.
     """
     text = json.dumps(identity, sort_keys=True, ensure_ascii=False)
-    place = f"{folder}/{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
-    record, described = f"{place}/{split}{_RECORDS}", f"{place}/{split}{_MANIFEST}"
+    place = f"{folder}/{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}/{split}"
+    arrays, described = f"{place}{_ARRAYS}", f"{place}{_MANIFEST}"
     if files.gfile.exists(described):
-        found = _whole(record, described, identity)
+        found = _read(arrays, described, identity)
         if found is not None:
             return found
-        logging.warning("%s is damaged; it is made again.", record)
+        logging.warning("%s is damaged; it is made again.", arrays)
     features = make()
-    _write(features, record)
-    kinds = {name: column.values.dtype.name for name, column in features.columns.items()}
-    json_files.write(
-        described,
-        {
-            **identity,
-            "columns": kinds,
-            "records": len(features),
-            "counts": dict(features.counts),
-            "bytes": files.gfile.stat(record).length,
-        },
-        shared=True,
-    )
+    _write(features, arrays)
+    statistics = {"counts": dict(features.counts), "sha256": files.sha256(arrays)}
+    json_files.write(described, {**identity, **statistics}, shared=True)
     return features
+
+
+def _write(features: Features, path: str) -> None:
+    """Writes the names of the columns, then the values and splits of each."""
+    with (
+        files.write_aside(path, shared=True) as partial,
+        files.gfile.GFile(partial, "wb") as file,
+    ):
+        np.save(file, np.array(list(features.columns)), allow_pickle=False)
+        for column in features.columns.values():
+            np.save(file, column.values, allow_pickle=False)
+            np.save(file, column.splits, allow_pickle=False)
+
+
+def _read(arrays: str, described: str, identity: dict[str, Any]) -> Features | None:
+    """Returns the features of a cache, or None if it is damaged."""
+    found = json_files.read_whole(described, _CacheManifest)
+    if found is None or manifest.difference(found, identity) is not None:
+        return None
+    if not files.gfile.exists(arrays) or files.sha256(arrays) != found["sha256"]:
+        return None
+    with files.open_binary(arrays) as file:
+        read = functools.partial(np.lib.format.read_array, file, allow_pickle=False)
+        columns = {name: FeatureColumn(read(), read()) for name in read().tolist()}
+    return Features(columns, found["counts"])
 
 
 def remove_caches(folder: str) -> None:
@@ -136,51 +149,12 @@ def remove_caches(folder: str) -> None:
         return
     for cache in sorted({os.path.dirname(path) for path in manifests}):
         splits = [os.path.basename(p) for p in manifests if os.path.dirname(p) == cache]
-        records = [name.removesuffix(_MANIFEST) + _RECORDS for name in splits]
-        names = [glob.escape(name) for name in (*splits, *records)]
+        arrays = [name.removesuffix(_MANIFEST) + _ARRAYS for name in splits]
+        names = [glob.escape(name) for name in (*splits, *arrays)]
         outputs.remove(cache, [*names, *files.LEFT_BEHIND])
     for place in (*files.matching(folder, "*"), folder):
         if files.gfile.isdir(place) and not files.gfile.listdir(place):
             files.remove_tree(place)
-
-
-def _whole(record: str, described: str, identity: dict[str, Any]) -> Features | None:
-    """Returns the features of a cache, or None if it is damaged (or of another identity)."""
-    found = json_files.read_whole(described, _CacheManifest)
-    if found is None or manifest.difference(found, identity) is not None:
-        return None
-    if not files.gfile.exists(record) or files.gfile.stat(record).length != found["bytes"]:
-        return None
-    try:
-        features = _read(record, found)
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
-        return None
-    return features if len(features) == found["records"] else None
-
-
-def _write(features: Features, path: str) -> None:
-    with files.write_aside(path, shared=True) as partial, tf.io.TFRecordWriter(partial) as writer:
-        for index in range(len(features)):
-            example = tf.train.Example()
-            for name, column in features.columns.items():
-                feature = example.features.feature[name]
-                is_float = column.values.dtype == np.float32
-                values = feature.float_list if is_float else feature.int64_list
-                values.value.extend(column.row(index).tolist())
-            writer.write(example.SerializeToString(deterministic=True))
-
-
-def _read(path: str, described: _CacheManifest) -> Features:
-    spec = {
-        name: tf.io.RaggedFeature(tf.as_dtype(kind), row_splits_dtype=tf.int64)
-        for name, kind in described["columns"].items()
-    }
-    batches = [
-        tf.io.parse_example(records, spec)
-        for records in tf.data.TFRecordDataset(path).batch(_BATCH)
-    ]
-    columns = {name: FeatureColumn.of(tf.concat([b[name] for b in batches], 0)) for name in spec}
-    return Features(columns, described["counts"])
 
 
 def layer_name(index: int) -> str:

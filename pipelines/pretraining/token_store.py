@@ -168,7 +168,7 @@ def _write_chunk(
     """Writes the files of a chunk and returns their checksums."""
     sections = sorted(sections, key=lambda section: section.hash)
     index = np.array([(s.hash, s.key, len(s.sentence_lengths), len(s.ids)) for s in sections], _ROW)
-    checksums = {}
+    digests = {}
     for suffix, arrays, dtype in (
         ("sentences", [s.sentence_lengths for s in sections], np.dtype(np.uint32)),
         ("ids", [s.ids for s in sections], id_dtype(vocab_size)),
@@ -183,8 +183,8 @@ def _write_chunk(
                 data = array.astype(dtype).tobytes()
                 file.write(data)
                 digest.update(data)
-        checksums[f"{name}.{suffix}"] = digest.hexdigest()
-    return checksums
+        digests[f"{name}.{suffix}"] = digest.hexdigest()
+    return digests
 
 
 class TokenStore:

@@ -134,10 +134,10 @@ def test_a_damaged_cache_is_made_anew(tmp_path, init):
     cache = tmp_path / "cache"
     for number, (pattern, spoil) in enumerate(
         (
-            ("*.manifest.json", lambda data: data.replace(b'"bytes"', b'"by"')),
-            ("*.manifest.json", lambda data: data.replace(b'"int64"', b'"what"')),
+            ("*.manifest.json", lambda data: data.replace(b'"counts"', b'"count"')),
+            ("*.manifest.json", lambda data: data.replace(b'"sha256": "', b'"sha256": "0')),
             ("*.manifest.json", lambda data: data[:-20]),
-            ("*.tfrecord", lambda data: data[:40] + b"xx" + data[42:]),
+            ("*.npy", lambda data: data[:-9] + b"x" + data[-8:]),
         )
     ):
         for path in cache.rglob(pattern):

@@ -88,7 +88,10 @@ def test_columns_of_conll_are_told_apart(tmp_path, content, columns, labels):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1 a\n2 b\n3 c\n4 d\n5 e\n\n", "column 1 counts lines; which columns have words and tags?"),
+        (
+            "1 a\n2 b\n3 c\n4 d\n5 e\n\n",
+            "column 1 counts lines; which columns have words and tags?",
+        ),
         (
             "".join(f"{n}\tw{n}\t_\tNN\tNN\t_\t0\troot\t_\t_\n" for n in range(1, 7)) + "\n",
             "The first line is 1 (1), 2 (w1), 3 (_), 4 (NN), 5 (NN)",

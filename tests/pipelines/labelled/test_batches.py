@@ -77,7 +77,7 @@ def test_features_come_back_from_the_cache(tmp_path):
 @pytest.mark.parametrize("damage", [lambda b: b[:-3], lambda b: b[:20] + b"!" + b[21:]])
 def test_a_damaged_cache_is_made_anew(tmp_path, damage):
     features.cached(str(tmp_path), "dev", {}, make_features)
-    (path,) = tmp_path.glob("*/dev.tfrecord")
+    (path,) = tmp_path.glob("*/dev.npy")
     path.write_bytes(damage(path.read_bytes()))
     found = features.cached(str(tmp_path), "dev", {}, make_features)
     np.testing.assert_array_equal(found["ids"].values, [1, 2, 3, 4])
