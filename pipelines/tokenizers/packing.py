@@ -5,12 +5,9 @@ core operations.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
-
-if TYPE_CHECKING:
-    from pipelines.tokenizers.base import Tokenizer
 
 # The inputs of a model: ids, 1 for tokens and 0 for padding, segments.
 MODEL_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -27,6 +24,12 @@ class PackingRules(Protocol):
 
     @property
     def overhead(self) -> tuple[int, int]: ...
+
+
+class TextRules(PackingRules, Protocol):
+    """The same, with the method that tokenizes texts."""
+
+    def tokenize(self, texts: Any) -> tf.RaggedTensor: ...
 
 
 class Packed(NamedTuple):
@@ -106,7 +109,7 @@ def pack_ids(
 
 
 def pack_texts(
-    tokenizer: "Tokenizer", first: Sequence[str], second: Sequence[str] | None, max_length: int
+    tokenizer: TextRules, first: Sequence[str], second: Sequence[str] | None, max_length: int
 ) -> tuple[Packed, tf.Tensor]:
     """Tokenizes and packs texts, or pairs of texts; arguments as in `pack`.
 
