@@ -51,7 +51,7 @@ _ENDS = re.compile(r"[.!?:;][\"')\]]*$")
 
 
 def make(path: str, most: int | None = None) -> dict[str, int] | None:
-    """Writes the corpus to a file, with a JSON file next to it that marks it as made here.
+    """Writes the corpus, and next to it a JSON file that marks it as made here.
 
     Args:
       path: output file.
@@ -61,7 +61,7 @@ def make(path: str, most: int | None = None) -> dict[str, int] | None:
       The counts of `write`, or None if the file exists already.
 
     Raises:
-      InputError: the file that would be the mark belongs to something else.
+      InputError: another file has the name of the mark.
     """
     if files.gfile.exists(path):
         return None

@@ -80,12 +80,9 @@ def paragraphs(text: str, unwrap: bool = True) -> Iterator[str]:
     """Yields the paragraphs of a text, each with its leading white space.
 
     A blank line ends a paragraph. So does a line too short to have been wrapped, such as a heading
-    or a line of verse, unless the next line begins in lower case.
-
-    Args:
-      text: prose.
-      unwrap: whether a line break within a paragraph becomes a space. Between wide characters, such
-        as Chinese, it is always removed.
+    or a line of verse, unless the next line begins in lower case. With `unwrap`, a line break
+    within a paragraph becomes a space; between wide characters, such as Chinese, it is always
+    removed.
     """
     paragraph = ""
     last = end = 0

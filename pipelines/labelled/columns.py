@@ -113,11 +113,7 @@ class ColumnNames:
         return not reason
 
     def find(self, role: str, row: TableRow) -> str | None:
-        """Returns the column of a role, or None if there is none.
-
-        Raises:
-          InputError: the column that the user chose does not exist.
-        """
+        """Returns the column of a role, or None; raises InputError if a chosen one is missing."""
         if role in self.chosen:
             row.get(self.chosen[role])
             return self.chosen[role]
@@ -141,11 +137,7 @@ class ColumnNames:
         return found
 
     def find_only(self, role: str, row: TableRow) -> str | None:
-        """Returns the column of a role as `find` does.
-
-        Raises:
-          InputError: several columns have usual names of the role, and the user chose none.
-        """
+        """Returns the column of a role; raises InputError if several have usual names of it."""
         names = [name for name in row.values if name.lower() in _USUAL[role]]
         if role in self.chosen or role in self.usual or len(names) < 2:
             return self.find(role, row)
@@ -156,15 +148,7 @@ class ColumnNames:
         )
 
     def check_found(self, roles: Mapping[str, str | None], row: TableRow) -> None:
-        """Checks that all roles have a column.
-
-        Args:
-          roles: columns by role; None for a missing column.
-          row: the row, for the error.
-
-        Raises:
-          InputError: columns are missing; the error names all of them, and what can be done.
-        """
+        """Raises InputError if a role has no column; names all missing ones and the remedy."""
         missing = [role for role, column in roles.items() if column is None]
         if not missing:
             return
@@ -216,7 +200,7 @@ class ColumnNames:
         kinds = {".csv": "comma-separated", ".jsonl": "JSON", ".json": "JSON"}
         kind = kinds.get(tables.ending(path), "tab-separated")
         kind += ", no header" if _is_numbered(row) else ""
-        not_read = f"; not read: {_listed(rest)}" if rest else ""
+        not_read = f"; not read: {tables.listed(rest, _MAX_SHOWN)}" if rest else ""
         values = ", ".join(
             f"{role} {_sample(row.get(name))}" for role, name in used.items() if row.has(name)
         )
@@ -233,10 +217,7 @@ class ColumnNames:
             logging.info("%s: %s", path, message)
 
     def is_pair(self, row: TableRow) -> bool:
-        """Returns whether a row has two texts.
-
-        A question with a sentence or an answer is not a pair if there is another text.
-        """
+        """Returns whether a row has two texts; a question and an answer are not, next to a text."""
         first, second = self.find("text_a", row), self.find("text_b", row)
         named = {*self.chosen, *(role for role, name in self.usual.items() if row.has(name))}
         if "text" in named or first is None or second is None or first == second:
@@ -283,14 +264,8 @@ def _named(column: str) -> str:
     return f"column {column}" if column.replace("+", "").isdecimal() else column
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
-    return f"{', '.join(names[:_MAX_SHOWN])}{more}"
-
-
 def _sample(value: object) -> str:
-    text = str(value)
-    return repr(text if len(text) <= _MAX_SAMPLE else f"{text[:_MAX_SAMPLE]}…")
+    return repr(tables.shorten(value, _MAX_SAMPLE))
 
 
 @functools.lru_cache

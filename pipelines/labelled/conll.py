@@ -22,16 +22,11 @@ _HEAD = 5000  # lines that decide the columns
 def read(
     path: str, names: ColumnNames | None = None, labelled: bool | None = True
 ) -> Iterator[WordsExample]:
-    """Yields the sentences of a file.
+    """Yields the sentences of a file; tags are read if there are any if `labelled` is None.
 
     Columns are separated by tabs in a line that has any, otherwise by spaces. Comments before a
     sentence (lines that begin with #, and have other columns than words have) are ignored. Words
-    are FORM and tags UPOS in .conllu files.
-
-    Args:
-      path: the file.
-      names: the columns of "words" and "tags", by number from 1 or by name, if the user named them.
-      labelled: whether to read tags; None: if there are any.
+    are FORM and tags UPOS in .conllu files; in others, `names` are numbers from 1, or names.
 
     Raises:
       InputError: a line has too few columns, or a column is unknown or ambiguous.

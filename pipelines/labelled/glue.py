@@ -79,10 +79,10 @@ _ANALYSED = dataclasses.replace(SETS["ax"], text_a="Premise", text_b="Hypothesis
 
 
 def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -> list[TextExample]:
-    """Reads a file of a data set.
+    """Reads a file of a data set, a key of SETS.
 
     Args:
-      name: a key of SETS.
+      name: the data set.
       path: the file.
       split: its split.
       labelled: whether it has labels, and the columns of training files.

@@ -21,13 +21,9 @@ _BRACKETS = re.compile(r"\[.*\]|\{.*\}", re.DOTALL)
 
 
 def read(entries: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Parses the value of --label_map.
+    """Parses --label_map: entries LABEL=NAME, or a file with a name (or label, tab, name) per line.
 
-    Args:
-      entries: LABEL=NAME each, or one file with a name, or a label, a tab and its name, per line.
-
-    Returns:
-      Names by label; and the names of a file without labels, which count from 0 or 1.
+    Returns names by label; and the names of a file without labels, which count from 0 or 1.
 
     Raises:
       InputError: an entry has another form, the file is missing or empty, or a label or name is
@@ -80,10 +76,9 @@ def _check_distinct(names: Sequence[str], place: str, what: str) -> None:
 
 
 def number(names: Sequence[str], examples: Iterable[Any]) -> dict[str, str]:
-    """Returns names by label, given names in order: from 0 if a label is 0, otherwise from 1.
+    """Returns names by label, from names in order: from 0 if a label is 0, otherwise from 1.
 
-    Raises:
-      InputError: it is ambiguous: labels are numbers, but neither 0 nor the last.
+    Raises InputError if it is ambiguous: labels are numbers, but neither 0 nor the last.
     """
     there = {label for example in examples for label in _labels(example)}
     first = 0 if "0" in there else 1
@@ -96,11 +91,7 @@ def number(names: Sequence[str], examples: Iterable[Any]) -> dict[str, str]:
 
 
 def rename(examples: Sequence[Any], names: Mapping[str, str]) -> list[Any]:
-    """Replaces the labels or tags of examples by their names; names are kept.
-
-    Raises:
-      InputError: a label has no name, or the examples have neither labels nor tags.
-    """
+    """Replaces labels or tags by their names; raises InputError for others. Names are kept."""
     known = {**{name: name for name in names.values()}, **names}
     return [_renamed(example, known, names) for example in examples]
 
@@ -129,12 +120,7 @@ def _labels(example: Any) -> tuple[str, ...]:
 
 
 def without_undecided(examples: Sequence[TextExample], skipped: list[str]) -> list[TextExample]:
-    """Removes pairs of texts without a label that annotators agreed on.
-
-    Args:
-      examples: examples of a file.
-      skipped: receives a message for each removed example.
-    """
+    """Removes pairs without a label that annotators agreed on; adds messages to `skipped`."""
     labels = {example.label for example in examples if example.text_b is not None}
     marks = {mark for mark, others in _NO_GOLD.items() if mark in labels and others <= labels}
     kept = []
@@ -147,11 +133,7 @@ def without_undecided(examples: Sequence[TextExample], skipped: list[str]) -> li
 
 
 def check_single(examples: Sequence[TextExample]) -> None:
-    """Checks that no text has several labels.
-
-    Raises:
-      InputError: a label is a list, or its parts are labels of other texts.
-    """
+    """Raises InputError if a label is a list, or its parts are labels of other texts."""
     labels = {example.label for example in examples if example.label is not None}
     several = {label for label in labels if _is_list(label)} | {
         label

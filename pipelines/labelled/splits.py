@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
+from pipelines.labelled import tables
 
 _MAX_SHOWN = 10  # other files, in messages
 
@@ -14,7 +15,7 @@ def find(
     folder: str | None = None,
     named: Collection[str] = (),
 ) -> dict[str, str]:
-    """Finds files by split.
+    """Finds files by split; returns the paths of the splits that exist.
 
     Args:
       data: a folder, or one file, which becomes the split "all".
@@ -22,9 +23,6 @@ def find(
         (.gz), is used. Names without wildcards are equivalent: only one may exist.
       folder: a subfolder of `data` to use if it exists.
       named: splits whose files are named elsewhere.
-
-    Returns:
-      The paths of the splits that exist.
 
     Raises:
       InputError: the folder or file does not exist, has none of the files, or has several files for
@@ -52,11 +50,10 @@ def find(
     if not found and not named:
         usual = ", ".join(names[0] for names in patterns.values())
         there = [name for name in files.names_in(data) if not name.startswith(".")]
-        more = f" and {len(there) - _MAX_SHOWN} more" if len(there) > _MAX_SHOWN else ""
         raise InputError(
             f"{data}: has no file of a known name, such as {usual}; it has "
-            f"{', '.join(there[:_MAX_SHOWN]) or 'nothing'}{more}. Name the files with --train, "
-            "--dev and --test, or one with --data."
+            f"{tables.listed(there, _MAX_SHOWN) or 'nothing'}. Name the files with --train, --dev "
+            "and --test, or one with --data."
         )
     return found
 

@@ -46,11 +46,7 @@ def is_squad(path: str) -> bool:
 
 
 def read(path: str) -> list[SpanExample]:
-    """Reads the questions of a file.
-
-    Raises:
-      InputError: the file is not JSON, or a field is missing or wrong; its place is named.
-    """
+    """Reads the questions of a file; an InputError names the place of a bad field."""
     content = json_files.parse(tables.read_text(path), path, finite=False)
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise InputError(f'{path}: has no list "data"; this is not a SQuAD file.')

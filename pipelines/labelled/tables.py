@@ -15,7 +15,7 @@ from pipelines.common.errors import InputError
 
 _HEAD = 1001  # lines of a table that decide whether the first one is a header
 _MAX_LINE = 1 << 28  # bytes; a gzipped file of a few kilobytes can contain more
-_MAX_SHOWN = 5  # fields, in messages
+_MAX_FIELDS = 5  # in messages
 
 
 class TableRow(NamedTuple):
@@ -31,9 +31,7 @@ class TableRow(NamedTuple):
     def get(self, column: str) -> Any:
         """Returns the value of a column.
 
-        Args:
-          column: name of the column, its number from 1, the path of a field in an object or list of
-            objects, or several columns joined by "+".
+        A column is named by name, number from 1, path in JSON objects, or several joined by "+".
 
         Raises:
           InputError: the row has no such column.
@@ -70,19 +68,15 @@ class TableRow(NamedTuple):
         return True
 
     def text(self, column: str) -> str:
-        """Returns the text of a column without surrounding white space.
-
-        Raises:
-          InputError: the column is missing or is not a text.
-        """
+        """Returns the text of a column without surrounding white space; raises InputError."""
         return self.verbatim(column).strip()
 
     def verbatim(self, column: str) -> str:
-        """Returns the text of a column unchanged; raises as `text` does."""
+        """Returns the text of a column unchanged; raises InputError if it is not a text."""
         return _as_text(self.get(column), self.place, column)
 
     def texts(self, column: str) -> tuple[str, ...]:
-        """Returns the texts of a column that holds one or a list; raises as `text` does."""
+        """Returns the texts of a column with one or a list; raises InputError for others."""
         value = self.get(column)
         if not isinstance(value, list):
             return (self.verbatim(column),)
@@ -95,6 +89,18 @@ def _paths(name: str, value: Any) -> list[str]:
     if not isinstance(first, dict):
         return [name]
     return [path for key, field in first.items() for path in _paths(f"{name}.{key}", field)]
+
+
+def shorten(value: object, maximum: int) -> str:
+    """Returns a value as a text of limited length, for messages."""
+    text = str(value)
+    return text if len(text) <= maximum else f"{text[:maximum]}…"
+
+
+def listed(names: Sequence[str], maximum: int) -> str:
+    """Returns the first names, and the number of others, for messages."""
+    more = f" and {len(names) - maximum} more" if len(names) > maximum else ""
+    return f"{', '.join(names[:maximum])}{more}"
 
 
 def whole_number(text: str) -> int | None:
@@ -119,11 +125,7 @@ def ending(path: str) -> str:
 
 
 def read_text(path: str) -> str:
-    """Reads a UTF-8 file, plain or gzipped, without a byte order mark.
-
-    Raises:
-      InputError: the file is missing, damaged, or not UTF-8; the line is named.
-    """
+    """Reads a UTF-8 file, plain or gzipped; an InputError names the line that is not UTF-8."""
     data = files.read_unpacked(path)
     try:
         text = data.decode("utf-8-sig")
@@ -136,11 +138,7 @@ def read_text(path: str) -> str:
 
 
 def read_lines(path: str) -> Iterator[str]:
-    """Yields the lines of the text of `read_text`, with their ends, one at a time.
-
-    Raises:
-      InputError: as `read_text`, or a line is too long.
-    """
+    """Yields the lines of `read_text` with their ends, one at a time; none may be too long."""
     position = 0
     with files.open_unpacked(path) as file:
         for number, data in enumerate(iter(lambda: file.readline(_MAX_LINE + 1), b""), 1):
@@ -168,7 +166,7 @@ def read_rows(
     skipped: list[str] | None = None,
     is_header: Callable[[list[list[str]]], bool] = lambda lines: True,
 ) -> Iterator[TableRow]:
-    """Yields the rows of a file.
+    """Yields the rows of a .tsv, .txt (with tabs), .csv, .jsonl or .json file, plain or gzipped.
 
     Tab-separated files have no quoting, as in GLUE; comma-separated files do. JSON Lines have an
     object per line, or are one list of objects (or an object with such a list, "data"), which is
@@ -176,7 +174,7 @@ def read_rows(
     at the end; in other files blank lines are ignored.
 
     Args:
-      path: a .tsv or .txt (tab-separated), .csv, .jsonl or .json file, plain or gzipped.
+      path: the file.
       columns: names of the columns if the file has no header.
       skipped: receives a message for each row with another number of columns, which is left out;
         None: such a row is an error.
@@ -209,11 +207,7 @@ def read_rows(
 
 
 def first_row(path: str) -> list[str]:
-    """Returns the cells of the first non-blank line of a .csv file.
-
-    Raises:
-      InputError: there is none.
-    """
+    """Returns the cells of the first non-blank line of a .csv file, or raises InputError."""
     for _, cells in csv_rows(path):
         return cells
     raise InputError(f"{path}: has no rows.")
@@ -298,7 +292,7 @@ def _as_text(value: Any, place: str, name: str) -> str:
     if isinstance(value, dict):
         raise InputError(
             f"{place}: {name} is an object; name one of its fields with --columns, such as "
-            f"{', '.join(_paths(name, value)[:_MAX_SHOWN])}."
+            f"{', '.join(_paths(name, value)[:_MAX_FIELDS])}."
         )
     not_finite = isinstance(value, float) and not math.isfinite(value)
     if not_finite or not isinstance(value, str | int | float):

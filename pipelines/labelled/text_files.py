@@ -69,12 +69,7 @@ class TextFile(_StreamedFile):
     labelled: bool = False
 
     def __iter__(self) -> Iterator[TextExample]:
-        """Yields all texts.
-
-        Raises:
-          InputError: the file is missing, empty, damaged, or not UTF-8; a column is missing; or
-            several columns may have the text.
-        """
+        """Yields all texts; raises InputError for a bad file, or a missing or ambiguous column."""
         return self._rows() if self.is_table else self._lines()
 
     @property
@@ -140,11 +135,7 @@ class WordsFile(_StreamedFile):
     """
 
     def __iter__(self) -> Iterator[WordsExample]:
-        """Yields all sentences, with tags if there are any.
-
-        Raises:
-          InputError: the file is missing, empty, damaged, or not UTF-8, or a column is missing.
-        """
+        """Yields all sentences, with tags if there are any; raises InputError for a bad file."""
         self._check_roles(("words", "tags", "id"), "words, tags and id")
         return read_words(self.path, self._names, None)
 
@@ -155,11 +146,7 @@ class WordsFile(_StreamedFile):
 def check(source: TextFile | WordsFile) -> int:
     """Reads a file completely, so that errors are found before anything is computed.
 
-    Returns:
-      The number of texts or sentences.
-
-    Raises:
-      InputError: as when iterating.
+    Returns the number of texts or sentences; raises InputError as iterating does.
     """
     count = 0
     examples: Iterable[TextExample | WordsExample] = source
@@ -209,13 +196,7 @@ def is_word_file(path: str) -> bool:
 def read_words(path: str, names: ColumnNames, labelled: bool | None) -> Iterator[WordsExample]:
     """Yields the sentences of a file: one word per line, or one sentence per row of a table.
 
-    Args:
-      path: the file.
-      names: names of its columns.
-      labelled: whether to read tags; None: if there are any.
-
-    Raises:
-      InputError: the file is damaged, or lacks a column.
+    Tags are read if there are any if `labelled` is None. Raises InputError for a bad file.
     """
     ending = tables.ending(path)
     if ending in (".jsonl", ".json", ".csv") or (

@@ -57,24 +57,16 @@ def _label(row: TableRow, column: str) -> str:
     value = row.get(column)
     if isinstance(value, list):
         raise InputError(
-            f"{row.place}: {column} is a list, {_shorten(value)}; a text has one label here: keep "
-            "the rows of one label, and write it without the list."
+            f"{row.place}: {column} is a list, {tables.shorten(value, _MAX_SHOWN)}; a text has one "
+            "label here: keep the rows of one label, and write it without the list."
         )
     return row.text(column)
-
-
-def _shorten(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def read_words(path: str, columns: ColumnNames, labelled: bool | None) -> Iterator[WordsExample]:
     """Yields sentences of words: lists in JSON Lines, separated by spaces in tables.
 
-    Args:
-      path: the file.
-      columns: finds the columns.
-      labelled: whether to read tags; None: where there are any.
+    Tags are read where there are any if `labelled` is None.
 
     Raises:
       InputError: a column is missing, a word is not a text, or words and tags differ in number.
@@ -247,8 +239,8 @@ def _choices(row: TableRow, columns: ColumnNames) -> tuple[str, ...]:
     elif column:
         if not isinstance(row.get(column), list):
             raise InputError(
-                f"{row.place}: {column} is {_shorten(row.get(column))!r}, not a list; name a list, "
-                "or several columns (--columns=choices=2+3+4)."
+                f"{row.place}: {column} is {tables.shorten(row.get(column), _MAX_SHOWN)!r}, not a "
+                "list; name a list, or several columns (--columns=choices=2+3+4)."
             )
         cells = [text.strip() for text in row.texts(column)]
     else:

@@ -50,7 +50,7 @@ class WordColumns(NamedTuple):
 def find(
     path: str, lines: Sequence[Line], chosen: ColumnNames, labelled: bool | None, conllu: bool
 ) -> WordColumns:
-    """Finds the columns of words and tags.
+    """Finds the columns of words and tags, by the user's choice, a header, or the content.
 
     Args:
       path: the file, for messages.

@@ -17,12 +17,7 @@ _MAX_SEGMENTS = 1 << 16
 
 
 def adopt(folder: str, pattern: str, tokens: Tokenizer) -> dict[str, Any]:
-    """Checks the files and writes the manifest and the vocabulary; returns the manifest.
-
-    Args:
-      folder: folder of the files.
-      pattern: glob pattern of the files within the folder.
-      tokens: the tokenizer of the ids.
+    """Checks the files of a pattern, and writes the manifest and vocabulary; returns the manifest.
 
     Raises:
       InputError: a file is damaged or not of examples, or has ids beyond the vocabulary; or the
@@ -91,18 +86,13 @@ def _objective(names: frozenset[str], folder: str) -> Objective:
 
 
 def open_foreign(paths: Sequence[str], vocab_size: int) -> tuple[ExampleFiles, int]:
-    """Opens TFRecord files of another program and checks every record.
+    """Opens TFRecord files of google-research/bert or Model Garden, and checks every record.
 
-    Args:
-      paths: files in the format of google-research/bert or Model Garden.
-      vocab_size: number of tokens of the vocabulary.
-
-    Returns:
-      The files, and the number of segments of their sequences.
+    Returns the files, and the number of segments of their sequences.
 
     Raises:
       InputError: a file is damaged, has no examples, or has a value that no model accepts, such as
-        an id beyond the vocabulary.
+        an id that is not below `vocab_size`.
     """
     records = [example_reader.count_records(path) for path in paths]
     examples = ExampleFiles(tuple(paths), tuple(records), example_reader.features_of(paths[0]))

@@ -20,12 +20,7 @@ _SECONDS = 10.0  # to connect
 
 @dataclasses.dataclass(frozen=True)
 class DataService:
-    """A tf.data service.
-
-    Attributes:
-      address: address of its dispatcher, grpc://host:port.
-      workers: number of workers that read at the same time.
-    """
+    """A tf.data service: the address of its dispatcher, and how many workers read at a time."""
 
     address: str
     workers: int = 1
@@ -44,11 +39,10 @@ class DataService:
             ) from error
 
     def distribute(self, part: Callable[[tf.Tensor, int], tf.data.Dataset]) -> tf.data.Dataset:
-        """Interleaves the elements of all parts of a stream.
+        """Interleaves the parts of a stream, each read by a worker.
 
-        Args:
-          part: returns a part, in TensorFlow operations only, given its number (int64 scalar) and
-            the number of parts; a worker runs it.
+        `part` returns a part in TensorFlow operations, given its number (int64 scalar) and the
+        number of parts.
         """
         service = tf.data.experimental.service
         parts = [

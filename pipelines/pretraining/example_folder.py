@@ -72,11 +72,7 @@ class ExampleManifest(TypedDict):
 
 
 def read_manifest(folder: str) -> ExampleManifest:
-    """Reads the manifest of a finished folder.
-
-    Raises:
-      InputError: it is missing or damaged, or names files outside of the folder.
-    """
+    """Reads the manifest of a finished folder; raises InputError if it is missing or damaged."""
     path = f"{folder}/{MANIFEST}"
     if not files.gfile.exists(path):
         raise InputError(
@@ -89,11 +85,7 @@ def read_manifest(folder: str) -> ExampleManifest:
 
 
 def read_vocabulary(folder: str) -> Vocabulary:
-    """Reads the vocabulary that the examples of a folder were made with.
-
-    Raises:
-      InputError: it is missing or damaged, or is another vocabulary.
-    """
+    """Reads the vocabulary of examples; raises InputError if it is missing or another one."""
     found = registry.load(folder)
     if found.sha256 != read_manifest(folder)["vocabulary_sha256"]:
         raise InputError(
@@ -158,9 +150,8 @@ def _lost_shard(output: str, found: dict[str, Any]) -> str | None:
 def finish(output: str, result: dict[str, Any]) -> None:
     """Writes the manifest, which marks the folder as complete, and removes intermediate files.
 
-    Raises:
-      InputError: a file is missing: a lost worker removed it, on a file system that cannot replace
-        a file in one step.
+    Raises InputError if a file is missing: a lost worker may have removed it, on a file system that
+    cannot replace a file in one step.
     """
     lost = _lost_shard(output, result)
     if lost is not None:
@@ -170,11 +161,7 @@ def finish(output: str, result: dict[str, Any]) -> None:
 
 
 def remove(folder: str) -> None:
-    """Removes the examples of a folder, and the corpus and vocabulary that were made there.
-
-    Raises:
-      InputError: another process writes there.
-    """
+    """Removes the examples of a folder, and the corpus and vocabulary that were made there."""
     if not files.gfile.isdir(folder):
         outputs.report_nothing_to_do(folder, MANIFEST)
         return

@@ -42,17 +42,11 @@ _NAMES = {
 
 @dataclasses.dataclass(frozen=True)
 class ExampleFiles:
-    """TFRecord files of examples.
-
-    Attributes:
-      paths: the files.
-      records: number of records of each file.
-      features: name in the files, size and type ("int64" or "float32") of each feature.
-    """
+    """TFRecord files of examples, with the number of records of each."""
 
     paths: tuple[str, ...]
     records: tuple[int, ...]
-    features: tuple[tuple[str, int, str], ...]
+    features: tuple[tuple[str, int, str], ...]  # name in the files, size, "int64" or "float32"
 
     @property
     def total(self) -> int:
@@ -104,11 +98,7 @@ def _check_size(path: str, size: int) -> None:
 
 
 def count_records(path: str) -> int:
-    """Counts the records of a TFRecord file and verifies their checksums.
-
-    Raises:
-      InputError: a record is truncated or damaged; its number is given.
-    """
+    """Counts the records of a TFRecord file; an InputError names the first damaged one."""
     records = tf.data.TFRecordDataset(path)
     sound = 0
     try:
@@ -148,11 +138,7 @@ def find_damage(paths: Iterable[str]) -> InputError:
 
 
 def features_of(path: str) -> tuple[tuple[str, int, str], ...]:
-    """Returns the known features of the first record, as in `ExampleFiles`.
-
-    Raises:
-      InputError: the file has no records, is damaged, or lacks a feature.
-    """
+    """Returns the known features of the first record; raises InputError if some are missing."""
     try:
         record = next(iter(tf.data.TFRecordDataset(path).take(1))).numpy()
         example = tf.train.Example.FromString(record)
@@ -297,12 +283,9 @@ def _read_group(paths: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor) -> tf.data
 
 
 def record_groups(records: Sequence[int], seed: int, position: int) -> Iterator[RecordGroup]:
-    """Yields the groups to read from a record of the endless order; earlier groups are not read.
+    """Yields the groups to read from a position in the endless order; earlier groups are not read.
 
-    Args:
-      records: number of records of each file.
-      seed: seed of the order.
-      position: number of the first record.
+    `records` is the number of records of each file.
     """
     total = sum(records)
     epoch, position = divmod(position, total)
@@ -353,13 +336,9 @@ def group_table(
 
 
 def describe(example: dict[str, Any], tokens: Sequence[str]) -> Iterator[str]:
-    """Yields readable lines that describe an example.
+    """Yields lines that describe an example, arrays [size] by our feature names, for reading.
 
     A token to predict is shown as `{seen|original}`; each segment is a line.
-
-    Args:
-      example: arrays [size] by our feature names.
-      tokens: the vocabulary.
     """
     words = [tokens[index] for index in example["input_word_ids"]]
     length = int(example["input_mask"].sum())

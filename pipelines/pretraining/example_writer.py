@@ -36,16 +36,9 @@ from pipelines.tokenizers.base import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class ExampleRequest:
-    """The examples to write.
+    """The examples to write: globs of a corpus, a vocabulary, an output folder, and settings.
 
-    Attributes:
-      input: glob patterns of the corpus.
-      vocab: path of a vocabulary.
-      output: folder to write to.
-      settings: of the examples.
-      file_format: format of the corpus.
-      read: how the corpus is read.
-      tokenizer: names and values of the tokenizer's settings that the user chose.
+    `tokenizer` has the names and values of the tokenizer's settings that the user chose.
     """
 
     input: str
@@ -219,11 +212,7 @@ def _manifest(
     plan: ShardPlan,
     shards: Sequence[ShardSummary],
 ) -> dict[str, Any]:
-    """Returns the manifest: the identity, and statistics of the text and of the examples.
-
-    Raises:
-      InputError: there are no training examples.
-    """
+    """Returns the manifest with statistics; raises InputError if there are no training examples."""
     text: dict[str, float] = {
         name: sum(summary["counts"][name] for summary in ranges) for name in token_store.TEXT_COUNTS
     }

@@ -188,13 +188,7 @@ def _write_chunk(
 
 
 class TokenStore:
-    """A finished store, for reading.
-
-    Args:
-      folder: folder of the store.
-      chunks: number of chunks of each range.
-      vocab_size: size of the vocabulary.
-    """
+    """A finished store, for reading: the number of chunks of each range in a folder."""
 
     def __init__(self, folder: str, chunks: list[int], vocab_size: int):
         self._dtype = id_dtype(vocab_size)
@@ -211,11 +205,7 @@ class TokenStore:
     def read(self, low: int, high: int, key_end: int, below: bool) -> TokenizedDocuments:
         """Reads the sections with hashes in [low, high), sorted by hash, each as a document.
 
-        Args:
-          low: first hash.
-          high: end of the hashes (exclusive), at most `checksums.HASH_RANGE`.
-          key_end: a key of documents, at most `checksums.HASH_RANGE`.
-          below: whether to take documents with keys below `key_end`, or all others.
+        Only documents with keys below `key_end` are read, or (`below` is False) only the others.
         """
         sections: list[_TokenizedSection] = []
         for base in self._bases:

@@ -171,15 +171,7 @@ class ByteBPETokenizer(Tokenizer):
     def _places(
         self, pieces: tf.RaggedTensor, first: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Computes the offsets of pieces from those of their words.
-
-        Args:
-          pieces: ids [words, (pieces)]; every word has a piece.
-          first: int64 [words], offset of the first byte of each word.
-
-        Returns:
-          First byte, end byte and number of the word of each piece, int64 [pieces] each.
-        """
+        """Returns start and end byte and word of each piece, given the first byte of each word."""
         lengths = tf.gather(self._lengths, pieces.flat_values)
         ends = tf.cumsum(lengths)
         starts = ends - lengths

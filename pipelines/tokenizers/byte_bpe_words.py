@@ -62,16 +62,7 @@ class Words(NamedTuple):
     def whole_characters(
         self, origins: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Extends byte ranges to whole characters.
-
-        Args:
-          origins: int64 [n], positions from which the ranges are counted.
-          starts: int64 [n], first byte of each range.
-          ends: int64 [n], byte after the last one.
-
-        Returns:
-          The starts and ends of the extended ranges.
-        """
+        """Extends ranges of bytes, counted from `origins` (int64 [n] all), to whole characters."""
 
         def widen() -> tuple[tf.Tensor, tf.Tensor]:
             text = rows_of(self.characters.row_splits)
@@ -86,11 +77,10 @@ class Words(NamedTuple):
 
 
 def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
-    """Splits string [batch] texts into words.
+    """Splits string [batch] texts of any bytes into words.
 
-    Args:
-      texts: any bytes; those that are not UTF-8 are neither letters, numbers nor white space.
-      part_contractions: whether to separate the apostrophe of a contraction ('s) from its letters.
+    Bytes that are not UTF-8 are neither letters, numbers nor white space. `part_contractions`
+    separates the apostrophe of a contraction ('s) from its letters.
     """
     # Each maximal part of an invalid sequence becomes one U+FFFD, which is of the right kind.
     points, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")

@@ -15,11 +15,7 @@ _ROW = 0x2545F4914F6CDD1D
 def cut(texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
     """Returns the texts of ranges, string [n].
 
-    Args:
-      texts: string [batch].
-      rows: int64 [n], number of the text of each range.
-      starts: int64 [n], offset of its first byte.
-      ends: int64 [n], offset of the byte after its last one.
+    Each range is in the text of number `rows`, from byte `starts` to before `ends`; int64 [n] all.
     """
     single = tf.strings.bytes_split(texts)
     first = tf.gather(single.row_starts(), rows)

@@ -75,16 +75,9 @@ def warn_of_lost_tokens(tokenizer: Tokenizer, place: str) -> None:
 def warn_of_unknown(
     tokenizer: Tokenizer, unknown: int, tokens: int, texts: Iterable[str], place: str
 ) -> None:
-    """Warns if a vocabulary does not cover the script of a text.
+    """Warns if many tokens of a text are unknown; `texts`, a part of it, gives examples.
 
     Vocabularies of whole words are exempt: any text has other words.
-
-    Args:
-      tokenizer: of the vocabulary.
-      unknown: number of unknown tokens.
-      tokens: number of tokens.
-      texts: a part of the text, to find examples.
-      place: where the text is from, for the message.
     """
     if unknown <= _MAX_UNKNOWN * tokens or isinstance(tokenizer.vocabulary, WordVocabulary):
         return

@@ -90,11 +90,7 @@ def learn(
 
 
 def _is_finished(path: str, identity: dict[str, Any]) -> bool:
-    """Returns whether the vocabulary exists and is the one that would be learned.
-
-    Raises:
-      InputError: another file is there, or a vocabulary learned from other inputs or settings.
-    """
+    """Returns whether the vocabulary exists; raises InputError if it is not the one to learn."""
     manifest_path = f"{path}.json"
     known = files.gfile.exists(manifest_path)
     found = json_files.read(manifest_path, _LearningManifest) if known else None
@@ -140,16 +136,10 @@ def count_words(
     seed: int,
     workers: Workers = _THIS_PROCESS,
 ) -> collections.Counter[bytes]:
-    """Counts the words of all documents or of a sample.
+    """Counts the words of all documents or of a sample of about `sample_bytes`.
 
-    Args:
-      corpus_files: files of the corpus.
-      options: how they are read.
-      split: splits texts into words; it can be pickled.
-      sample_bytes: approximate amount of text to count. Documents are chosen by a hash, so the same
-        corpus and seed give the same sample.
-      seed: of the sample.
-      workers: where the words are counted.
+    Documents are sampled by a hash: the same corpus and seed give the same sample. `split`, which
+    returns the words of texts, must be picklable.
     """
     total = sum(file.size for file in corpus_files)
     sample = _Sample(min(1.0, sample_bytes / total), seed)

@@ -127,15 +127,9 @@ def pack_texts(
 def padded(
     tokenizer: PackingRules, packed: Packed, length: int | tf.Tensor | None = None
 ) -> dict[str, tf.Tensor]:
-    """Pads packed sequences to the inputs of a model.
+    """Pads packed sequences to MODEL_INPUTS, int32 [batch, length] each.
 
-    Args:
-      tokenizer: its padding.
-      packed: the sequences.
-      length: length of all rows; None: that of the longest sequence.
-
-    Returns:
-      MODEL_INPUTS, int32 [batch, length] each.
+    The length is that of the longest sequence unless given.
     """
     if length is None:
         length = tf.maximum(packed.word_ids.bounding_shape(axis=1, out_type=tf.int32), 1)
@@ -274,13 +268,7 @@ def cut_words(
 
 
 def _run_starts(bounds: tf.Tensor, word_splits: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
-    """Returns 1 for each word that begins a sequence, else 0; int64 [words].
-
-    Args:
-      bounds: int64 [words + 1], first token of each word, and the end.
-      word_splits: int64 [batch + 1], first word of each text.
-      limit: int64 scalar, tokens of a sequence.
-    """
+    """Returns 1 for each word that begins a sequence of at most `limit` tokens, else 0."""
     ends = word_splits[1:]
 
     def step(start: tf.Tensor, begins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -30,11 +30,7 @@ SETTINGS = "tokenizer_config.json"  # in the folders of our models
 
 
 def find(folder: str) -> Vocabulary | None:
-    """Returns the vocabulary of a folder, or None if there is none.
-
-    Raises:
-      InputError: it is damaged, or there are several.
-    """
+    """Returns the vocabulary of a folder, or None; raises InputError if there are several."""
     found = [
         kind.vocabulary
         for kind in KINDS.values()
@@ -47,11 +43,7 @@ def find(folder: str) -> Vocabulary | None:
 
 
 def load(path: str) -> Vocabulary:
-    """Reads a vocabulary by the path of its folder or of one of its files.
-
-    Raises:
-      InputError: it is missing or damaged.
-    """
+    """Reads a vocabulary by its folder or a file of it; raises InputError if there is none."""
     if files.gfile.isdir(path):
         found = find(path)
         if found is None:
@@ -65,12 +57,7 @@ def load(path: str) -> Vocabulary:
 def make(
     vocabulary: Vocabulary, settings: ChosenSettings | None = None, place: str | None = None
 ) -> Tokenizer:
-    """Makes the tokenizer of a vocabulary.
-
-    Args:
-      vocabulary: of any kind.
-      settings: the chosen settings.
-      place: path of the vocabulary, for errors.
+    """Makes the tokenizer of a vocabulary; `place` is its path, for errors.
 
     Raises:
       InputError: the vocabulary cannot tokenize anything.
@@ -83,11 +70,7 @@ def make(
 
 
 def read_settings(folder: str) -> TokenizerSettings | None:
-    """Reads the settings of the tokenizer in a folder of our models; None if it has none.
-
-    Raises:
-      InputError: the file has other values than we write.
-    """
+    """Reads the settings of the tokenizer in a folder of our models; None if it has none."""
     name = f"{folder}/{SETTINGS}"
     if not files.gfile.exists(name):
         return None

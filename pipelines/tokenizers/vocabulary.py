@@ -58,11 +58,7 @@ class Vocabulary(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def load(cls, path: str) -> Self:
-        """Reads a vocabulary from its folder, or by the path of its (first) file.
-
-        Raises:
-          InputError: a file is missing or damaged.
-        """
+        """Reads a vocabulary by the path of its folder or (first) file; raises InputError."""
 
     @classmethod
     @abc.abstractmethod
@@ -119,15 +115,7 @@ class Vocabulary(abc.ABC):
 
     @abc.abstractmethod
     def check_settings(self, settings: ChosenSettings, place: str) -> None:
-        """Checks that the chosen settings suit the vocabulary.
-
-        Args:
-          settings: the chosen settings.
-          place: path of the vocabulary, for errors.
-
-        Raises:
-          InputError: a setting does not suit the vocabulary, or its tokenizer does not have it.
-        """
+        """Raises InputError if chosen settings do not suit the vocabulary at `place`."""
 
     @abc.abstractmethod
     def text(self, pieces: Sequence[str]) -> str:
@@ -143,11 +131,7 @@ class Vocabulary(abc.ABC):
 
 
 def read_lines(path: str, encoding: str = "utf-8") -> list[str]:
-    """Returns the lines of a vocabulary file without their newlines.
-
-    Raises:
-      InputError: the file is missing or is not UTF-8.
-    """
+    """Returns the lines of a vocabulary file; raises InputError if it is not UTF-8."""
     try:
         lines = files.read_whole(path).decode(encoding).split("\n")
     except UnicodeDecodeError as error:

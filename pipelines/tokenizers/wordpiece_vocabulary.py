@@ -133,12 +133,7 @@ class LinesVocabulary(Vocabulary):
 
 @dataclasses.dataclass(frozen=True)
 class WordSplitter:
-    """Splits texts into words as the tokenizer does before WordPiece.
-
-    Attributes:
-      lower_case: whether words are lower-cased.
-      strip_accents: whether letters lose their accents.
-    """
+    """Splits texts into words as the tokenizer does before WordPiece; can be pickled."""
 
     lower_case: bool
     strip_accents: bool
@@ -168,12 +163,9 @@ def _tokenizer() -> Any:
 
 
 def learnable_words(words: collections.Counter[bytes]) -> collections.Counter[str]:
-    """Returns the words whose characters Unicode has assigned.
+    """Returns the words whose characters Unicode has assigned; raises InputError if there are none.
 
     All other characters are normalized to one (see `normalizer`), which no token may contain.
-
-    Raises:
-      InputError: no words are left.
     """
     texts = ((word.decode(), count) for word, count in words.items())
     found = collections.Counter({t: n for t, n in texts if normalizer.UNASSIGNED not in t})

@@ -37,14 +37,11 @@ class ExampleMaker(abc.ABC):
 
     @classmethod
     def check(cls, index: np.ndarray, held_out_keys: np.ndarray) -> None:
-        """Checks that sequences can be made of a corpus; most makers accept any.
+        """Raises InputError if sequences cannot be made of a corpus; most makers accept any.
 
         Args:
           index: index of the token store.
           held_out_keys: keys of the held-out documents.
-
-        Raises:
-          InputError: they cannot.
         """
         del index, held_out_keys
 
@@ -59,15 +56,9 @@ class ExampleMaker(abc.ABC):
     def features(
         self, documents: TokenizedDocuments, plan: np.ndarray, rng: np.random.Generator
     ) -> tuple[FeatureArrays, collections.Counter[str]]:
-        """Returns the features of planned sequences, and statistics.
+        """Returns the features of rows of a plan, and statistics; only `rng` is random.
 
-        Args:
-          documents: the documents of the plan.
-          plan: rows of the plan.
-          rng: the only source of randomness.
-
-        Returns:
-          int32 or float32 arrays [rows, size] by the reference's names; and counts by name.
+        Features are int32 or float32 arrays [rows, size] by the reference's names.
         """
         settings = self.settings
         sequences = self.fill(documents, plan)

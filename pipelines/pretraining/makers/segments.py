@@ -28,7 +28,10 @@ class _Segments(ExampleMaker):
 
 
 class SentencePairs(_Segments):
-    """Two segments; in half of the examples the second one is from another document."""
+    """Returns planned sequences as [CLS] A [SEP] B [SEP], or [CLS] A [SEP] if B is empty.
+
+    `ids` are the flat token ids int32 [tokens], `plan` is int64 [sequences, COLUMNS].
+    """
 
     segments: ClassVar[int] = 2
 
