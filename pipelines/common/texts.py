@@ -2,7 +2,10 @@
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
+ItemT = TypeVar("ItemT")
 # What follows "byte N is not UTF-8": nobody guesses the encoding.
 TO_UTF8 = "convert the file from the encoding it has: iconv -f ENCODING -t UTF-8 FILE > NEW"
 # What ends lines, steers terminals, turns the direction of writing, or is half of a pair.
@@ -45,3 +48,19 @@ def has_halves(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+def blocks(
+    items: Iterable[ItemT], size_of: Callable[[ItemT], int], size: int
+) -> Iterator[list[ItemT]]:
+    """Yields items in blocks, each of which ends when it has reached a size."""
+    block: list[ItemT] = []
+    total = 0
+    for item in items:
+        block.append(item)
+        total += size_of(item)
+        if total >= size:
+            yield block
+            block, total = [], 0
+    if block:
+        yield block

@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 
 from tqdm import tqdm
 
-from pipelines.common import files, json_files, path_lists
+from pipelines.common import files, json_files, path_lists, texts
 from pipelines.common.errors import InputError
 from pipelines.common.runners import Workers
 from pipelines.corpus import FORMATS, sentences
@@ -191,23 +191,10 @@ def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Secti
     ordinal = 0
     for document in documents:
         empty = True
-        for section in _sections(document):
+        for section in texts.blocks(document, _size, SECTION_CHARACTERS):
             empty = False
             yield Section((file_range.file_index, file_range.start, ordinal), section)
         ordinal += not empty
-
-
-def _sections(document: Iterable[str]) -> Iterator[list[str]]:
-    section: list[str] = []
-    size = 0
-    for sentence in document:
-        section.append(sentence)
-        size += _size(sentence)
-        if size >= SECTION_CHARACTERS:
-            yield section
-            section, size = [], 0
-    if section:
-        yield section
 
 
 def _size(sentence: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from absl import logging
 
-from pipelines.common import files
+from pipelines.common import files, texts
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, tables, user_files
 from pipelines.labelled.columns import ColumnNames
@@ -163,22 +163,14 @@ def check(source: TextFile | WordsFile) -> int:
 
 def blocks(examples: Iterable[ExampleT]) -> Iterator[list[ExampleT]]:
     """Yields blocks of texts: about a million characters, at most 4,096 texts."""
-    block: list[ExampleT] = []
-    size = 0
-    for example in examples:
-        block.append(example)
-        size += max(_characters(example), _MIN_CHARACTERS)
-        if size >= BLOCK:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
+    return texts.blocks(examples, _weight, BLOCK)
 
 
-def _characters(example: TextExample | WordsExample) -> int:
+def _weight(example: TextExample | WordsExample) -> int:
+    """Returns the number of characters, at least _MIN_CHARACTERS."""
     if isinstance(example, WordsExample):
-        return sum(map(len, example.words))
-    return len(example.text_a) + len(example.text_b or "")
+        return max(_MIN_CHARACTERS, sum(map(len, example.words)))
+    return max(_MIN_CHARACTERS, len(example.text_a) + len(example.text_b or ""))
 
 
 def split(examples: Sequence[TextExample]) -> tuple[list[str], list[str] | None]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from pipelines.common import checksums, files, json_files
+from pipelines.common import checksums, files, json_files, texts
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
 from pipelines.tokenizers.base import Tokenizer
@@ -134,32 +134,15 @@ def _tokenized(
     sections: Iterator[reader.Section], tokens: Tokenizer
 ) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
     """Tokenizes sections in batches; returns ids and sentence lengths, without empty sentences."""
-    batch: list[reader.Section] = []
-    size = 0
-    for section in sections:
-        batch.append(section)
-        size += section.characters
-        if size >= _BATCH_CHARACTERS:
-            yield from _tokenize_batch(batch, tokens)
-            batch, size = [], 0
-    if batch:
-        yield from _tokenize_batch(batch, tokens)
-
-
-def _tokenize_batch(
-    batch: list[reader.Section], tokens: Tokenizer
-) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
-    ragged = tokens.tokenize_running_text(
-        [sentence for section in batch for sentence in section.sentences]
-    )
-    ids = ragged.flat_values.numpy()
-    row_splits = ragged.row_splits.numpy()
-    row = 0
-    for section in batch:
-        bounds = row_splits[row : row + len(section.sentences) + 1]
-        row += len(section.sentences)
-        lengths = np.diff(bounds)
-        yield section, ids[bounds[0] : bounds[-1]], lengths[lengths > 0]
+    for batch in texts.blocks(sections, lambda section: section.characters, _BATCH_CHARACTERS):
+        ragged = tokens.tokenize_running_text([s for section in batch for s in section.sentences])
+        ids, row_splits = ragged.flat_values.numpy(), ragged.row_splits.numpy()
+        row = 0
+        for section in batch:
+            bounds = row_splits[row : row + len(section.sentences) + 1]
+            row += len(section.sentences)
+            lengths = np.diff(bounds)
+            yield section, ids[bounds[0] : bounds[-1]], lengths[lengths > 0]
 
 
 def _write_chunk(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 import tensorflow as tf
 from tqdm import tqdm
 
-from pipelines.common import checksums, files, json_files, locks, manifest
+from pipelines.common import checksums, files, json_files, locks, manifest, texts
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, ThisProcess, Workers
 from pipelines.corpus import reader
@@ -154,17 +154,8 @@ def _count_range(
 ) -> collections.Counter[bytes]:
     """Counts the words of the sampled documents of a range."""
     words: collections.Counter[bytes] = collections.Counter()
-    batch: list[str] = []
-    size = 0
-    for number, section in enumerate(reader.read_sections(file_range, options)):
-        if not sample.takes(section, number):
-            continue
-        batch.extend(section.sentences)
-        size += section.characters
-        if size >= _BATCH_CHARACTERS:
-            words.update(split(batch).numpy())
-            batch.clear()
-            size = 0
-    if batch:
-        words.update(split(batch).numpy())
+    sections = enumerate(reader.read_sections(file_range, options))
+    chosen = (section for number, section in sections if sample.takes(section, number))
+    for batch in texts.blocks(chosen, lambda section: section.characters, _BATCH_CHARACTERS):
+        words.update(split([s for section in batch for s in section.sentences]).numpy())
     return words
