@@ -3,7 +3,8 @@
 import abc
 import dataclasses
 import math
-from collections.abc import Set
+import types
+from collections.abc import Callable, Sequence, Set
 from typing import Any, ClassVar, Self
 
 from pipelines.common import json_files
@@ -23,22 +24,28 @@ class EncoderConfig(abc.ABC):
       foreign_keys: Keys of other programs' configurations that do not affect the encoder.
       portable: Whether runtimes other than TensorFlow support all operations of the family.
       vocabulary_kind: The only kind of vocabulary that the family accepts; None: any.
+      model_type: Name of the family.
+      vocab_size: Number of token embeddings.
+      num_hidden_layers: Number of layers above the embeddings.
+      hidden_dropout_prob: Dropout rate of hidden values.
+      initializer_range: Standard deviation of the initial weights of heads.
+      type_vocab_size: Number of segment embeddings; 0: token types are ignored.
+      causal: Whether the vector of a token depends only on the token and those before it.
+      pooler_act: Activation of the pooler; None: no trained pooler.
     """
 
     title: ClassVar[str]
     foreign_keys: ClassVar[Set[str]] = frozenset()
     portable: ClassVar[bool] = True
     vocabulary_kind: ClassVar[str | None] = None
-
-    @property
-    @abc.abstractmethod
-    def model_type(self) -> str:
-        """Name of the family."""
-
-    @property
-    @abc.abstractmethod
-    def vocab_size(self) -> int:
-        """Number of token embeddings."""
+    model_type: str
+    vocab_size: int
+    num_hidden_layers: int
+    hidden_dropout_prob: float
+    initializer_range: float
+    type_vocab_size: int = 0
+    causal: bool = False
+    pooler_act: str | None = None
 
     @property
     @abc.abstractmethod
@@ -46,39 +53,9 @@ class EncoderConfig(abc.ABC):
         """Width of the output of each layer."""
 
     @property
-    @abc.abstractmethod
-    def num_hidden_layers(self) -> int:
-        """Number of layers above the embeddings."""
-
-    @property
     def num_blocks(self) -> int:
         """Number of layers with weights of their own."""
         return self.num_hidden_layers
-
-    @property
-    @abc.abstractmethod
-    def hidden_dropout_prob(self) -> float:
-        """Dropout rate of hidden values."""
-
-    @property
-    @abc.abstractmethod
-    def initializer_range(self) -> float:
-        """Standard deviation of the initial weights of heads."""
-
-    @property
-    def type_vocab_size(self) -> int:
-        """Number of segment embeddings; 0: token types are ignored."""
-        return 0
-
-    @property
-    def causal(self) -> bool:
-        """Whether the vector of a token depends only on the token and those before it."""
-        return False
-
-    @property
-    def pooler_act(self) -> str | None:
-        """Activation of the pooler; None: no trained pooler."""
-        return None
 
     @property
     def default_pad_id(self) -> int:
@@ -181,42 +158,35 @@ class EncoderConfig(abc.ABC):
 
     def check_whole(self, *names: str, least: int = 1, most: int = MAX_SIZE) -> None:
         """Raises InputError if a field is not a whole number in a range."""
-        for name in names:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(
-                    f"{name} is {value!r}; it must be a whole number of {least} or more."
-                )
-            if value > most:
-                raise InputError(f"{name} is too large; it must be {most:,} or less.")
+        expected = f"a whole number from {least} to {most:,}"
+        self._check(names, lambda v: _is_number(v, int) and least <= v <= most, expected)
 
     def check_rates(self, *names: str) -> None:
         """Raises InputError if a field is not a number from 0 to below 1."""
-        for name in names:
-            value = getattr(self, name)
-            if not _is_number(value) or not 0 <= value < 1:
-                raise InputError(f"{name} is {value!r}; it must be from 0 to below 1.")
+        self._check(names, lambda v: _is_number(v) and 0 <= v < 1, "from 0 to below 1")
 
     def check_positive(self, *names: str) -> None:
         """Raises InputError if a field is not a finite number above 0."""
-        for name in names:
-            value = getattr(self, name)
-            if not _is_number(value) or not 0 < value < math.inf:
-                raise InputError(f"{name} is {value!r}; it must be a number above 0.")
+        self._check(names, lambda v: _is_number(v) and 0 < v < math.inf, "a number above 0")
 
     def check_flags(self, *names: str) -> None:
         """Raises InputError if a field is not a boolean."""
+        self._check(names, lambda v: isinstance(v, bool), "true or false")
+
+    def _check(self, names: Sequence[str], valid: Callable[[Any], bool], expected: str) -> None:
         for name in names:
             value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise InputError(f"{name} is {value!r}; it must be true or false.")
+            if not valid(value):
+                large = _is_number(value) and value > MAX_SIZE
+                shown = "too large" if large else repr(value)
+                raise InputError(f"{name} is {shown}; it must be {expected}.")
 
-    def check_choice(self, name: str, known: tuple[str, ...]) -> None:
+    def check_choice(self, name: str, known: Sequence[str]) -> None:
         """Raises InputError if a field is not one of some names."""
         value = getattr(self, name)
         if value not in known:
             raise InputError(f"{name} {value!r} is unknown; use one of {', '.join(known)}.")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_number(value: Any, kind: type | types.UnionType = int | float) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

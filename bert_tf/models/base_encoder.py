@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import adaptation
 from bert_tf.models.layers.base import Configured, Declared, Layer, Shape
 from pipelines.common import machine
@@ -17,7 +18,8 @@ from pipelines.tokenizers.vocabulary import Vocabulary
 class Encoder(Configured, Declared, keras.Model):
     """Vectors of tokens and one vector of each sequence, without heads.
 
-    Subclasses create `embeddings`, `blocks` and `pooler`, then call `finish`, and define `call`.
+    Subclasses create `embeddings`, `blocks` and `pooler`, call `finish`, and define `num_seeds`,
+    `encode_batch` and `pool`.
 
     Attributes:
       embeddings: The layer that embeds tokens.
@@ -76,6 +78,70 @@ class Encoder(Configured, Declared, keras.Model):
         repeats = self.config.num_hidden_layers // len(self.blocks)
         blocks = sum(block.flops(length) for block in self.blocks)
         return self.embeddings.flops(length) + repeats * blocks
+
+    def call(
+        self,
+        inputs: Mapping[str, tf.Tensor] | Sequence[tf.Tensor] | tf.Tensor,
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        dtype: str | None = None,
+        drop_padding: bool = False,
+    ) -> dict[str, Any]:
+        """Encodes a batch.
+
+        Args:
+          inputs: int32 [batch, length] each: `input_word_ids`, `input_mask` (1 for tokens, 0 for
+            padding) and `input_type_ids` (segments; ignored without segment embeddings), as a dict
+            by these names, as a list of the three, or the ids alone. Without a mask, all ids but
+            `pad_id` are tokens; without segments, all are of the first.
+          training: Whether to apply dropout.
+          dropout_seed: int32 scalar that determines the dropout; None: drawn from TensorFlow's
+            global generator.
+          dtype: The dtype to compute in; None: the compute dtype of the model.
+          drop_padding: Whether a Transformer computes tokens only, which is faster for mixed
+            lengths; outputs at padding are then arbitrary.
+
+        Returns:
+          `sequence_output` [batch, length, hidden_size]; `pooled_output` [batch, hidden_size];
+          `encoder_outputs`, the output of each layer, and `embedding_output`, the input of the
+          first layer, [batch, length, hidden_size] each; `attention_probs` of each layer that has
+          attention, [batch, heads, length, length]; all in the dtype computed in; and `input_mask`,
+          int32 [batch, length].
+
+        Raises:
+          InputError: The inputs have another form, rank or dtype; or the static length exceeds the
+            positions.
+        """
+        batch = self.batch_of(inputs)
+        seeds = self.draw_seeds(dropout_seed) if training else None
+        return self.encode_batch(batch, seeds, dtype, drop_padding)
+
+    def batch_of(self, inputs: Any) -> EncoderInputs:
+        """Converts the inputs of `call`."""
+        return EncoderInputs.of(inputs, self.pad_id, self.config.type_vocab_size > 0)
+
+    def encode_batch(
+        self,
+        batch: EncoderInputs,
+        seeds: tf.Tensor | None,
+        dtype: str | None,
+        drop_padding: bool,
+    ) -> dict[str, Any]:
+        """Computes the result of `call`, without dropout if `seeds` is None."""
+        raise NotImplementedError
+
+    @property
+    def num_seeds(self) -> int:
+        """Number of dropout seeds in `encode_batch`."""
+        raise NotImplementedError
+
+    def draw_seeds(self, seed: tf.Tensor | None) -> tf.Tensor:
+        """int32 [num_seeds] dropout seeds from one seed; None: from a random one."""
+        if seed is None:
+            seed = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
+        return tf.random.stateless_uniform(
+            [self.num_seeds], tf.stack([seed, 0]), minval=None, maxval=None, dtype=tf.int32
+        )
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Stores what the encoder needs of a vocabulary; nothing for most encoders."""
@@ -199,11 +265,3 @@ class Encoder(Configured, Declared, keras.Model):
           InputError: No map matches, or one already has an update.
         """
         adaptation.enable_lora(self, rank, alpha, layers)
-
-    def draw_seeds(self, seed: tf.Tensor | None, count: int) -> tf.Tensor:
-        """int32 [count] dropout seeds, from one seed; None: from a random one."""
-        if seed is None:
-            seed = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
-        return tf.random.stateless_uniform(
-            [count], tf.stack([seed, 0]), minval=None, maxval=None, dtype=tf.int32
-        )

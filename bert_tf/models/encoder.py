@@ -1,6 +1,5 @@
 """The Transformer encoder of BERT and its relatives."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -22,6 +21,9 @@ _SEEDS_PER_BLOCK = 3
 @serializable
 class BertEncoder(Encoder):
     """BERT without heads, or a related model, depending on the options of the configuration.
+
+    `pooled_output` is by default tanh of a linear map of the vector of [CLS], or of the last token
+    in a causal model.
 
     >>> encoder = BertEncoder(BertConfig.named("tiny"))
     >>> ids = tf.constant([[101, 7592, 102]])
@@ -88,52 +90,24 @@ class BertEncoder(Encoder):
         """
         return list(self.blocks) * (self.config.num_hidden_layers // len(self.blocks))
 
-    def call(
+    @property
+    def num_seeds(self) -> int:
+        """Number of dropouts: of the embeddings, of the blocks and optionally before the pooler."""
+        pooler = bool(self.config.pooler_dropout)
+        return 1 + _SEEDS_PER_BLOCK * self.config.num_hidden_layers + pooler
+
+    def encode_batch(
         self,
-        inputs: Mapping[str, tf.Tensor] | Sequence[tf.Tensor] | tf.Tensor,
-        training: bool = False,
-        dropout_seed: tf.Tensor | None = None,
-        dtype: str | None = None,
-        drop_padding: bool = False,
-    ) -> dict[str, tf.Tensor | list[tf.Tensor]]:
-        """Encodes a batch.
-
-        Args:
-          inputs: int32 [batch, length] each: `input_word_ids`, `input_mask` (1 for tokens, 0 for
-            padding) and `input_type_ids` (segments; ignored without segment embeddings), as a dict
-            by these names, as a list of the three, or the ids alone. Without a mask, all ids but
-            `pad_id` are tokens; without segments, all are of the first.
-          training: Whether to apply dropout.
-          dropout_seed: int32 scalar that determines the dropout; None: drawn from TensorFlow's
-            global generator.
-          dtype: The dtype to compute in; None: the compute dtype of the model.
-          drop_padding: Whether to compute tokens only, which is faster for mixed lengths; outputs
-            at padding are then arbitrary.
-
-        Returns:
-          `sequence_output` [batch, length, hidden_size]; `pooled_output` [batch, hidden_size], by
-          default tanh of a linear map of the vector of [CLS], or of the last token in a causal
-          model; `encoder_outputs`, the output of each layer, and `embedding_output`, the input of
-          the first layer, [batch, length, hidden_size] each; `attention_probs` of each layer,
-          [batch, heads, length, length]; all in the dtype computed in; and `input_mask`, int32
-          [batch, length].
-
-        Raises:
-          InputError: The inputs have another form, rank or dtype; or the static length exceeds the
-            positions.
-        """
-        typed = self.config.type_vocab_size > 0
-        word_ids, mask, types = EncoderInputs.of(inputs, self.pad_id, typed)
-        rows = TokenRows.of_mask(mask) if drop_padding else None
-        seeds = self._seeds(dropout_seed) if training else None
-        x = self.embeddings(
-            word_ids,
-            types,
-            seed=None if seeds is None else seeds[0],
-            dtype=dtype,
-            rows=rows,
-        )
-        return self.encode(x, mask, seeds, rows)
+        batch: EncoderInputs,
+        seeds: tf.Tensor | None,
+        dtype: str | None,
+        drop_padding: bool,
+    ) -> dict[str, Any]:
+        """Computes the result of `call`, without dropout if `seeds` is None."""
+        rows = TokenRows.of_mask(batch.mask) if drop_padding else None
+        seed = None if seeds is None else seeds[0]
+        x = self.embeddings(batch.word_ids, batch.type_ids, seed=seed, dtype=dtype, rows=rows)
+        return self.encode(x, batch.mask, seeds, rows)
 
     def pooled(self, inputs: Any, drop_padding: bool = False) -> tf.Tensor:
         """Only the pooled output [batch, hidden_size], without dropout; arguments as for `call`.
@@ -142,10 +116,10 @@ class BertEncoder(Encoder):
         """
         if self.config.causal:  # the last token is pooled
             return super().pooled(inputs, drop_padding)
-        typed = self.config.type_vocab_size > 0
-        word_ids, mask, types = EncoderInputs.of(inputs, self.pad_id, typed)
-        rows = TokenRows.of_mask(mask) if drop_padding else None
-        x, bias = self.embeddings(word_ids, types, rows=rows), self._mask_bias(mask)
+        batch = self.batch_of(inputs)
+        rows = TokenRows.of_mask(batch.mask) if drop_padding else None
+        x = self.embeddings(batch.word_ids, batch.type_ids, rows=rows)
+        bias = self._mask_bias(batch.mask)
         *lower, last = self._stack
         for block in lower:
             x, _ = block(x, bias, rows=rows)
@@ -174,7 +148,7 @@ class BertEncoder(Encoder):
         mask: tf.Tensor,
         seeds: tf.Tensor | None = None,
         rows: TokenRows | None = None,
-    ) -> dict[str, tf.Tensor | list[tf.Tensor]]:
+    ) -> dict[str, Any]:
         """Applies the layers to embedded tokens, so that gradients for embeddings can be computed.
 
         Args:
@@ -222,7 +196,7 @@ class BertEncoder(Encoder):
 
     def pooler_seed(self, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:
         """The seed of the dropout before the pooler; None if there is none."""
-        return self._seeds(dropout_seed)[-1] if self.config.pooler_dropout else None
+        return self.draw_seeds(dropout_seed)[-1] if self.config.pooler_dropout else None
 
     def attention_shapes(self, batch: int | None, length: int | None) -> list[Shape]:
         """The shape of the attention probabilities of each layer."""
@@ -235,9 +209,3 @@ class BertEncoder(Encoder):
             length = tf.shape(mask)[1]
             visible *= tf.linalg.band_part(tf.ones([length, length]), -1, 0)
         return (1.0 - visible) * _MASKED
-
-    def _seeds(self, seed: tf.Tensor | None) -> tf.Tensor:
-        """One seed for each dropout in the model, int32 [seeds]."""
-        count = 1 + _SEEDS_PER_BLOCK * self.config.num_hidden_layers
-        count += bool(self.config.pooler_dropout)
-        return self.draw_seeds(seed, count)

@@ -1,4 +1,4 @@
-"""Weights of BERT in the formats that others use, and in ours."""
+"""Weights in our format and in foreign formats."""
 
 from bert_tf.weights.bundle import Bundle, assign
 from bert_tf.weights.formats import read, write

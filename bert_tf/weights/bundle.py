@@ -1,4 +1,4 @@
-"""A model at rest: configuration, weights by our names, vocabulary, tasks."""
+"""The contents of a model folder: configuration, weights by our names, vocabulary and tasks."""
 
 import dataclasses
 import hashlib
@@ -24,7 +24,7 @@ from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
-# The groups that a model may lack; each is there as a whole or not at all.
+# Optional groups of weights; each is complete or absent.
 POOLER = "encoder/pooler/"
 MASKED_LM = "masked_lm/"
 NEXT_SENTENCE = "next_sentence/"
@@ -35,31 +35,38 @@ _OPTIONAL_GROUPS = (POOLER, MASKED_LM, NEXT_SENTENCE, BIDIRECTIONAL_LM, HEADS)
 
 @dataclasses.dataclass(frozen=True)
 class Bundle:
-    """What a folder of a model holds, whatever its format.
+    """A model in memory, independent of its format.
 
-    `weights` are float32 arrays, or of whole numbers int32, by the paths of our variables, such as
-    "encoder/block_0/attention/qkv/kernel" [hidden_size, 3 * hidden_size].
-    `vocabulary` is None where the format has none (TF Hub encoders).
-    `tasks` describe the heads, one for each "heads/<name>/kernel".
-    `place` is where it was read from, for errors.
+    Attributes:
+      config: The configuration of the encoder.
+      weights: float32 or int32 arrays by the paths of our variables, such as
+        "encoder/block_0/attention/qkv/kernel" [hidden_size, 3 * hidden_size].
+      vocabulary: None if the format has none (TF Hub encoders).
+      tokenizer_settings: None: the defaults of the vocabulary.
+      tasks: Descriptions of the heads, one for each "heads/<name>/kernel".
+      place: Origin of the model, for messages.
 
     Raises:
-      InputError: the vocabulary has more tokens than the embeddings, or is of a kind that the
-        family does not take; the tasks are not those that there are heads for; or a weight is not
-        finite.
+      InputError: The vocabulary is larger than the embeddings, or of a kind that the family does
+        not accept; the tasks do not match the heads; or a weight is not finite.
     """
 
     config: EncoderConfig
     weights: dict[str, np.ndarray]
     vocabulary: Vocabulary | None = None
-    tokenizer_settings: TokenizerSettings | None = None  # None: by the vocabulary
+    tokenizer_settings: TokenizerSettings | None = None
     tasks: tuple[Mapping[str, Any], ...] = ()
     place: str = "the model"
 
     def __post_init__(self):
         self._check_vocabulary()
         self._check_tasks()
-        self._check_finite()
+        for name, value in self.weights.items():
+            if not np.isfinite(value).all():
+                raise InputError(
+                    f"{self.place}: {name} has values that are not finite; the file is damaged, or "
+                    "the training diverged. Take another checkpoint."
+                )
 
     def _check_vocabulary(self) -> None:
         if self.vocabulary:
@@ -68,8 +75,8 @@ class Bundle:
         if tokens > self.config.vocab_size:
             raise InputError(
                 f"{self.place}: the vocabulary has {tokens} tokens, but the model's vocab_size is "
-                f"{self.config.vocab_size}. They do not belong together; put the vocabulary that "
-                "the model was trained with in its place."
+                f"{self.config.vocab_size}. Replace the vocabulary with the one that the model was "
+                "trained with."
             )
 
     def _check_tasks(self) -> None:
@@ -77,8 +84,8 @@ class Bundle:
         heads = head_units(self.weights)
         if described.keys() != heads.keys():
             raise InputError(
-                f"{self.place}: the tasks that are described ({', '.join(described) or 'none'}) "
-                f"are not those that have heads ({', '.join(heads) or 'none'})."
+                f"{self.place}: the described tasks ({', '.join(described) or 'none'}) do not "
+                f"match the heads ({', '.join(heads) or 'none'})."
             )
         for name, task in described.items():
             units = tasks.load(task).units
@@ -86,24 +93,16 @@ class Bundle:
                 raise InputError(
                     f"{self.place}: the head of {name} has {counted(heads[name], 'unit')}, "
                     f"but its description, {task['shape']} of "
-                    f"{counted(len(task['labels']), 'label')}, {units}; it is of another "
-                    "model."
-                )
-
-    def _check_finite(self) -> None:
-        for name, value in self.weights.items():
-            if not np.isfinite(value).all():
-                raise InputError(
-                    f"{self.place}: {name} has values that are no finite numbers; the file is "
-                    "damaged, or the training diverged. Take another checkpoint."
+                    f"{counted(len(task['labels']), 'label')}, requires {units}; it belongs to "
+                    "another model."
                 )
 
     def has(self, group: str) -> bool:
-        """Whether the weights of an optional group are there."""
+        """Whether the weights of an optional group exist."""
         return any(name.startswith(group) for name in self.weights)
 
     def sha256(self) -> str:
-        """A checksum of the weights."""
+        """A checksum of all weights."""
         digest = hashlib.sha256()
         for name in sorted(self.weights):
             digest.update(name.encode())
@@ -111,7 +110,7 @@ class Bundle:
         return digest.hexdigest()
 
     def encoder_sha256(self) -> str:
-        """A checksum of the encoder: its configuration and its weights."""
+        """A checksum of the configuration and the weights of the encoder."""
         config = json.dumps(self.config.to_dict(), sort_keys=True)
         digest = hashlib.sha256(config.encode())
         for name in sorted(self.weights):
@@ -124,20 +123,20 @@ class Bundle:
         """The vocabulary.
 
         Raises:
-          InputError: there is none.
+          InputError: The model has none.
         """
         if self.vocabulary is None:
             raise InputError(
-                f"{self.place}: has no vocabulary; give it one with bert-tf convert "
+                f"{self.place}: has no vocabulary; add one with bert-tf convert "
                 f"--input={self.place} --output=FOLDER --vocab=vocab.txt."
             )
         return self.vocabulary
 
     def resolved_settings(self) -> TokenizerSettings:
-        """The settings of the tokenizer.
+        """All settings of the tokenizer, including defaults.
 
         Raises:
-          InputError: there is no vocabulary.
+          InputError: The model has no vocabulary.
         """
         return self.require_vocabulary().resolve(self.tokenizer_settings or {})
 
@@ -145,7 +144,7 @@ class Bundle:
         """The tokenizer.
 
         Raises:
-          InputError: there is no vocabulary, or no tokenizer can be made of it.
+          InputError: The model has no vocabulary, or the vocabulary is invalid.
         """
         return registry.make(self.require_vocabulary(), self.resolved_settings(), self.place)
 
@@ -153,11 +152,11 @@ class Bundle:
         """The encoder as a Keras model with these weights.
 
         Args:
-          **kwargs: for the constructor, such as dtype="mixed_bfloat16", or a name: two encoders
-            in one functional model must not have the same.
+          **kwargs: Arguments of the constructor, such as dtype="mixed_bfloat16", or a name: two
+            encoders in one functional model need different names.
         """
         encoder = encoders.make(self.config, **({"name": "encoder"} | self._padding() | kwargs))
-        missing = self._give(encoder, "encoder")
+        missing = self._assign_group(encoder, "encoder")
         if missing:
             logging.warning("%s: lacks %s, which are random.", self.place, ", ".join(missing))
         return encoder
@@ -166,33 +165,32 @@ class Bundle:
         """The encoder with the heads of tasks as a Keras model with these weights.
 
         Args:
-          chosen: the tasks; None: all.
-          **kwargs: for the constructor, such as dtype="mixed_bfloat16".
+          chosen: The tasks; None: all.
+          **kwargs: Arguments of the constructor, such as dtype="mixed_bfloat16".
 
         Raises:
-          InputError: there is no task, or a weight is missing.
+          InputError: The model has no task, or a weight is missing.
         """
         if chosen is None:
             names = [task["name"] for task in self.tasks] or [None]
-            longest = self.config.max_length
-            chosen = [tasks.load(self.task(name), longest) for name in names]
+            chosen = [tasks.load(self.task(name), self.config.max_length) for name in names]
         model = TaskModel.for_tasks(self.config, chosen, **(self._padding() | kwargs))
-        missing = [*self._give(model.encoder, "encoder"), *self._give(model.heads, "heads")]
-        # Heads that read no pooled output have no use for a pooler, and may come without one.
+        missing = self._assign_group(model.encoder, "encoder")
+        missing += self._assign_group(model.heads, "heads")
+        # A model whose heads do not read the pooled output may lack a pooler.
         pooled = any(task.head.reads_pooled(task.per_token) for task in chosen)
-        spare = () if pooled else POOLER
-        missing = [name for name in missing if not name.startswith(spare)]
+        missing = [name for name in missing if pooled or not name.startswith(POOLER)]
         if missing:
             raise InputError(f"{self.place}: lacks the weight {missing[0]}.")
         return model
 
     def with_weights_of(self, model: Encoder | TaskModel) -> "Bundle":
-        """The same with the weights of a Keras model, which it was made as and trained since.
+        """A copy with the weights of a Keras model that was created from this bundle.
 
-        Updates of LoRA are merged into their kernels; int8 kernels are as they are computed with.
+        LoRA updates are merged into their kernels, and int8 kernels are dequantized.
 
         Raises:
-          InputError: the model has another configuration, or other tasks.
+          InputError: The model has another configuration, or other tasks.
         """
         encoder = model.encoder if isinstance(model, TaskModel) else model
         if encoder.config != self.config:
@@ -203,12 +201,12 @@ class Bundle:
         return dataclasses.replace(self, weights=self.weights | found | heads)
 
     def _padding(self) -> dict[str, int]:
-        """The argument of models that says which id is padding, where a vocabulary knows."""
+        """The `pad_id` argument of models, from the vocabulary."""
         return {} if self.vocabulary is None else {"pad_id": self.vocabulary.id_of("pad")}
 
-    def _give(self, part: keras.layers.Layer, group: str) -> list[str]:
-        """Gives a part of a model the weights of a group; returns our names of those it lacks."""
-        # Where its variables are: Keras puts the name of the layer that it is made in before them.
+    def _assign_group(self, part: keras.layers.Layer, group: str) -> list[str]:
+        """Assigns the weights of a group to a part of a model; returns the missing names."""
+        # Keras prefixes paths with the name of the layer in which a layer was created.
         here, there = f"{part.path}/", f"{group}/"
         weights = {
             here + name.removeprefix(there): value
@@ -219,27 +217,23 @@ class Bundle:
         return [there + name.removeprefix(here) for name in missing]
 
     def only(self, name: str) -> "Bundle":
-        """The model with the head of one task.
+        """A copy with the head of one task only.
 
         Raises:
-          InputError: there is no such task.
+          InputError: The model does not have the task.
         """
-        kept = f"{HEADS}{name}/"
-        return dataclasses.replace(
-            self,
-            tasks=(self.task(name),),
-            weights={
-                key: value
-                for key, value in self.weights.items()
-                if not key.startswith(HEADS) or key.startswith(kept)
-            },
-        )
+        kept = {
+            key: value
+            for key, value in self.weights.items()
+            if not key.startswith(HEADS) or key.startswith(f"{HEADS}{name}/")
+        }
+        return dataclasses.replace(self, tasks=(self.task(name),), weights=kept)
 
     def task(self, name: str | None = None) -> Mapping[str, Any]:
         """The description of a task; without a name, of the only one.
 
         Raises:
-          InputError: there is no such task, or several to choose from.
+          InputError: The model does not have the task, or has several to choose from.
         """
         names = [task["name"] for task in self.tasks]
         if not names:
@@ -263,8 +257,8 @@ def parameter_shapes(
     """The shapes of all weights that a model may have, by our names, in the order of layers.
 
     Args:
-      config: the sizes.
-      heads: each task's head; of plain ones, name and number of units do.
+      config: The configuration of the encoder.
+      heads: The head of each task; for the head of the paper, name and number of units suffice.
     """
     parts: tuple[Declared, ...] = (
         encoders.unallocated(config),
@@ -275,7 +269,7 @@ def parameter_shapes(
 
 
 def head_units(weights: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """The units of each task's head, by the name of the task."""
+    """The number of units of each task's head, by the name of the task."""
     return {
         name.split("/")[1]: value.size
         for name, value in weights.items()
@@ -284,39 +278,63 @@ def head_units(weights: Mapping[str, np.ndarray]) -> dict[str, int]:
 
 
 def absent_groups(names: Iterable[str]) -> tuple[str, ...]:
-    """The groups of weights, all of them optional, of which a model has nothing.
-
-    Args:
-      names: of its weights, by our names.
-    """
+    """The optional groups without any weight among our names of weights."""
     present = {group for name in names for group in _OPTIONAL_GROUPS if name.startswith(group)}
     return tuple(group for group in _OPTIONAL_GROUPS if group not in present)
 
 
-def assign(model: keras.Model, weights: dict[str, np.ndarray], place: str) -> list[str]:
-    """Gives the variables of a model the weights of their names.
+def check_complete(
+    weights: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]], place: str
+) -> None:
+    """Checks that weights are those of a model, except for absent optional groups.
 
     Args:
-      model: one of this package's.
-      weights: as `Bundle.weights`; those that the model lacks are let be.
-      place: where they come from, for errors.
-
-    Returns:
-      The variables for which there were none.
+      weights: Weights by our names.
+      shapes: `parameter_shapes` of the configuration.
+      place: Origin of the weights, for messages.
 
     Raises:
-      InputError: a weight has another shape than its variable.
+      InputError: A weight is missing or unknown, or has another shape.
+    """
+    for name, value in weights.items():
+        if name not in shapes:
+            raise InputError(f"{place}: has the weight {name}, which the model does not have.")
+        check_shape(name, value, shapes[name], place)
+    absent = absent_groups(weights)
+    for name in shapes:
+        if name not in weights and not name.startswith(absent):
+            raise InputError(f"{place}: lacks the weight {name}.")
+
+
+def check_shape(name: str, value: Any, expected: tuple[int, ...], place: str) -> None:
+    """Raises InputError if a weight has another shape than expected."""
+    if value.shape != expected:
+        raise InputError(
+            f"{place}: {name} has the shape {list(value.shape or ())}; the configuration requires "
+            f"{list(expected)}."
+        )
+
+
+def assign(model: keras.Model, weights: dict[str, np.ndarray], place: str) -> list[str]:
+    """Assigns weights to the variables of a model by path.
+
+    Args:
+      model: A model of this package.
+      weights: As `Bundle.weights`; those that the model does not have are ignored.
+      place: Origin of the weights, for messages.
+
+    Returns:
+      The paths of the variables without a weight.
+
+    Raises:
+      InputError: A weight has another shape than its variable.
     """
     missing = []
     for variable in model.variables:
         value = weights.get(variable.path)
         if value is None:
             missing.append(variable.path)
-        elif value.shape != tuple(variable.shape):
-            raise InputError(
-                f"{place}: {variable.path} has the shape {list(value.shape)}, the model wants "
-                f"{list(variable.shape)}."
-            )
         else:
+            check_shape(variable.path, value, tuple(variable.shape), place)
             variable.assign(value)
     return missing

@@ -1,4 +1,4 @@
-"""Models with another vocabulary, other settings of the tokenizer, or one of their tasks."""
+"""Models with another vocabulary or other tokenizer settings."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,28 +12,28 @@ from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
 
 def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool]) -> Bundle:
-    """The model with another vocabulary, or other settings of its tokenizer.
+    """A copy of a model with another vocabulary or other tokenizer settings.
 
     Args:
-      model: to change.
-      vocab: path of a vocabulary; None: its own.
-      chosen: settings of the tokenizer, by name.
+      model: The model.
+      vocab: Path of a vocabulary; None: unchanged.
+      chosen: Tokenizer settings, by name.
 
     Raises:
-      InputError: the vocabulary is not as long as the model's own (an ELMo takes any words), or
-        does not suit the model or the settings.
+      InputError: The size of the vocabulary differs from that of the model's own (except for an
+        ELMo), or it does not match the model or the settings.
     """
     own = dict(model.tokenizer_settings or {})
-    brought: dict[str, bool | str | None] = {}
+    kept: dict[str, bool | str | None] = {}
     if vocab:
         if isinstance(model.config, ElmoConfig):
             model = elmo.with_words(model, registry.load(vocab))
         else:
             model = dataclasses.replace(model, vocabulary=_vocabulary(model, vocab))
-        brought = {"lower_case": own.get("lower_case")}
+        kept = {"lower_case": own.get("lower_case")}
     if model.vocabulary:
-        model.vocabulary.check_settings({**brought, **chosen}, vocab or model.place)
-    # Accents go on following lower case.
+        model.vocabulary.check_settings({**kept, **chosen}, vocab or model.place)
+    # Stripping of accents continues to follow lower-casing.
     if own.get("strip_accents") == own.get("lower_case"):
         own.pop("strip_accents", None)
     settings: TokenizerSettings | None = {**own, **chosen} or None
@@ -45,6 +45,6 @@ def _vocabulary(model: Bundle, path: str) -> Vocabulary:
     if model.vocabulary and len(vocabulary) != len(model.vocabulary):
         raise InputError(
             f"{path}: has {len(vocabulary)} tokens, the model's own vocabulary "
-            f"{len(model.vocabulary)}; another one may rename tokens, but not renumber them."
+            f"{len(model.vocabulary)}; a new one may rename tokens, but must not renumber them."
         )
     return vocabulary

@@ -1,7 +1,8 @@
 """The released ELMo (Peters et al. 2018): *options.json, and *.hdf5 with the weights.
 
-Of both directions it has all but the softmax. It has no vocabulary: it knows words by their
-characters, and so any words will do (words.txt beside it, or --vocab of `bert-tf convert`).
+It contains both directions without the softmax. It has no vocabulary, as it represents words by
+their characters; any vocabulary can be added (words.txt in the folder, or --vocab of `bert-tf
+convert`).
 """
 
 import dataclasses
@@ -20,11 +21,9 @@ from pipelines.tokenizers import registry
 from pipelines.tokenizers.vocabulary import Vocabulary
 from pipelines.tokenizers.whole_words import SPECIAL_TOKENS
 
-OPTIONS = "options.json"  # what names of the files end in
+OPTIONS = "options.json"  # ends of the file names
 WEIGHTS = ".hdf5"
-_TABLE = "encoder/embeddings/word_characters"
-_CELL = "RNN_{direction}/RNN/MultiRNNCell/Cell{{i}}/LSTMCell"
-_PARTS_OF_CELL = {"kernel": "W_0", "bias": "B", "projection": "W_P_0"}
+_WORDS = "encoder/embeddings/word_characters"
 
 
 class _Lstm(TypedDict):
@@ -49,17 +48,17 @@ class _CharacterCnn(TypedDict):
 
 
 class _Options(TypedDict):
-    """What is asked of the options; those of training are there besides."""
+    """The options that are used; a file also has those of training."""
 
     lstm: _Lstm
     char_cnn: _CharacterCnn
 
 
 def find(path: str) -> tuple[str, str] | None:
-    """The options and the weights of a folder; None if it has none.
+    """The paths of the options and the weights in a folder; None if there are none.
 
     Raises:
-      InputError: it has several.
+      InputError: There are several.
     """
     if not files.gfile.isdir(path):
         return None
@@ -71,25 +70,23 @@ def find(path: str) -> tuple[str, str] | None:
     weights = [name for name in found if "weights" in name] or found
     for kind in (options, weights):
         if len(kind) > 1:
-            raise InputError(
-                f"{path}: has {' and '.join(kind)}; leave the files of one ELMo there."
-            )
+            raise InputError(f"{path}: has {' and '.join(kind)}; keep the files of one ELMo only.")
     return f"{path}/{options[0]}", f"{path}/{weights[0]}"
 
 
 def read(path: str) -> Bundle:
-    """Reads a folder of options and weights, and the vocabulary of words that it may have.
+    """Reads a folder with options, weights, and optionally a vocabulary of words.
 
     Raises:
-      InputError: a file is damaged, a weight does not fit, or the vocabulary is of another kind.
+      InputError: A file is damaged, a weight does not match, or the vocabulary is of another kind.
     """
     found = find(path)
-    assert found is not None  # by it the format is known
+    assert found is not None  # the format was detected from it
     options, weights = found
     config = _config(json_files.read(options, _Options), options)
     with hdf5.opened(weights) as stored:
         arrays = _table(config).read(stored, config, weights)
-    none = {_TABLE: np.zeros([config.vocab_size, CHARACTERS], np.int32)}
+    none = {_WORDS: np.zeros([config.vocab_size, CHARACTERS], np.int32)}
     bundle = Bundle(config, arrays | none, place=path)
     vocabulary = registry.find(path)
     if vocabulary is None:
@@ -99,19 +96,15 @@ def read(path: str) -> Bundle:
 
 
 def with_words(model: Bundle, vocabulary: Vocabulary) -> Bundle:
-    """An ELMo with another vocabulary, whose words it knows by their characters.
+    """A copy of an ELMo with another vocabulary of words.
 
-    Its softmax goes along if the words that it predicts are the same.
-
-    Args:
-      model: an ELMo.
-      vocabulary: of words.
+    The softmax is kept if the predicted words are the same.
 
     Raises:
-      InputError: it is of another kind.
+      InputError: The vocabulary is of another kind.
     """
     config = model.config
-    assert isinstance(config, ElmoConfig)  # others have no characters
+    assert isinstance(config, ElmoConfig)
     config.check_vocabulary(vocabulary.kind, model.place)
     predicted = config.predicted_words
     known = model.vocabulary is not None and (
@@ -129,7 +122,7 @@ def with_words(model: Bundle, vocabulary: Vocabulary) -> Bundle:
         model,
         config=config,
         vocabulary=vocabulary,
-        weights=kept | {_TABLE: character_table(vocabulary)},
+        weights=kept | {_WORDS: character_table(vocabulary)},
     )
 
 
@@ -137,8 +130,8 @@ def _config(options: _Options, place: str) -> ElmoConfig:
     lstm, cnn = options["lstm"], options["char_cnn"]
     if cnn["max_characters_per_token"] != CHARACTERS:
         raise InputError(
-            f"{place}: max_characters_per_token is {cnn['max_characters_per_token']}; words have "
-            f"{CHARACTERS} here."
+            f"{place}: max_characters_per_token is {cnn['max_characters_per_token']}; only "
+            f"{CHARACTERS} is supported."
         )
     values = {
         "vocab_size": len(SPECIAL_TOKENS),
@@ -168,13 +161,13 @@ def _table(config: ElmoConfig) -> Table:
         ours = f"{embeddings}/convolution_{index}"
         names |= {f"{ours}/kernel": f"CNN/W_cnn_{index}", f"{ours}/bias": f"CNN/b_cnn_{index}"}
     for index in range(config.num_highway_layers):
-        # What they call "carry" is the share of the transform.
+        # Their "carry" gate is the weight of the transform.
         for ours, theirs in (("gate", "carry"), ("transform", "transform")):
             for part, letter in (("kernel", "W"), ("bias", "b")):
                 name = f"{embeddings}/highway_{index}/{ours}/{part}"
                 names[name] = f"CNN_high_{index}/{letter}_{theirs}"
     for number, direction in enumerate(("forward", "backward")):
-        cell = _CELL.format(direction=number)
-        for part, theirs in _PARTS_OF_CELL.items():
-            names[f"encoder/block_{{i}}/{direction}/{part}"] = f"{cell}/{theirs}"
-    return Table(names, reshaped=True)
+        cell = f"RNN_{number}/RNN/MultiRNNCell/Cell{{i}}/LSTMCell"
+        names[f"encoder/block_{{i}}/{direction}"] = cell
+    renamed = {"kernel": "W_0", "bias": "B", "projection": "W_P_0"}
+    return Table(names, renamed, reshaped=True)

@@ -1,4 +1,4 @@
-"""Which format a path has, and the modules that read and write it."""
+"""Detection, reading and writing of all formats."""
 
 import enum
 import os
@@ -33,7 +33,7 @@ class Format(enum.StrEnum):
 
 
 _SAVED_MODEL = "saved_model.pb"
-# Files that stand for their folder.
+# Files that may be given instead of their folder.
 _FILES = (huggingface.CONFIG, huggingface.INDEX, own.CONFIG, _SAVED_MODEL)
 _READERS = {
     Format.BERT_TF: own.read,
@@ -56,12 +56,11 @@ def read(path: str) -> Bundle:
     """Reads a model in any of the formats.
 
     Args:
-      path: a folder, or a file in one: of a checkpoint (or its prefix), a
-        configuration, model.safetensors, saved_model.pb, or weights in HDF5. Of our folders, one
-        of the checkpoints in it too.
+      path: A folder, a checkpoint in one of our folders, or a file in a folder: of a checkpoint
+        (or its prefix), a configuration, model.safetensors, saved_model.pb, or weights in HDF5.
 
     Raises:
-      InputError: nothing known is there, or it is damaged or does not fit.
+      InputError: There is no model, or it is damaged or inconsistent.
     """
     path = path if files.gfile.isdir(path) else _model_of(path)
     path = path.rstrip("/") or path
@@ -69,14 +68,14 @@ def read(path: str) -> Bundle:
 
 
 def folder_of(path: str) -> str:
-    """The folder of a model that a path names as `read` takes it."""
-    if not files.gfile.isdir(path):
-        path = _model_of(path)
-    return own.home(path) or (path if files.gfile.isdir(path) else os.path.dirname(path) or ".")
+    """The folder of a model at a path as for `read`."""
+    path = path if files.gfile.isdir(path) else _model_of(path)
+    folder = path if files.gfile.isdir(path) else os.path.dirname(path) or "."
+    return own.find_folder(path) or folder
 
 
 def _model_of(path: str) -> str:
-    """The folder of a model, or the prefix of a checkpoint, by one of its files."""
+    """The folder of a model, or the prefix of a checkpoint, from the path of one of its files."""
     folder, name = os.path.split(path)
     if name in _FILES or name.endswith((".safetensors", elmo.OPTIONS, elmo.WEIGHTS)):
         return folder or "."
@@ -84,16 +83,16 @@ def _model_of(path: str) -> str:
 
 
 def detect(path: str) -> Format:
-    """Tells the format of a path.
+    """The format of the model at a path.
 
     Raises:
-      InputError: none is recognized.
+      InputError: The format is not recognized.
     """
 
     def has(name: str) -> bool:
         return files.gfile.exists(f"{path}/{name}")
 
-    if own.is_own(path):
+    if own.find_folder(path):
         return Format.BERT_TF
     if has(_SAVED_MODEL):
         return Format.TF_HUB
@@ -110,7 +109,7 @@ def detect(path: str) -> Format:
         if own.has_checkpoint(path):
             raise InputError(f"{path}: has a checkpoint, but no {own.CONFIG}; copy it there.")
         raise InputError(
-            f"{path}: no model of a known format is there. Known are a folder of bert_tf, a "
+            f"{path}: has no model of a known format. Known are a folder of bert_tf, a "
             "google-research or Model Garden checkpoint (bert_config.json and *.index), a "
             "Hugging Face folder (config.json and model.safetensors), a KerasHub preset, a TF Hub "
             "encoder (saved_model.pb), and a released ELMo (options.json and *.hdf5)."
@@ -121,19 +120,19 @@ def detect(path: str) -> Format:
 
 
 def write(model: Bundle, folder: str, target: Format | str = Format.BERT_TF) -> None:
-    """Writes a model; the folder appears when it is whole.
+    """Writes a model; the folder appears when it is complete.
 
     Args:
-      model: what to write.
-      folder: where; it must not exist, or be empty.
-      target: one of WRITABLE, or its name, such as "huggingface".
+      model: The model.
+      folder: The folder, which must not exist or be empty.
+      target: One of WRITABLE, or its name, such as "huggingface".
 
     Raises:
-      InputError: the folder is there, there is no such format to write, or it cannot express the
-        model; but for ours, they have one task at most.
+      InputError: The folder exists, or the format is unknown or does not support the model; foreign
+        formats support at most one task.
     """
     if target not in WRITABLE:
-        raise InputError(f"{target!r}: is no format to write; use one of {', '.join(WRITABLE)}.")
+        raise InputError(f"{target!r} is not a format to write; use one of {', '.join(WRITABLE)}.")
     if target != Format.BERT_TF:
         _check_heads(model, str(target))
     with files.folder_aside(folder.rstrip("/")) as partial:
@@ -141,15 +140,15 @@ def write(model: Bundle, folder: str, target: Format | str = Format.BERT_TF) -> 
 
 
 def _check_heads(model: Bundle, target: str) -> None:
-    """Raises InputError where a task's head is none that other programs have."""
+    """Raises InputError if other programs do not support the head of a task."""
     for task in map(tasks.load, model.tasks):
         if not task.head.is_plain:
             raise InputError(
-                f"{model.place}: {task.name} has a head that {target} has no place for (a BiLSTM, "
+                f"{model.place}: {task.name} has a head that {target} does not support (a BiLSTM, "
                 "or layers below the last); write it as bert_tf."
             )
         if model.config.causal and task.head.reads_pooled(task.per_token):
             raise InputError(
-                f"{model.place}: {task.name} reads the last token, as the model is causal, and "
-                f"programs that read {target} the first one; write it as bert_tf."
+                f"{model.place}: {task.name} reads the last token, as the model is causal, but "
+                f"programs that read {target} use the first one; write it as bert_tf."
             )

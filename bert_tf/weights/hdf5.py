@@ -1,6 +1,6 @@
-"""HDF5 files of others as data: only what is in the file is read, and only what is asked for.
+"""Safe reading of untrusted HDF5 files.
 
-Their datasets may name other files, by any path, and claim sizes that no disk has.
+Their datasets may refer to other files, by any path, and claim sizes beyond any disk.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from pipelines.common.errors import InputError
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[dict[str, h5py.Dataset]]:
-    """Yields the datasets of a file by their paths in it; each is read when it becomes an array.
+    """Yields the datasets of a file by path; each is read when it is converted to an array.
 
-    Links to other places are left out.
+    Links are left out.
 
     Raises:
-      InputError: it is not HDF5, is damaged, or has data outside of the file.
+      InputError: The file is not HDF5 or is damaged, or data is outside of it.
     """
     files.check_regular(path)
     found: dict[str, h5py.Dataset] = {}
@@ -36,7 +36,7 @@ def opened(path: str) -> Iterator[dict[str, h5py.Dataset]]:
                 if dataset.external or dataset.is_virtual:
                     raise InputError(
                         f"{path}: {name} is kept in another file, which is not read; save the "
-                        "model with all of its weights in one file."
+                        "model with all weights in one file."
                     )
             yield found
     except (OSError, RuntimeError, KeyError) as error:
@@ -44,5 +44,5 @@ def opened(path: str) -> Iterator[dict[str, h5py.Dataset]]:
 
 
 def claimed_bytes(dataset: h5py.Dataset) -> int:
-    """Bytes of memory that a dataset takes when it is read."""
+    """Memory in bytes that reading a dataset would need."""
     return math.prod(dataset.shape or ()) * dataset.dtype.itemsize

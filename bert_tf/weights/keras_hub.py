@@ -18,41 +18,26 @@ from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 _WEIGHTS = "model.weights.h5"
 _INDEX = "model.weights.json"
 _LAYER = "transformer_layer_{i}"
-_NAMES = {
-    "encoder/embeddings/word_embeddings": "token_embedding/embeddings",
-    "encoder/embeddings/position_embeddings": "position_embedding/embeddings",
-    "encoder/embeddings/token_type_embeddings": "segment_embedding/embeddings",
-    "encoder/embeddings/norm/gamma": "embeddings_layer_norm/gamma",
-    "encoder/embeddings/norm/beta": "embeddings_layer_norm/beta",
-    "encoder/block_{i}/attention/qkv/kernel": f"{_LAYER}/self_attention_layer/{{part}}/kernel",
-    "encoder/block_{i}/attention/qkv/bias": f"{_LAYER}/self_attention_layer/{{part}}/bias",
-    "encoder/block_{i}/attention/output/kernel": (
-        f"{_LAYER}/self_attention_layer/attention_output/kernel"
-    ),
-    "encoder/block_{i}/attention/output/bias": (
-        f"{_LAYER}/self_attention_layer/attention_output/bias"
-    ),
-    "encoder/block_{i}/attention_norm/gamma": f"{_LAYER}/self_attention_layer_norm/gamma",
-    "encoder/block_{i}/attention_norm/beta": f"{_LAYER}/self_attention_layer_norm/beta",
-    "encoder/block_{i}/feed_forward/intermediate/kernel": (
-        f"{_LAYER}/feedforward_intermediate_dense/kernel"
-    ),
-    "encoder/block_{i}/feed_forward/intermediate/bias": (
-        f"{_LAYER}/feedforward_intermediate_dense/bias"
-    ),
-    "encoder/block_{i}/feed_forward/output/kernel": f"{_LAYER}/feedforward_output_dense/kernel",
-    "encoder/block_{i}/feed_forward/output/bias": f"{_LAYER}/feedforward_output_dense/bias",
-    "encoder/block_{i}/output_norm/gamma": f"{_LAYER}/feedforward_layer_norm/gamma",
-    "encoder/block_{i}/output_norm/beta": f"{_LAYER}/feedforward_layer_norm/beta",
-    "encoder/pooler/kernel": "pooled_dense/kernel",
-    "encoder/pooler/bias": "pooled_dense/bias",
-}
-# Their kernels of attention keep heads as an axis of their own.
-_TABLE = Table(_NAMES, reshaped=True)
+_TABLE = Table(
+    {
+        "encoder/embeddings/word_embeddings": "token_embedding/embeddings",
+        "encoder/embeddings/position_embeddings": "position_embedding/embeddings",
+        "encoder/embeddings/token_type_embeddings": "segment_embedding/embeddings",
+        "encoder/embeddings/norm": "embeddings_layer_norm",
+        "encoder/block_{i}/attention/qkv": f"{_LAYER}/self_attention_layer/{{part}}",
+        "encoder/block_{i}/attention/output": f"{_LAYER}/self_attention_layer/attention_output",
+        "encoder/block_{i}/attention_norm": f"{_LAYER}/self_attention_layer_norm",
+        "encoder/block_{i}/feed_forward/intermediate": f"{_LAYER}/feedforward_intermediate_dense",
+        "encoder/block_{i}/feed_forward/output": f"{_LAYER}/feedforward_output_dense",
+        "encoder/block_{i}/output_norm": f"{_LAYER}/feedforward_layer_norm",
+        "encoder/pooler": "pooled_dense",
+    },
+    reshaped=True,  # attention kernels have a heads axis
+)
 
 
 class _BackboneConfig(TypedDict):
-    """The sizes of a BertBackbone, by its arguments; what it is called and computed in besides."""
+    """The sizes of a BertBackbone, by its arguments; a preset also has a name and a dtype."""
 
     vocabulary_size: int
     num_layers: int
@@ -78,7 +63,7 @@ class _Tokenizer(TypedDict):
 
 
 class _WeightsIndex(TypedDict):
-    """Which files have the weights of a preset that is cut into several."""
+    """The files of the weights of a sharded preset."""
 
     weight_map: dict[str, str | list[str]]
 
@@ -86,14 +71,14 @@ class _WeightsIndex(TypedDict):
 def read(path: str) -> Bundle:
     """Reads the encoder of a preset.
 
-    The backbone is made here, of the sizes in the preset: its own description
-    can name any class of any module, with any arguments.
+    The backbone is created from the sizes in the preset, as the description in a preset can name
+    any class of any module, with any arguments.
 
-    Heads stay behind: their masked LM head computes with another gelu and another
-    epsilon than the encoder, which a BERT configuration cannot say.
+    Heads are not read: the masked LM head uses another gelu and epsilon than the encoder, which
+    `BertConfig` does not support.
 
     Raises:
-      InputError: it is not of BERT, or a weight does not fit.
+      InputError: The preset is not of a BERT, or a weight does not match.
     """
     place = f"{path}/config.json"
     described = json_files.read(place, _Preset)
@@ -110,7 +95,7 @@ def read(path: str) -> Bundle:
 
 
 def _weights(path: str, sizes: _BackboneConfig) -> dict[str, np.ndarray]:
-    """The weights by their names in the backbone, read by keras_nlp."""
+    """The weights by their names in the backbone, read with keras_nlp."""
     keras_nlp = optional.load("keras_nlp", "keras-hub")
     file = f"{path}/{_WEIGHTS}"
     parts = {file}
@@ -127,17 +112,17 @@ def _weights(path: str, sizes: _BackboneConfig) -> dict[str, np.ndarray]:
     _check_parts(sorted(parts), file, backbone)
     try:
         backbone.load_weights(file)
-    except Exception as error:  # whatever h5py and Keras find wrong
+    except Exception as error:  # of any kind, from h5py or Keras
         reason = (str(error).strip().splitlines() or ["damaged"])[0]
         raise InputError(f"{file}: cannot be read ({reason}).") from error
     return {variable.path: np.asarray(variable) for variable in backbone.weights}
 
 
 def _check_parts(parts: Sequence[str], file: str, backbone: Any) -> None:
-    """Checks that files have the weights of a model, before Keras, which lets some be, reads them.
+    """Checks that files contain the weights of a model, as Keras ignores some differences.
 
     Raises:
-      InputError: they have more or fewer, larger ones, or some outside of the file.
+      InputError: The number or the size of the weights differs, or some are outside of the file.
     """
     count = size = 0
     for part in parts:
@@ -163,7 +148,7 @@ def _config(theirs: _BackboneConfig, place: str) -> BertConfig:
         "type_vocab_size": theirs["num_segments"],
         "hidden_dropout_prob": theirs["dropout"],
         "attention_probs_dropout_prob": theirs["dropout"],
-        "hidden_act": "gelu",  # with tanh, always
+        "hidden_act": "gelu",  # always with tanh
     }
     return BertConfig.from_dict(values, place)
 
@@ -174,5 +159,5 @@ def _tokenizer(path: str) -> tuple[WordPieceVocabulary | None, TokenizerSettings
     stated = json_files.read(f"{path}/tokenizer.json", _Tokenizer)["config"]
     lower_case = bool(stated.get("lowercase"))
     tokens = WordPieceVocabulary.load(f"{path}/assets/tokenizer/vocabulary.txt")
-    # Vocabularies of uncased models know no accents, whatever the preset says.
+    # Vocabularies of uncased models have no accents, whatever the preset states.
     return tokens, {"lower_case": lower_case, "strip_accents": lower_case}

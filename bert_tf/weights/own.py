@@ -1,8 +1,8 @@
-"""Our own folders: bert_config.json, vocab.txt, tokenizer_config.json, tasks.json, checkpoint/.
+"""Our model folders: bert_config.json, vocab.txt, tokenizer_config.json, tasks.json, checkpoint/.
 
-Pre-training leaves such a folder with several checkpoints; the newest whole one counts.
-checksums.json covers all that decides the answers besides the weights, which have theirs in the
-checkpoint.
+Pre-training writes such a folder with several checkpoints, the newest complete one of which is
+read. checksums.json covers all files that determine predictions, except for the weights, which have
+checksums in the checkpoint.
 """
 
 import os
@@ -17,40 +17,32 @@ from bert_tf.models import configs
 from bert_tf.tasks import TaskEntry
 from bert_tf.tasks.model import HeadShape
 from bert_tf.training import checkpoints
-from bert_tf.weights.bundle import Bundle, absent_groups, head_units, parameter_shapes
+from bert_tf.weights.bundle import Bundle, check_complete, head_units, parameter_shapes
 from pipelines.common import checksums, files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.vocabulary import Vocabulary
 
 CONFIG = "bert_config.json"
 TASKS = "tasks.json"
 CHECKPOINT = "checkpoint"
 _CHECKED = (CONFIG, *registry.all_files(), registry.SETTINGS, TASKS)
-# What may be part of the names of variables, signatures and files.
+# A task name is part of the names of variables, signatures and files.
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RUN_CHECKPOINTS = "checkpoints"
-_DEPTH = 3  # of checkpoints in a folder: runs/<run>/kept
-
-Shapes = Mapping[str, tuple[int, ...]]
-
-
-def is_own(path: str) -> bool:
-    """Whether a path is a folder of ours, or one of the checkpoints in it."""
-    return home(path) is not None
+_MAX_DEPTH = 3  # of checkpoints in a folder: runs/<run>/kept
 
 
 def has_checkpoint(path: str) -> bool:
-    """Whether a folder has a checkpoint where we keep them."""
+    """Whether a folder contains a checkpoint at one of our places."""
     return any(files.gfile.isdir(f"{path}/{name}") for name in (CHECKPOINT, _RUN_CHECKPOINTS))
 
 
-def home(path: str) -> str | None:
-    """The folder of ours that a path is, or that a checkpoint is in; None for others."""
+def find_folder(path: str) -> str | None:
+    """Our folder at a path, or around a checkpoint at that path; None if there is none."""
     folders = [path] if has_checkpoint(path) else []
     if checkpoints.is_checkpoint(path):
         above = os.path.abspath(path) if "://" not in path else path
-        folders = [above := os.path.dirname(above) for _ in range(_DEPTH)]
+        folders = [above := os.path.dirname(above) for _ in range(_MAX_DEPTH)]
     return next((f for f in folders if files.gfile.exists(f"{f}/{CONFIG}")), None)
 
 
@@ -58,25 +50,25 @@ def read(path: str) -> Bundle:
     """Reads a folder, or one of the checkpoints in it.
 
     Raises:
-      InputError: a file is missing or damaged, or weights do not fit the configuration.
+      InputError: A file is missing or damaged, or weights do not match the configuration.
     """
-    place = home(path) or path
+    place = find_folder(path) or path
     checksums.check(place)
     config = configs.load(f"{place}/{CONFIG}")
-    folder = _whole(path) if place != path else _checkpoint_folder(path)
+    folder = _complete(path) if place != path else _checkpoint_folder(path)
     prefix = checkpoints.MODEL_PREFIX
     weights = {
         name.removeprefix(prefix): value
         for name, value in checkpoints.read_arrays(folder, prefix).items()
     }
     described = read_tasks(place)
-    check(weights, parameter_shapes(config, _heads(weights, described)), folder)
+    check_complete(weights, parameter_shapes(config, _heads(weights, described)), folder)
     tokens, settings = registry.find(place), registry.read_settings(place)
     return Bundle(config, weights, tokens, settings, described, path)
 
 
 def _heads(weights: Mapping[str, np.ndarray], described: tuple[TaskEntry, ...]) -> list[HeadShape]:
-    """The heads that there are weights of, as far as the descriptions of tasks tell of them."""
+    """The heads of the weights; plain ones for tasks without a description."""
     of = {entry["name"]: tasks.load(entry) for entry in described}
     return [
         HeadShape.of(of[name])._replace(units=units) if name in of else HeadShape(name, units)
@@ -85,10 +77,10 @@ def _heads(weights: Mapping[str, np.ndarray], described: tuple[TaskEntry, ...]) 
 
 
 def read_tasks(path: str) -> tuple[TaskEntry, ...]:
-    """The descriptions of tasks, of a folder that has some.
+    """The descriptions of tasks in a folder; empty if there are none.
 
     Raises:
-      InputError: they are not what we wrote.
+      InputError: A description is invalid.
     """
     name = f"{path}/{TASKS}"
     found = json_files.read(name, list[TaskEntry]) if files.gfile.exists(name) else []
@@ -98,63 +90,38 @@ def read_tasks(path: str) -> tuple[TaskEntry, ...]:
 
 
 def check_task(task: TaskEntry, place: str) -> None:
-    """Raises InputError where the description of a task, or its name, cannot be one."""
+    """Raises InputError if the description of a task is invalid."""
     check_task_name(task["name"], place)
     tasks.check_entry(task, place)
 
 
 def check_task_name(name: str, place: str) -> None:
-    """Raises InputError where a task has a name that cannot be a file's."""
+    """Raises InputError if the name of a task cannot be part of a file name."""
     if not TASK_NAME.fullmatch(name):
         raise InputError(
-            f"{place}: {name!r} is no name of a task; use letters, digits, '.', '_' and '-'."
+            f"{place}: {name!r} is not a task name; use letters, digits, '.', '_' and '-'."
         )
 
 
 def _checkpoint_folder(path: str) -> str:
     single = f"{path}/{CHECKPOINT}"
     if files.gfile.isdir(single):
-        return _whole(single)
+        return _complete(single)
     several = checkpoints.Checkpoints(f"{path}/{_RUN_CHECKPOINTS}", {}, write=False)
     for step in reversed(several.steps()):
         damage = checkpoints.find_damage(several.path(step))
         if not damage:
             return several.path(step)
-        logging.warning("%s; using the checkpoint before it.", damage)
-    raise InputError(f"{path}: has no whole checkpoint.")
+        logging.warning("%s; using the previous checkpoint.", damage)
+    raise InputError(f"{path}: has no complete checkpoint.")
 
 
-def _whole(folder: str) -> str:
-    """A checkpoint's folder; an InputError if it is damaged."""
+def _complete(folder: str) -> str:
+    """The folder of a checkpoint; an InputError if it is damaged."""
     damage = checkpoints.find_damage(folder)
     if damage:
         raise InputError(f"{damage}.")
     return folder
-
-
-def check(weights: Mapping[str, np.ndarray], shapes: Shapes, place: str) -> None:
-    """Checks that weights by our names are whole.
-
-    Args:
-      weights: of a model.
-      shapes: `parameter_shapes` of its configuration.
-      place: where they come from, for errors.
-
-    Raises:
-      InputError: a weight is missing, surplus or misshapen; it is named.
-    """
-    for name, value in weights.items():
-        if name not in shapes:
-            raise InputError(f"{place}: has the weight {name}, which the model has no place for.")
-        if value.shape != shapes[name]:
-            raise InputError(
-                f"{place}: {name} has the shape {list(value.shape)}; the configuration says "
-                f"{list(shapes[name])}."
-            )
-    absent = absent_groups(weights)
-    for name in shapes:
-        if name not in weights and not name.startswith(absent):
-            raise InputError(f"{place}: lacks the weight {name}.")
 
 
 def write(model: Bundle, folder: str) -> None:
@@ -167,29 +134,29 @@ def write(model: Bundle, folder: str) -> None:
 
 
 def write_sealed_description(model: Bundle, folder: str) -> None:
-    """Writes all but the weights, and the checksums of it."""
+    """Writes everything except the weights, with checksums."""
     checksums.remove(folder)
     write_description(model, folder)
     checksums.write(folder, _CHECKED)
 
 
 def write_description(model: Bundle, folder: str) -> None:
-    """Writes all but the weights: configuration, vocabulary, tokenizer's settings and tasks."""
+    """Writes configuration, vocabulary, tokenizer settings and tasks."""
     model.config.save(f"{folder}/{CONFIG}")
     if model.vocabulary:
-        _write_tokenizer(model, model.vocabulary, folder)
+        _write_tokenizer(model, folder)
     write_tasks(model, folder)
 
 
 def write_tokenizer(model: Bundle, folder: str) -> None:
-    """Writes vocabulary and settings of the tokenizer alone; where they are already, nothing.
+    """Writes vocabulary and tokenizer settings, unless the folder already has them.
 
     Raises:
-      InputError: the model has no vocabulary, or the folder has another.
+      InputError: The model has no vocabulary, or the folder has another.
     """
     vocabulary, there = model.require_vocabulary(), registry.find(folder)
     if there is None:
-        _write_tokenizer(model, vocabulary, folder)
+        _write_tokenizer(model, folder)
     elif (there, registry.read_settings(folder)) != (vocabulary, model.resolved_settings()):
         raise InputError(
             f"{folder}: has the tokenizer of another model than {model.place}; name another folder "
@@ -197,8 +164,8 @@ def write_tokenizer(model: Bundle, folder: str) -> None:
         )
 
 
-def _write_tokenizer(model: Bundle, vocabulary: Vocabulary, folder: str) -> None:
-    vocabulary.save(folder)
+def _write_tokenizer(model: Bundle, folder: str) -> None:
+    model.require_vocabulary().save(folder)
     json_files.write(f"{folder}/{registry.SETTINGS}", model.resolved_settings())
 
 

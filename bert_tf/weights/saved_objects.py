@@ -1,8 +1,7 @@
-"""The objects of a SavedModel, read from its files: nothing of it is run.
+"""The objects of a SavedModel, read from its files without running it.
 
-A SavedModel is a program: loading it runs its initializers, which may do what
-any program may. Names, variables and assets stand in its protocol buffer and
-its checkpoint, as data.
+Loading a SavedModel runs its initializers, which can do anything. Its names, variables and assets
+are data in its protocol buffer and its checkpoint.
 """
 
 from typing import Any
@@ -16,65 +15,58 @@ from pipelines.common import files
 from pipelines.common.errors import InputError
 
 _FILE = "saved_model.pb"
-_LARGEST = (1 << 31) - 1  # bytes of a protocol buffer
+_MAX_BYTES = (1 << 31) - 1  # of a protocol buffer
 _CHECKPOINT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "VARIABLE_VALUE"
 
 
 class SavedObject:
-    """An object of a SavedModel: its parts by name.
+    """An object of a SavedModel.
 
     Args:
-      model: whose object it is.
-      saved: its number in the graph of objects of saved_model.pb.
-      stored: its number in that of the checkpoint; None: it is not there.
+      model: The SavedModel.
+      saved: Its number in the object graph of saved_model.pb.
+      stored: Its number in the object graph of the checkpoint; None: not part of it.
     """
 
     def __init__(self, model: "SavedModel", saved: int, stored: int | None):
-        self._model, self._saved, self._stored = model, saved, stored
+        self._model, self._node = model, model.objects[saved]
+        self._stored = None if stored is None else model.stored[stored]
 
     def part(self, name: str) -> "SavedObject | None":
         """The part of a name; None if there is none."""
-        found = _children(self._model.objects[self._saved]).get(name)
-        if found is None:
-            return None
-        stored = None
-        if self._stored is not None:
-            stored = _children(self._model.stored[self._stored]).get(name)
-        return SavedObject(self._model, found, stored)
+        found = _children(self._node).get(name)
+        stored = None if self._stored is None else _children(self._stored).get(name)
+        return None if found is None else SavedObject(self._model, found, stored)
 
     def items(self) -> list["SavedObject"]:
-        """The parts of a list, in its order."""
-        names = _children(self._model.objects[self._saved])
-        numbers = sorted(int(name) for name in names if name.isdecimal())
+        """The items of a list, in order."""
+        numbers = sorted(int(name) for name in _children(self._node) if name.isdecimal())
         return [part for number in numbers if (part := self.part(str(number)))]
 
     @property
     def key(self) -> str | None:
-        """The name of a variable's value in the checkpoint; None if it is no variable there."""
-        if self._model.objects[self._saved].WhichOneof("kind") != "variable":
+        """The key of a variable's value in the checkpoint; None if it is not a stored variable."""
+        if self._node.WhichOneof("kind") != "variable" or self._stored is None:
             return None
-        if self._stored is None:
-            return None
-        attributes = self._model.stored[self._stored].attributes
+        attributes = self._stored.attributes
         return next((a.checkpoint_key for a in attributes if a.name == _VALUE), None)
 
     @property
     def variable_name(self) -> str:
         """The name of a variable."""
-        return self._model.objects[self._saved].variable.name
+        return self._node.variable.name
 
     @property
     def asset(self) -> str | None:
-        """The path of an asset's file; None if it is no asset.
+        """The path of an asset's file; None if the object is not an asset.
 
         Raises:
-          InputError: it is in another folder.
+          InputError: The file is in another folder.
         """
-        found = self._model.objects[self._saved]
-        if found.WhichOneof("kind") != "asset":
+        if self._node.WhichOneof("kind") != "asset":
             return None
-        file = self._model.assets[found.asset.asset_file_def_index]
+        file = self._model.assets[self._node.asset.asset_file_def_index]
         return files.inside(f"{self._model.path}/assets", file, f"{self._model.path}/{_FILE}")
 
 
@@ -82,10 +74,10 @@ class SavedModel:
     """The files of a SavedModel.
 
     Args:
-      path: its folder.
+      path: The folder.
 
     Raises:
-      InputError: they are damaged, or not of TensorFlow 2.
+      InputError: The files are damaged, or not of TensorFlow 2.
     """
 
     def __init__(self, path: str):
@@ -94,8 +86,8 @@ class SavedModel:
         saved = _parse(path)
         if not saved.meta_graphs or not saved.meta_graphs[0].object_graph_def.nodes:
             raise InputError(
-                f"{path}: is no SavedModel of TensorFlow 2: it has no objects. Those of TensorFlow "
-                "1 cannot be read."
+                f"{path}: is not a SavedModel of TensorFlow 2, as it has no objects. SavedModels "
+                "of TensorFlow 1 are not supported."
             )
         graph = saved.meta_graphs[0]
         self.objects = graph.object_graph_def.nodes
@@ -115,10 +107,10 @@ class SavedModel:
         return list(graph.nodes)
 
     def values(self, keys: set[str]) -> dict[str, np.ndarray]:
-        """The values of variables by their names in the checkpoint.
+        """The values of variables by their keys in the checkpoint.
 
         Raises:
-          InputError: the checkpoint is damaged.
+          InputError: The checkpoint is damaged.
         """
         found = tf_checkpoint.read(self._prefix, keys.__contains__)
         return {key: np.asarray(value) for key, value in found.items()}
@@ -127,11 +119,12 @@ class SavedModel:
 def _parse(path: str) -> saved_model_pb2.SavedModel:
     saved = saved_model_pb2.SavedModel()
     try:
-        saved.ParseFromString(files.read_whole(f"{path}/{_FILE}", _LARGEST))
+        saved.ParseFromString(files.read_whole(f"{path}/{_FILE}", _MAX_BYTES))
     except DecodeError as error:
         raise InputError(f"{path}/{_FILE}: is damaged; copy it again.") from error
     return saved
 
 
-def _children(node: Any) -> dict[str, int]:  # an object of either graph
+def _children(node: Any) -> dict[str, int]:
+    """The numbers of the children of an object in either graph."""
     return {child.local_name: child.node_id for child in node.children}

@@ -1,4 +1,4 @@
-"""Tables of names: the weights of a foreign format beside ours, read in both directions."""
+"""Tables of names: the weights of a foreign format by our names, used for reading and writing."""
 
 import dataclasses
 import math
@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from bert_tf.models.base_config import EncoderConfig
-from bert_tf.weights.bundle import absent_groups, parameter_shapes
+from bert_tf.weights.bundle import absent_groups, check_shape, parameter_shapes
 from pipelines.common import machine
 from pipelines.common.errors import InputError
 
 _QKV = ("query", "key", "value")
 
 
-class Stored(Protocol):
-    """A weight in a file: an array, or what becomes one when it is read."""
+class StoredArray(Protocol):
+    """A weight in a file: an array, or an object that converts to one."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -30,35 +30,40 @@ class Stored(Protocol):
 class Table:
     """The names of a format.
 
-    In the names, {i} stands for the number of a layer, {head} for the name of a
-    task, and {part} for query, key and value, which we keep side by side in one.
+    In the names, {i} stands for the number of a layer, {head} for the name of a task, and {part}
+    for query, key and value, which are side by side in our weights.
 
     Attributes:
-      names: theirs, by ours.
-      transposed: whether they keep a matrix (by our name) transposed to ours.
-      reshaped: whether their matrices have other axes (one of heads) in the same order.
-      ignored: a pattern of their names that are no weights of the model.
+      names: Their names by ours, either of a weight or of a layer whose weights have the same
+        last part, such as "kernel".
+      renamed: Their last parts of names, by ours, where they differ.
+      separator: Separates the parts of their names.
+      transposed: Whether they store a matrix, by our name, transposed.
+      reshaped: Whether their matrices may have more axes (heads) in the same order.
+      ignored: A pattern of their names that are not weights of the model.
     """
 
     names: Mapping[str, str]
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    separator: str = "/"
     transposed: Callable[[str], bool] = lambda _: False
     reshaped: bool = False
     ignored: str = r"$^"
 
     def read(
         self,
-        theirs: Mapping[str, Stored],
+        theirs: Mapping[str, StoredArray],
         config: EncoderConfig,
         place: str,
         heads: Sequence[tuple[str, int]] = (),
     ) -> dict[str, np.ndarray]:
-        """Turns weights of the format into ours, float32.
+        """Converts weights of the format to ours, float32.
 
-        Shape and type of each are checked before it is read; what is surplus is not read.
+        Shape and type of each are checked before it is read.
 
         Raises:
-          InputError: a weight is missing, surplus or misshapen; it is named. Or this machine has
-            not the memory for them.
+          InputError: A weight is missing or unknown, or has another shape or type; or this machine
+            has not enough memory.
         """
         rows = list(self._rows(config, heads))
         parameters = sum(math.prod(shape) for _, shape, _ in rows)
@@ -66,32 +71,26 @@ class Table:
         absent = absent_groups(
             ours for ours, _, names in rows if any(name in theirs for name in names)
         )
-        result: dict[str, np.ndarray] = {}
-        used: set[str] = set()
+        rows = [row for row in rows if not row[0].startswith(absent)]
+        result = {}
         for ours, shape, names in rows:
-            if ours.startswith(absent):
-                continue
-            parts = []
-            for name in names:
-                if name not in theirs:
-                    raise InputError(f"{place}: lacks the weight {name}.")
-                used.add(name)
-                part = (*shape[:-1], shape[-1] // len(names))
-                parts.append(self._to_ours(ours, name, theirs[name], part, place))
+            part = (*shape[:-1], shape[-1] // len(names))
+            parts = [self._to_ours(ours, name, theirs, part, place) for name in names]
             result[ours] = np.concatenate(parts, -1) if len(parts) > 1 else parts[0]
+        used = {name for _, _, names in rows for name in names}
         surplus = [n for n in theirs if n not in used and not re.fullmatch(self.ignored, n)]
         if surplus:
             more = f" and {len(surplus) - 3} more" if len(surplus) > 3 else ""
             raise InputError(
-                f"{place}: has weights that this model has no place for: "
-                f"{', '.join(sorted(surplus)[:3])}{more}. Does the configuration fit them?"
+                f"{place}: has weights that this model does not have: "
+                f"{', '.join(sorted(surplus)[:3])}{more}. Does the configuration match them?"
             )
         return result
 
     def write(
         self, ours: Mapping[str, np.ndarray], config: EncoderConfig, heads: Sequence[str] = ()
     ) -> dict[str, np.ndarray]:
-        """Turns our weights into those of the format."""
+        """Converts our weights to those of the format."""
         units = [(name, ours[f"heads/{name}/bias"].size) for name in heads]
         result = {}
         for name, _, names in self._rows(config, units):
@@ -101,44 +100,50 @@ class Table:
                 result[their_name] = np.ascontiguousarray(part.T if self.transposed(name) else part)
         return result
 
+    def theirs(self, ours: str) -> list[str]:
+        """Their names of one of our weights; empty if the format does not have it."""
+        number = re.search(r"block_(\d+)", ours)
+        head = re.search(r"heads/([^/]+)", ours)
+        template = re.sub(r"block_\d+", "block_{i}", re.sub("heads/[^/]+", "heads/{head}", ours))
+        name = self.names.get(template)
+        if name is None:
+            layer, _, last = template.rpartition("/")
+            if layer not in self.names:
+                return []
+            name = f"{self.names[layer]}{self.separator}{self.renamed.get(last, last)}"
+        name = name.replace("{i}", number.group(1) if number else "")
+        name = name.replace("{head}", head.group(1) if head else "")
+        return [name.replace("{part}", part) for part in _QKV] if "{part}" in name else [name]
+
     def _rows(
         self, config: EncoderConfig, heads: Sequence[tuple[str, int]]
     ) -> Iterator[tuple[str, tuple[int, ...], list[str]]]:
-        """Our name, our shape and their names of each weight."""
+        """Our name, our shape and their names of each weight that the format has."""
         for ours, shape in parameter_shapes(config, heads).items():
-            number = re.search(r"block_(\d+)", ours)
-            head = re.search(r"heads/([^/]+)", ours)
-            template = ours
-            if number:
-                template = template.replace(number.group(), "block_{i}")
-            if head:
-                template = template.replace(head.group(), "heads/{head}")
-            name = self.names.get(template)
-            if name is None:
-                continue
-            name = name.replace("{i}", number.group(1) if number else "")
-            name = name.replace("{head}", head.group(1) if head else "")
-            parts = _QKV if "{part}" in name else ("",)
-            yield ours, shape, [name.replace("{part}", part) for part in parts]
+            if names := self.theirs(ours):
+                yield ours, shape, names
 
     def _to_ours(
-        self, ours: str, name: str, stored: Stored, shape: tuple[int, ...], place: str
+        self,
+        ours: str,
+        name: str,
+        theirs: Mapping[str, StoredArray],
+        shape: tuple[int, ...],
+        place: str,
     ) -> np.ndarray:
-        theirs = shape[::-1] if self.transposed(ours) else shape
+        if name not in theirs:
+            raise InputError(f"{place}: lacks the weight {name}.")
+        stored, transposed = theirs[name], self.transposed(ours)
+        expected = shape[::-1] if transposed else shape
         found = stored.shape
-        same_size = self.reshaped and found is not None and math.prod(found) == math.prod(theirs)
-        if found != theirs and not same_size:
-            raise InputError(
-                f"{place}: {name} has the shape {list(found or ())}; the configuration says "
-                f"{list(theirs)}."
-            )
+        if not (self.reshaped and found is not None and math.prod(found) == math.prod(expected)):
+            check_shape(name, stored, expected, place)
         if not is_float(stored):
-            raise InputError(f"{place}: {name} has the type {stored.dtype}, not one of floats.")
-        value = np.asarray(stored).reshape(theirs)
-        value = value.T if self.transposed(ours) else value
-        return np.ascontiguousarray(value, np.float32)
+            raise InputError(f"{place}: {name} has the type {stored.dtype}, which is not float.")
+        value = np.asarray(stored).reshape(expected)
+        return np.ascontiguousarray(value.T if transposed else value, np.float32)
 
 
-def is_float(value: Stored) -> bool:
-    """Whether an array is of floating-point numbers, bfloat16 included."""
+def is_float(value: StoredArray) -> bool:
+    """Whether an array has a floating-point dtype, including bfloat16."""
     return np.issubdtype(value.dtype, np.floating) or value.dtype.name == "bfloat16"

@@ -1,4 +1,4 @@
-"""Checkpoints of TensorFlow 1 and 2 as files: where they are, and what is in them."""
+"""Files of TensorFlow 1 and 2 checkpoints: location and contents."""
 
 import math
 import os
@@ -16,19 +16,19 @@ _DATA = re.compile(r"\.(index|data-\d+-of-\d+)$")
 
 
 def prefix_of(path: str) -> str:
-    """The prefix of a checkpoint by the path of one of its files; other paths as they are."""
+    """The prefix of a checkpoint from the path of one of its files; other paths unchanged."""
     return _DATA.sub("", path)
 
 
 def find(path: str, preferred: str) -> str | None:
-    """The prefix of the checkpoint that a path names or a folder holds.
+    """The prefix of the checkpoint that a path names or a folder contains; None if there is none.
 
-    Of several in a folder, the preferred one counts, then the one that the
-    folder's state file names, then the one with the highest number.
+    Of several in a folder, it is `preferred`, or the one in the folder's state file, or the one
+    with the highest number.
 
     Args:
-      path: a prefix, or a folder.
-      preferred: the prefix, in a folder, of the checkpoint to take first.
+      path: A prefix, or a folder.
+      preferred: Name of the checkpoint to prefer in a folder.
     """
     if files.gfile.exists(f"{path}.index"):
         return path
@@ -47,34 +47,34 @@ def _number(prefix: str) -> tuple[int, str]:
 
 
 def folder_of(prefix: str) -> str:
-    """The folder that a checkpoint is in; it holds the configuration too.
+    """The folder of a checkpoint, which also contains the configuration.
 
     Raises:
-      InputError: there is no bert_config.json.
+      InputError: There is no bert_config.json.
     """
     folder = os.path.dirname(prefix) or "."
     if not files.gfile.exists(f"{folder}/bert_config.json"):
         raise InputError(
             f"{folder}: has a checkpoint, but no bert_config.json; copy it and vocab.txt from the "
-            "model that the training began with."
+            "model that the training started from."
         )
     return folder
 
 
 def names(prefix: str) -> list[str]:
-    """The names of all variables, sorted.
+    """The sorted names of all variables.
 
     Raises:
-      InputError: the checkpoint is damaged.
+      InputError: The checkpoint is damaged.
     """
     return sorted(_open(prefix).get_variable_to_shape_map())
 
 
 def read(prefix: str, wanted: Callable[[str], bool]) -> dict[str, np.ndarray]:
-    """The variables whose names are wanted, in the order of names.
+    """The variables with wanted names, sorted by name.
 
     Raises:
-      InputError: the checkpoint is damaged, or claims to have more than its files.
+      InputError: The checkpoint is damaged, or its variables are larger than its files.
     """
     reader = _open(prefix)
     try:
@@ -88,7 +88,7 @@ def read(prefix: str, wanted: Callable[[str], bool]) -> dict[str, np.ndarray]:
         raise _damaged(prefix, error) from error
 
 
-def _open(prefix: str) -> Any:  # TensorFlow has no public name for its readers
+def _open(prefix: str) -> Any:  # the type has no public name
     for path in _files_of(prefix):
         files.check_regular(path)
     try:

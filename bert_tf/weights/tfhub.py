@@ -1,4 +1,4 @@
-"""Encoders of TF Hub: reusable SavedModels as Model Garden exports them, and ours."""
+"""Encoders of TF Hub: reusable SavedModels exported by Model Garden or by us."""
 
 import re
 
@@ -6,8 +6,7 @@ import numpy as np
 
 from bert_tf.models import configs
 from bert_tf.models.config import BertConfig
-from bert_tf.weights import own
-from bert_tf.weights.bundle import Bundle, parameter_shapes
+from bert_tf.weights.bundle import Bundle, check_complete, parameter_shapes
 from bert_tf.weights.saved_objects import SavedModel
 from bert_tf.weights.table import Table, is_float
 from pipelines.common import checksums, files
@@ -16,35 +15,26 @@ from pipelines.tokenizers import registry
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
 _LAYER = "transformer/layer_{i}"
-_NAMES = {
-    "encoder/embeddings/word_embeddings": "word_embeddings/embeddings",
-    "encoder/embeddings/position_embeddings": "position_embedding/embeddings",
-    "encoder/embeddings/token_type_embeddings": "type_embeddings/embeddings",
-    "encoder/embeddings/norm/gamma": "embeddings/layer_norm/gamma",
-    "encoder/embeddings/norm/beta": "embeddings/layer_norm/beta",
-    "encoder/block_{i}/attention/qkv/kernel": f"{_LAYER}/self_attention/{{part}}/kernel",
-    "encoder/block_{i}/attention/qkv/bias": f"{_LAYER}/self_attention/{{part}}/bias",
-    "encoder/block_{i}/attention/output/kernel": f"{_LAYER}/self_attention/attention_output/kernel",
-    "encoder/block_{i}/attention/output/bias": f"{_LAYER}/self_attention/attention_output/bias",
-    "encoder/block_{i}/attention_norm/gamma": f"{_LAYER}/self_attention_layer_norm/gamma",
-    "encoder/block_{i}/attention_norm/beta": f"{_LAYER}/self_attention_layer_norm/beta",
-    "encoder/block_{i}/feed_forward/intermediate/kernel": f"{_LAYER}/intermediate/kernel",
-    "encoder/block_{i}/feed_forward/intermediate/bias": f"{_LAYER}/intermediate/bias",
-    "encoder/block_{i}/feed_forward/output/kernel": f"{_LAYER}/output/kernel",
-    "encoder/block_{i}/feed_forward/output/bias": f"{_LAYER}/output/bias",
-    "encoder/block_{i}/output_norm/gamma": f"{_LAYER}/output_layer_norm/gamma",
-    "encoder/block_{i}/output_norm/beta": f"{_LAYER}/output_layer_norm/beta",
-    "encoder/pooler/kernel": "pooler_transform/kernel",
-    "encoder/pooler/bias": "pooler_transform/bias",
-    "masked_lm/transform/kernel": "cls/predictions/transform/dense/kernel",
-    "masked_lm/transform/bias": "cls/predictions/transform/dense/bias",
-    "masked_lm/norm/gamma": "cls/predictions/transform/LayerNorm/gamma",
-    "masked_lm/norm/beta": "cls/predictions/transform/LayerNorm/beta",
-    "masked_lm/output_bias": "cls/predictions/output_bias/bias",
-}
-# Kernels of attention keep heads as an axis of their own.
-_TABLE = Table(_NAMES, reshaped=True)
-# Names may have a prefix of the module's own.
+_TABLE = Table(
+    {
+        "encoder/embeddings/word_embeddings": "word_embeddings/embeddings",
+        "encoder/embeddings/position_embeddings": "position_embedding/embeddings",
+        "encoder/embeddings/token_type_embeddings": "type_embeddings/embeddings",
+        "encoder/embeddings/norm": "embeddings/layer_norm",
+        "encoder/block_{i}/attention/qkv": f"{_LAYER}/self_attention/{{part}}",
+        "encoder/block_{i}/attention/output": f"{_LAYER}/self_attention/attention_output",
+        "encoder/block_{i}/attention_norm": f"{_LAYER}/self_attention_layer_norm",
+        "encoder/block_{i}/feed_forward/intermediate": f"{_LAYER}/intermediate",
+        "encoder/block_{i}/feed_forward/output": f"{_LAYER}/output",
+        "encoder/block_{i}/output_norm": f"{_LAYER}/output_layer_norm",
+        "encoder/pooler": "pooler_transform",
+        "masked_lm/transform": "cls/predictions/transform/dense",
+        "masked_lm/norm": "cls/predictions/transform/LayerNorm",
+        "masked_lm/output_bias": "cls/predictions/output_bias/bias",
+    },
+    reshaped=True,  # attention kernels have a heads axis
+)
+# Names may have the module's name as a prefix.
 _NAME = re.compile(
     r"(?:.*/)?((?:word_embeddings|position_embedding|type_embeddings|embeddings/layer_norm"
     r"|transformer/layer_\d+|pooler_transform|cls/predictions)/.*)"
@@ -52,41 +42,37 @@ _NAME = re.compile(
 
 
 def read(path: str) -> Bundle:
-    """Reads a SavedModel: the encoder, its masked LM head if it has one, and its vocabulary.
+    """Reads a SavedModel: encoder, masked LM head if present, and vocabulary; nothing is run.
 
-    It is read as data; nothing of it is run. Ours bring their configuration. For
-    others it follows from the shapes; gelu with tanh and the epsilon of LayerNorm
-    are what every published encoder of BERT has.
+    Our SavedModels contain their configuration. For others it follows from the shapes, with the
+    gelu (tanh) and the LayerNorm epsilon of all published encoders.
 
     Raises:
-      InputError: it is damaged, or is no encoder of BERT.
+      InputError: It is damaged, or is not an encoder of BERT.
     """
     checksums.check(path)
     try:
-        model = SavedModel(path)
-        return _read(model, path)
-    except IndexError as error:  # a number of an object that there is not
+        return _read(SavedModel(path), path)
+    except IndexError as error:  # the number of a missing object
         raise InputError(f"{path}: is damaged; copy it again.") from error
 
 
 def _read(model: SavedModel, path: str) -> Bundle:
-    variables = _variables(model)
-    settings = _tokenizer_settings(model)
-    config_file = _asset(model, "config_file")
-    if config_file:
-        return _read_ours(config_file, variables, _vocabulary(model), settings, path)
-    found = _weights(variables, path)
-    return Bundle(
-        config := _config(found, path),
-        _TABLE.read(found, config, path),
-        _vocabulary(model),
-        settings,
-        place=path,
-    )
+    variables, settings = _variables(model), _tokenizer_settings(model)
+    if config_file := _asset(model, "config_file"):  # ours: variables have our names
+        config = configs.load(config_file)
+        shapes = parameter_shapes(config)
+        found = {name: value for name, value in variables if name in shapes}
+        check_complete(found, shapes, path)
+        return Bundle(config, found, _vocabulary(model), settings, place=path)
+    theirs = _without_prefix(variables, path)
+    bert = _config(theirs, path)
+    found = _TABLE.read(theirs, bert, path)
+    return Bundle(bert, found, _vocabulary(model), settings, place=path)
 
 
 def _variables(model: SavedModel) -> list[tuple[str, np.ndarray]]:
-    """The names and values of all variables of numbers, of the encoder and of its heads."""
+    """The names and values of all numeric variables of the encoder and its heads."""
     parts = (model.root, model.root.part("mlm"))
     lists = [part.part("variables") for part in parts if part]
     # The parts share the encoder's variables.
@@ -99,35 +85,22 @@ def _variables(model: SavedModel) -> list[tuple[str, np.ndarray]]:
     ]
 
 
-def _weights(variables: list[tuple[str, np.ndarray]], path: str) -> dict[str, np.ndarray]:
-    """Values by their names without the prefix of the module.
+def _without_prefix(variables: list[tuple[str, np.ndarray]], path: str) -> dict[str, np.ndarray]:
+    """The float variables by their names without the prefix of the module.
 
     Raises:
-      InputError: two have one name.
+      InputError: Two have the same name.
     """
     found: dict[str, np.ndarray] = {}
-    for full_name, value in (item for item in variables if is_float(item[1])):
+    for full_name, value in variables:
+        if not is_float(value):
+            continue
         match = _NAME.fullmatch(full_name)
         name = match.group(1) if match else full_name
         if name in found:
-            raise InputError(f"{path}: has {name} twice; it is no single encoder.")
+            raise InputError(f"{path}: has {name} twice; it is not a single encoder.")
         found[name] = value
     return found
-
-
-def _read_ours(
-    config_file: str,
-    variables: list[tuple[str, np.ndarray]],
-    tokens: Vocabulary | None,
-    settings: TokenizerSettings | None,
-    path: str,
-) -> Bundle:
-    """What `bert_tf.export.hub` wrote: variables have our names."""
-    config = configs.load(config_file)
-    shapes = parameter_shapes(config)
-    found = {name: value for name, value in variables if name in shapes}
-    own.check(found, shapes, path)
-    return Bundle(config, found, tokens, settings, place=path)
 
 
 def _config(found: dict[str, np.ndarray], path: str) -> BertConfig:
@@ -146,12 +119,11 @@ def _config(found: dict[str, np.ndarray], path: str) -> BertConfig:
         )
     except KeyError as error:
         raise InputError(
-            f"{path}: is no encoder of BERT: it lacks the variable {error}."
+            f"{path}: is not an encoder of BERT: it lacks the variable {error}."
         ) from error
-    except (ValueError, IndexError, TypeError) as error:
-        # An InputError is a ValueError, too: sizes that make no model.
+    except (ValueError, IndexError, TypeError) as error:  # an InputError is a ValueError
         raise InputError(
-            f"{path}: is no encoder of BERT: the shapes are of another ({error})."
+            f"{path}: is not an encoder of BERT: its shapes do not match ({error})."
         ) from error
 
 

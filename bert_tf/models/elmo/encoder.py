@@ -1,6 +1,7 @@
 """The two language models of ELMo, which share only the vectors of words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -72,6 +73,9 @@ class LstmPair(Configured, Layer):
 class ElmoEncoder(Encoder):
     """ELMo without its softmax, with the interface of `BertEncoder`.
 
+    Outputs have forward values first. `pooled_output` is the mean over the tokens,
+    `embedding_output` the vectors of words twice side by side, and `attention_probs` is empty.
+
     >>> encoder = ElmoEncoder(ElmoConfig.named("elmo-tiny", vocab_size=1000))
     >>> encoder(tf.constant([[2, 7, 9, 3]]))["sequence_output"].shape
     TensorShape([1, 4, 128])
@@ -110,39 +114,20 @@ class ElmoEncoder(Encoder):
         missing = self.config.vocab_size - len(rows)
         self.embeddings.characters.assign(tf.pad(rows, [[0, missing], [0, 0]]))
 
-    def call(
+    @property
+    def num_seeds(self) -> int:
+        """Number of dropouts: one for each direction of each layer."""
+        return 2 * len(self.blocks)
+
+    def encode_batch(
         self,
-        inputs: Mapping[str, tf.Tensor] | Sequence[tf.Tensor] | tf.Tensor,
-        training: bool = False,
-        dropout_seed: tf.Tensor | None = None,
-        dtype: str | None = None,
-        drop_padding: bool = False,
-    ) -> dict[str, tf.Tensor | list[tf.Tensor]]:
-        """Encodes a batch.
-
-        Args:
-          inputs: As for `BertEncoder.call`; `input_type_ids` are ignored.
-          training: Whether to apply dropout.
-          dropout_seed: int32 scalar that determines the dropout; None: drawn from TensorFlow's
-            global generator.
-          dtype: The dtype to compute in; None: the compute dtype of the model.
-          drop_padding: Ignored.
-
-        Returns:
-          `sequence_output` [batch, length, hidden_size], forward values first; `pooled_output`
-          [batch, hidden_size], its mean over the tokens; `encoder_outputs`, the output of each
-          layer, and `embedding_output`, the vectors of words twice side by side, of the shape of
-          `sequence_output`; `attention_probs`, an empty list; all in the dtype computed in; and
-          `input_mask`, int32 [batch, length].
-
-        Raises:
-          InputError: The inputs have another form, rank or dtype.
-        """
-        word_ids, mask, _ = EncoderInputs.of(inputs, self.pad_id, typed=False)
-        words = self.embeddings(word_ids, dtype=dtype)
-        seeds = None
-        if training:
-            seeds = self.draw_seeds(dropout_seed, 2 * len(self.blocks))
+        batch: EncoderInputs,
+        seeds: tf.Tensor | None,
+        dtype: str | None,
+        drop_padding: bool,
+    ) -> dict[str, Any]:
+        """Computes the result of `call`, without dropout if `seeds` is None."""
+        words, mask = self.embeddings(batch.word_ids, dtype=dtype), batch.mask
         x = (words, words)
         layers = [tf.concat(x, -1)]
         for index, block in enumerate(self.blocks):

@@ -1,4 +1,4 @@
-"""Folders of Hugging Face transformers: one reader and writer, and one file of names a family."""
+"""Folders of Hugging Face transformers: one reader and writer, and a file for each family."""
 
 from bert_tf.weights.huggingface.config import CONFIG
 from bert_tf.weights.huggingface.folder import INDEX, read, write

@@ -9,36 +9,26 @@ ENCODER = {
     "encoder/embeddings/word_embeddings": _WORDS,
     "encoder/embeddings/position_embeddings": "{prefix}embeddings.position_embeddings.weight",
     "encoder/embeddings/token_type_embeddings": "{prefix}embeddings.token_type_embeddings.weight",
-    "encoder/embeddings/norm/gamma": "{prefix}embeddings.LayerNorm.weight",
-    "encoder/embeddings/norm/beta": "{prefix}embeddings.LayerNorm.bias",
-    "encoder/block_{i}/attention/qkv/kernel": f"{_LAYER}.attention.self.{{part}}.weight",
-    "encoder/block_{i}/attention/qkv/bias": f"{_LAYER}.attention.self.{{part}}.bias",
-    "encoder/block_{i}/attention/output/kernel": f"{_LAYER}.attention.output.dense.weight",
-    "encoder/block_{i}/attention/output/bias": f"{_LAYER}.attention.output.dense.bias",
-    "encoder/block_{i}/attention_norm/gamma": f"{_LAYER}.attention.output.LayerNorm.weight",
-    "encoder/block_{i}/attention_norm/beta": f"{_LAYER}.attention.output.LayerNorm.bias",
-    "encoder/block_{i}/feed_forward/intermediate/kernel": f"{_LAYER}.intermediate.dense.weight",
-    "encoder/block_{i}/feed_forward/intermediate/bias": f"{_LAYER}.intermediate.dense.bias",
-    "encoder/block_{i}/feed_forward/output/kernel": f"{_LAYER}.output.dense.weight",
-    "encoder/block_{i}/feed_forward/output/bias": f"{_LAYER}.output.dense.bias",
-    "encoder/block_{i}/output_norm/gamma": f"{_LAYER}.output.LayerNorm.weight",
-    "encoder/block_{i}/output_norm/beta": f"{_LAYER}.output.LayerNorm.bias",
+    "encoder/embeddings/norm": "{prefix}embeddings.LayerNorm",
+    "encoder/block_{i}/attention/qkv": f"{_LAYER}.attention.self.{{part}}",
+    "encoder/block_{i}/attention/output": f"{_LAYER}.attention.output.dense",
+    "encoder/block_{i}/attention_norm": f"{_LAYER}.attention.output.LayerNorm",
+    "encoder/block_{i}/feed_forward/intermediate": f"{_LAYER}.intermediate.dense",
+    "encoder/block_{i}/feed_forward/output": f"{_LAYER}.output.dense",
+    "encoder/block_{i}/output_norm": f"{_LAYER}.output.LayerNorm",
 }
 _HEADS = {
-    "masked_lm/transform/kernel": "cls.predictions.transform.dense.weight",
-    "masked_lm/transform/bias": "cls.predictions.transform.dense.bias",
-    "masked_lm/norm/gamma": "cls.predictions.transform.LayerNorm.weight",
-    "masked_lm/norm/beta": "cls.predictions.transform.LayerNorm.bias",
+    "masked_lm/transform": "cls.predictions.transform.dense",
+    "masked_lm/norm": "cls.predictions.transform.LayerNorm",
     "masked_lm/output_bias": "cls.predictions.bias",
-    "next_sentence/kernel": "cls.seq_relationship.weight",
-    "next_sentence/bias": "cls.seq_relationship.bias",
+    "next_sentence": "cls.seq_relationship",
 }
-_NO_OTHER_HEADS = (MASKED_LM, NEXT_SENTENCE)
-_HEAD = Architecture(lacks=_NO_OTHER_HEADS)
+_HEAD = Architecture(lacks=(MASKED_LM, NEXT_SENTENCE))
 
 FAMILY = Family(
     model_type="bert",
     title="BERT",
+    class_name="Bert",
     prefix="bert.",
     names=ENCODER | _HEADS,
     tied={
@@ -52,9 +42,7 @@ FAMILY = Family(
         Architecture("BertForNextSentencePrediction", needs=(NEXT_SENTENCE,)),
         Architecture("BertModel"),
     ),
-    class_name="Bert",
     pooled_head=_HEAD,
     token_head=_HEAD,
-    fixed={"position_embedding_type": "absolute", "add_cross_attention": False},
     to_keys=lambda _: {"pad_token_id": 0},
 )

@@ -1,4 +1,4 @@
-"""The config.json of Hugging Face transformers: sizes, labels, and what a model is for."""
+"""The config.json of Hugging Face transformers: family, sizes, labels, and class of a model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +10,20 @@ from bert_tf.models.config import BertConfig
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
-from bert_tf.weights.huggingface import families
+from bert_tf.weights.huggingface import bert, roberta
 from bert_tf.weights.huggingface.family import Architecture, Family
 from pipelines.common.errors import InputError
 
 CONFIG = "config.json"
+_FAMILIES = {family.model_type: family for family in (bert.FAMILY, roberta.FAMILY)}
+# Families with the weights of RoBERTa and another tokenizer.
+_OTHER_TOKENIZERS = {
+    "camembert": "CamemBERT",
+    "xlm-roberta": "XLM-RoBERTa",
+    "xlm-roberta-xl": "XLM-RoBERTa-XL",
+}
+# The only supported values.
+_FIXED = {"position_embedding_type": "absolute", "add_cross_attention": False}
 _ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
@@ -27,18 +36,33 @@ _ACTIVATIONS = {
 _ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
 
 
+def find_family(model_type: Any, place: str) -> Family:
+    """The family of a model_type.
+
+    Raises:
+      InputError: The family is not supported; `place` is part of the message.
+    """
+    if isinstance(model_type, str) and model_type in _FAMILIES:
+        return _FAMILIES[model_type]
+    reason = ""
+    if title := _OTHER_TOKENIZERS.get(str(model_type)):
+        reason = f"; {title} has a SentencePiece tokenizer, unlike RoBERTa"
+    known = ", ".join(_FAMILIES)
+    raise InputError(f"{place}: model_type is {model_type!r}; known are {known}{reason}.")
+
+
 def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
     """The family of a model, and its configuration.
 
     Args:
-      values: of config.json.
-      name: of the file, for errors.
+      values: The contents of config.json.
+      name: Path of the file, for messages.
 
     Raises:
-      InputError: the family is none of ours, or the model computes what ours cannot.
+      InputError: The family or a value is not supported.
     """
-    family = families.find(values.get("model_type", "bert"), name)
-    for key, only in family.fixed.items():
+    family = find_family(values.get("model_type", "bert"), name)
+    for key, only in _FIXED.items():
         if values.get(key, only) != only:
             raise InputError(f"{name}: {key} is {values[key]!r}; {family.title}'s is {only!r}.")
     activation = str(values.get("hidden_act", "gelu"))
@@ -60,16 +84,16 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
 def read_task(
     values: dict[str, Any], weights: dict[str, np.ndarray], family: Family, path: str
 ) -> tuple[Mapping[str, Any] | None, int]:
-    """The task that a model is for, and the units of its head.
+    """The task of a model, or None, and the number of units of its head.
 
     Args:
-      values: of config.json.
-      weights: by their names.
-      family: of the model.
-      path: the folder, for errors.
+      values: The contents of config.json.
+      weights: Weights by their names.
+      family: The family of the model.
+      path: The folder, for messages.
 
     Raises:
-      InputError: the head is missing, or its labels do not fit.
+      InputError: The head is missing, or its labels do not match.
     """
     architecture = family.architecture(values)
     if architecture.head is None:
@@ -77,15 +101,15 @@ def read_task(
     shape = next(shape for shape, item in family.tasks.items() if item == architecture)
     bias = f"{architecture.head}.bias"
     if bias not in weights:
-        raise InputError(f"{path}: lacks the weight {bias}; a {architecture.name} has it.")
+        raise InputError(f"{path}: lacks the weight {bias}; a {architecture.name} requires it.")
     units = len(weights[bias])
     problem = values.get("problem_type")
     if shape == "classification" and (units == 1 or problem == "regression"):
         shape = "regression"
     if problem == "multi_label_classification" or (shape == "regression" and units > 1):
         raise InputError(
-            f"{path}/{CONFIG}: problem_type is {problem!r} with {units} labels; one label of "
-            "several, or one score, is what a task here predicts."
+            f"{path}/{CONFIG}: problem_type is {problem!r} with {units} labels; tasks here predict "
+            "one of several labels, or one score."
         )
     labelled = isinstance(tasks.make(tasks.shapes()[shape].default_kind), LabelTask)
     labels = _labels(values, units, path) if labelled else []
@@ -98,7 +122,7 @@ def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:
     """The names of labels, by number.
 
     Raises:
-      InputError: there are not as many as units, or two are equal.
+      InputError: Their number differs from the units, or two are equal.
     """
     names = values.get("id2label") or {str(index): f"LABEL_{index}" for index in range(units)}
     found = [names.get(str(index)) for index in range(units)] if isinstance(names, dict) else []
@@ -110,13 +134,12 @@ def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:
     return texts
 
 
-def architecture_for(model: Bundle) -> Architecture:
-    """The class that a model is written as: its task's, or the first that it is whole for.
+def architecture_for(model: Bundle, family: Family) -> Architecture:
+    """The class to write a model as: that of its task, or the first with all its weights.
 
     Raises:
-      InputError: the model has several tasks, or what no class of its family has a place for.
+      InputError: The model has several tasks, or no class supports it.
     """
-    family = families.find(model.config.model_type, model.place)
     if model.tasks:
         shape = model.task()["shape"]
         if shape not in family.tasks:
@@ -133,50 +156,47 @@ def architecture_for(model: Bundle) -> Architecture:
         )
         if NEXT_SENTENCE in architecture.lacks and model.has(NEXT_SENTENCE):
             raise InputError(
-                f"{model.place}: Hugging Face's {family.title} has no head of next-sentence "
-                "prediction; write it as bert_tf."
+                f"{model.place}: Hugging Face's {family.title} has no next-sentence prediction "
+                "head; write it as bert_tf."
             )
     for group in architecture.needs:
         if not model.has(group):
             raise InputError(
-                f"{model.place}: lacks the weights of {group[:-1]}; a {architecture.name} has them."
+                f"{model.place}: lacks the weights of {group[:-1]}; a {architecture.name} requires "
+                "them."
             )
     return architecture
 
 
-def check(config: BertConfig, family: Family, guesses_words: bool, place: str) -> None:
-    """Checks that transformers computes what we do.
+def check(config: BertConfig, family: Family, has_masked_lm: bool, place: str) -> None:
+    """Raises InputError if transformers would compute something else.
 
     Args:
-      config: of the model.
-      family: of the model.
-      guesses_words: whether it has a masked LM head.
-      place: where it is, for errors.
-
-    Raises:
-      InputError: it does not.
+      config: The configuration of the model.
+      family: The family of the model.
+      has_masked_lm: Whether the model has a masked LM head.
+      place: Origin of the model, for the message.
     """
-    if foreign := config.differences("causal", "model_type", *family.options):
+    if differences := config.differences("causal", "model_type", *family.options):
         raise InputError(
-            f"{place}: Hugging Face's {family.title} has no {', '.join(foreign)}; write it as "
-            "bert_tf."
+            f"{place}: Hugging Face's {family.title} does not support {', '.join(differences)}; "
+            "write it as bert_tf."
         )
-    if guesses_words and family.head_act not in (None, config.hidden_act):
+    if has_masked_lm and family.head_act not in (None, config.hidden_act):
         raise InputError(
-            f"{place}: in its masked LM head Hugging Face's {family.title} has {family.head_act}, "
-            f"whatever its hidden_act is; with {config.hidden_act} ours computes something else."
+            f"{place}: the masked LM head of Hugging Face's {family.title} always uses "
+            f"{family.head_act}, but the hidden_act is {config.hidden_act}, which ours uses."
         )
 
 
-def from_bundle(model: Bundle, architecture: Architecture) -> dict[str, Any]:
-    """The values of config.json for a model, written as a class.
+def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> dict[str, Any]:
+    """The contents of config.json for a model that is written as a class.
 
     Raises:
-      InputError: the family has no place for its configuration.
+      InputError: The family does not support the configuration.
     """
-    family = families.find(model.config.model_type, model.place)
     ours = model.config
-    assert isinstance(ours, BertConfig)  # there is no other of these families
+    assert isinstance(ours, BertConfig)  # the only type of these families
     check(ours, family, MASKED_LM in architecture.needs, model.place)
     config = {k: value for k, value in ours.to_dict().items() if k not in ours.options}
     config["hidden_act"] = _ACTIVATIONS_BACK.get(config["hidden_act"], config["hidden_act"])

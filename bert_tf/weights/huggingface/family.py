@@ -1,4 +1,4 @@
-"""What a family of models is called in transformers: its classes, weights and keys."""
+"""The classes, weights and keys of a family of models in transformers."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -10,15 +10,15 @@ from bert_tf.models.config import BertConfig
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """A class of transformers.
+    """A model class of transformers.
 
     Attributes:
-      name: of the class.
-      needs: groups of weights (`bundle.POOLER`, ...) without which it is not whole.
-      lacks: groups that it has no place for.
-      head: its layer that is the head of a task; None: it is for no task.
-      pooler: its layer that is our pooler. {prefix} is the encoder's.
-      causal: whether it is for left-to-right models or for others; None: for both.
+      name: Name of the class.
+      needs: Groups of weights (`bundle.POOLER`, ...) that it requires.
+      lacks: Groups that it does not have.
+      head: Its layer that is the head of a task; None: no task.
+      pooler: Its layer that is our pooler. {prefix} stands for that of the encoder.
+      causal: Whether it is for left-to-right models or for others; None: for both.
     """
 
     name: str = ""
@@ -30,7 +30,7 @@ class Architecture:
 
     @property
     def bare(self) -> bool:
-        """Whether it is an encoder alone, whose weights have no prefix."""
+        """Whether it is an encoder without heads, whose weights have no prefix."""
         return not self.needs and self.head is None
 
 
@@ -39,63 +39,62 @@ class Family:
     """A family of models.
 
     Attributes:
-      model_type: in config.json, and in ours.
-      title: what people call it.
-      prefix: of the encoder's weights, where there are others besides.
-      names: of weights, by ours, as `table.Table` takes them; {prefix} is the encoder's. Poolers
-        and heads of tasks are missing: classes call them differently.
-      tied: names of copies of weights that files may have, or have instead, by the weight's name.
-      pretraining: classes without a task, the encoder alone last; a model is written as the first
-        that it has all weights for.
-      class_name: what the names of its classes begin with.
-      pooled_head: the class of a task whose head reads the pooled output, without name and head.
-      token_head: the class of a task whose head reads every token, likewise.
-      heads: classes that differ from these, by what follows "For" in their names.
-      fixed: keys of config.json of which one value only is this family's.
-      defaults: what keys of config.json are where they are absent, if not as in `BertConfig`.
-      options: those of `BertConfig` that it can have besides `causal`.
-      to_options: the options, of the values of config.json.
-      to_keys: further keys of config.json, of our configuration.
-      tokenizer: the kind of its vocabulary.
-      head_act: the activation in its masked LM head, where that is not the encoder's.
+      model_type: Name in config.json, and in ours.
+      title: Name in messages.
+      class_name: Prefix of the names of its classes.
+      prefix: Prefix of the encoder's weights in a class with heads.
+      names: Their names of weights by ours, as in `Table.names`, with {prefix}; poolers and heads
+        of tasks depend on the class.
+      tied: Copies of weights that files may contain additionally or instead, with the name of the
+        weight.
+      pretraining: Classes without a task, the bare encoder last; a model is written as the first
+        that has all its weights.
+      pooled_head: The class of a task whose head reads the pooled output, without name and head.
+      token_head: The same for a head that reads every token.
+      heads: Classes that differ from these, by the part of their names after "For".
+      defaults: Values of missing keys of config.json that differ from those in `BertConfig`.
+      options: Supported options of `BertConfig`, in addition to `causal`.
+      to_options: Converts the values of config.json to options.
+      to_keys: Returns further keys of config.json for our configuration.
+      tokenizer: The kind of its vocabulary.
+      head_act: The activation in its masked LM head; None: that of the encoder.
     """
 
     model_type: str
     title: str
+    class_name: str
     prefix: str
     names: Mapping[str, str]
     tied: Mapping[str, str]
     pretraining: tuple[Architecture, ...]
-    class_name: str
     pooled_head: Architecture
     token_head: Architecture
-    fixed: Mapping[str, Any]
+    heads: Mapping[str, Architecture] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     options: frozenset[str] = frozenset()
     to_options: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda _: {}
     to_keys: Callable[[BertConfig], dict[str, Any]] = lambda _: {}
     tokenizer: str = "wordpiece"
     head_act: str | None = None
-    heads: Mapping[str, Architecture] = dataclasses.field(default_factory=dict)
 
     @property
     def tasks(self) -> dict[str, Architecture]:
-        """Classes by the names of the task shapes that have one."""
+        """The classes of the task shapes that transformers supports, by name of the shape."""
         found = {}
         for shape in tasks.shapes().values():
             if head := shape.transformers:
                 per_token = shape.tasks[shape.default_kind].per_token
-                usual = self.token_head if per_token else self.pooled_head
-                made_of = self.heads.get(head.name, usual)
+                default = self.token_head if per_token else self.pooled_head
+                architecture = self.heads.get(head.name, default)
                 found[shape.name] = dataclasses.replace(
-                    made_of,
+                    architecture,
                     name=f"{self.class_name}For{head.name}",
-                    head=made_of.head or head.layer,
+                    head=architecture.head or head.layer,
                 )
         return found
 
     def architecture(self, values: Mapping[str, Any]) -> Architecture:
-        """The class that config.json names first; the encoder alone if that one is unknown."""
+        """The class that config.json names first; the bare encoder if that is unknown."""
         names = values.get("architectures")
         name = str(names[0]) if isinstance(names, list) and names else ""
         known = {item.name: item for item in (*self.pretraining, *self.tasks.values())}

@@ -9,9 +9,9 @@ import safetensors
 import safetensors.numpy
 
 from bert_tf.weights import own
-from bert_tf.weights.bundle import MASKED_LM, Bundle
-from bert_tf.weights.huggingface import byte_bpe, families, wordpiece
+from bert_tf.weights.bundle import MASKED_LM, Bundle, parameter_shapes
 from bert_tf.weights.huggingface import config as configs
+from bert_tf.weights.huggingface import tokenizers
 from bert_tf.weights.huggingface.config import CONFIG
 from bert_tf.weights.huggingface.family import Architecture, Family
 from bert_tf.weights.table import Table
@@ -23,14 +23,14 @@ INDEX = "model.safetensors.index.json"
 
 
 class _Index(TypedDict):
-    """Which file has which weight."""
+    """The file of each weight."""
 
     weight_map: dict[str, str]
 
 
-# Buffers; and the pooler in files of classes that have another layer in its place.
+# Buffers, and the pooler in files of classes that replace it by another layer.
 _IGNORED = r".*embeddings\.position_ids|.*\.pooler\.dense\.(weight|bias)"
-# Types of safetensors; those of integers are buffers, which are no weights.
+# Types of safetensors; buffers have integer types.
 _TYPES = {
     "F64": np.float64,
     "F32": np.float32,
@@ -41,31 +41,27 @@ _TYPES = {
     "BOOL": np.bool_,
 }
 
-# By the kind of the vocabulary.
-_TOKENIZERS: dict[str, Any] = {"wordpiece": wordpiece, "byte_bpe": byte_bpe}
-
 
 def _table(family: Family, architecture: Architecture, prefix: str) -> Table:
     names = {
         **family.names,
-        "encoder/pooler/kernel": f"{architecture.pooler}.weight",
-        "encoder/pooler/bias": f"{architecture.pooler}.bias",
+        "encoder/pooler": architecture.pooler,
+        **({"heads/{head}": architecture.head} if architecture.head else {}),
     }
-    if architecture.head:
-        names["heads/{head}/kernel"] = f"{architecture.head}.weight"
-        names["heads/{head}/bias"] = f"{architecture.head}.bias"
     return Table(
         {ours: theirs.replace("{prefix}", prefix) for ours, theirs in names.items()},
-        lambda ours: ours.endswith("/kernel"),
+        {"kernel": "weight", "gamma": "weight", "beta": "bias"},
+        separator=".",
+        transposed=lambda ours: ours.endswith("/kernel"),
         ignored=_IGNORED,
     )
 
 
 def read(path: str) -> Bundle:
-    """Reads a folder; one that we wrote says more of its task than the format does.
+    """Reads a folder, and the description of its task that we may have written there.
 
     Raises:
-      InputError: a file or a weight is missing, does not fit, or is pickled.
+      InputError: A file or a weight is missing, does not match, or is pickled.
     """
     name = f"{path}/{CONFIG}"
     values = json_files.read(name, dict[str, Any])
@@ -79,19 +75,19 @@ def read(path: str) -> Bundle:
     table = _table(family, architecture, prefix)
     found = table.read(weights, config, path, [(task["name"], units)] if task else [])
     for group in architecture.needs:
-        names = [theirs for ours, theirs in table.names.items() if ours.startswith(group)]
         if not any(ours.startswith(group) for ours in found):
+            ours = [name for name in parameter_shapes(config) if name.startswith(group)]
             raise InputError(
-                f"{path}: lacks the weights of {group[:-1]}; a {architecture.name} has them: "
-                f"{', '.join(names)}."
+                f"{path}: lacks the weights of {group[:-1]}; a {architecture.name} requires them: "
+                f"{', '.join(theirs for name in ours for theirs in table.theirs(name))}."
             )
     configs.check(config, family, any(ours.startswith(MASKED_LM) for ours in found), name)
-    vocabulary, settings = _TOKENIZERS[family.tokenizer].read(path, config.vocab_size)
+    vocabulary, settings = tokenizers.read(family.tokenizer, path, config.vocab_size)
     return Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
 
 
 def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """The task as our file beside theirs describes it; as theirs do where there is none."""
+    """The task as described in our file, if it exists, and otherwise in theirs."""
     ours = own.read_tasks(path)
     if not ours:
         return task
@@ -123,12 +119,11 @@ def _load_weights(path: str) -> dict[str, np.ndarray]:
 
 
 def _remedy(path: str) -> str:
-    """What to do where weights are in a file that is not read."""
+    """The remedy if weights are in a file that is not read."""
     again = "in transformers, save the model with save_pretrained(..., safe_serialization=True)"
     if files.matching(path, "pytorch_model*.bin"):
         return (
-            f"; pytorch_model.bin is a pickle, which can run code of others and is never loaded: "
-            f"{again}"
+            f"; pytorch_model.bin is a pickle, which can run any code and is never loaded: {again}"
         )
     return (
         f"; tf_model.h5 is not read: {again}" if files.gfile.exists(f"{path}/tf_model.h5") else ""
@@ -143,7 +138,7 @@ def _array(name: str, stored: dict[str, Any], place: str) -> np.ndarray:
 
 
 def _modernize(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Old versions called the weights of a LayerNorm gamma and beta."""
+    """Renames the weights of LayerNorm in files of old versions."""
     return {
         name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
             "LayerNorm.beta", "LayerNorm.bias"
@@ -155,7 +150,7 @@ def _modernize(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _untie(
     weights: dict[str, np.ndarray], family: Family, prefix: str, path: str
 ) -> dict[str, np.ndarray]:
-    """The weights without copies of others; where a file has the copy only, it is the weight."""
+    """The weights without copies of tied ones; a copy without its original is renamed."""
     for copy, tied in family.tied.items():
         original = tied.replace("{prefix}", prefix)
         if copy in weights:
@@ -171,19 +166,18 @@ def _untie(
 def write(model: Bundle, folder: str) -> None:
     """Writes a folder that transformers reads.
 
-    What its files have no place for, such as the length of windows, stands in a
-    tasks.json of ours beside them.
+    An additional tasks.json contains what its files do not support, such as the length of windows.
 
     Raises:
-      InputError: the model has several tasks, or the format cannot express it.
+      InputError: The model has several tasks, or the format does not support it.
     """
-    architecture = configs.architecture_for(model)
-    config = configs.from_bundle(model, architecture)
-    family = families.find(model.config.model_type, model.place)
+    family = configs.find_family(model.config.model_type, model.place)
+    architecture = configs.architecture_for(model, family)
+    config = configs.from_bundle(model, family, architecture)
     if model.vocabulary and model.vocabulary.kind != family.tokenizer:
         raise InputError(
             f"{model.place}: a {family.title} of Hugging Face has a vocabulary of "
-            f"{family.tokenizer}, and this one's is of {model.vocabulary.kind}; write it as "
+            f"{family.tokenizer}, but this model has one of {model.vocabulary.kind}; write it as "
             "bert_tf."
         )
     names = [model.task()["name"]] if model.tasks else []
@@ -193,7 +187,7 @@ def write(model: Bundle, folder: str) -> None:
     json_files.write(f"{folder}/{CONFIG}", config)
     own.write_tasks(model, folder)
     if model.vocabulary:
-        _TOKENIZERS[family.tokenizer].write(model, folder)
+        tokenizers.write(model, folder)
     with (
         files.write_aside(f"{folder}/{WEIGHTS}") as partial,
         files.gfile.GFile(partial, "wb") as file,

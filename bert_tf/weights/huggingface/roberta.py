@@ -10,10 +10,8 @@ from bert_tf.weights.huggingface.family import Architecture, Family
 from pipelines.common.errors import InputError
 
 _HEAD = {
-    "masked_lm/transform/kernel": "lm_head.dense.weight",
-    "masked_lm/transform/bias": "lm_head.dense.bias",
-    "masked_lm/norm/gamma": "lm_head.layer_norm.weight",
-    "masked_lm/norm/beta": "lm_head.layer_norm.bias",
+    "masked_lm/transform": "lm_head.dense",
+    "masked_lm/norm": "lm_head.layer_norm",
     "masked_lm/output_bias": "lm_head.bias",
 }
 _NO_OTHER_HEADS = (MASKED_LM, NEXT_SENTENCE)
@@ -24,7 +22,8 @@ def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
     padding = values.get("pad_token_id", 1)
     if type(padding) is not int or padding < 0:
         raise InputError(
-            f"pad_token_id is {padding!r}; positions are counted from the number that follows it."
+            f"pad_token_id is {padding!r}; it must be a whole number of 0 or more, after which "
+            "positions start."
         )
     dropout = values.get("classifier_dropout")
     if dropout is None:
@@ -35,8 +34,8 @@ def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
 def _to_keys(config: BertConfig) -> dict[str, Any]:
     if not config.position_offset:
         raise InputError(
-            "Hugging Face's RoBERTa counts positions from the number that follows the id of "
-            "padding, and this model's position_offset is 0; write it as bert_tf."
+            "Hugging Face's RoBERTa starts positions after the padding id, but this model's "
+            "position_offset is 0; write it as bert_tf."
         )
     return {
         "pad_token_id": config.position_offset - 1,
@@ -49,6 +48,7 @@ def _to_keys(config: BertConfig) -> dict[str, Any]:
 FAMILY = Family(
     model_type="roberta",
     title="RoBERTa",
+    class_name="Roberta",
     prefix="roberta.",
     names=bert.ENCODER | _HEAD,
     tied={
@@ -60,11 +60,10 @@ FAMILY = Family(
         Architecture("RobertaForMaskedLM", needs=(MASKED_LM,), lacks=_NO_POOLER, causal=False),
         Architecture("RobertaModel", lacks=_NO_OTHER_HEADS),
     ),
-    class_name="Roberta",
     pooled_head=Architecture(needs=(POOLER,), lacks=_NO_OTHER_HEADS),
     token_head=Architecture(lacks=(MASKED_LM, *_NO_POOLER)),
     heads={
-        # Its pooler is part of the head that is trained for the task.
+        # The pooler is part of its head.
         "SequenceClassification": Architecture(
             needs=(POOLER,),
             lacks=_NO_OTHER_HEADS,
@@ -72,7 +71,6 @@ FAMILY = Family(
             pooler="classifier.dense",
         )
     },
-    fixed={"position_embedding_type": "absolute", "add_cross_attention": False},
     defaults={"vocab_size": 50265},
     options=frozenset(["position_offset", "pooler_dropout"]),
     to_options=_to_options,

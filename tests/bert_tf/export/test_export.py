@@ -132,7 +132,7 @@ def test_a_version_that_cannot_be_read_back_does_not_appear(folders, tmp_path, m
     """Whatever is wrong with it: a name of a task here that got past all that looks at names."""
     (model,) = sources.find([f"mood={folders['mood']}"])
     model = dataclasses.replace(model, task=dataclasses.replace(model.task, name="the mood"))
-    with pytest.raises(InputError, match="manifest.json: 'the mood' is no name of a task"):
+    with pytest.raises(InputError, match="manifest.json: 'the mood' is not a task name"):
         saved_model.export([model], f"{tmp_path}/bert")
     assert os.listdir(f"{tmp_path}/bert") == []
 
@@ -161,8 +161,8 @@ def test_a_joint_folder_stands_for_all_its_tasks(folders):
         (["nothing"], "savedmodels/finetuned/nothing: no such folder"),
         (["mood=/nowhere"], "/nowhere: no such folder"),
         (["mood={mood}", "mood={mood}"], "mood is to be exported twice"),
-        (["tags mood={mood}"], "'tags mood' is no name of a task"),
-        (["mood+a:b={mood}"], "'a:b' is no name of a task"),
+        (["tags mood={mood}"], "'tags mood' is not a task name"),
+        (["mood+a:b={mood}"], "'a:b' is not a task name"),
         (["other={pretrained}"], "has no task; export it as the pre-trained model"),
     ],
 )
@@ -248,7 +248,7 @@ def test_a_damaged_export_is_one_line(small_export, tmp_path, name):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"name": "mood"', '"name": "../../mood"', "'../../mood' is no name of a task"),
+        ('"name": "mood"', '"name": "../../mood"', "'../../mood' is not a task name"),
         ('"models"', '"m0dels"', "lacks the field models"),
         ('"labels": [],', '"labels": [7],', r"labels\[0\]: expected text, got a whole number"),
     ],

@@ -61,13 +61,13 @@ def test_bad_requests_are_named(tmp_path, init):
     data = make_texts(tmp_path)
     for arguments, message in (
         (["--task=clasification"], "the task 'clasification' is unknown; there are cola,"),
-        (["--task=my task=classification"], "'my task' is no name of a task; use letters"),
+        (["--task=my task=classification"], "'my task' is not a task name; use letters"),
         (
             ["--learning_rate=fast"],
             "--learning_rate=fast: it must be numbers separated by commas, each above 0",
         ),
         (["--max_length=100"], "exceed the model's 64 positions"),
-        ([f"--init={tmp_path}"], "no model of a known format"),
+        ([f"--init={tmp_path}"], "has no model of a known format"),
         (["--document_context"], "--document_context does not apply to the task classification"),
     ):
         assert message in commands.error(*command(init, data, tmp_path / "out", *arguments))

@@ -35,7 +35,7 @@ def test_released_configurations_load():
         ({"hidden_size": 10, "num_attention_heads": 3}, "not a multiple"),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is unknown"),
         ({"num_hidden_layers": 0}, "num_hidden_layers is 0"),
-        ({"type_vocab_size": -1}, "type_vocab_size is -1; it must be a whole number of 0 or more"),
+        ({"type_vocab_size": -1}, "type_vocab_size is -1; it must be a whole number from 0 to 2,"),
         ({"embedding_size": 0}, "embedding_size is 0"),
         ({"position_offset": 512}, "position_offset 512 leaves none of the 512 max_position"),
         ({"shared_layers": 1}, "shared_layers is 1; it must be true or false"),

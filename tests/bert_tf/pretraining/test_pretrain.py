@@ -294,7 +294,7 @@ def test_a_model_of_a_diverged_run_is_named(finished, tmp_path):
     for value in (math.nan, math.inf):
         array = model.weights[name].copy()
         array[1, 2] = value
-        with pytest.raises(InputError, match=f"{name} has values that are no finite numbers"):
+        with pytest.raises(InputError, match=f"{name} has values that are not finite"):
             dataclasses.replace(model, weights=model.weights | {name: array})
 
 

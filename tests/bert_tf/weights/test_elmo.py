@@ -99,8 +99,12 @@ def test_read_by_the_same_door(encoder, tmp_path):
     ("options", "change", "message"),
     [
         ({}, lambda arrays: arrays.pop("CNN/b_cnn_1"), "lacks the weight CNN/b_cnn_1"),
-        ({}, lambda arrays: arrays.update(more=np.zeros(3)), "no place for: more"),
-        ({"lstm": {**_OPTIONS["lstm"], "dim": 9}}, lambda arrays: None, "the configuration says"),
+        ({}, lambda arrays: arrays.update(more=np.zeros(3)), "does not have: more"),
+        (
+            {"lstm": {**_OPTIONS["lstm"], "dim": 9}},
+            lambda arrays: None,
+            "the configuration requires",
+        ),
         (
             {"char_cnn": {**_OPTIONS["char_cnn"], "max_characters_per_token": 30}},
             lambda arrays: None,
@@ -159,7 +163,7 @@ def _large_and_unused(file, secret):
         (_virtual, f"{_BIAS} is kept in another file"),
         (_linked, f"lacks the weight {_BIAS}"),
         (_large, rf"{_BIAS} has the shape \[268435456\]"),
-        (_large_and_unused, r"no place for: more|has the shape"),
+        (_large_and_unused, r"does not have: more|has the shape"),
     ],
 )
 def test_other_files_and_claims_of_size_are_not_read(encoder, tmp_path, put, message):

@@ -110,7 +110,7 @@ def test_formats_go_by_their_names(tmp_path):
     bundle = make_bundle()
     bert_tf.save(bundle, f"{tmp_path}/hf", "huggingface")
     assert_same_weights(bert_tf.load(f"{tmp_path}/hf").weights, bundle.weights)
-    with pytest.raises(InputError, match="'tf_hub': is no format to write; use one of bert_tf, "):
+    with pytest.raises(InputError, match="'tf_hub' is not a format to write; use one of bert_tf, "):
         bert_tf.save(bundle, f"{tmp_path}/hub", "tf_hub")
 
 
@@ -127,5 +127,5 @@ def test_weights_of_another_model_are_told():
     other = dataclasses.replace(bundle.config, hidden_act="relu")
     with pytest.raises(InputError, match="the Keras model has another configuration"):
         bundle.with_weights_of(bert_tf.BertEncoder(other))
-    with pytest.raises(InputError, match="are not those that have heads"):
+    with pytest.raises(InputError, match="do not match the heads"):
         bundle.with_weights_of(TaskModel(bundle.config, [("other", 3)]))

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import tasks, weights
-from bert_tf.weights import own
+from bert_tf.weights import bundle
 from bert_tf.weights.bundle import parameter_shapes
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
@@ -127,4 +127,4 @@ def test_no_weight_may_be_missing(name):
     """In our own folders: a group is there as a whole or not at all."""
     arrays = {key: np.asarray(value) for key, value in make_bundle().weights.items() if key != name}
     with pytest.raises(InputError, match=f"lacks the weight {name}"):
-        own.check(arrays, parameter_shapes(CONFIG), "here")
+        bundle.check_complete(arrays, parameter_shapes(CONFIG), "here")

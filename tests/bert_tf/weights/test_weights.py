@@ -144,11 +144,11 @@ def edit(folder, change):
     ("change", "message"),
     [
         (lambda a: a.pop("bert.encoder.layer.1.output.dense.bias"), r"lacks the weight bert\.encoder\.layer\.1\.output\.dense\.bias"),
-        (lambda a: a.update(extra=np.ones(3, "f4")), "no place for: extra"),
+        (lambda a: a.update(extra=np.ones(3, "f4")), "does not have: extra"),
         (lambda a: a.pop("bert.pooler.dense.bias"), r"lacks the weight bert\.pooler\.dense\.bias"),
         (
             lambda a: a.update({"bert.embeddings.position_embeddings.weight": np.ones((9, 24), "f4")}),
-            r"position_embeddings\.weight has the shape \[9, 24\]; the configuration says \[20, 24\]",
+            r"position_embeddings\.weight has the shape \[9, 24\]; the configuration requires \[20, 24\]",
         ),
         (lambda a: a.update({"cls.predictions.decoder.weight": np.ones((53, 24), "f4")}), "tied"),
     ],
@@ -176,7 +176,7 @@ def test_a_pickle_is_never_loaded(tmp_path):
 
 
 def test_a_damaged_or_foreign_folder_is_named(tmp_path):
-    with pytest.raises(InputError, match="no model of a known format"):
+    with pytest.raises(InputError, match="has no model of a known format"):
         weights.read(str(tmp_path))
     weights.write(make_bundle(), f"{tmp_path}/out", Format.BERT_TF)
     data = next((tmp_path / "out/checkpoint").glob("state.data*"))
@@ -216,7 +216,7 @@ def test_the_command_converts(tmp_path):
     weights.write(make_bundle(), f"{tmp_path}/tf1", Format.TF1)
     command = ["convert", f"--input={tmp_path}/tf1", f"--output={tmp_path}/ours"]
     commands.done(*command)
-    assert own.is_own(f"{tmp_path}/ours")
+    assert own.find_folder(f"{tmp_path}/ours")
     assert_same_weights(weights.read(f"{tmp_path}/ours").weights, make_bundle().weights)
     assert "ours: is there already" in commands.error(*command)
 
@@ -259,7 +259,9 @@ def test_descriptions_of_other_heads_are_named(tmp_path, target):
         with pytest.raises(InputError, match=r"tasks\.json: is not as it was written"):
             weights.read(f"{tmp_path}/out")
         (tmp_path / "out/checksums.json").unlink()
-    with pytest.raises(InputError, match=r"has 3 units, but its description, .* 2 labels, 2"):
+    with pytest.raises(
+        InputError, match=r"has 3 units, but its description, .* 2 labels, requires 2"
+    ):
         weights.read(f"{tmp_path}/out")
     path.write_text(json.dumps([task | {"shape": "span", "labels": []}]))
     with pytest.raises(InputError, match="describes another task|3 units, but its description"):

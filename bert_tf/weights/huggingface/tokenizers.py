@@ -1,0 +1,200 @@
+"""Tokenizers in a Hugging Face folder.
+
+A folder has the files of the older kind (vocab.txt, or vocab.json and merges.txt;
+tokenizer_config.json, added_tokens.json), tokenizer.json, or both.
+"""
+
+from typing import Any
+
+from absl import logging
+
+from bert_tf.weights.bundle import Bundle
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
+from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
+from pipelines.tokenizers.wordpiece_vocabulary import FILE, ROLES, WordPieceVocabulary
+
+_CONFIG = "tokenizer_config.json"
+_ADDED = "added_tokens.json"
+_FAST = "tokenizer.json"
+# Steps of tokenizer.json before WordPiece, and BERT's kind of them.
+_STEPS = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
+_OTHER_WORDS = ("BertJapaneseTokenizer",)
+_SPACE = "add_prefix_space"
+# Roles of special tokens by their names in tokenizer_config.json.
+_WORDPIECE_ROLES = {
+    "pad_token": "pad",
+    "unk_token": "unknown",
+    "cls_token": "start",
+    "sep_token": "separator",
+    "mask_token": "mask",
+}
+_BYTE_BPE_ROLES = _WORDPIECE_ROLES | {"bos_token": "start", "eos_token": "separator"}
+
+
+def read(
+    kind: str, path: str, vocab_size: int
+) -> tuple[Vocabulary | None, TokenizerSettings | None]:
+    """Reads vocabulary and tokenizer settings; None for what no file contains.
+
+    Args:
+      kind: "wordpiece" or "byte_bpe".
+      path: The folder.
+      vocab_size: Number of embeddings; added tokens beyond them are left out.
+
+    Raises:
+      InputError: A file is damaged, or the tokenizer is not that of BERT or RoBERTa.
+    """
+    if kind == "byte_bpe":
+        return _read_byte_bpe(path)
+    return _read_wordpiece(path, vocab_size), _read_settings(path)
+
+
+def write(model: Bundle, folder: str) -> None:
+    """Writes the vocabulary and tokenizer_config.json of a model with a vocabulary."""
+    vocabulary, settings = model.require_vocabulary(), model.resolved_settings()
+    vocabulary.save(folder)
+    if vocabulary.kind == "byte_bpe":
+        found = {"tokenizer_class": "RobertaTokenizer", _SPACE: settings[_SPACE]}
+        tokens = {name: vocabulary.roles[role] for name, role in _BYTE_BPE_ROLES.items()}
+    else:
+        found = {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": settings["lower_case"],
+            "strip_accents": settings["strip_accents"],
+            "tokenize_chinese_chars": True,
+        }
+        tokens = {name: ROLES[role] for name, role in _WORDPIECE_ROLES.items()}
+    length = {"model_max_length": model.config.max_length}
+    json_files.write(f"{folder}/{_CONFIG}", found | length | tokens)
+
+
+def _read_wordpiece(path: str, vocab_size: int) -> WordPieceVocabulary | None:
+    fast = _optional(f"{path}/{_FAST}")
+    if files.gfile.exists(f"{path}/{FILE}"):
+        tokens = list(WordPieceVocabulary.load(path).tokens)
+    elif fast:
+        tokens = _in_order(_word_pieces(fast, f"{path}/{_FAST}"), f"{path}/{_FAST}")
+    else:
+        return None
+    known = set(tokens)
+    new = {token: number for token, number in _added(path, fast).items() if token not in known}
+    if new:
+        logging.warning(
+            "%s: tokenizing never produces the added tokens (%s).",
+            path,
+            ", ".join(sorted(new)[:3]),
+        )
+    numbered = {token: index for index, token in enumerate(tokens)}
+    numbered |= {token: number for token, number in new.items() if number < vocab_size}
+    return WordPieceVocabulary(tuple(_in_order(numbered, path)), path)
+
+
+def _optional(path: str) -> dict[str, Any]:
+    return json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
+
+
+def _added(path: str, fast: dict[str, Any]) -> dict[str, int]:
+    """The ids of added tokens, from the files of both kinds."""
+    added = _optional(f"{path}/{_ADDED}")
+    _check_ids(added, f"{path}/{_ADDED}")
+    try:
+        entries = {entry["content"]: entry["id"] for entry in fast.get("added_tokens") or ()}
+    except (TypeError, KeyError) as error:
+        raise InputError(
+            f"{path}/{_FAST}: added_tokens is not a list of objects with id and content."
+        ) from error
+    _check_ids(entries, f"{path}/{_FAST}")
+    return added | entries
+
+
+def _check_ids(ids: dict[str, Any], name: str) -> None:
+    for token, number in ids.items():
+        if not isinstance(token, str) or type(number) is not int or number < 0:
+            raise InputError(f"{name}: the id of {token!r} is {number!r}, which is not a number.")
+
+
+def _word_pieces(fast: dict[str, Any], path: str) -> dict[str, int]:
+    model = fast.get("model")
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
+        raise InputError(f"{path}: has no WordPiece vocabulary.")
+    if model.get("type", "WordPiece") != "WordPiece":
+        raise InputError(f"{path}: the tokenizer is {model['type']}, not WordPiece.")
+    _check_ids(model["vocab"], path)
+    return model["vocab"]
+
+
+def _in_order(ids: dict[str, int], path: str) -> list[str]:
+    tokens = sorted(ids, key=ids.__getitem__)
+    for number, token in enumerate(tokens):
+        if ids[token] != number:
+            raise InputError(
+                f"{path}: no token has the id {number}; the next is that of {token!r}."
+            )
+    return tokens
+
+
+def _read_settings(path: str) -> TokenizerSettings | None:
+    """Whether text is lower-cased and accents are stripped; None if no file states it.
+
+    Raises:
+      InputError: A file is damaged, or text is not split into words as in BERT.
+    """
+    stated, fast = _optional(f"{path}/{_CONFIG}"), _optional(f"{path}/{_FAST}")
+    if stated.get("tokenizer_class") in _OTHER_WORDS:
+        raise _other_words(f"{path}/{_CONFIG}: the tokenizer is a {stated['tokenizer_class']}")
+    for key, only in _STEPS.items():
+        step = fast.get(key)
+        kind = step.get("type") if isinstance(step, dict) else step
+        if kind not in (only, None):
+            raise _other_words(f"{path}/{_FAST}: the {key} is {kind!r}, not {only}")
+    normalizer = fast.get("normalizer") or {}
+    for values, name, key in (
+        (stated, _CONFIG, "do_basic_tokenize"),
+        (stated, _CONFIG, "tokenize_chinese_chars"),
+        (normalizer, _FAST, "handle_chinese_chars"),
+    ):
+        if values.get(key) is False:
+            raise _other_words(f"{path}/{name}: {key} is false")
+    lower_case = stated.get("do_lower_case", normalizer.get("lowercase"))
+    strip_accents = stated.get("strip_accents", normalizer.get("strip_accents"))
+    found = {"lower_case": lower_case, "strip_accents": strip_accents}
+    return {name: bool(value) for name, value in found.items() if value is not None} or None
+
+
+def _other_words(what: str) -> InputError:
+    return InputError(f"{what}; only BERT's splitting into words is supported.")
+
+
+def _read_byte_bpe(path: str) -> tuple[ByteBPEVocabulary | None, TokenizerSettings | None]:
+    fast = f"{path}/{_FAST}"
+    if files.gfile.exists(f"{path}/{ByteBPEVocabulary.files[0]}"):
+        vocabulary = ByteBPEVocabulary.load(path)
+    elif files.gfile.exists(fast):
+        vocabulary = _byte_bpe_of(json_files.read(fast, dict[str, Any]), fast)
+    else:
+        return None, None
+    stated = f"{path}/{_CONFIG}"
+    if not files.gfile.exists(stated):
+        return vocabulary, None
+    values = json_files.read(stated, dict[str, Any])
+    return vocabulary, vocabulary.resolve({_SPACE: bool(values.get(_SPACE))})
+
+
+def _byte_bpe_of(values: dict[str, Any], name: str) -> ByteBPEVocabulary:
+    """The byte-level BPE vocabulary in a tokenizer.json."""
+    model = values.get("model")
+    if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
+        raise InputError(f"{name}: the tokenizer is not byte-level BPE.")
+    try:
+        ids = dict(model["vocab"]) | {t["content"]: t["id"] for t in values["added_tokens"]}
+        tokens = sorted(ids, key=ids.__getitem__)
+        merges = [tuple(m.split(" ") if isinstance(m, str) else m) for m in model["merges"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{name}: has no byte-level BPE vocabulary.") from error
+    if [ids[token] for token in tokens] != list(range(len(tokens))):
+        raise InputError(f"{name}: ids have gaps, or two tokens have one id.")
+    if not all(len(merge) == 2 and all(isinstance(m, str) for m in merge) for merge in merges):
+        raise InputError(f"{name}: a merge is not a pair of tokens.")
+    return ByteBPEVocabulary(tuple(tokens), tuple(merges), name)
