@@ -58,10 +58,10 @@ def main() -> None:
             "name the model with INPUT= (--input) and the folder to write with OUT= (--output)."
         )
     from bert_tf import tasks, weights
-    from bert_tf.weights import conversion, formats, own
+    from bert_tf.weights import formats, own
 
     model = weights.read(_INPUT.value)
-    model = conversion.with_tokenizer(model, _VOCAB.value, _TEXT.chosen())
+    model = formats.with_tokenizer(model, _VOCAB.value, _TEXT.chosen())
     if _TOKENIZER_ONLY.value:
         own.write_tokenizer(model, _OUTPUT.value)
         print(f"{_OUTPUT.value}: {len(model.require_vocabulary()):,} tokens of {_INPUT.value}")

@@ -18,8 +18,7 @@ from pipelines.tokenizers.vocabulary import Vocabulary
 class Encoder(Configured, Declared, keras.Model):
     """Vectors of tokens and one vector of each sequence, without heads.
 
-    Subclasses create `embeddings`, `blocks` and `pooler`, call `finish`, and define `num_seeds`,
-    `encode_batch` and `pool`.
+    Subclasses define `create_layers`, `num_seeds`, `encode_batch` and `pool`.
 
     Attributes:
       embeddings: The layer that embeds tokens.
@@ -28,28 +27,32 @@ class Encoder(Configured, Declared, keras.Model):
 
     Args:
       config: The configuration.
-      pad_id: The padding id, from which a missing mask is made; None: the default of the family.
-        `bert_tf.load(path).encoder()` uses that of the vocabulary.
+      pad_id: The padding id, from which a missing mask is made; None: the default of the family (0,
+        or 1 for a RoBERTa). `bert_tf.load(path).encoder()` uses that of the vocabulary.
+      allocate: Whether to create the variables; an encoder without them only describes itself.
+
+    Raises:
+      InputError: This machine has not enough memory.
     """
 
     embeddings: Layer
     blocks: Sequence[Layer]
     pooler: Layer
 
-    def __init__(self, config: EncoderConfig, pad_id: int | None = None, **kwargs):
+    def __init__(
+        self, config: EncoderConfig, *, pad_id: int | None = None, allocate: bool = True, **kwargs
+    ):
         super().__init__(autocast=False, **kwargs)
         self.config = config
         self.pad_id = config.default_pad_id if pad_id is None else pad_id
-
-    def finish(self, allocate: bool) -> None:
-        """Creates the variables if `allocate`.
-
-        Raises:
-          InputError: This machine has not enough memory.
-        """
+        self.create_layers(self.dtype_policy)
         if allocate:
             machine.check_memory(4 * self.parameters, f"a model of {self.parameters:,} parameters")
             self.build(self.expected_shape)
+
+    def create_layers(self, policy: keras.DTypePolicy) -> None:
+        """Creates `embeddings`, `blocks` and `pooler`."""
+        raise NotImplementedError
 
     @classmethod
     def unallocated(cls, config: EncoderConfig) -> Self:
@@ -121,11 +124,7 @@ class Encoder(Configured, Declared, keras.Model):
         return EncoderInputs.of(inputs, self.pad_id, self.config.type_vocab_size > 0)
 
     def encode_batch(
-        self,
-        batch: EncoderInputs,
-        seeds: tf.Tensor | None,
-        dtype: str | None,
-        drop_padding: bool,
+        self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None, drop_padding: bool
     ) -> dict[str, Any]:
         """Computes the result of `call`, without dropout if `seeds` is None."""
         raise NotImplementedError

@@ -11,7 +11,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import Embeddings, NoPooler, Pooler, TransformerBlock
 from bert_tf.models.layers.attention import TokenRows
-from bert_tf.models.layers.base import Layer, Shape, serializable
+from bert_tf.models.layers.base import Shape, serializable
 
 # Added to the attention scores of masked positions.
 _MASKED = -1e9
@@ -31,46 +31,31 @@ class BertEncoder(Encoder):
     ...                    "input_type_ids": tf.zeros_like(ids)})
     >>> outputs["sequence_output"].shape
     TensorShape([1, 3, 128])
-
-    Args:
-      config: The configuration.
-      pad_id: The padding id, from which a missing mask is made; None: 0, or 1 for a RoBERTa.
-        `bert_tf.load(path).encoder()` uses that of the vocabulary.
-      allocate: Whether to create the variables; an encoder without them only describes itself.
-
-    Raises:
-      InputError: This machine has not enough memory.
     """
 
     config: BertConfig
     embeddings: Embeddings
     blocks: list[TransformerBlock]
 
-    def __init__(
-        self, config: BertConfig, *, pad_id: int | None = None, allocate: bool = True, **kwargs
-    ):
-        super().__init__(config, pad_id, **kwargs)
-        policy = self.dtype_policy
+    def create_layers(self, policy: keras.DTypePolicy) -> None:
+        """Creates `embeddings`, `blocks` and `pooler`."""
+        config = self.config
         self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
         self.blocks = [
             TransformerBlock(config, name=f"block_{index}", dtype=policy)
             for index in range(config.num_blocks)
         ]
-        self.pooler = self._make_pooler()
-        self.finish(allocate)
-
-    def _make_pooler(self) -> Layer:
-        config, policy = self.config, self.dtype_policy
         if config.pooler_act is None:
-            return NoPooler(config.hidden_size, name="pooler", dtype=policy)
-        return Pooler(
-            config.hidden_size,
-            config.pooler_act,
-            config.pooler_dropout,
-            config.initializer_range,
-            name="pooler",
-            dtype=policy,
-        )
+            self.pooler = NoPooler(config.hidden_size, name="pooler", dtype=policy)
+        else:
+            self.pooler = Pooler(
+                config.hidden_size,
+                config.pooler_act,
+                config.pooler_dropout,
+                config.initializer_range,
+                name="pooler",
+                dtype=policy,
+            )
 
     @property
     def word_embeddings(self) -> keras.Variable:
@@ -97,11 +82,7 @@ class BertEncoder(Encoder):
         return 1 + _SEEDS_PER_BLOCK * self.config.num_hidden_layers + pooler
 
     def encode_batch(
-        self,
-        batch: EncoderInputs,
-        seeds: tf.Tensor | None,
-        dtype: str | None,
-        drop_padding: bool,
+        self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None, drop_padding: bool
     ) -> dict[str, Any]:
         """Computes the result of `call`, without dropout if `seeds` is None."""
         rows = TokenRows.of_mask(batch.mask) if drop_padding else None

@@ -8,7 +8,8 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.elmo import ElmoEncoder, WordHead
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import MaskedLMHead, NextSentenceHead
+from bert_tf.models.heads import MaskedLMHead
+from bert_tf.models.layers import Dense
 from bert_tf.models.layers.base import Layer
 
 _ENCODERS: dict[type[EncoderConfig], type[Encoder]] = {
@@ -34,5 +35,5 @@ def pretraining_heads(config: EncoderConfig) -> tuple[Layer, ...]:
     assert isinstance(config, BertConfig)  # the only other family
     return (
         MaskedLMHead(config, name="masked_lm"),
-        NextSentenceHead(config.hidden_size, name="next_sentence"),
+        Dense(config.hidden_size, 2, name="next_sentence"),
     )

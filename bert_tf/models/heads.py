@@ -1,4 +1,4 @@
-"""Heads of pre-training (paper, section 3.1)."""
+"""The masked LM head (paper, section 3.1)."""
 
 import tensorflow as tf
 
@@ -10,11 +10,7 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, seriali
 
 @serializable
 class MaskedLMHead(Configured, Layer):
-    """Logits over the vocabulary, with the word embeddings as tied output weights.
-
-    Args:
-      config: Sizes and activation.
-    """
+    """Logits over the vocabulary, with the word embeddings as tied output weights."""
 
     config: BertConfig
 
@@ -33,11 +29,7 @@ class MaskedLMHead(Configured, Layer):
         return self.transform, self.norm, bias
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """The shape [rows, vocab_size] for [rows, hidden_size].
-
-        Raises:
-          InputError: The input has another width.
-        """
+        """The shape [rows, vocab_size] for [rows, hidden_size]."""
         rows, _ = super().compute_output_shape(input_shape)
         return (rows, self.config.vocab_size)
 
@@ -61,19 +53,6 @@ class MaskedLMHead(Configured, Layer):
         inner = self.norm(fused_ops.bias_activation(inner, bias, self.config.hidden_act))
         table = tf.cast(tf.convert_to_tensor(word_embeddings), inner.dtype)
         return tf.matmul(inner, table, transpose_b=True)
-
-
-@serializable
-class NextSentenceHead(Dense):
-    """Two logits for the pooled output: 0, B follows A; 1, B is a random segment.
-
-    Args:
-      inputs: Width of the encoder.
-      initializer_range: Standard deviation of the initial kernel.
-    """
-
-    def __init__(self, inputs: int, initializer_range: float = 0.02, **kwargs):
-        super().__init__(inputs, 2, initializer_range, **kwargs)
 
 
 def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

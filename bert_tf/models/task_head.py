@@ -172,10 +172,7 @@ class TaskHead(Dense):
         return self.config.indices(self.depth)
 
     def call(
-        self,
-        outputs: dict[str, Any],
-        seed: tf.Tensor | None = None,
-        training: bool = False,
+        self, outputs: dict[str, Any], seed: tf.Tensor | None = None, training: bool = False
     ) -> tf.Tensor:
         """Returns float32 logits [batch, units], or [batch, length, units].
 

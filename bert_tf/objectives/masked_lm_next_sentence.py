@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from bert_tf.models import heads
 from bert_tf.models.config import BertConfig
+from bert_tf.models.layers import Dense
 from bert_tf.models.layers.base import Shape, serializable
 from bert_tf.objectives.base import Batch, Scalars
 from bert_tf.objectives.dynamic_masking import DynamicMasking
@@ -23,8 +23,10 @@ class MaskedLMNextSentence(MaskedLM):
 
     def __init__(self, config: BertConfig, masking: DynamicMasking | None = None, **kwargs):
         super().__init__(config, masking, **kwargs)
-        self.next_sentence = heads.NextSentenceHead(
+        # 0: the second segment follows the first; 1: it is random.
+        self.next_sentence = Dense(
             config.hidden_size,
+            2,
             config.initializer_range,
             name="next_sentence",
             dtype=self.dtype_policy,

@@ -103,28 +103,22 @@ class Bundle:
 
     def sha256(self) -> str:
         """A checksum of all weights."""
-        digest = hashlib.sha256()
-        for name in sorted(self.weights):
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(self.weights[name]).data)
-        return digest.hexdigest()
+        return self._checksum("", "")
 
     def encoder_sha256(self) -> str:
         """A checksum of the configuration and the weights of the encoder."""
-        config = json.dumps(self.config.to_dict(), sort_keys=True)
-        digest = hashlib.sha256(config.encode())
+        return self._checksum(json.dumps(self.config.to_dict(), sort_keys=True), "encoder/")
+
+    def _checksum(self, description: str, group: str) -> str:
+        digest = hashlib.sha256(description.encode())
         for name in sorted(self.weights):
-            if name.startswith("encoder/"):
+            if name.startswith(group):
                 digest.update(name.encode())
-                digest.update(self.weights[name].tobytes())
+                digest.update(np.ascontiguousarray(self.weights[name]).data)
         return digest.hexdigest()
 
     def require_vocabulary(self) -> Vocabulary:
-        """The vocabulary.
-
-        Raises:
-          InputError: The model has none.
-        """
+        """The vocabulary; an InputError if there is none."""
         if self.vocabulary is None:
             raise InputError(
                 f"{self.place}: has no vocabulary; add one with bert-tf convert "
@@ -133,19 +127,11 @@ class Bundle:
         return self.vocabulary
 
     def resolved_settings(self) -> TokenizerSettings:
-        """All settings of the tokenizer, including defaults.
-
-        Raises:
-          InputError: The model has no vocabulary.
-        """
+        """All settings of the tokenizer, including defaults; an InputError without a vocabulary."""
         return self.require_vocabulary().resolve(self.tokenizer_settings or {})
 
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer.
-
-        Raises:
-          InputError: The model has no vocabulary, or the vocabulary is invalid.
-        """
+        """The tokenizer; an InputError if the vocabulary is missing or invalid."""
         return registry.make(self.require_vocabulary(), self.resolved_settings(), self.place)
 
     def encoder(self, **kwargs: Any) -> Encoder:
@@ -217,11 +203,7 @@ class Bundle:
         return [there + name.removeprefix(here) for name in missing]
 
     def only(self, name: str) -> "Bundle":
-        """A copy with the head of one task only.
-
-        Raises:
-          InputError: The model does not have the task.
-        """
+        """A copy with the head of one task only; an InputError if the model does not have it."""
         kept = {
             key: value
             for key, value in self.weights.items()

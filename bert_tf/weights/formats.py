@@ -1,10 +1,13 @@
 """Detection, reading and writing of all formats."""
 
+import dataclasses
 import enum
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import tasks
+from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.weights import (
     elmo,
     huggingface,
@@ -18,6 +21,8 @@ from bert_tf.weights import (
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
 
 class Format(enum.StrEnum):
@@ -44,11 +49,7 @@ _READERS = {
     Format.TF_HUB: tfhub.read,
     Format.ELMO: elmo.read,
 }
-_WRITERS = {
-    Format.BERT_TF: own.write,
-    Format.TF1: tf1.write,
-    Format.HUGGINGFACE: huggingface.write,
-}
+_WRITERS = {Format.BERT_TF: own.write, Format.TF1: tf1.write, Format.HUGGINGFACE: huggingface.write}
 WRITABLE = tuple(_WRITERS)
 
 
@@ -152,3 +153,42 @@ def _check_heads(model: Bundle, target: str) -> None:
                 f"{model.place}: {task.name} reads the last token, as the model is causal, but "
                 f"programs that read {target} use the first one; write it as bert_tf."
             )
+
+
+def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool]) -> Bundle:
+    """A copy of a model with another vocabulary or other tokenizer settings.
+
+    Args:
+      model: The model.
+      vocab: Path of a vocabulary; None: unchanged.
+      chosen: Tokenizer settings, by name.
+
+    Raises:
+      InputError: The size of the vocabulary differs from that of the model's own (except for an
+        ELMo), or it does not match the model or the settings.
+    """
+    old = dict(model.tokenizer_settings or {})
+    kept: dict[str, bool | str | None] = {}
+    if vocab:
+        if isinstance(model.config, ElmoConfig):
+            model = elmo.with_words(model, registry.load(vocab))
+        else:
+            model = dataclasses.replace(model, vocabulary=_vocabulary(model, vocab))
+        kept = {"lower_case": old.get("lower_case")}
+    if model.vocabulary:
+        model.vocabulary.check_settings({**kept, **chosen}, vocab or model.place)
+    # Stripping of accents continues to follow lower-casing.
+    if old.get("strip_accents") == old.get("lower_case"):
+        old.pop("strip_accents", None)
+    settings: TokenizerSettings | None = {**old, **chosen} or None
+    return dataclasses.replace(model, tokenizer_settings=settings)
+
+
+def _vocabulary(model: Bundle, path: str) -> Vocabulary:
+    vocabulary = registry.load(path)
+    if model.vocabulary and len(vocabulary) != len(model.vocabulary):
+        raise InputError(
+            f"{path}: has {len(vocabulary)} tokens, the model's own vocabulary "
+            f"{len(model.vocabulary)}; a new one may rename tokens, but must not renumber them."
+        )
+    return vocabulary

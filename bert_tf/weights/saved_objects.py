@@ -4,6 +4,7 @@ Loading a SavedModel runs its initializers, which can do anything. Its names, va
 are data in its protocol buffer and its checkpoint.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,56 +21,6 @@ _CHECKPOINT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "VARIABLE_VALUE"
 
 
-class SavedObject:
-    """An object of a SavedModel.
-
-    Args:
-      model: The SavedModel.
-      saved: Its number in the object graph of saved_model.pb.
-      stored: Its number in the object graph of the checkpoint; None: not part of it.
-    """
-
-    def __init__(self, model: "SavedModel", saved: int, stored: int | None):
-        self._model, self._node = model, model.objects[saved]
-        self._stored = None if stored is None else model.stored[stored]
-
-    def part(self, name: str) -> "SavedObject | None":
-        """The part of a name; None if there is none."""
-        found = _children(self._node).get(name)
-        stored = None if self._stored is None else _children(self._stored).get(name)
-        return None if found is None else SavedObject(self._model, found, stored)
-
-    def items(self) -> list["SavedObject"]:
-        """The items of a list, in order."""
-        numbers = sorted(int(name) for name in _children(self._node) if name.isdecimal())
-        return [part for number in numbers if (part := self.part(str(number)))]
-
-    @property
-    def key(self) -> str | None:
-        """The key of a variable's value in the checkpoint; None if it is not a stored variable."""
-        if self._node.WhichOneof("kind") != "variable" or self._stored is None:
-            return None
-        attributes = self._stored.attributes
-        return next((a.checkpoint_key for a in attributes if a.name == _VALUE), None)
-
-    @property
-    def variable_name(self) -> str:
-        """The name of a variable."""
-        return self._node.variable.name
-
-    @property
-    def asset(self) -> str | None:
-        """The path of an asset's file; None if the object is not an asset.
-
-        Raises:
-          InputError: The file is in another folder.
-        """
-        if self._node.WhichOneof("kind") != "asset":
-            return None
-        file = self._model.assets[self._node.asset.asset_file_def_index]
-        return files.inside(f"{self._model.path}/assets", file, f"{self._model.path}/{_FILE}")
-
-
 class SavedModel:
     """The files of a SavedModel.
 
@@ -77,54 +28,71 @@ class SavedModel:
       path: The folder.
 
     Raises:
-      InputError: The files are damaged, or not of TensorFlow 2.
+      InputError: The files are damaged, or not of TensorFlow 2. Methods raise it, too.
     """
 
     def __init__(self, path: str):
-        self.path = path
-        self._prefix = f"{path}/variables/variables"
-        saved = _parse(path)
+        self._path, self._prefix = path, f"{path}/variables/variables"
+        saved = saved_model_pb2.SavedModel()
+        data = files.read_whole(f"{path}/{_FILE}", _MAX_BYTES)
+        _parse(saved, data, f"{path}/{_FILE}")
         if not saved.meta_graphs or not saved.meta_graphs[0].object_graph_def.nodes:
             raise InputError(
                 f"{path}: is not a SavedModel of TensorFlow 2, as it has no objects. SavedModels "
                 "of TensorFlow 1 are not supported."
             )
         graph = saved.meta_graphs[0]
-        self.objects = graph.object_graph_def.nodes
-        self.assets = [asset.filename for asset in graph.asset_file_def]
-        self.stored = self._stored_objects()
-        self.root = SavedObject(self, 0, 0)
-
-    def _stored_objects(self) -> list[trackable_object_graph_pb2.TrackableObjectGraph]:
-        data = tf_checkpoint.read(self._prefix, lambda name: name == _CHECKPOINT_GRAPH)
-        if not data:
+        self._objects = graph.object_graph_def.nodes
+        self._assets = [asset.filename for asset in graph.asset_file_def]
+        found = tf_checkpoint.read(self._prefix, lambda name: name == _CHECKPOINT_GRAPH)
+        if not found:
             raise InputError(f"{self._prefix}: the checkpoint has no objects; copy it again.")
-        graph = trackable_object_graph_pb2.TrackableObjectGraph()
-        try:
-            graph.ParseFromString(data[_CHECKPOINT_GRAPH])
-        except (DecodeError, TypeError) as error:
-            raise InputError(f"{self._prefix}: is damaged; copy it again.") from error
-        return list(graph.nodes)
+        stored = trackable_object_graph_pb2.TrackableObjectGraph()
+        _parse(stored, found[_CHECKPOINT_GRAPH], self._prefix)
+        self._stored = list(stored.nodes)
 
-    def values(self, keys: set[str]) -> dict[str, np.ndarray]:
-        """The values of variables by their keys in the checkpoint.
+    def _find(self, path: Sequence[str]) -> tuple[Any, Any]:
+        """The object at a path of names in saved_model.pb and in the checkpoint; None if absent."""
+        saved, stored = self._objects[0], self._stored[0]
+        for name in path:
+            saved = saved and self._child(saved, name, self._objects)
+            stored = stored and self._child(stored, name, self._stored)
+        return saved, stored
 
-        Raises:
-          InputError: The checkpoint is damaged.
-        """
-        found = tf_checkpoint.read(self._prefix, keys.__contains__)
-        return {key: np.asarray(value) for key, value in found.items()}
+    @staticmethod
+    def _child(node: Any, name: str, nodes: Sequence[Any]) -> Any:
+        numbers = (child.node_id for child in node.children if child.local_name == name)
+        return next((nodes[number] for number in numbers), None)
+
+    def asset(self, name: str) -> str | None:
+        """The path of the file of an asset; None if there is none."""
+        saved, _ = self._find([name])
+        if saved is None or saved.WhichOneof("kind") != "asset":
+            return None
+        file = self._assets[saved.asset.asset_file_def_index]
+        return files.inside(f"{self._path}/assets", file, f"{self._path}/{_FILE}")
+
+    def variables(self, *paths: Sequence[str]) -> list[tuple[str, np.ndarray]]:
+        """The names and values of the variables at some paths, each once."""
+        names: dict[str, str] = {}
+        for path in paths:
+            saved, stored = self._find(path)
+            if saved and stored and saved.WhichOneof("kind") == "variable":
+                keys = [a.checkpoint_key for a in stored.attributes if a.name == _VALUE]
+                names |= dict.fromkeys(keys[:1], saved.variable.name)
+        values = tf_checkpoint.read(self._prefix, names.__contains__)
+        return [(names[key], np.asarray(value)) for key, value in values.items()]
+
+    def list_items(self, *path: str) -> list[Sequence[str]]:
+        """The paths of the items of a list at a path, in order; empty if there is none."""
+        saved, _ = self._find(path)
+        names = [child.local_name for child in saved.children] if saved else []
+        return [[*path, name] for name in sorted(filter(str.isdecimal, names), key=int)]
 
 
-def _parse(path: str) -> saved_model_pb2.SavedModel:
-    saved = saved_model_pb2.SavedModel()
+def _parse(message: Any, data: Any, place: str) -> None:
+    """Parses a protocol buffer; an InputError if it is damaged."""
     try:
-        saved.ParseFromString(files.read_whole(f"{path}/{_FILE}", _MAX_BYTES))
-    except DecodeError as error:
-        raise InputError(f"{path}/{_FILE}: is damaged; copy it again.") from error
-    return saved
-
-
-def _children(node: Any) -> dict[str, int]:
-    """The numbers of the children of an object in either graph."""
-    return {child.local_name: child.node_id for child in node.children}
+        message.ParseFromString(data)
+    except (DecodeError, TypeError) as error:
+        raise InputError(f"{place}: is damaged; copy it again.") from error

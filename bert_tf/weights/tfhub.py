@@ -59,7 +59,7 @@ def read(path: str) -> Bundle:
 
 def _read(model: SavedModel, path: str) -> Bundle:
     variables, settings = _variables(model), _tokenizer_settings(model)
-    if config_file := _asset(model, "config_file"):  # ours: variables have our names
+    if config_file := model.asset("config_file"):  # ours: variables have our names
         config = configs.load(config_file)
         shapes = parameter_shapes(config)
         found = {name: value for name, value in variables if name in shapes}
@@ -73,14 +73,10 @@ def _read(model: SavedModel, path: str) -> Bundle:
 
 def _variables(model: SavedModel) -> list[tuple[str, np.ndarray]]:
     """The names and values of all numeric variables of the encoder and its heads."""
-    parts = (model.root, model.root.part("mlm"))
-    lists = [part.part("variables") for part in parts if part]
-    # The parts share the encoder's variables.
-    names = {item.key: item.variable_name for each in lists if each for item in each.items()}
-    values = model.values({key for key in names if key})
+    items = [*model.list_items("variables"), *model.list_items("mlm", "variables")]
     return [
-        (names[key], value)
-        for key, value in values.items()
+        (name, value)
+        for name, value in model.variables(*items)
         if is_float(value) or value.dtype == np.int32
     ]
 
@@ -128,21 +124,16 @@ def _config(found: dict[str, np.ndarray], path: str) -> BertConfig:
 
 
 def _vocabulary(model: SavedModel) -> Vocabulary | None:
-    path = _asset(model, "vocab_file")
+    path = model.asset("vocab_file")
     return registry.load(path) if path and files.gfile.exists(path) else None
 
 
-def _asset(model: SavedModel, name: str) -> str | None:
-    part = model.root.part(name)
-    return part.asset if part else None
-
-
 def _tokenizer_settings(model: SavedModel) -> TokenizerSettings | None:
-    parts = {name: model.root.part(name) for name in ("do_lower_case", "strip_accents")}
-    keys = {name: part.key for name, part in parts.items() if part and part.key}
-    values = model.values(set(keys.values()))
-    there = {name: values[key] for name, key in keys.items() if key in values}
-    found = {name: bool(v.item()) for name, v in there.items() if v.size == 1 and v.dtype == bool}
+    found = {}
+    for name in ("do_lower_case", "strip_accents"):
+        for _, value in model.variables([name]):
+            if value.size == 1 and value.dtype == bool:
+                found[name] = bool(value.item())
     if "do_lower_case" not in found:
         return None
     lower_case = found["do_lower_case"]

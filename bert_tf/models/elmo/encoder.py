@@ -1,8 +1,11 @@
-"""The two language models of ELMo, which share only the vectors of words."""
+"""The two language models of ELMo, which share the vectors of words and the softmax."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import fused_ops, rematerialization
@@ -11,8 +14,10 @@ from bert_tf.models.elmo.word_embeddings import WordEmbeddings, character_table
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import Lstm, MeanPooler
-from bert_tf.models.layers.base import Configured, Layer, serializable
+from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from pipelines.tokenizers.vocabulary import Vocabulary
+
+_LOTS = 1 << 30  # sampling probabilities are multiples of its inverse
 
 
 @serializable
@@ -81,32 +86,21 @@ class ElmoEncoder(Encoder):
     TensorShape([1, 4, 128])
 
     States are reset for each sequence, whereas the original carries them over to the next one.
-
-    Args:
-      config: The configuration.
-      pad_id: The padding id, from which a missing mask is made; None: 0.
-      allocate: Whether to create the variables; an encoder without them only describes itself.
-
-    Raises:
-      InputError: This machine has not enough memory.
     """
 
     config: ElmoConfig
     embeddings: WordEmbeddings
     blocks: list[LstmPair]
 
-    def __init__(
-        self, config: ElmoConfig, *, pad_id: int | None = None, allocate: bool = True, **kwargs
-    ):
-        super().__init__(config, pad_id, **kwargs)
-        policy = self.dtype_policy
+    def create_layers(self, policy: keras.DTypePolicy) -> None:
+        """Creates `embeddings`, `blocks` and `pooler`."""
+        config = self.config
         self.embeddings = WordEmbeddings(config, name="embeddings", dtype=policy)
         self.blocks = [
             LstmPair(config, config.residual and index > 0, name=f"block_{index}", dtype=policy)
             for index in range(config.num_hidden_layers)
         ]
         self.pooler = MeanPooler(config.hidden_size, name="pooler", dtype=policy)
-        self.finish(allocate)
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Stores the characters of the words; further rows of the table have none."""
@@ -120,11 +114,7 @@ class ElmoEncoder(Encoder):
         return 2 * len(self.blocks)
 
     def encode_batch(
-        self,
-        batch: EncoderInputs,
-        seeds: tf.Tensor | None,
-        dtype: str | None,
-        drop_padding: bool,
+        self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None, drop_padding: bool
     ) -> dict[str, Any]:
         """Computes the result of `call`, without dropout if `seeds` is None."""
         words, mask = self.embeddings(batch.word_ids, dtype=dtype), batch.mask
@@ -148,3 +138,90 @@ class ElmoEncoder(Encoder):
     ) -> tf.Tensor:
         """The mean over the tokens."""
         return self.pooler(sequence, mask)
+
+
+@serializable
+class WordHead(Configured, Layer):
+    """Logits of the predicted words, from the vectors of one direction."""
+
+    config: ElmoConfig
+
+    def __init__(self, config: ElmoConfig, **kwargs):
+        super().__init__((None, config.projection_size), **kwargs)
+        self.config = config
+
+    def members(self) -> tuple[Weight, ...]:
+        """Kernel [predicted words, projection_size] and bias [predicted words]."""
+        words, width = self.config.predicted_words, self.config.projection_size
+        return (
+            Weight("kernel", (words, width), 1 / math.sqrt(width)),
+            Weight("bias", (words,), "zeros"),
+        )
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """The shape [rows, predicted words] for [rows, projection_size]."""
+        rows, _ = super().compute_output_shape(input_shape)
+        return (rows, self.config.predicted_words)
+
+    def flops(self, predictions: int) -> int:
+        """Floating-point operations of both directions for `predictions` positions."""
+        words = self.config.sampled_words or self.config.predicted_words
+        return 2 * 2 * predictions * self.config.projection_size * words
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Returns the logits [rows, predicted words] without their bias, in the dtype of x."""
+        kernel = tf.cast(tf.convert_to_tensor(self.kernel), x.dtype)
+        return tf.matmul(x, kernel, transpose_b=True)
+
+    def sampled_losses(
+        self, x: tf.Tensor, labels: tf.Tensor, seed: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """The loss of each row over its label and some sampled words (sampled softmax).
+
+        Words are sampled log-uniformly, with replacement: in a vocabulary sorted by frequency, this
+        is about their frequency. Logits are corrected for the sampling probabilities (Jean et al.
+        2015, arXiv 1412.2007); a sampled word that equals the label is ignored.
+
+        Args:
+          x: [rows, projection_size].
+          labels: int32 [rows].
+          seed: int32 scalar for the sampling.
+
+        Returns:
+          The negative log-likelihood over label and sampled words, and whether the label has the
+          highest logit; float32 [rows] each.
+        """
+        drawn = self._draw(seed)
+        kernel, bias = tf.convert_to_tensor(self.kernel), tf.convert_to_tensor(self.bias)
+        expected = tf.math.log(
+            self.config.sampled_words * tf.constant(_probabilities(self.config.predicted_words))
+        )
+
+        def corrected(products: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
+            offset = tf.gather(bias, words) - tf.gather(expected, words)
+            return tf.cast(products, tf.float32) + offset
+
+        rows = tf.cast(tf.gather(kernel, labels), x.dtype)
+        right = corrected(tf.reduce_sum(tf.cast(x * rows, tf.float32), -1), labels)
+        candidates = tf.cast(tf.gather(kernel, drawn), x.dtype)
+        wrong = corrected(tf.matmul(x, candidates, transpose_b=True), drawn)
+        wrong = tf.where(drawn == labels[:, tf.newaxis], wrong.dtype.min, wrong)
+        total = tf.reduce_logsumexp(tf.concat([right[:, tf.newaxis], wrong], 1), 1)
+        return total - right, tf.cast(right >= tf.reduce_max(wrong, 1), tf.float32)
+
+    def _draw(self, seed: tf.Tensor) -> tf.Tensor:
+        """Words, int32 [sampled words]; from integers, which are the same under XLA."""
+        ends = np.round(
+            np.cumsum(_probabilities(self.config.predicted_words), dtype=np.float64) * _LOTS
+        )
+        lots = tf.random.stateless_uniform(
+            [self.config.sampled_words], tf.stack([seed, 0]), 0, _LOTS, tf.int32, alg="philox"
+        )
+        ends[-1] = _LOTS
+        return tf.searchsorted(tf.constant(ends, tf.int32), lots, side="right")
+
+
+def _probabilities(words: int) -> np.ndarray:
+    """The log-uniform probability (Zipf's law) of each word by rank, float32 [words]."""
+    ranks: Any = np.arange(words, dtype=np.float64)
+    return (np.log1p(1 / (ranks + 1)) / np.log(words + 1)).astype(np.float32)

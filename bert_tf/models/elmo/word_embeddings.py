@@ -117,11 +117,7 @@ class Highway(Layer):
 
 @serializable
 class WordEmbeddings(Configured, Layer):
-    """A vector for each word: convolutions over its characters, highways, and a projection.
-
-    Args:
-      config: Sizes.
-    """
+    """A vector for each word: convolutions over its characters, highways, and a projection."""
 
     config: ElmoConfig
 

@@ -79,11 +79,7 @@ class SelfAttention(Layer):
         return self.qkv, self.output_dense
 
     def compute_output_shape(self, input_shape: Shape) -> tuple[Shape, Shape]:
-        """The shapes [rows, hidden_size] and [batch, num_heads, length, length].
-
-        Raises:
-          InputError: The input has another rank or width.
-        """
+        """The shapes [rows, hidden_size] and [batch, num_heads, length, length]."""
         rows = super().compute_output_shape(input_shape)
         return rows, (None, self.num_heads, None, None)
 

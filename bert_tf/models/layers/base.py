@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import keras
@@ -78,39 +78,32 @@ class Declared:
             name=weight.name, shape=weight.shape, initializer=initializer, **kind
         )
 
-    def weights_by_path(self, scope: str = "") -> dict[str, Weight]:
-        """The declarations of all variables by path, in the order of creation.
-
-        Args:
-          scope: Prefix of the paths, such as "encoder/".
-        """
+    def _owned_weights(self, scope: str = "") -> Iterator[tuple[str, "Declared", Weight]]:
+        """Path, layer and declaration of each variable, in the order of creation."""
         path = f"{scope}{self.name}/"
-        found: dict[str, Weight] = {}
         for member in self.members():
             if isinstance(member, Weight):
-                found[f"{path}{member.name}"] = member
+                yield f"{path}{member.name}", self, member
             else:
-                found |= member.weights_by_path(path)
-        return found
+                yield from member._owned_weights(path)
 
-    def shapes(self, scope: str = "") -> dict[str, tuple[int, ...]]:
+    def weights_by_path(self) -> dict[str, Weight]:
+        """The declarations of all variables by path, in the order of creation."""
+        return {path: weight for path, _, weight in self._owned_weights()}
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of all variables by path, in the order of creation."""
-        return {path: weight.shape for path, weight in self.weights_by_path(scope).items()}
+        return {path: weight.shape for path, weight in self.weights_by_path().items()}
 
-    def arrays(self, scope: str = "") -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """The values of all variables by path, float32 or int32.
 
         LoRA updates are merged into their kernels, and int8 kernels are dequantized.
         """
-        path = f"{scope}{self.name}/"
-        found: dict[str, np.ndarray] = {}
-        for member in self.members():
-            if isinstance(member, Weight):
-                dtype = np.int32 if member.integer else np.float32
-                found[f"{path}{member.name}"] = np.asarray(self.value_of(member), dtype)
-            else:
-                found |= member.arrays(path)
-        return found
+        return {
+            path: np.asarray(layer.value_of(weight), np.int32 if weight.integer else np.float32)
+            for path, layer, weight in self._owned_weights()
+        }
 
     def value_of(self, weight: Weight) -> Any:
         """The value of a variable as the layer computes with it."""

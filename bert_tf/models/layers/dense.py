@@ -157,11 +157,7 @@ class Dense(Layer, keras.layers.Dense):
             self.lora_kernel_a.assign(factor)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """The shape [rows, units] for [rows, inputs].
-
-        Raises:
-          InputError: The input has another width.
-        """
+        """The shape [rows, units] for [rows, inputs]."""
         if len(input_shape) < 2 or input_shape[-1] not in (None, self.inputs):
             raise InputError(f"{self.name}: takes [rows, {self.inputs}], not {list(input_shape)}.")
         return (*input_shape[:-1], self.units)

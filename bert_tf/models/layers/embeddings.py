@@ -20,9 +20,6 @@ class Embeddings(Configured, Layer):
 
     By configuration there may be no segment embeddings and no norm, positions may have an offset,
     and the sum may be projected to the width of the encoder.
-
-    Args:
-      config: Sizes, dropout and options.
     """
 
     config: BertConfig
@@ -117,11 +114,7 @@ class Embeddings(Configured, Layer):
         return tf.gather(tf.cast(table, tf.float32), number)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """The shape [batch * length, hidden_size] for [batch, length].
-
-        Raises:
-          InputError: The length exceeds the positions.
-        """
+        """The shape [batch * length, hidden_size] for [batch, length]."""
         self.config.check_length(input_shape[1])
         known = None not in input_shape
         rows = input_shape[0] * input_shape[1] if known else None  # type: ignore[operator]

@@ -129,10 +129,7 @@ class Lstm(Layer):
         begin = state or self.initial_state(shape[0], x.dtype)
         array = tf.TensorArray(x.dtype, length, element_shape=[x.shape[0], self.width])
         _, end, outputs = tf.while_loop(
-            lambda index, *_: index < length,
-            advance,
-            (0, begin, array),
-            maximum_iterations=length,
+            lambda index, *_: index < length, advance, (0, begin, array), maximum_iterations=length
         )
         return tf.transpose(outputs.stack(), [1, 0, 2]), end
 

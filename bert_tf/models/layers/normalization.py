@@ -36,11 +36,7 @@ class ResidualNorm(LayerNorm):
     """LayerNorm(residual + dropout(x + bias)), which ends each sub-layer (post-norm)."""
 
     def call(  # type: ignore[override]  # each Keras layer has its own arguments
-        self,
-        x: tf.Tensor,
-        bias: tf.Tensor,
-        residual: tf.Tensor,
-        seed: tf.Tensor | None = None,
+        self, x: tf.Tensor, bias: tf.Tensor, residual: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
         """Adds and normalizes [rows, width]; applies dropout if a seed (int32 scalar) is given."""
         rate, seed = (0.0, tf.constant(0)) if seed is None else (self.rate, seed)

@@ -58,11 +58,7 @@ class FeedForward(Layer):
 
 @serializable
 class TransformerBlock(Configured, Layer):
-    """Self-attention and feed-forward network, each followed by residual and LayerNorm.
-
-    Args:
-      config: Sizes, activation and dropout.
-    """
+    """Self-attention and feed-forward network, each followed by residual and LayerNorm."""
 
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__((None, config.hidden_size), **kwargs)
@@ -95,11 +91,7 @@ class TransformerBlock(Configured, Layer):
         return self.attention, self.attention_norm, self.feed_forward, self.output_norm
 
     def compute_output_shape(self, input_shape: Shape) -> tuple[Shape, Shape]:
-        """The shapes of the output and of the attention probabilities.
-
-        Raises:
-          InputError: The input has another rank or width.
-        """
+        """The shapes of the output and of the attention probabilities."""
         return self.attention.compute_output_shape(input_shape)
 
     def compute_output_spec(self, x: Any, mask_bias: Any, *args: Any, **kwargs: Any) -> Any:

@@ -37,11 +37,7 @@ _ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_
 
 
 def find_family(model_type: Any, place: str) -> Family:
-    """The family of a model_type.
-
-    Raises:
-      InputError: The family is not supported; `place` is part of the message.
-    """
+    """The family of a model_type; an InputError if it is not supported."""
     if isinstance(model_type, str) and model_type in _FAMILIES:
         return _FAMILIES[model_type]
     reason = ""
@@ -52,14 +48,10 @@ def find_family(model_type: Any, place: str) -> Family:
 
 
 def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
-    """The family of a model, and its configuration.
-
-    Args:
-      values: The contents of config.json.
-      name: Path of the file, for messages.
+    """The family and the configuration of a model with these values of config.json.
 
     Raises:
-      InputError: The family or a value is not supported.
+      InputError: The family or a value is not supported; `name` is the path of the file.
     """
     family = find_family(values.get("model_type", "bert"), name)
     for key, only in _FIXED.items():
@@ -85,12 +77,6 @@ def read_task(
     values: dict[str, Any], weights: dict[str, np.ndarray], family: Family, path: str
 ) -> tuple[Mapping[str, Any] | None, int]:
     """The task of a model, or None, and the number of units of its head.
-
-    Args:
-      values: The contents of config.json.
-      weights: Weights by their names.
-      family: The family of the model.
-      path: The folder, for messages.
 
     Raises:
       InputError: The head is missing, or its labels do not match.
@@ -119,11 +105,7 @@ def read_task(
 
 
 def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:
-    """The names of labels, by number.
-
-    Raises:
-      InputError: Their number differs from the units, or two are equal.
-    """
+    """The names of labels; an InputError if they are not as many as units, or not distinct."""
     names = values.get("id2label") or {str(index): f"LABEL_{index}" for index in range(units)}
     found = [names.get(str(index)) for index in range(units)] if isinstance(names, dict) else []
     texts = [name for name in found if isinstance(name, str)]
@@ -169,14 +151,7 @@ def architecture_for(model: Bundle, family: Family) -> Architecture:
 
 
 def check(config: BertConfig, family: Family, has_masked_lm: bool, place: str) -> None:
-    """Raises InputError if transformers would compute something else.
-
-    Args:
-      config: The configuration of the model.
-      family: The family of the model.
-      has_masked_lm: Whether the model has a masked LM head.
-      place: Origin of the model, for the message.
-    """
+    """Raises InputError if transformers would compute something else than ours."""
     if differences := config.differences("causal", "model_type", *family.options):
         raise InputError(
             f"{place}: Hugging Face's {family.title} does not support {', '.join(differences)}; "
@@ -190,11 +165,7 @@ def check(config: BertConfig, family: Family, has_masked_lm: bool, place: str) -
 
 
 def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> dict[str, Any]:
-    """The contents of config.json for a model that is written as a class.
-
-    Raises:
-      InputError: The family does not support the configuration.
-    """
+    """The contents of config.json; an InputError if the family does not support the model."""
     ours = model.config
     assert isinstance(ours, BertConfig)  # the only type of these families
     check(ours, family, MASKED_LM in architecture.needs, model.place)

@@ -82,9 +82,7 @@ def _read_wordpiece(path: str, vocab_size: int) -> WordPieceVocabulary | None:
     new = {token: number for token, number in _added(path, fast).items() if token not in known}
     if new:
         logging.warning(
-            "%s: tokenizing never produces the added tokens (%s).",
-            path,
-            ", ".join(sorted(new)[:3]),
+            "%s: tokenizing never produces the added tokens (%s).", path, ", ".join(sorted(new)[:3])
         )
     numbered = {token: index for index, token in enumerate(tokens)}
     numbered |= {token: number for token, number in new.items() if number < vocab_size}

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import BertEncoder
-from bert_tf.models.heads import MaskedLMHead, NextSentenceHead
+from bert_tf.models.heads import MaskedLMHead
 from bert_tf.models.layers import (
     Dense,
     Embeddings,
@@ -128,7 +128,6 @@ LAYERS = {
     "pooler": (lambda: Pooler(16), [(4, 16)]),
     "no_pooler": (lambda: NoPooler(16), [(4, 16)]),
     "masked_lm": (lambda: MaskedLMHead(CONFIG), [X, (50, 16)]),
-    "next_sentence": (lambda: NextSentenceHead(16), [(4, 16)]),
     "head": (lambda: TaskHead(16, 3), [OUTPUTS]),
     "token_head": (lambda: TaskHead(16, 3, True), [OUTPUTS]),
 }

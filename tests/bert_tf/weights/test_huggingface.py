@@ -92,9 +92,9 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
         ({"model_type": {}}, r"model_type is {}; known are bert, roberta\."),
         (
             {"model_type": "camembert"},
-            "known are bert, roberta; CamemBERT's tokenizer, of Sentence",
+            "known are bert, roberta; CamemBERT has a SentencePiece",
         ),
-        ({"model_type": "xlm-roberta"}, "XLM-RoBERTa's tokenizer, of SentencePiece, is not"),
+        ({"model_type": "xlm-roberta"}, "XLM-RoBERTa has a SentencePiece tokenizer"),
         ({"add_cross_attention": True}, "add_cross_attention is True"),
         ({"hidden_act": "gelu_10"}, "hidden_act is 'gelu_10'; known are gelu, gelu_python"),
         ({"hidden_act": {}}, "hidden_act is '{}'"),
@@ -208,7 +208,7 @@ def test_tokens_that_were_added_keep_their_ids(folder):
 def test_added_tokens_without_an_id_are_named(folder):
     fast_tokenizer(folder, {token: index for index, token in enumerate(TOKENS)})
     change(folder / "tokenizer.json", added_tokens=[{"content": "<ent>"}])
-    with pytest.raises(InputError, match=r"tokenizer.json: added_tokens is no list of objects"):
+    with pytest.raises(InputError, match=r"tokenizer.json: added_tokens is not a list of objects"):
         weights.read(str(folder))
 
 

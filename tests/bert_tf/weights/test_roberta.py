@@ -178,12 +178,12 @@ def test_tied_weights_are_taken_by_either_name(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"pad_token_id": "1"}, r"config\.json: pad_token_id is '1'; positions are counted"),
+        ({"pad_token_id": "1"}, r"config\.json: pad_token_id is '1'; it must be a whole"),
         ({"pad_token_id": 30}, "position_offset 31 leaves none of the 20"),
         ({"classifier_dropout": "much"}, "pooler_dropout is 'much'"),
         (
             {"hidden_act": "relu"},
-            r"config\.json: in its masked LM head .* RoBERTa has gelu_erf, what",
+            r"config\.json: the masked LM head of .* RoBERTa always uses gelu_erf",
         ),
         ({"position_embedding_type": "relative_key"}, "RoBERTa's is 'absolute'"),
     ],
@@ -199,10 +199,13 @@ def test_keys_that_make_no_sense_are_named(tmp_path, keys, message):
     ("changes", "message"),
     [
         ({"position_offset": 0}, "this model's position_offset is 0"),
-        ({"shared_layers": True}, "Hugging Face's RoBERTa has no shared_layers True"),
-        ({"type_vocab_size": 0}, "has no type_vocab_size 0"),
-        ({"hidden_act": "gelu"}, "has gelu_erf, whatever"),
-        ({"model_type": "bert"}, "Face's BERT has no position_offset 2, pooler_dropout 0.1"),
+        ({"shared_layers": True}, "Hugging Face's RoBERTa does not support shared_layers True"),
+        ({"type_vocab_size": 0}, "does not support type_vocab_size 0"),
+        ({"hidden_act": "gelu"}, "always uses gelu_erf"),
+        (
+            {"model_type": "bert"},
+            "Face's BERT does not support position_offset 2, pooler_dropout 0.1",
+        ),
     ],
 )
 def test_what_transformers_does_not_compute_is_refused(tmp_path, changes, message):
@@ -213,7 +216,7 @@ def test_what_transformers_does_not_compute_is_refused(tmp_path, changes, messag
 
 def test_no_head_is_lost_in_silence(tmp_path):
     model = dataclasses.replace(make_any(ROBERTA), vocabulary=None)
-    with pytest.raises(InputError, match="RoBERTa has no head of next-sentence prediction"):
+    with pytest.raises(InputError, match="RoBERTa has no next-sentence prediction head"):
         weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
 
 
@@ -273,5 +276,7 @@ def test_the_newer_kind_of_file_will_do(vocabulary, tmp_path):
 def test_a_vocabulary_of_another_kind_is_refused(tmp_path):
     words = WordPieceVocabulary((*SPECIAL_TOKENS, *(f"w{i}" for i in range(20))))
     model = dataclasses.replace(make_bundle(), vocabulary=words)
-    with pytest.raises(InputError, match="has a vocabulary of byte_bpe, and this one's is of word"):
+    with pytest.raises(
+        InputError, match="has a vocabulary of byte_bpe, but this model has one of word"
+    ):
         weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
