@@ -2,26 +2,21 @@
 
 import abc
 import dataclasses
-import math
-import types
-from collections.abc import Callable, Sequence, Set
 from typing import Any, ClassVar, Self
 
+from bert_tf.models.field_checks import FieldChecks
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 
-MAX_SIZE = (1 << 31) - 1
 
-
-class EncoderConfig(abc.ABC):
+class EncoderConfig(FieldChecks, abc.ABC):
     """The configuration of an encoder, stored as bert_config.json.
 
     Each family is a frozen dataclass with one field per key. `configs` reads those of all families.
 
     Attributes:
       title: Name of the family in texts.
-      foreign_keys: Keys of other programs' configurations that do not affect the encoder.
       portable: Whether runtimes other than TensorFlow support all operations of the family.
       vocabulary_kind: The only kind of vocabulary that the family accepts; None: any.
       model_type: Name of the family.
@@ -35,7 +30,6 @@ class EncoderConfig(abc.ABC):
     """
 
     title: ClassVar[str]
-    foreign_keys: ClassVar[Set[str]] = frozenset()
     portable: ClassVar[bool] = True
     vocabulary_kind: ClassVar[str | None] = None
     model_type: str
@@ -88,25 +82,6 @@ class EncoderConfig(abc.ABC):
         return dataclasses.replace(self, initializer_range=deviation)  # type: ignore[type-var]
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], name: str = "the configuration") -> Self:
-        """Creates a configuration from the keys of bert_config.json; `foreign_keys` are ignored.
-
-        Raises:
-          InputError: A key is unknown, or a value is invalid.
-        """
-        fields = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-        unknown = sorted(values.keys() - fields - cls.foreign_keys)
-        if unknown:
-            raise InputError(
-                f"{name}: unknown key {', '.join(map(repr, unknown))}; the keys are "
-                f"{', '.join(sorted(fields))}."
-            )
-        try:
-            return cls(**{key: value for key, value in values.items() if key in fields})
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from error
-
-    @classmethod
     def load(cls, path: str) -> Self:
         """Reads a bert_config.json of the family.
 
@@ -155,38 +130,3 @@ class EncoderConfig(abc.ABC):
                 f"(learn-vocabulary with --kind={self.vocabulary_kind}), and write the examples "
                 "with it."
             )
-
-    def check_whole(self, *names: str, least: int = 1, most: int = MAX_SIZE) -> None:
-        """Raises InputError if a field is not a whole number in a range."""
-        expected = f"a whole number from {least} to {most:,}"
-        self._check(names, lambda v: _is_number(v, int) and least <= v <= most, expected)
-
-    def check_rates(self, *names: str) -> None:
-        """Raises InputError if a field is not a number from 0 to below 1."""
-        self._check(names, lambda v: _is_number(v) and 0 <= v < 1, "from 0 to below 1")
-
-    def check_positive(self, *names: str) -> None:
-        """Raises InputError if a field is not a finite number above 0."""
-        self._check(names, lambda v: _is_number(v) and 0 < v < math.inf, "a number above 0")
-
-    def check_flags(self, *names: str) -> None:
-        """Raises InputError if a field is not a boolean."""
-        self._check(names, lambda v: isinstance(v, bool), "true or false")
-
-    def _check(self, names: Sequence[str], valid: Callable[[Any], bool], expected: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if not valid(value):
-                large = _is_number(value) and value > MAX_SIZE
-                shown = "too large" if large else repr(value)
-                raise InputError(f"{name} is {shown}; it must be {expected}.")
-
-    def check_choice(self, name: str, known: Sequence[str]) -> None:
-        """Raises InputError if a field is not one of some names."""
-        value = getattr(self, name)
-        if value not in known:
-            raise InputError(f"{name} {value!r} is unknown; use one of {', '.join(known)}.")
-
-
-def _is_number(value: Any, kind: type | types.UnionType = int | float) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)

@@ -2,9 +2,9 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.models.field_checks import FieldChecks
 from pipelines.common.errors import InputError
 
 # A larger number is a mistake.
@@ -25,7 +25,7 @@ class HeadLayers(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class HeadConfig:
+class HeadConfig(FieldChecks):
     """The head of a task; by default that of the paper, a linear map of the last layer.
 
     Attributes:
@@ -42,18 +42,10 @@ class HeadConfig:
     bilstm_width: int = 768
 
     def __post_init__(self):
-        if self.layers not in set(HeadLayers):
-            raise InputError(
-                f"head layers {self.layers!r} are unknown; use one of {', '.join(HeadLayers)}."
-            )
+        self.check_choice("layers", tuple(HeadLayers))
         object.__setattr__(self, "layers", HeadLayers(self.layers))
-        for name, least, most in (("bilstm_layers", 0, MAX_LAYERS), ("bilstm_width", 1, MAX_WIDTH)):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or not least <= value <= most:
-                raise InputError(
-                    f"{name} is {value!r}; it must be a whole number from {least} to {most:,}."
-                )
+        self.check_whole("bilstm_layers", least=0, most=MAX_LAYERS)
+        self.check_whole("bilstm_width", most=MAX_WIDTH)
 
     @property
     def is_plain(self) -> bool:
@@ -88,21 +80,6 @@ class HeadConfig:
             HeadLayers.WEIGHTED_ALL: tuple(range(1, depth + 1)),
             HeadLayers.WEIGHTED_EACH: tuple(range(depth + 1)),
         }[self.layers]
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "HeadConfig":
-        """Creates a head configuration from the result of `to_dict`.
-
-        Raises:
-          InputError: A key is unknown, or a value is invalid.
-        """
-        known = [field.name for field in dataclasses.fields(cls)]
-        unknown = sorted(values.keys() - set(known))
-        if unknown:
-            raise InputError(
-                f"a head has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}."
-            )
-        return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as JSON values."""

@@ -231,7 +231,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
             labels=tuple(description["labels"]),
             columns=tuple(description.get("columns", {}).items()),
             label_map=tuple(description.get("label_map", {}).items()),
-            head=HeadConfig.from_dict(description.get("head", {})),
+            head=HeadConfig.from_dict(description.get("head", {}), "the head"),
             **known,
         )
 

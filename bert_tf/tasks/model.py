@@ -35,7 +35,7 @@ class HeadShape(NamedTuple):
         shape = cls(*values)
         config: Any = shape.config
         known = isinstance(config, HeadConfig)
-        return shape if known else shape._replace(config=HeadConfig.from_dict(config))
+        return shape if known else shape._replace(config=HeadConfig.from_dict(config, "the head"))
 
     def to_values(self) -> tuple[Any, ...]:
         """JSON values."""

@@ -8,6 +8,8 @@ import tensorflow as tf
 from bert_tf.models import fused_ops
 from bert_tf.models.layers.base import Layer, Shape, Weight, serializable
 
+_FORGET_BIAS = 1.0  # added to the forget gate, in addition to its learned bias
+
 
 class LstmState(NamedTuple):
     """The state of an LSTM between two tokens.
@@ -35,7 +37,6 @@ class Lstm(Layer):
       reverse: Whether it reads from the last token to the first.
       cell_clip: Cells are clipped to [-cell_clip, cell_clip]; None: they are not clipped.
       projection_clip: The same for projected outputs.
-      forget_bias: Constant added to the forget gate, in addition to its learned bias.
     """
 
     def __init__(
@@ -46,14 +47,11 @@ class Lstm(Layer):
         reverse: bool = False,
         cell_clip: float | None = None,
         projection_clip: float | None = None,
-        forget_bias: float = 1.0,
         **kwargs,
     ):
         super().__init__((None, None, inputs), **kwargs)
         self.inputs, self.cells, self.projection = inputs, cells, projection
-        self.reverse = reverse
-        self.cell_clip, self.projection_clip = cell_clip, projection_clip
-        self.forget_bias = forget_bias
+        self.reverse, self.cell_clip, self.projection_clip = reverse, cell_clip, projection_clip
 
     @property
     def width(self) -> int:
@@ -82,10 +80,6 @@ class Lstm(Layer):
         """Floating-point operations of the products for one sequence: 2 per multiply-add."""
         products = (self.inputs + self.width) * 4 * self.cells
         return 2 * length * (products + self.cells * (self.projection or 0))
-
-    def initial_state(self, batch: tf.Tensor, dtype: tf.DType) -> LstmState:
-        """Zeros, for `batch` sequences."""
-        return LstmState(tf.zeros([batch, self.width], dtype), tf.zeros([batch, self.cells]))
 
     def call(self, x: tf.Tensor, mask: tf.Tensor, state: LstmState | None = None) -> tf.Tensor:
         """The outputs of `run`."""
@@ -126,7 +120,8 @@ class Lstm(Layer):
             kept = LstmState(*(tf.where(there[at], new, old) for new, old in pairs))
             return index + 1, kept, outputs.write(at, kept.output)
 
-        begin = state or self.initial_state(shape[0], x.dtype)
+        zeros = tf.zeros([shape[0], self.width], x.dtype), tf.zeros([shape[0], self.cells])
+        begin = state or LstmState(*zeros)
         array = tf.TensorArray(x.dtype, length, element_shape=[x.shape[0], self.width])
         _, end, outputs = tf.while_loop(
             lambda index, *_: index < length, advance, (0, begin, array), maximum_iterations=length
@@ -137,7 +132,7 @@ class Lstm(Layer):
         """The next state, from the input of the gates [batch, 4 cells] and the cell."""
         dtype = summed.dtype
         inputs, candidate, forget, output = tf.split(tf.cast(summed, tf.float32), 4, 1)
-        kept = tf.sigmoid(forget + self.forget_bias) * cell
+        kept = tf.sigmoid(forget + _FORGET_BIAS) * cell
         cell = kept + tf.sigmoid(inputs) * tf.tanh(candidate)
         if self.cell_clip is not None:
             cell = tf.clip_by_value(cell, -self.cell_clip, self.cell_clip)

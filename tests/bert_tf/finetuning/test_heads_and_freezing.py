@@ -218,8 +218,8 @@ def test_a_damaged_description_of_a_head_is_named(tmp_path, init):
     os.remove(f"{output}/checksums.json")
     tasks = json.load(open(f"{output}/tasks.json"))
     for head, message in (
-        ({"layers": "first"}, "head layers 'first' are unknown"),
-        ({"bilstm": 2}, "a head has no 'bilstm'"),
+        ({"layers": "first"}, "the head: layers 'first' is unknown"),
+        ({"bilstm": 2}, "the head: unknown key 'bilstm'"),
         ({"bilstm_layers": 1, "bilstm_width": 17}, "has the shape"),
     ):
         json.dump([tasks[0] | {"head": head}], open(f"{output}/tasks.json", "w"))

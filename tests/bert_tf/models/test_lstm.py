@@ -37,7 +37,7 @@ def _keras_twin(layer):
     )
     twin.build((None, None, _INPUTS))
     kernel, bias = layer.kernel.numpy(), layer.bias.numpy().copy()
-    bias[2 * _CELLS : 3 * _CELLS] += layer.forget_bias
+    bias[2 * _CELLS : 3 * _CELLS] += 1  # the constant of the forget gate
     # Keras: input, forget, candidate, output.
     order = np.concatenate([np.arange(_CELLS) + i * _CELLS for i in (0, 2, 1, 3)])
     twin.set_weights([kernel[:_INPUTS, order], kernel[_INPUTS:, order], bias[order]])
@@ -66,7 +66,7 @@ def test_padding_on_either_side_changes_nothing(x, reverse):
     np.testing.assert_array_equal(layer(around, mask)[:, 2:-3], alone)
 
 
-def test_a_state_is_gone_on_with(x):
+def test_a_state_is_continued(x):
     layer = _made(projection=3, cell_clip=1.0, projection_clip=0.5)
     ones = tf.ones([_BATCH, _LENGTH], tf.int32)
     whole, _ = layer.run(tf.constant(x), ones)
