@@ -22,6 +22,7 @@ class EncoderConfig(FieldChecks, abc.ABC):
       model_type: Name of the family.
       vocab_size: Number of token embeddings.
       num_hidden_layers: Number of layers above the embeddings.
+      num_attention_heads: Number of attention heads; 0: no attention.
       hidden_dropout_prob: Dropout rate of hidden values.
       initializer_range: Standard deviation of the initial weights of heads.
       type_vocab_size: Number of segment embeddings; 0: token types are ignored.
@@ -35,6 +36,7 @@ class EncoderConfig(FieldChecks, abc.ABC):
     model_type: str
     vocab_size: int
     num_hidden_layers: int
+    num_attention_heads: int = 0
     hidden_dropout_prob: float
     initializer_range: float
     type_vocab_size: int = 0
@@ -64,10 +66,9 @@ class EncoderConfig(FieldChecks, abc.ABC):
     @property
     def size(self) -> str:
         """A short description of the size."""
-        return (
-            f"{counted(self.num_hidden_layers, 'layer')}, {self.hidden_size} wide, "
-            f"{counted(self.vocab_size, 'token')}"
-        )
+        heads = [counted(self.num_attention_heads, "head")] if self.num_attention_heads else []
+        layers, tokens = counted(self.num_hidden_layers, "layer"), counted(self.vocab_size, "token")
+        return ", ".join([layers, f"{self.hidden_size} wide", *heads, tokens])
 
     @abc.abstractmethod
     def differences(self, *options: str) -> list[str]:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 from bert_tf.models.base_config import EncoderConfig
 from pipelines.common.errors import InputError
-from pipelines.common.texts import counted
 
 _MAX_LAYERS = 10_000  # a larger number is a mistake
 ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
@@ -132,15 +131,6 @@ class BertConfig(EncoderConfig):
         """The keys and values of bert_config.json; options only if they differ from BERT's."""
         fields = [field for field in dataclasses.fields(self) if not field.metadata.get("option")]
         return {field.name: getattr(self, field.name) for field in fields} | self.options
-
-    @property
-    def size(self) -> str:
-        """A short description of the size."""
-        return (
-            f"{counted(self.num_hidden_layers, 'layer')}, {self.hidden_size} wide, "
-            f"{counted(self.num_attention_heads, 'head')}, "
-            f"{counted(self.vocab_size, 'token')}"
-        )
 
     @property
     def num_blocks(self) -> int:

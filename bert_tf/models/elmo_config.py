@@ -136,17 +136,13 @@ SIZES = {
 def _filters(value: Any) -> tuple[tuple[int, int], ...]:
     """Converts lists of JSON to pairs of whole numbers, and checks them."""
 
-    def is_size(number: Any, most: int) -> bool:
-        return isinstance(number, int) and not isinstance(number, bool) and 0 < number <= most
+    def is_pair(pair: Any) -> bool:
+        sizes = isinstance(pair, list | tuple) and [type(size) for size in pair] == [int, int]
+        return sizes and 0 < pair[0] <= CHARACTERS and 0 < pair[1] <= 1 << 20
 
-    pairs = [tuple(pair) for pair in value if isinstance(pair, list | tuple)]
-    whole = len(pairs) == len(value) and all(
-        len(pair) == 2 and is_size(pair[0], CHARACTERS) and is_size(pair[1], 1 << 20)
-        for pair in pairs
-    )
-    if not pairs or not whole:
+    if not isinstance(value, list | tuple) or not value or not all(map(is_pair, value)):
         raise InputError(
             f"filters is {value!r}; it must be pairs of a width, from 1 to {CHARACTERS}, and a "
             "number of filters."
         )
-    return tuple(pairs)
+    return tuple((width, count) for width, count in value)

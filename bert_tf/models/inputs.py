@@ -74,18 +74,14 @@ def named(inputs: Any, typed: bool) -> dict[str, Any]:
         found = {_IDS: inputs}
     for name, value in found.items():
         _check(name, value)
-    shape = shape_of(found[_IDS])
+    shape = tf.TensorShape(found[_IDS].shape)
     for name, value in found.items():
-        if not shape.is_compatible_with(shape_of(value)):
+        other = tf.TensorShape(value.shape)
+        if not shape.is_compatible_with(other):
             raise InputError(
-                f"{name} has the shape {shape_of(value)}, but {_IDS} {shape}; they must be equal."
+                f"{name} has the shape {other}, but {_IDS} {shape}."
             )
     return found
-
-
-def shape_of(value: Any) -> tf.TensorShape:
-    """The static shape of a tensor or a symbolic tensor."""
-    return tf.TensorShape(value.shape)
 
 
 def _check(name: str, value: Any) -> None:
@@ -101,7 +97,7 @@ def _check(name: str, value: Any) -> None:
             f"{name} is {dtype.name}; ids are whole numbers (int32). Create a symbolic input with "
             f"keras.Input(shape, dtype='int32'), and convert texts with tokenizer(texts)."
         )
-    rank = shape_of(value).rank
+    rank = tf.TensorShape(value.shape).rank
     if rank not in (None, 2):
         raise InputError(
             f"{name} has {rank} ax{'is' if rank == 1 else 'es'}; it must be [batch, length]."

@@ -103,7 +103,7 @@ def detect(path: str) -> Format:
         return Format.KERAS_HUB if preset else Format.HUGGINGFACE
     if elmo.find(path):
         return Format.ELMO
-    prefix = tf1.find_checkpoint(path)
+    prefix = tf_checkpoint.find(path)
     if prefix is None and not files.gfile.exists(path):
         raise InputError(f"{path or 'the model'}: no such folder or checkpoint.")
     if prefix is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.models.config import BertConfig
-from bert_tf.weights import own, tf1, tf_checkpoint
+from bert_tf.weights import own, tf_checkpoint
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.table import Table
 from pipelines.common import json_files
@@ -71,7 +71,7 @@ def read(path: str) -> Bundle:
     Raises:
       InputError: A file or a weight is missing, or does not match.
     """
-    prefix = tf1.find_checkpoint(path)
+    prefix = tf_checkpoint.find(path)
     assert prefix is not None  # the format was detected from it
     folder = tf_checkpoint.folder_of(prefix)
     config = _config(f"{folder}/{own.CONFIG}")

@@ -18,7 +18,6 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.vocabulary import TokenizerSettings
 
-CHECKPOINT = "bert_model.ckpt"
 _EPSILON = 1e-12  # of LayerNorm; fixed in the reference
 _SPAN_HEAD = "cls/squad/output_weights"
 _HEAD = "output_weights"
@@ -56,11 +55,6 @@ def _table(span: bool) -> Table:
     )
 
 
-def find_checkpoint(path: str) -> str | None:
-    """The prefix of the checkpoint that a path names or a folder contains."""
-    return tf_checkpoint.find(path, CHECKPOINT)
-
-
 def read(path: str) -> Bundle:
     """Reads a folder, or the prefix of a checkpoint next to its bert_config.json.
 
@@ -69,7 +63,7 @@ def read(path: str) -> Bundle:
     Raises:
       InputError: A file or a weight is missing, or does not match.
     """
-    prefix = find_checkpoint(path)
+    prefix = tf_checkpoint.find(path)
     assert prefix is not None  # the format was detected from it
     folder = tf_checkpoint.folder_of(prefix)
     config = BertConfig.load(f"{folder}/{own.CONFIG}")
@@ -126,7 +120,7 @@ def write(model: Bundle, folder: str) -> None:
     own.write_description(dataclasses.replace(model, config=config), folder)
     if model.vocabulary:
         _log_tokenizer_flags(model.resolved_settings())
-    _save(weights, f"{folder}/{CHECKPOINT}")
+    _save(weights, f"{folder}/{tf_checkpoint.NAME}")
 
 
 def _checked(config: EncoderConfig) -> BertConfig:

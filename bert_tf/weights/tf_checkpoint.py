@@ -12,6 +12,7 @@ import tensorflow as tf
 from pipelines.common import files
 from pipelines.common.errors import InputError
 
+NAME = "bert_model.ckpt"  # of google-research's checkpoints
 _DATA = re.compile(r"\.(index|data-\d+-of-\d+)$")
 
 
@@ -20,23 +21,19 @@ def prefix_of(path: str) -> str:
     return _DATA.sub("", path)
 
 
-def find(path: str, preferred: str) -> str | None:
+def find(path: str) -> str | None:
     """The prefix of the checkpoint that a path names or a folder contains; None if there is none.
 
-    Of several in a folder, it is `preferred`, or the one in the folder's state file, or the one
+    Of several in a folder, it is bert_model.ckpt, or the one in the folder's state file, or the one
     with the highest number.
-
-    Args:
-      path: A prefix, or a folder.
-      preferred: Name of the checkpoint to prefer in a folder.
     """
     if files.gfile.exists(f"{path}.index"):
         return path
     found = [name.removesuffix(".index") for name in files.matching(path, "*.index")]
     if not found:
         return None
-    if f"{path}/{preferred}" in found:
-        return f"{path}/{preferred}"
+    if f"{path}/{NAME}" in found:
+        return f"{path}/{NAME}"
     newest = tf.train.latest_checkpoint(path)
     return newest if newest in found else max(found, key=_number)
 

@@ -120,7 +120,8 @@ class Lstm(Layer):
             kept = LstmState(*(tf.where(there[at], new, old) for new, old in pairs))
             return index + 1, kept, outputs.write(at, kept.output)
 
-        zeros = tf.zeros([shape[0], self.width], x.dtype), tf.zeros([shape[0], self.cells])
+        batch = shape[0]
+        zeros = tf.zeros([batch, self.width], x.dtype), tf.zeros([batch, self.cells])
         begin = state or LstmState(*zeros)
         array = tf.TensorArray(x.dtype, length, element_shape=[x.shape[0], self.width])
         _, end, outputs = tf.while_loop(
