@@ -78,9 +78,7 @@ def named(inputs: Any, typed: bool) -> dict[str, Any]:
     for name, value in found.items():
         other = tf.TensorShape(value.shape)
         if not shape.is_compatible_with(other):
-            raise InputError(
-                f"{name} has the shape {other}, but {_IDS} {shape}."
-            )
+            raise InputError(f"{name} has the shape {other}, but {_IDS} {shape}.")
     return found
 
 
