@@ -25,12 +25,12 @@ _OUTPUT = flag_types.define_path(
 
 def main() -> None:
     """Removes what the flags name."""
-    from bert_tf.finetuning import frozen_outputs
+    from bert_tf.finetuning import freezing
     from bert_tf.training import run_folder
     from pipelines.labelled import features
     from pipelines.pretraining import example_folder
 
     example_folder.remove(_TFRECORDS.value)
-    frozen_outputs.remove_caches(_CACHE.value)
+    freezing.remove_outputs(_CACHE.value)
     features.remove_caches(_CACHE.value)
     run_folder.remove_pretraining(_OUTPUT.value)

@@ -1,28 +1,32 @@
-"""Batches of one or several tasks as tf.data datasets, each a function of the step alone."""
+"""Batches of one or several tasks as tf.data datasets, and logits computed from them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.finetuning.task_data import TaskData
+from bert_tf.models import fused_ops
 from bert_tf.tasks import Task
+from bert_tf.tasks.model import TaskObjective
+from pipelines.common.parallel import mapped
 from pipelines.labelled import bucketing
 from pipelines.labelled.features import Features
 from pipelines.pretraining import example_reader
 
-Stream = tuple[int, Iterator[dict[str, tf.Tensor]]]
-# What a batch holds beside the model's inputs.
-_LABELS = frozenset(["labels", "weights"])
+_EVALUATION_BATCH = 64
+_LABELS = frozenset(["labels", "weights"])  # in a batch, besides the model's inputs
+
+LogitsFunction = Callable[[Features], list[np.ndarray]]
 
 
-class Schedule:
+class TaskOrder:
     """Which task each step trains: all batches of all tasks, shuffled in each epoch.
 
     Args:
-      data: of each task.
-      batch_size: rows of a batch.
+      data: the tasks.
+      batch_size: number of rows in a batch.
     """
 
     def __init__(self, data: Sequence[TaskData], batch_size: int):
@@ -32,11 +36,11 @@ class Schedule:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches of all tasks."""
+        """The number of batches of all tasks."""
         return sum(self._steps)
 
     def tasks(self, seed: int) -> Iterator[int]:
-        """Yields the number of the task of each step, endlessly."""
+        """Yields the index of the task of each step, endlessly."""
         epoch = 0
         each = np.repeat(np.arange(len(self._steps)), self._steps)
         while True:
@@ -47,49 +51,38 @@ class Schedule:
 
 def training_streams(
     data: Sequence[TaskData],
-    schedule: Schedule,
+    order: TaskOrder,
     batch_size: int,
     seed: int,
     start: int,
     strategy: tf.distribute.Strategy,
-) -> Iterator[Stream]:
-    """Yields the number of a task and its batches, the next of which to take, from any step on.
+) -> Iterator[tuple[int, Iterator[dict[str, tf.Tensor]]]]:
+    """Yields for each step from `start` on the index of its task, and that task's batches.
 
-    Args:
-      data: of each task.
-      schedule: of the same.
-      batch_size: rows of a global batch.
-      seed: of all orders.
-      start: the first step.
-      strategy: to distribute by.
+    Every batch is a function of the seed and the step alone.
     """
-    order = schedule.tasks(seed)
+    numbers = order.tasks(seed)
     done = [0] * len(data)
     for _ in range(start):
-        done[next(order)] += 1
+        done[next(numbers)] += 1
     streams = [
         iter(training_batches(item, batch_size, seed + index, done[index], strategy))
         for index, item in enumerate(data)
     ]
-    for index in order:
+    for index in numbers:
         yield index, streams[index]
 
 
 def training_batches(
-    data: TaskData,
-    batch_size: int,
-    seed: int,
-    start: int,
-    strategy: tf.distribute.Strategy,
+    data: TaskData, batch_size: int, seed: int, start: int, strategy: tf.distribute.Strategy
 ) -> tf.distribute.DistributedDataset:
-    """Endless distributed batches of a task, from any one on."""
-    features = data.train.features
-    lengths = data.task.row_lengths(features)
+    """Endless distributed batches of a task, starting at any."""
+    lengths = data.task.row_lengths(data.train.features)
 
     def order() -> Iterator[np.ndarray]:
         return bucketing.training_order(lengths, batch_size, seed, start)
 
-    return _distribute(data.task, features, order, batch_size, strategy)
+    return _distribute(data.task, data.train.features, order, batch_size, strategy)
 
 
 def spec(data: TaskData, batch_size: int, strategy: tf.distribute.Strategy) -> Any:
@@ -97,13 +90,52 @@ def spec(data: TaskData, batch_size: int, strategy: tf.distribute.Strategy) -> A
     return training_batches(data, batch_size, 0, 0, strategy).element_spec
 
 
-def evaluation_batches(
-    task: Task, features: Features, batch_size: int, strategy: tf.distribute.Strategy
-) -> tuple[list[np.ndarray], tf.distribute.DistributedDataset]:
-    """The rows of each batch, and the batches, without labels; all rows once."""
-    order = list(bucketing.evaluation_order(task.row_lengths(features), batch_size))
-    dataset = _distribute(task, features, lambda: iter(order), batch_size, strategy, labels=False)
-    return order, dataset
+def make_logits_function(
+    objective: TaskObjective,
+    strategy: tf.distribute.Strategy,
+    fused: bool = False,
+    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    at_once: int = 1,
+) -> LogitsFunction:
+    """Makes the function that gives the float32 logits of each row of features.
+
+    It computes in float32, whatever the precision of training, so that scores are those of the
+    exported model.
+
+    Args:
+      objective: the model and the task.
+      strategy: all its replicas share the work.
+      fused: whether XLA compiles the element-wise passes.
+      progress: wraps the batches, to show progress.
+      at_once: number of batches that are computed in parallel.
+    """
+    task, replicas = objective.task, strategy.num_replicas_in_sync
+    size = -(-_EVALUATION_BATCH // replicas) * replicas
+    run: Any = None
+
+    def replica_logits(batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        with fused_ops.compile_fused(fused):
+            return objective.logits(batch)
+
+    def predict(features: Features) -> list[np.ndarray]:
+        nonlocal run
+        lengths = task.row_lengths(features)
+        order = list(bucketing.evaluation_order(lengths, size))
+        dataset = _distribute(task, features, lambda: iter(order), size, strategy, labels=False)
+        if run is None:
+            run = tf.function(
+                lambda batch: strategy.run(replica_logits, args=(batch,)),
+                autograph=False,
+                input_signature=[dataset.element_spec],
+            )
+        results: dict[int, np.ndarray] = {}
+        gathered = mapped(lambda b: strategy.gather(run(b), axis=0).numpy(), dataset, at_once)
+        for rows, found in zip(progress(order), gathered, strict=True):
+            for row, logits in zip(rows, found[: len(rows)], strict=True):
+                results[row] = logits[: lengths[row]] if objective.head.per_token else logits
+        return [results[row] for row in range(len(features))]
+
+    return predict
 
 
 def _distribute(
@@ -114,12 +146,16 @@ def _distribute(
     strategy: tf.distribute.Strategy,
     labels: bool = True,
 ) -> tf.distribute.DistributedDataset:
-    """Batches of the rows that `order` gives, each cut evenly for the replicas."""
+    """Batches of the rows that `order` yields, each divided evenly among the replicas."""
     size = batch_size // strategy.num_replicas_in_sync
 
     def assemble(rows: np.ndarray) -> dict[str, np.ndarray]:
         batch = task.assemble(features, rows, batch_size)
         return batch if labels else {k: v for k, v in batch.items() if k not in _LABELS}
+
+    def known(sizes: tuple[int, ...]) -> tuple[int | None, ...]:
+        """The sizes that all batches share."""
+        return sizes if task.fixed_length else (None,) * len(sizes)
 
     def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
         mine = context.num_replicas_in_sync // context.num_input_pipelines
@@ -132,7 +168,7 @@ def _distribute(
                     yield {k: v[piece * size : (piece + 1) * size] for k, v in batch.items()}
 
         signature = {
-            name: tf.TensorSpec([size, *_known(task, value.shape[1:])], value.dtype)
+            name: tf.TensorSpec([size, *known(value.shape[1:])], value.dtype)
             for name, value in assemble(np.arange(1)).items()
         }
         return (
@@ -142,8 +178,3 @@ def _distribute(
         )
 
     return strategy.distribute_datasets_from_function(dataset)
-
-
-def _known(task: Task, sizes: tuple[int, ...]) -> tuple[int | None, ...]:
-    """The sizes of a feature beside its rows, as far as all batches have the same."""
-    return sizes if task.fixed_length else (None,) * len(sizes)

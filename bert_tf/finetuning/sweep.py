@@ -8,12 +8,11 @@ import time
 from typing import Any
 
 from bert_tf import weights
-from bert_tf.finetuning import frozen_outputs, task_report
+from bert_tf.finetuning import freezing, task_report
 from bert_tf.finetuning.freezing import Frozen
+from bert_tf.finetuning.run import Run, RunResult, Setup
 from bert_tf.finetuning.settings import FineTuningSettings
-from bert_tf.finetuning.single_run import Result, Run, Setup
 from bert_tf.finetuning.task_data import TaskData, convert, read_examples
-from bert_tf.finetuning.task_report import Account
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import (
     checkpoints,
@@ -24,7 +23,6 @@ from bert_tf.training import (
     run_folder,
 )
 from bert_tf.training.loop import TrainingDivergedError
-from bert_tf.training.progress import HISTORY
 from bert_tf.training.settings import StrategyName
 from bert_tf.weights import Bundle, own
 from pipelines.common import files, json_files
@@ -39,12 +37,11 @@ _GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
 def finetune(
     settings: FineTuningSettings, output: str, cache: str, tensorboard: bool = True
 ) -> dict[str, Any]:
-    """Fine-tunes a model for one or several tasks, or goes on with a run that was stopped.
+    """Fine-tunes a model for one or several tasks, or resumes a run that was stopped.
 
     Args:
       settings: what to train.
-      output: folder for checkpoint, bert_config.json, vocab.txt, tasks.json,
-        predictions and report.
+      output: folder for the model, its tasks.json, predictions and report.
       cache: folder for features.
       tensorboard: whether to write summaries.
 
@@ -52,9 +49,9 @@ def finetune(
       The report.
 
     Raises:
-      InputError: the model, the data and the settings do not fit, or the
-        output folder is of another run.
-      stopping.Stopped: a signal came.
+      InputError: the model, the data and the settings do not fit, or the output folder is of
+        another run.
+      stopping.Stopped: a signal arrived.
       RetryError: another worker was lost.
     """
     start_time = time.perf_counter()
@@ -67,39 +64,38 @@ def finetune(
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
     data = [convert(each, tokenizer, cache) for each in examples]
-    _check_choice(settings, data)
+    _check_dev(settings, data)
     config = _config(bundle, settings, data)
     if Frozen.parse(settings.freeze, config).whole:
-        data = frozen_outputs.add(data, bundle, cache)
+        data = freezing.with_outputs(data, bundle, cache)
     with lost_workers.watched(strategy, settings.worker_timeout) as watch:
         precision = run_folder.settled_precision(settings.precision, output, strategy)
         settings = dataclasses.replace(settings, precision=precision)
         setup = Setup(settings, config, bundle, data, strategy, output, tensorboard, watch)
-        return _finetune(setup, _identity(setup, tokenizer), done, start_time)
-
-
-def _finetune(
-    setup: Setup, identity: dict[str, Any], done: bool, start_time: float
-) -> dict[str, Any]:
-    """See `finetune`."""
-    settings, strategy = setup.settings, setup.strategy
-    distribution.check_same(strategy, [identity, settings.pace()], run_folder.DIFFERENT_COMMANDS)
-    if not done:
-        parts = settings.accumulation * distribution.worker_count(strategy)
-        longest = max(item.longest for item in setup.data)
-        footprint.check_training(
-            setup.config, settings.batch_size // parts, longest, strategy, settings.rematerialize
-        )
-    chief = distribution.is_chief(strategy) and not done
-    with run_folder.open_run(setup.output, identity, write=chief) as finished:
-        if finished is None:
-            report = _train(setup, start_time)
-            distribution.meet(strategy)
-        else:
+        identity = _identity(setup, tokenizer)
+        different = run_folder.DIFFERENT_COMMANDS
+        distribution.check_same(strategy, [identity, settings.pace()], different)
+        if not done:
+            _check_memory(setup)
+        chief = distribution.is_chief(strategy)
+        with run_folder.open_run(output, identity, write=chief and not done) as finished:
             report = finished
-        if distribution.is_chief(strategy) and not report["settings"]["keep_runs"]:
-            _remove_kept(setup)  # also of a finished run: a kill may have left them
-        return report
+            if report is None:
+                report = _train(setup, start_time)
+                distribution.meet(strategy)
+            if chief and not report["settings"]["keep_runs"]:
+                _remove_kept(setup)  # also of a finished run: a kill may have left them
+            return report
+
+
+def _check_memory(setup: Setup) -> None:
+    """Raises InputError where a training step does not fit into memory."""
+    settings, strategy = setup.settings, setup.strategy
+    parts = settings.accumulation * distribution.worker_count(strategy)
+    longest = max(item.longest for item in setup.data)
+    footprint.check_training(
+        setup.config, settings.batch_size // parts, longest, strategy, settings.rematerialize
+    )
 
 
 def _train(setup: Setup, start_time: float) -> dict[str, Any]:
@@ -107,19 +103,18 @@ def _train(setup: Setup, start_time: float) -> dict[str, Any]:
     settings = setup.settings
     if setup.tensorboard and distribution.is_chief(setup.strategy):
         progress.log_tensorboard(setup.output)
-    results: list[Result] = []
+    results: list[RunResult] = []
     run_time = -time.perf_counter()
     for rate in settings.learning_rates:
         run = Run(setup, rate)
-        results += [run.go(seed) for seed in settings.seeds]
+        results += [run.train(seed) for seed in settings.seeds]
     run_time += time.perf_counter()
     setup.watch.other_work()
     if not distribution.is_chief(setup.strategy):
         return {}
     chosen = _choose(results)
-    accounts = _keep(setup, chosen, run)
-    report = _report(settings, results, chosen, setup.data, accounts)
-    # Runs count with what earlier processes gave to them, all else with this one's time.
+    report = _report(setup, results, chosen) | _keep(setup, chosen, run)
+    # Runs count with the time of earlier processes too, all else with that of this one.
     around = time.perf_counter() - start_time - run_time
     report["seconds"] = around + sum(result["seconds"] for result in results)
     report = json_files.as_json(report)
@@ -133,7 +128,7 @@ def _remove_kept(setup: Setup) -> None:
         files.remove_tree(setup.kept_folder(rate, seed))
 
 
-def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
+def _check_dev(settings: FineTuningSettings, data: list[TaskData]) -> None:
     """Raises InputError where there is something to choose on dev data, and no such data."""
     if any(item.dev for item in data):
         return
@@ -145,6 +140,7 @@ def _check_choice(settings: FineTuningSettings, data: list[TaskData]) -> None:
 
 
 def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> EncoderConfig:
+    """The configuration to train, which must fit the tasks."""
     config = bundle.config
     for item in data:
         types = bundle.require_vocabulary().types(item.task.segments)
@@ -154,15 +150,13 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
                 f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "
                 f"{config.max_length} positions; set --max_length."
             )
-    if settings.dropout is None:
-        return config
-    return config.with_dropout(settings.dropout)
+    return config if settings.dropout is None else config.with_dropout(settings.dropout)
 
 
 def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:
-    """What must be the same for a run to be gone on with: all that decides the weights."""
+    """All that decides the weights; a run can be resumed if it is the same."""
     values = setup.settings.identity()
-    for name in ("tasks", "init"):  # what is in their files is compared
+    for name in ("tasks", "init"):  # the content of their files is compared
         del values[name]
     return {
         "settings": values,
@@ -182,14 +176,14 @@ def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _choose(results: list[Result]) -> Result:
+def _choose(results: list[RunResult]) -> RunResult:
     """The best run of the learning rate with the best median; of equal ones, with the best run.
 
     Raises:
       TrainingDivergedError: all runs diverged.
     """
 
-    def score(result: Result) -> float:
+    def score(result: RunResult) -> float:
         if result["diverged"]:
             return -math.inf
         return result["score"] if result["score"] is not None else 0.0
@@ -200,7 +194,7 @@ def _choose(results: list[Result]) -> Result:
             "(--warmup_share), and another --output."
         )
 
-    def rank(group: list[Result]) -> tuple[float, float]:
+    def rank(group: list[RunResult]) -> tuple[float, float]:
         scores = list(map(score, group))
         return statistics.median(scores), max(scores)
 
@@ -209,77 +203,62 @@ def _choose(results: list[Result]) -> Result:
     return max(best, key=score)
 
 
-def _keep(setup: Setup, chosen: Result, run: Run) -> list[Account]:
+def _keep(setup: Setup, chosen: RunResult, run: Run) -> dict[str, Any]:
     """Writes the chosen run's model, predictions, mistakes and pictures to the output folder.
 
     The chief does so alone: the other workers are done.
 
     Returns:
-      What is told of each task.
+      What the report has of each task.
     """
-    folder = setup.kept_folder(chosen["learning_rate"], chosen["seed"])
-    arrays = checkpoints.read_arrays(folder, checkpoints.MODEL_PREFIX)
+    rate, seed = chosen["learning_rate"], chosen["seed"]
+    arrays = checkpoints.read_arrays(setup.kept_folder(rate, seed), checkpoints.MODEL_PREFIX)
     found = {k.removeprefix(checkpoints.MODEL_PREFIX): v for k, v in arrays.items()}
-    accounts = []
+    written = []
     for item, predictor in zip(setup.data, run.predictors_of(found), strict=True):
         place = setup.output if len(setup.data) == 1 else f"{setup.output}/{item.task.name}"
-        accounts.append(task_report.write_task(item, predictor, place))
-    _draw_curves(setup, chosen)
-    model = dataclasses.replace(
-        setup.bundle,
-        config=setup.config,
-        weights=found,
-        tasks=tuple(account.task.describe() for account in accounts),
-    )
-    own.write(model, setup.output)
-    return accounts
-
-
-def _draw_curves(setup: Setup, chosen: Result) -> None:
-    rate, seed = chosen["learning_rate"], chosen["seed"]
-    path = f"{setup.run_folder(rate, seed)}/{HISTORY}"
+        written.append(task_report.write_task(item, predictor, place))
     names = ", ".join(item.task.name for item in setup.data)
     task_report.draw_curves(
         f"{setup.output}/curves.png",
         f"{names}: learning rate {rate:g}, seed {seed}",
-        progress.read_history(path),
+        progress.read_history(f"{setup.run_folder(rate, seed)}/{progress.HISTORY}"),
         chosen["evaluations"],
     )
-
-
-def _report(
-    settings: FineTuningSettings,
-    results: list[Result],
-    chosen: Result,
-    data: list[TaskData],
-    accounts: list[Account],
-) -> dict[str, Any]:
-    same_rate = [
-        r for r in results if r["learning_rate"] == chosen["learning_rate"] and not r["diverged"]
-    ]
-    names = chosen["metrics"]
-    medians = {name: statistics.median(r["metrics"][name] for r in same_rate) for name in names}
-    values = dataclasses.asdict(settings)
-    values["tasks"] = [request["name"] for request in values["tasks"]]
+    trained = [each.task for each in written]
+    descriptions = tuple(task.describe() for task in trained)
+    model = dataclasses.replace(
+        setup.bundle, config=setup.config, weights=found, tasks=descriptions
+    )
+    own.write(model, setup.output)
     return {
-        "metrics": {
-            "by_seed": {str(r["seed"]): r["metrics"] for r in same_rate},
-            "median": medians,
-        },
-        "baselines": task_report.baselines(data),
-        "test_metrics": {found.task.name: found.test_metrics for found in accounts},
-        "test_baselines": {found.task.name: found.test_baselines for found in accounts},
-        "labels": {found.task.name: found.labels for found in accounts},
-        "warnings": [warning for found in accounts for warning in found.warnings],
-        "learning_rate": chosen["learning_rate"],
-        "seed": chosen["seed"],
-        "grid": [{k: value for k, value in r.items() if k in _GRID} for r in results],
-        "data": settings.describe_data({}),
-        "examples": {item.task.name: _sizes(item) for item in data},
-        "notes": {item.task.name: item.notes for item in data},
-        "settings": values,
+        "test_metrics": {each.task.name: each.test_metrics for each in written},
+        "test_baselines": {each.task.name: each.test_baselines for each in written},
+        "labels": {each.task.name: each.labels for each in written},
+        "warnings": [warning for each in written for warning in each.warnings],
     }
 
 
-def _sizes(item: TaskData) -> dict[str, int]:
-    return {split.name: len(split.examples) for split in (item.train, *item.dev, *item.test)}
+def _report(setup: Setup, results: list[RunResult], chosen: RunResult) -> dict[str, Any]:
+    """What the report has of the runs and their data."""
+    settings, data, rate = setup.settings, setup.data, chosen["learning_rate"]
+    same_rate = [r for r in results if r["learning_rate"] == rate and not r["diverged"]]
+    values = dataclasses.asdict(settings)
+    values["tasks"] = [request.name for request in settings.tasks]
+    return {
+        "metrics": {
+            "by_seed": {str(r["seed"]): r["metrics"] for r in same_rate},
+            "median": {
+                name: statistics.median(r["metrics"][name] for r in same_rate)
+                for name in chosen["metrics"]
+            },
+        },
+        "baselines": task_report.baselines(data),
+        "learning_rate": rate,
+        "seed": chosen["seed"],
+        "grid": [{k: value for k, value in r.items() if k in _GRID} for r in results],
+        "data": settings.describe_data({}),
+        "examples": {item.task.name: item.sizes for item in data},
+        "notes": {item.task.name: item.notes for item in data},
+        "settings": values,
+    }

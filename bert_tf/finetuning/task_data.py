@@ -72,6 +72,11 @@ class TaskData:
             yield split, f"{task}{split.name}/" if index else task
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """The number of examples of each split."""
+        return {split.name: len(split.examples) for split in (self.train, *self.dev, *self.test)}
+
+    @property
     def longest(self) -> int:
         """Tokens of the longest sequence of the training data."""
         return int(self.train.features["input_word_ids"].lengths.max(initial=0))

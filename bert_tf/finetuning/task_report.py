@@ -1,11 +1,11 @@
-"""What fine-tuning leaves to read: predictions, mistakes, pictures, report."""
+"""Results of fine-tuning to read: predictions, mistakes, pictures, and a summary."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.finetuning.inference import LogitsFunction
-from bert_tf.finetuning.scores import Evaluation
+from bert_tf.finetuning.batches import LogitsFunction
+from bert_tf.finetuning.run import Evaluation
 from bert_tf.finetuning.task_data import Split, TaskData
 from bert_tf.tasks import Task
 from bert_tf.tasks.base import LabelScores
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 _MISTAKES = 30
 _SIZE = (8, 6)  # of a picture, inches
-_LABELS_SHOWN = 20  # of which the summary has the scores
+_MAX_LABELS = 20  # for scores of single labels in the summary
 
 
 @dataclasses.dataclass
-class Account:
-    """What is told of a task when its run is over.
+class TaskOutcome:
+    """What the report has of a task.
 
     Attributes:
-      task: with what was tuned on dev data.
-      test_metrics: of test data that has labels, by `split/metric`.
-      test_baselines: what is scored there without a model.
+      task: the task, with what was tuned on dev data.
+      test_metrics: metrics of labelled test data, by `split/metric`.
+      test_baselines: the same for predictions without a model.
       labels: scores of each label on dev data.
-      warnings: what the user should look at.
+      warnings: signs of a failed training.
     """
 
     task: Task
@@ -40,37 +40,35 @@ class Account:
     warnings: list[str] = dataclasses.field(default_factory=list)
 
 
-def write_task(data: TaskData, predictor: LogitsFunction, folder: str) -> Account:
+def write_task(data: TaskData, predictor: LogitsFunction, folder: str) -> TaskOutcome:
     """Writes the prediction files, mistakes.txt and picture.png of a task.
 
     Args:
       data: the task and its dev and test data.
-      predictor: of the task, with the weights to keep.
+      predictor: computes logits with the weights to keep.
       folder: where to write.
     """
     task = data.task
-    account = Account(task)
+    found = TaskOutcome(task)
     for index, split in enumerate((*data.dev, *data.test)):
         predictions = task.predict(split.examples, split.features, predictor(split.features))
         if index == 0 and data.dev:
-            task = account.task = task.tune(split.examples, predictions)
-            _write_dev(account, split.name, split.examples, predictions, folder)
+            task = found.task = task.tune(split.examples, predictions)
+            _write_dev(found, split, predictions, folder)
         if split in data.test and split.labelled:
             scores = task.metrics(split.examples, predictions)
-            account.test_metrics |= _prefixed(scores, f"{split.name}/")
-            account.test_baselines |= _prefixed(_guessed(data, split), f"{split.name}/")
+            found.test_metrics |= _prefixed(scores, f"{split.name}/")
+            found.test_baselines |= _prefixed(_baseline(data, split), f"{split.name}/")
         for name, text in task.files(split.examples, predictions, split.name).items():
             files.write_text(f"{folder}/{name}", text)
-    return account
+    return found
 
 
-def _write_dev(
-    account: Account, split: str, examples: Sequence[Any], predictions: Sequence[Any], folder: str
-) -> None:
-    """Writes what is drawn and told of the dev data that decides."""
-    task = account.task
+def _write_dev(found: TaskOutcome, split: Split, predictions: Sequence[Any], folder: str) -> None:
+    """Writes mistakes and the picture of the dev data that decides, and notes its scores."""
+    task, examples = found.task, split.examples
     score = task.metrics(examples, predictions)[task.main_metric]
-    what = f"{task.main_metric.replace('_', ' ')} {score:.4f} on {len(examples):,} of {split}"
+    what = f"{task.main_metric.replace('_', ' ')} {score:.4f} on {len(examples):,} of {split.name}"
 
     def paint(figure: "matplotlib.figure.Figure") -> None:
         task.draw(figure, examples, predictions)
@@ -79,28 +77,28 @@ def _write_dev(
     mistakes = task.mistakes(examples, predictions, _MISTAKES)
     files.write_text(f"{folder}/mistakes.txt", "\n\n".join(mistakes) + "\n")
     figures.draw(f"{folder}/picture.png", _SIZE, paint)
-    account.labels = task.by_label(examples, predictions)
+    found.labels = task.by_label(examples, predictions)
     answers = {answer for prediction in predictions for answer in task.answers(prediction)}
     if len(answers) == 1 and len(examples) > 1 and score < 1:
-        account.warnings.append(
-            f"{task.name}: the model says {min(answers)!r} to all {len(examples):,} examples of "
-            f"{split}, so it has learned nothing to tell them apart. Train for longer (--epochs), "
+        found.warnings.append(
+            f"{task.name}: the model answers {min(answers)!r} to all {len(examples):,} examples of "
+            f"{split.name}, so it has not learned to tell them apart. Train for longer (--epochs), "
             "with another --learning_rate, with more examples, or, if one label is much more "
             "frequent than the others, with --balanced."
         )
 
 
 def baselines(data: Sequence[TaskData]) -> dict[str, float]:
-    """What is scored on dev data without a model, by the names of the run's metrics."""
+    """Scores of predictions without a model on dev data, by the names of the run's metrics."""
     found: dict[str, float] = {}
     for item in data:
         for split, prefix in item.scored(several=len(data) > 1):
-            found |= _prefixed(_guessed(item, split), prefix)
+            found |= _prefixed(_baseline(item, split), prefix)
     return found
 
 
-def _guessed(data: TaskData, split: Split) -> dict[str, float]:
-    """What is scored on a split without a model."""
+def _baseline(data: TaskData, split: Split) -> dict[str, float]:
+    """Scores of predictions without a model on a split."""
     guesses = data.task.baseline(data.train.examples, split.examples)
     return data.task.metrics(split.examples, guesses)
 
@@ -112,14 +110,7 @@ def _prefixed(scores: Mapping[str, float], prefix: str) -> dict[str, float]:
 def draw_curves(
     path: str, name: str, points: Sequence[Point], evaluations: Sequence[Evaluation]
 ) -> None:
-    """Draws the loss and the scores on dev of a run over its steps, as a PNG.
-
-    Args:
-      path: of the PNG.
-      name: of the run, for the title.
-      points: of its history.
-      evaluations: on dev data; none where there is none.
-    """
+    """Draws the training loss and the scores on dev of a run over its steps, as a PNG."""
 
     def paint(figure: "matplotlib.figure.Figure") -> None:
         figure.suptitle(name)
@@ -141,33 +132,28 @@ def draw_curves(
 
 
 def summary(report: Mapping[str, Any]) -> str:
-    """The report as a few lines of text; reports of older versions say less."""
-    seeds = report["metrics"]["by_seed"]
-    guessed = report.get("baselines", {})
+    """The report as a few lines of text."""
+    seeds, medians = report["metrics"]["by_seed"], report["metrics"]["median"]
     lines = ["There was no dev data to score with."]
-    if report["metrics"]["median"]:
+    if medians:
         each = "".join(f"{f'seed {s}':>10}" for s in seeds)
         lines = [f"{'metric':32} {'median':>8} {'baseline':>9}{each}"]
-    for name, median in report["metrics"]["median"].items():
+    for name, median in medians.items():
         each = "".join(f"{metrics[name]:10.4f}" for metrics in seeds.values())
-        lines.append(f"{name:32} {median:8.4f} {_baseline(guessed, name)}{each}")
+        lines.append(f"{name:32} {median:8.4f} {report['baselines'][name]:9.4f}{each}")
     for task, scores in report["test_metrics"].items():
         prefix = f"{task}/" if len(report["test_metrics"]) > 1 else ""
-        guessed = report.get("test_baselines", {}).get(task, {})
+        guessed = report["test_baselines"][task]
         for name, value in scores.items():
-            lines.append(f"{prefix + name:32} {value:8.4f} {_baseline(guessed, name)}")
-    for task, labels in report.get("labels", {}).items():
-        if labels and len(labels) <= _LABELS_SHOWN:
+            lines.append(f"{prefix + name:32} {value:8.4f} {guessed[name]:9.4f}")
+    for task, labels in report["labels"].items():
+        if labels and len(labels) <= _MAX_LABELS:
             lines += _label_lines(task, labels)
     for name, notes in report["notes"].items():
         lines += [f"{name}: {what}: {count:,}" for what, count in notes.items()]
-    lines += [f"warning: {warning}" for warning in report.get("warnings", ())]
+    lines += [f"warning: {warning}" for warning in report["warnings"]]
     lines.append(f"learning rate {report['learning_rate']:g}, {report['seconds']:.0f} s")
     return "\n".join(lines)
-
-
-def _baseline(values: Mapping[str, float], name: str) -> str:
-    return f"{values[name]:9.4f}" if name in values else f"{'-':>9}"
 
 
 def _label_lines(task: str, labels: Mapping[str, LabelScores]) -> list[str]:

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from bert_tf import tasks, weights
 from bert_tf.export import saved_model
-from bert_tf.finetuning import inference, task_data
+from bert_tf.finetuning import batches, task_data
 from bert_tf.serving.engines import registry
 from bert_tf.serving.engines.plan import EngineName
 from bert_tf.serving.predictor import Predictor
@@ -179,7 +179,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     if kind and "kind" not in description:
         description = tasks.of_kind(description, kind)
     task = tasks.load(description, bundle.config.max_length)
-    predictor = inference.make_logits_function(
+    predictor = batches.make_logits_function(
         TaskObjective(bundle.task_model([task]), task),
         tf.distribute.get_strategy(),
         progress=progress,

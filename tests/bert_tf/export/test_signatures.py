@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf import tasks, weights
 from bert_tf.export import saved_model, sources
-from bert_tf.finetuning import inference
+from bert_tf.finetuning import batches
 from bert_tf.serving import file_prediction
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from pipelines.common.errors import InputError
@@ -27,9 +27,7 @@ def _in_memory(folder, name):
     task = tasks.load(bundle.task(name))
     model = TaskModel.for_tasks(bundle.config, [task])
     weights.assign(model, bundle.weights, folder)
-    predict = inference.make_logits_function(
-        TaskObjective(model, task), tf.distribute.get_strategy()
-    )
+    predict = batches.make_logits_function(TaskObjective(model, task), tf.distribute.get_strategy())
     examples = exported.make_examples(name)
     features = task.features(examples, bundle.tokenizer())
     return task, examples, task.predict(examples, features, predict(features))

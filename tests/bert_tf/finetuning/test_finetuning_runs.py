@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import tasks, weights
-from bert_tf.finetuning import single_run, sweep, task_data, task_report
+from bert_tf.finetuning import run, sweep, task_data, task_report
+from bert_tf.finetuning.run import Run
 from bert_tf.finetuning.settings import FineTuningSettings, Selection, TaskRequest
-from bert_tf.finetuning.single_run import Run
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights.formats import Format
 from pipelines.common import locks, stopping
@@ -83,13 +83,13 @@ def _tree(folder):
     ("where", "name", "calls"),
     [
         # Before weights are kept: of the first evaluation, and of that after the last step.
-        (single_run.Run, "keep", 1),
-        (single_run.Run, "keep", 2),
+        (run.Run, "keep", 1),
+        (run.Run, "keep", 2),
         # Between the weights and the note of them; the result and the checkpoints that go; the
         # report and the weights of the runs.
-        (single_run.Scores, "add", 1),
-        (single_run.Scores, "add", 2),
-        (single_run.Run, "_remove_checkpoints", 1),
+        (run.Scores, "add", 1),
+        (run.Scores, "add", 2),
+        (run.Run, "_remove_checkpoints", 1),
         (sweep, "_remove_kept", 1),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_head_goes_on_for_the_same_task_only(tmp_path, init):
 
 def test_layers_learn_at_decaying_rates():
     model = TaskModel(CONFIG, [HeadShape("t", 2, False)])
-    factors = single_run._layer_factors(model, 0.5)
+    factors = run._layer_factors(model, 0.5)
     assert factors["encoder/block_1/output_norm/gamma"] == 0.5
     assert factors["encoder/block_0/attention/qkv/kernel"] == 0.25
     assert factors["encoder/embeddings/word_embeddings"] == 0.125

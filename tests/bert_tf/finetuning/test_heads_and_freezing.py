@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import weights
-from bert_tf.finetuning import frozen_outputs, sweep
+from bert_tf.finetuning import freezing, sweep
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.head_config import HeadConfig, HeadLayers
@@ -110,7 +110,7 @@ def test_kept_outputs_change_nothing(tmp_path, init, monkeypatch):
     """A frozen encoder without dropout gives the same training, computed or read."""
     settings = {"freeze": "all", "epochs": 2.0, **_LSTM}
     kept, _ = tune(tmp_path, init, "ner", make_tags, **settings)
-    monkeypatch.setattr("bert_tf.finetuning.frozen_outputs.add", lambda data, *_: data)
+    monkeypatch.setattr("bert_tf.finetuning.freezing.with_outputs", lambda data, *_: data)
     again = settings_of(init, "ner", f"{tmp_path}/data", **settings)
     computed = sweep.finetune(again, f"{tmp_path}/computed", f"{tmp_path}/cache", False)
     for name, value in kept["metrics"]["median"].items():
@@ -134,7 +134,7 @@ def test_kept_outputs_that_are_damaged_are_made_anew(tmp_path, init, caplog):
 def test_clean_removes_kept_outputs(tmp_path, init, capsys):
     tune(tmp_path, init, "ner", make_tags, freeze="all", epochs=0.2, **_LSTM)
     (tmp_path / "cache" / "ner" / "mine").mkdir()
-    frozen_outputs.remove_caches(f"{tmp_path}/cache")
+    freezing.remove_outputs(f"{tmp_path}/cache")
     assert "removed" in capsys.readouterr().out
     assert not glob.glob(f"{tmp_path}/cache/ner/frozen-*")
     assert glob.glob(f"{tmp_path}/cache/ner/*/train.npy") and (tmp_path / "cache/ner/mine").exists()

@@ -14,25 +14,14 @@ def test_joint_scores_of_test_data_name_their_tasks(names, expected):
         "metrics": {"by_seed": {"0": {}}, "median": {}},
         "test_metrics": {name: {"test/f1": 0.5} for name in names},
         "test_baselines": {name: {"test/f1": 0.25} for name in names},
+        "labels": {},
+        "warnings": [],
         "notes": {},
         "learning_rate": 1e-3,
         "seconds": 1.0,
     }
     lines = task_report.summary(report).split("\n")
     assert [line.split() for line in lines[1:-1]] == [[n, "0.5000", "0.2500"] for n in expected]
-
-
-def test_reports_of_before_there_were_baselines_are_still_shown():
-    report = {
-        "metrics": {"by_seed": {"0": {"accuracy": 0.5}}, "median": {"accuracy": 0.5}},
-        "test_metrics": {"mood": {"test/accuracy": 0.25}},
-        "notes": {},
-        "learning_rate": 1e-3,
-        "seconds": 1.0,
-    }
-    lines = task_report.summary(report).split("\n")
-    assert lines[1].split() == ["accuracy", "0.5000", "-", "0.5000"]
-    assert lines[2].split() == ["test/accuracy", "0.2500", "-"]
 
 
 def test_scores_of_labels_and_warnings_are_shown():

@@ -1,6 +1,7 @@
 """One run of fine-tuning: one learning rate and one seed."""
 
 import dataclasses
+import sys
 import time
 from collections.abc import Iterator
 from typing import TypedDict
@@ -9,11 +10,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
+from tqdm import tqdm
 
 from bert_tf import weights
-from bert_tf.finetuning import batches, inference
+from bert_tf.finetuning import batches
 from bert_tf.finetuning.freezing import Frozen
-from bert_tf.finetuning.scores import Evaluation, Scores
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
 from bert_tf.finetuning.task_data import TaskData
 from bert_tf.models.base_config import EncoderConfig
@@ -37,8 +38,19 @@ _LOG_EVERY = 20  # steps
 _SAVE_EVERY = 1000  # steps; every evaluation saves besides
 
 
-class Result(TypedDict):
-    """What came of a run; score None without dev data, diverged None where all went well."""
+class Evaluation(TypedDict):
+    """The score on dev after a step, which is the mean of the main metrics, and all metrics."""
+
+    step: int
+    score: float
+    metrics: dict[str, float]
+
+
+class RunResult(TypedDict):
+    """The result of a run: `score` and `metrics` of the kept weights, and the time it took.
+
+    `score` is None without dev data, `diverged` a message if the loss became NaN or infinite.
+    """
 
     learning_rate: float
     seed: int
@@ -67,8 +79,62 @@ class Setup:
         return f"{self.output}/runs/lr-{rate:g}-seed-{seed}"
 
     def kept_folder(self, rate: float, seed: int) -> str:
-        """The folder of the weights that a run is about."""
+        """The folder of the weights that a run keeps."""
         return f"{self.run_folder(rate, seed)}/kept"
+
+
+class Scores:
+    """The evaluations of a run, in a file, which decide what weights are kept and when it ends.
+
+    Args:
+      path: path of the file.
+      start: the step that the run resumes from; later evaluations are dropped.
+      settings: settings of the run.
+      write: whether this process writes the file.
+    """
+
+    def __init__(self, path: str, start: int, settings: FineTuningSettings, write: bool):
+        self._path, self._settings, self._write = path, settings, write
+        self.found: list[Evaluation] = []
+        if files.gfile.exists(path):
+            known = json_files.read(path, list[Evaluation], finite=False)
+            self.found = [item for item in known if item["step"] <= start]
+
+    @property
+    def last_step(self) -> int:
+        """The step of the last evaluation."""
+        return self.found[-1]["step"] if self.found else 0
+
+    @property
+    def best(self) -> int:
+        """The index of the first evaluation with the best score."""
+        scores = [item["score"] for item in self.found]
+        return scores.index(max(scores))
+
+    @property
+    def enough(self) -> bool:
+        """Whether the score has not improved for as many evaluations as patience allows."""
+        patience = self._settings.patience
+        return bool(patience and self.found) and len(self.found) - 1 - self.best >= patience
+
+    def is_best(self, score: float) -> bool:
+        """Whether a score is better than all before."""
+        return not self.found or score > self.found[self.best]["score"]
+
+    def add(self, step: int, score: float, metrics: dict[str, float]) -> None:
+        """Adds an evaluation."""
+        self.found.append({"step": step, "score": score, "metrics": metrics})
+        if self._write:
+            json_files.write(self._path, self.found)
+            scores = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+            tqdm.write(f"step {step}, dev: {scores}", file=sys.stderr)  # above the progress bar
+
+    def chosen(self) -> tuple[float | None, dict[str, float]]:
+        """Score and metrics of the weights that are kept; None and {} without evaluations."""
+        if not self.found:
+            return None, {}
+        item = self.found[-1 if self._settings.selection is Selection.LAST else self.best]
+        return item["score"], item["metrics"]
 
 
 class Run:
@@ -82,8 +148,8 @@ class Run:
     def __init__(self, setup: Setup, rate: float):
         self.setup = setup
         self.rate = rate
-        settings, tasks = setup.settings, [item.task for item in setup.data]
-        self.schedule = batches.Schedule(setup.data, settings.batch_size)
+        settings = setup.settings
+        self.schedule = batches.TaskOrder(setup.data, settings.batch_size)
         self.total_steps = max(1, round(settings.epochs * self.schedule.steps_per_epoch))
         warmup_steps = round(settings.warmup_share * self.total_steps)
         self.session = Session(
@@ -96,34 +162,30 @@ class Run:
             bias_correction=settings.bias_correction,
         )
         self.model: TaskModel = self.session.model
-        self.objectives = [TaskObjective(self.model, task) for task in tasks]
+        objectives = [TaskObjective(self.model, item.task) for item in setup.data]
+        self._objective = objectives[0]
         self._steps = [
             self.session.make_step(
                 objective, batches.spec(item, settings.batch_size, setup.strategy)
             )
-            for objective, item in zip(self.objectives, setup.data, strict=True)
+            for objective, item in zip(objectives, setup.data, strict=True)
         ]
         fused = self.session.compilation is distribution.Compilation.FUSED
         self.predictors = [
-            inference.make_logits_function(objective, setup.strategy, fused)
-            for objective in self.objectives
+            batches.make_logits_function(objective, setup.strategy, fused)
+            for objective in objectives
         ]
 
-    def go(self, seed: int) -> Result:
-        """Trains with a seed, or goes on where that was stopped.
-
-        Returns:
-          The result: learning rate, seed, `metrics` of the kept weights,
-          `score` (the mean of the main metrics; None without dev data),
-          `evaluations`, `seconds`, and `diverged`: what went wrong, or None.
+    def train(self, seed: int) -> RunResult:
+        """Trains with a seed, or resumes a run that was stopped.
 
         Raises:
-          stopping.Stopped: a signal came.
+          stopping.Stopped: a signal arrived.
         """
         folder = self.setup.run_folder(self.rate, seed)
         if files.gfile.exists(f"{folder}/{_RESULT}"):
             self._remove_checkpoints(folder)  # a kill may have left them
-            return json_files.read(f"{folder}/{_RESULT}", Result, finite=False)
+            return json_files.read(f"{folder}/{_RESULT}", RunResult, finite=False)
         begin = time.perf_counter()
         self._reset(seed)
         saved = self.session.checkpoints(f"{folder}/{_CHECKPOINTS}", keep=1)
@@ -135,11 +197,11 @@ class Run:
         )
         name = f"lr {self.rate:g}, seed {seed}"
         with Course(
-            self.session, self.objectives[0], folder, name, start, self.setup.tensorboard, begin
+            self.session, self._objective, folder, name, start, self.setup.tensorboard, begin
         ) as course:
             diverged = self._train(course, saved, scores, seed)
             score, metrics = scores.chosen()
-            result: Result = {
+            result: RunResult = {
                 "learning_rate": self.rate,
                 "seed": seed,
                 "score": score,
@@ -154,29 +216,29 @@ class Run:
         return result
 
     def _remove_checkpoints(self, folder: str) -> None:
-        """Removes the checkpoints of a run that is over."""
         if self.session.is_chief:
             files.remove_tree(f"{folder}/{_CHECKPOINTS}")
 
     def _train(self, course: Course, saved: Checkpoints, scores: Scores, seed: int) -> str | None:
-        """Trains, evaluates, and keeps weights; returns what went wrong, None if nothing did."""
-        settings = self.setup.settings
+        """Trains, evaluates, and keeps weights; returns why it diverged, None if it did not."""
+        settings, per_epoch = self.setup.settings, self.schedule.steps_per_epoch
         scored = any(item.dev for item in self.setup.data)
 
         def evaluate(done: int) -> bool:
             score, metrics = self.evaluate()
             course.display.scalars(done, {f"dev/{name}": x for name, x in metrics.items()})
-            # What is noted is not evaluated again, so its weights are kept before.
+            # A noted step is not evaluated again, so its weights are kept before.
             if scores.is_best(score):
                 self.keep(seed)
             scores.add(done, score, metrics)
             return scores.enough
 
+        count = settings.evaluations
         loop_settings = self.session.loop_settings(
             seed=seed,
             save_every=_SAVE_EVERY,
             log_every=_LOG_EVERY,
-            evaluate_every=self._evaluate_every(),
+            evaluate_every=max(1, per_epoch // count) if count else 0,  # 0: only at the end
         )
         try:
             if not scores.enough:
@@ -197,13 +259,8 @@ class Run:
             self.keep(seed)
         return None
 
-    def _evaluate_every(self) -> int:
-        """Steps between evaluations; 0: there is one alone, at the end."""
-        count = self.setup.settings.evaluations
-        return max(1, self.schedule.steps_per_epoch // count) if count else 0
-
     def _reset(self, seed: int) -> None:
-        """First weights: those of the model brought, heads and what it lacks by the seed."""
+        """Sets the first weights: those of the given model; heads and missing ones by the seed."""
         keras.utils.set_random_seed(seed)
         self.session.optimizer.reset()
         settings = self.setup.settings
@@ -217,27 +274,29 @@ class Run:
             logging.warning("%s has no pooler; a new one is trained.", settings.init)
 
     def _first_weights(self) -> dict[str, np.ndarray]:
-        """The weights brought; of the heads, those that were trained for the same task."""
-        bundle = self.setup.bundle
-        known = {task["name"]: (task["shape"], list(task["labels"])) for task in bundle.tasks}
-        tasks = [item.task for item in self.setup.data]
+        """The given weights; of the heads, those that were trained for the same task."""
+        bundle, init = self.setup.bundle, self.setup.settings.init
+        tasks = {item.task.name: item.task for item in self.setup.data}
         same = {
-            task.name for task in tasks if known.get(task.name) == (task.shape, list(task.labels))
+            entry["name"]
+            for entry in bundle.tasks
+            if (task := tasks.get(entry["name"]))
+            and (entry["shape"], tuple(entry["labels"])) == (task.shape, task.labels)
         }
-        for name in known:
-            begins = "goes on" if name in same else "is of another task and left out"
-            logging.info("%s: the head of %s %s.", self.setup.settings.init, name, begins)
+        for name in (entry["name"] for entry in bundle.tasks):
+            how = "is trained further" if name in same else "is of another task and left out"
+            logging.info("%s: the head of %s %s.", init, name, how)
         return {
             name: value
             for name, value in bundle.weights.items()
             if not name.startswith(HEADS) or name.split("/")[1] in same
         }
 
-    def predictors_of(self, arrays: dict[str, np.ndarray]) -> list[inference.LogitsFunction]:
+    def predictors_of(self, arrays: dict[str, np.ndarray]) -> list[batches.LogitsFunction]:
         """A predictor of each task, with weights that were kept.
 
-        Of several workers each may call this alone: it computes on this one's
-        device, without the others.
+        One of several workers may call this alone: it computes on its own device, without the
+        others.
         """
         setup = self.setup
         model, predictors = self.model, self.predictors
@@ -246,20 +305,16 @@ class Run:
             model = TaskModel.for_tasks(setup.config, tasks)
             local = tf.distribute.get_strategy()
             predictors = [
-                inference.make_logits_function(TaskObjective(model, task), local) for task in tasks
+                batches.make_logits_function(TaskObjective(model, task), local) for task in tasks
             ]
         weights.assign(model, arrays, setup.output)
         return predictors
 
     def _sources(self, seed: int, first: int) -> Iterator[Source]:
-        """The batches of all tasks, from a step on."""
+        """The batches of all tasks, starting at a step."""
+        size, strategy = self.setup.settings.batch_size, self.setup.strategy
         streams = batches.training_streams(
-            self.setup.data,
-            self.schedule,
-            self.setup.settings.batch_size,
-            seed,
-            first,
-            self.setup.strategy,
+            self.setup.data, self.schedule, size, seed, first, strategy
         )
         return (Source(self._steps[task], stream) for task, stream in streams)
 
@@ -280,7 +335,7 @@ class Run:
         return sum(mains) / len(mains), metrics
 
     def keep(self, seed: int) -> None:
-        """Writes the weights of this moment as those that the run is about."""
+        """Writes the current weights as those that the run keeps."""
         if self.session.is_chief:
             prefix = checkpoints.MODEL_PREFIX
             arrays = {f"{prefix}{v.path}": v.numpy() for v in self.model.variables}
@@ -288,7 +343,6 @@ class Run:
 
 
 def _make_model(setup: Setup) -> TaskModel:
-    """The model that is trained, as far as it is not frozen."""
     tasks, settings = [item.task for item in setup.data], setup.settings
     model = TaskModel.for_tasks(setup.config, tasks, dtype=settings.precision)
     Frozen.parse(settings.freeze, setup.config).apply(model)
@@ -308,7 +362,7 @@ def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:
 
 
 def _first_value(weight: Weight, rng: np.random.Generator) -> np.ndarray:
-    """What a weight begins with, float32; of kernels a truncated normal."""
+    """The initial value of a weight, float32; for kernels from a truncated normal distribution."""
     if isinstance(weight.initial, str):
         return np.full(weight.shape, {"zeros": 0, "ones": 1}[weight.initial], np.float32)
     values = rng.standard_normal(weight.shape)
