@@ -23,8 +23,10 @@ from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
 if TYPE_CHECKING:
-    import matplotlib.figure
+    from matplotlib.figure import Figure
 
+Examples = Sequence[ChoiceExample]
+Predictions = Sequence[ChoicePrediction]
 _ABSENT = -1e9  # the logit of a choice that an example does not have
 
 
@@ -56,7 +58,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
             return "a choice is empty"
         return reports.empty_text(example, "context")
 
-    def features(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer) -> Features:
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """Packed pairs of context and choice."""
         counts = np.array([len(example.choices) for example in examples])
         first = tokenizer.tokenize([example.context for example in examples])
@@ -140,7 +142,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         return ChoiceServing(self.name, self.max_length)
 
     def predict(
-        self, examples: Sequence[ChoiceExample], features: Features, logits: Sequence[np.ndarray]
+        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[ChoicePrediction]:
         """The choices of the highest scores."""
         found = []
@@ -149,15 +151,11 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
             found.append(ChoicePrediction(int(shares.argmax()), shares))
         return found
 
-    def metrics(
-        self, examples: Sequence[ChoiceExample], predictions: Sequence[ChoicePrediction]
-    ) -> dict[str, float]:
+    def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """Accuracy."""
         return {"accuracy": float(_right(examples, predictions).mean())}
 
-    def baseline(
-        self, training: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]
-    ) -> list[ChoicePrediction]:
+    def baseline(self, training: Examples, examples: Examples) -> list[ChoicePrediction]:
         """The place that is right most often."""
         places = collections.Counter(example.truth for example in training)
         usual = places.most_common(1)[0][0]
@@ -171,12 +169,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
         """The place of the choice, from 1."""
         return [f"choice {prediction.choice + 1}"]
 
-    def files(
-        self,
-        examples: Sequence[ChoiceExample],
-        predictions: Sequence[ChoicePrediction],
-        split: str,
-    ) -> dict[str, str]:
+    def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """A csv table of ids, choices (from 0), their probabilities, true ones and texts."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -203,12 +196,7 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
                 f"    right ({share:.0%}): {example.choices[example.truth]}",
             )
 
-    def draw(
-        self,
-        figure: "matplotlib.figure.Figure",
-        examples: Sequence[ChoiceExample],
-        predictions: Sequence[ChoicePrediction],
-    ) -> None:
+    def draw(self, figure: "Figure", examples: Examples, predictions: Predictions) -> None:
         """Accuracy by how sure the model was."""
         sure = np.array([guess.probabilities.max() for guess in predictions])
         right = _right(examples, predictions)
@@ -229,9 +217,7 @@ def _full(example: ChoiceExample, choice: str) -> str:
     return f"{example.stem} {choice}".strip()
 
 
-def _right(
-    examples: Sequence[ChoiceExample], predictions: Sequence[ChoicePrediction]
-) -> np.ndarray:
+def _right(examples: Examples, predictions: Predictions) -> np.ndarray:
     """Whether each prediction is right, bool [examples]."""
     return np.array([g.choice == e.label for e, g in zip(examples, predictions, strict=True)])
 

@@ -17,7 +17,10 @@ from pipelines.labelled.features import Features
 from pipelines.labelled.schema import TextExample
 
 if TYPE_CHECKING:
-    import matplotlib.figure
+    from matplotlib.figure import Figure
+
+Examples = Sequence[TextExample]
+Predictions = Sequence[float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Regression(TextTask[float]):
         """One: the score."""
         return 1
 
-    def fit(self, examples: Sequence[TextExample]) -> Self:
+    def fit(self, examples: Examples) -> Self:
         """Checks that scores differ."""
         fitted = dataclasses.replace(self, pair=examples[0].text_b is not None)
         fitted.check(examples)
@@ -49,7 +52,7 @@ class Regression(TextTask[float]):
             )
         return fitted
 
-    def check(self, examples: Sequence[TextExample]) -> None:
+    def check(self, examples: Examples) -> None:
         """Checks the number of texts, and that scores are numbers."""
         super().check(examples)
         for example in examples:
@@ -59,7 +62,7 @@ class Regression(TextTask[float]):
                     "such as 2.5, or leave the example out."
                 )
 
-    def label_values(self, examples: Sequence[TextExample]) -> np.ndarray:
+    def label_values(self, examples: Examples) -> np.ndarray:
         """The scores."""
         return np.array(_scores(examples), np.float32)
 
@@ -72,14 +75,12 @@ class Regression(TextTask[float]):
         return RegressionServing(self.name, bool(self.pair), self.max_length)
 
     def predict(
-        self, examples: Sequence[TextExample], features: Features, logits: Sequence[np.ndarray]
+        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[float]:
         """The scores."""
         return [float(row[0]) for row in logits]
 
-    def metrics(
-        self, examples: Sequence[TextExample], predictions: Sequence[float]
-    ) -> dict[str, float]:
+    def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """Pearson's and Spearman's correlation, and their mean; 0 where all scores are the same."""
         truth = _scores(examples)
         pearson = spearman = 0.0
@@ -95,9 +96,7 @@ class Regression(TextTask[float]):
             "spearman": spearman,
         }
 
-    def baseline(
-        self, training: Sequence[TextExample], examples: Sequence[TextExample]
-    ) -> list[float]:
+    def baseline(self, training: Examples, examples: Examples) -> list[float]:
         """The mean score."""
         return [float(np.mean(_scores(training)))] * len(examples)
 
@@ -105,9 +104,7 @@ class Regression(TextTask[float]):
         """The score, to three digits."""
         return [f"{prediction:.3g}"]
 
-    def files(
-        self, examples: Sequence[TextExample], predictions: Sequence[float], split: str
-    ) -> dict[str, str]:
+    def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """A table of ids, scores and texts; for GLUE, the submission too."""
         low, high = self.bounds or (-np.inf, np.inf)
         scores = [f"{min(max(score, low), high):.3f}" for score in predictions]
@@ -119,12 +116,7 @@ class Regression(TextTask[float]):
         text = f"{example.place}: {prediction:.2f} is {true:.2f}\n{show_texts(example)}"
         yield -abs(prediction - true), text
 
-    def draw(
-        self,
-        figure: "matplotlib.figure.Figure",
-        examples: Sequence[TextExample],
-        predictions: Sequence[float],
-    ) -> None:
+    def draw(self, figure: "Figure", examples: Examples, predictions: Predictions) -> None:
         """Predicted against true scores, and the line on which they are equal."""
         axes = figure.subplots()
         truth = _scores(examples)
@@ -136,7 +128,7 @@ class Regression(TextTask[float]):
         axes.grid(alpha=0.3)
 
 
-def _scores(examples: Sequence[TextExample]) -> list[float]:
+def _scores(examples: Examples) -> list[float]:
     return [float(example.truth) for example in examples]
 
 

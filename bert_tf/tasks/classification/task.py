@@ -24,6 +24,9 @@ from pipelines.labelled.schema import TextExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
+Examples = Sequence[TextExample]
+Predictions = Sequence[ClassPrediction]
+
 
 @dataclasses.dataclass(frozen=True)
 class TextTask(Task[TextExample, PredictionT]):
@@ -50,7 +53,7 @@ class TextTask(Task[TextExample, PredictionT]):
         """An empty text."""
         return reports.empty_text(example, "text_a", "text_b")
 
-    def check(self, examples: Sequence[TextExample]) -> None:
+    def check(self, examples: Examples) -> None:
         """Checks that texts are single, or pairs, as the task has them."""
         for example in examples:
             if self.pair not in (None, example.text_b is not None):
@@ -60,7 +63,7 @@ class TextTask(Task[TextExample, PredictionT]):
                     "name its columns with --columns=, or when predicting, its layout with --kind=."
                 )
 
-    def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer) -> Features:
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """Packed single texts or pairs, and labels where known."""
         first = [example.text_a for example in examples]
         pair = examples[0].text_b is not None
@@ -75,13 +78,13 @@ class TextTask(Task[TextExample, PredictionT]):
         cut = int(tf.reduce_sum(tf.cast(lengths > self.max_length, tf.int32)))
         return Features(columns, {f"texts longer than --max_length={self.max_length}, cut": cut})
 
-    def label_values(self, examples: Sequence[TextExample]) -> np.ndarray:
+    def label_values(self, examples: Examples) -> np.ndarray:
         """The labels of examples as numbers, int64 or float32 [examples]."""
         raise NotImplementedError
 
     def tables(
         self,
-        examples: Sequence[TextExample],
+        examples: Examples,
         split: str,
         role: str,
         columns: dict[str, list[str]],
@@ -139,7 +142,7 @@ class Classification(LabelTask[TextExample, ClassPrediction], TextTask[ClassPred
         """The label."""
         return () if example.label is None else (example.label,)
 
-    def fit(self, examples: Sequence[TextExample]) -> Self:
+    def fit(self, examples: Examples) -> Self:
         """Finds the labels, sorted, and their weights."""
         counts = self.counted(examples)
         check_labels(counts, examples[0].place, "label", named="label" in dict(self.columns))
@@ -158,13 +161,13 @@ class Classification(LabelTask[TextExample, ClassPrediction], TextTask[ClassPred
             label_weights=self.weights(counts, labels),
         )
 
-    def clean(self, examples: Sequence[TextExample], skipped: list[str]) -> list[TextExample]:
+    def clean(self, examples: Examples, skipped: list[str]) -> list[TextExample]:
         """Leaves out pairs that annotators disagreed on; refuses several labels of one text."""
         kept = without_undecided(examples, skipped)
         check_single(kept)
         return kept
 
-    def label_values(self, examples: Sequence[TextExample]) -> np.ndarray:
+    def label_values(self, examples: Examples) -> np.ndarray:
         """The ids of the labels."""
         index = {label: number for number, label in enumerate(self.labels)}
         return np.array([index[example.truth] for example in examples])
@@ -187,22 +190,18 @@ class Classification(LabelTask[TextExample, ClassPrediction], TextTask[ClassPred
         return ClassificationServing(self.name, bool(self.pair), self.max_length, self.labels)
 
     def predict(
-        self, examples: Sequence[TextExample], features: Features, logits: Sequence[np.ndarray]
+        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[ClassPrediction]:
         """The most probable labels."""
         probabilities = scipy.special.softmax(np.stack(logits), axis=-1)
         return [ClassPrediction(self.labels[int(row.argmax())], row) for row in probabilities]
 
-    def metrics(
-        self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction]
-    ) -> dict[str, float]:
+    def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """The metrics in `metric_names`."""
         truth, guesses = self.pairs(examples, predictions)
         return {name: float(_METRICS[name](truth, guesses, self)) for name in self.metric_names}
 
-    def baseline(
-        self, training: Sequence[TextExample], examples: Sequence[TextExample]
-    ) -> list[ClassPrediction]:
+    def baseline(self, training: Examples, examples: Examples) -> list[ClassPrediction]:
         """The most frequent label."""
         counts = self.counted(training)
         label = max(self.labels, key=lambda label: counts[label])
@@ -213,9 +212,7 @@ class Classification(LabelTask[TextExample, ClassPrediction], TextTask[ClassPred
         """The label."""
         return [prediction.label]
 
-    def files(
-        self, examples: Sequence[TextExample], predictions: Sequence[ClassPrediction], split: str
-    ) -> dict[str, str]:
+    def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """A table of ids, labels, probabilities and texts; for GLUE, the submission too."""
         found = [prediction.label for prediction in predictions]
         shares = {

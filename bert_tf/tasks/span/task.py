@@ -23,8 +23,10 @@ from pipelines.labelled.schema import SpanExample, have_labels
 from pipelines.tokenizers.base import Tokenizer
 
 if TYPE_CHECKING:
-    import matplotlib.figure
+    from matplotlib.figure import Figure
 
+Examples = Sequence[SpanExample]
+Predictions = Sequence[SpanPrediction]
 _CHUNK = 256  # contexts that are packed at once
 
 
@@ -73,7 +75,7 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
         """Two: start and end."""
         return 2
 
-    def fit(self, examples: Sequence[SpanExample]) -> Self:
+    def fit(self, examples: Examples) -> Self:
         """Finds whether questions may have no answer.
 
         Raises:
@@ -90,7 +92,7 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
             self, allow_null=some_null if self.allow_null is None else self.allow_null
         )
 
-    def tune(self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction]) -> Self:
+    def tune(self, examples: Examples, predictions: Predictions) -> Self:
         """Sets the threshold with the highest F1."""
         if not self.allow_null:
             return self
@@ -108,7 +110,7 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
             return f"the answer {shown!r} is not at character {answer.start} of the context"
         return reports.empty_text(example, "question", "context")
 
-    def check(self, examples: Sequence[SpanExample]) -> None:
+    def check(self, examples: Examples) -> None:
         """Raises InputError for duplicate ids."""
         seen: dict[str, str] = {}
         for example in examples:
@@ -118,7 +120,7 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
                 )
             seen[example.key] = example.place
 
-    def features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer) -> Features:
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """Windows, the bytes of their tokens, and start and end where known."""
         parts: dict[str, list[Any]] = {}
         labelled = have_labels(examples)
@@ -164,7 +166,7 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
         )
 
     def predict(
-        self, examples: Sequence[SpanExample], features: Features, logits: Sequence[np.ndarray]
+        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[SpanPrediction]:
         """Candidates from all windows of each context."""
         rows = features["example"].values
@@ -176,11 +178,7 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
         return found
 
     def _decode(
-        self,
-        examples: Sequence[SpanExample],
-        features: Features,
-        windows: range,
-        logits: Sequence[np.ndarray],
+        self, examples: Examples, features: Features, windows: range, logits: Sequence[np.ndarray]
     ) -> list[SpanPrediction]:
         """Predictions of some examples from the logits of their windows, as serving decodes them.
 
@@ -222,17 +220,13 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
             return ""
         return _best_text(prediction)
 
-    def metrics(
-        self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction]
-    ) -> dict[str, float]:
+    def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """F1 and exact match of the official scripts; that of version 2.0 if `allow_null`."""
         pairs = zip(examples, predictions, strict=True)
         answers = {example.key: self.answer(prediction) for example, prediction in pairs}
         return squad_metrics.score(examples, answers, bool(self.allow_null))
 
-    def baseline(
-        self, training: Sequence[SpanExample], examples: Sequence[SpanExample]
-    ) -> list[SpanPrediction]:
+    def baseline(self, training: Examples, examples: Examples) -> list[SpanPrediction]:
         """No answer where there may be none, else the whole context."""
         if self.allow_null:
             return [SpanPrediction((), 0.0)] * len(examples)
@@ -245,9 +239,7 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
         """The answer."""
         return [self.answer(prediction)]
 
-    def files(
-        self, examples: Sequence[SpanExample], predictions: Sequence[SpanPrediction], split: str
-    ) -> dict[str, str]:
+    def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """predictions.json, nbest_predictions.json and null_odds.json; and a table to read."""
         suffix = "" if split == "dev" else f".{split}"
         keys, texts = [e.key for e in examples], [self.answer(p) for p in predictions]
@@ -301,12 +293,7 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
         golds = squad_metrics.gold_answers(example, bool(self.allow_null))
         return list(dict.fromkeys(golds))
 
-    def draw(
-        self,
-        figure: "matplotlib.figure.Figure",
-        examples: Sequence[SpanExample],
-        predictions: Sequence[SpanPrediction],
-    ) -> None:
+    def draw(self, figure: "Figure", examples: Examples, predictions: Predictions) -> None:
         """F1 by the length of the right answer; with null answers, also over the threshold."""
         axes = figure.subplots(1, 2 if self.allow_null else 1, squeeze=False)[0]
         groups: dict[int, list[float]] = {}

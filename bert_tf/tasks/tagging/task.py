@@ -26,6 +26,8 @@ from pipelines.labelled.schema import WordsExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
+Examples = Sequence[WordsExample]
+Predictions = Sequence[TagsPrediction]
 _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
 
@@ -70,7 +72,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
         """The tags."""
         return example.tags or ()
 
-    def fit(self, examples: Sequence[WordsExample]) -> Self:
+    def fit(self, examples: Examples) -> Self:
         """Finds the tags, sorted, and their weights."""
         counts, path = self.counted(examples), reports.file_of(examples[0].place)
         if len(counts) < 2:
@@ -103,7 +105,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
         """A sentence without words."""
         return None if example.words else "the sentence has no words"
 
-    def features(self, examples: Sequence[WordsExample], tokenizer: Tokenizer) -> Features:
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """Sequences, the first token of each word, and a label for each of those."""
         counts = [len(example.words) for example in examples]
         example_of_word = np.repeat(np.arange(len(examples)), counts)
@@ -161,7 +163,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
         return TaggingServing(self.name, self.max_length, self.labels)
 
     def predict(
-        self, examples: Sequence[WordsExample], features: Features, logits: Sequence[np.ndarray]
+        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[TagsPrediction]:
         """The most probable tag of each word."""
         parts = [[np.zeros((0, len(self.labels)), np.float32)] for _ in examples]
@@ -174,9 +176,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
             found.append(TagsPrediction(tags, shares.max(-1)))
         return found
 
-    def metrics(
-        self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction]
-    ) -> dict[str, float]:
+    def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """Accuracy over words; of entities precision, recall and F1 as conlleval counts them."""
         flat = self.pairs(examples, predictions)
         result = {"accuracy": float(np.equal(*flat).mean())}
@@ -187,9 +187,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
                 result[name] = float(score(truth, guesses, zero_division=0))
         return result
 
-    def baseline(
-        self, training: Sequence[WordsExample], examples: Sequence[WordsExample]
-    ) -> list[TagsPrediction]:
+    def baseline(self, training: Examples, examples: Examples) -> list[TagsPrediction]:
         """The most frequent tag of each word, or of all words where training lacks the word."""
         counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
         for example in training:
@@ -207,9 +205,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
         """The tags."""
         return prediction.tags
 
-    def by_label(
-        self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction]
-    ) -> dict[str, LabelScores]:
+    def by_label(self, examples: Examples, predictions: Predictions) -> dict[str, LabelScores]:
         """Scores of each tag; of entities, of each type as conlleval counts them."""
         if not self.entities:
             return super().by_label(examples, predictions)
@@ -220,9 +216,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
         scores = ("precision", "recall", "f1-score", "support")
         return label_scores(types, [[found[name][score] for name in types] for score in scores])
 
-    def files(
-        self, examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction], split: str
-    ) -> dict[str, str]:
+    def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """What conlleval reads: word, true tag where known, predicted tag; and JSON by sentence."""
         rows: list[tuple[str, ...]] = []
         lines = []
@@ -251,7 +245,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
 
 
 def _by_sentence(
-    examples: Sequence[WordsExample], predictions: Sequence[TagsPrediction]
+    examples: Examples, predictions: Predictions
 ) -> tuple[list[list[str]], list[list[str]]]:
     """The true and the predicted tags of each sentence."""
     return [list(e.truth) for e in examples], [list(guess.tags) for guess in predictions]

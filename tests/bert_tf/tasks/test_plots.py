@@ -8,7 +8,7 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-from bert_tf.tasks import fonts, plots
+from bert_tf.tasks import plots
 
 
 def _drawn(matrix, labels):
@@ -31,7 +31,7 @@ def _overlap(labels):
 
 
 def test_labels_that_no_font_has_are_numbers_and_a_legend(monkeypatch, caplog):
-    monkeypatch.setattr(fonts, "_has", lambda _: frozenset(range(128)))
+    monkeypatch.setattr(plots, "_has", lambda _: frozenset(range(128)))
     with caplog.at_level(logging.WARNING):
         (axes,) = _drawn(np.eye(2, dtype=int), ["\u77ed", "a"])
     assert _names(axes.get_xticklabels()) == ["0", "a"]
