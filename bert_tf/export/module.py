@@ -85,7 +85,7 @@ class Assembly:
         head = HeadShape.of(source.task)._replace(name=source.head).make(source.bundle.config)
         head.build()
         self._adopt(head, source, "heads/")
-        return source.task.serving().signatures(ServedModel(tokenizer, encoder, head, portable))
+        return source.task.signatures(ServedModel(tokenizer, encoder, head, portable))
 
     def _token_logits(
         self, source: ModelSource, encoder: Encoder

@@ -245,7 +245,6 @@ class Predictor:
           examples: as its files are read.
           progress: wraps the batches, to show progress.
         """
-        serving = task.serving()
         if getattr(task, "document_context", False):
             logging.warning(
                 "%s was trained with document context; exports see each text alone.", task.name
@@ -253,11 +252,11 @@ class Predictor:
 
         def predict(rows: list[int]) -> list[Any]:
             chosen = [examples[row] for row in rows]
-            outputs = self(serving.request_signature, **serving.requests(chosen))
-            return serving.predictions(chosen, outputs)
+            outputs = self(task.request_signature, **task.requests(chosen))
+            return task.from_outputs(chosen, outputs)
 
         found: list[Any] = [None] * len(examples)
-        batches = list(_batches(serving.requests(examples)))
+        batches = list(_batches(task.requests(examples)))
         # One thread more than compute: it tokenizes and decodes meanwhile.
         predictions = mapped(predict, batches, cores() + 1)
         for rows in progress(batches):

@@ -26,7 +26,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.head_config import HeadConfig
-from bert_tf.tasks.signatures import Serving
+from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
 from pipelines.labelled import bucketing
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features, layer_names, pad
@@ -324,8 +324,21 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         return batch["weights"]
 
     @abc.abstractmethod
-    def serving(self) -> Serving:
-        """What the exported model does for the task."""
+    def signatures(self, model: ServedModel) -> list[Signature]:
+        """Signatures of an exported model; the first takes raw text and has the task's name."""
+
+    @property
+    def request_signature(self) -> str:
+        """Name of the signature that `requests` and `from_outputs` are for."""
+        return self.name
+
+    @abc.abstractmethod
+    def requests(self, examples: Sequence[ExampleT]) -> dict[str, Any]:
+        """Inputs of a signature for a batch of examples, lists of str by name."""
+
+    @abc.abstractmethod
+    def from_outputs(self, examples: Sequence[ExampleT], outputs: Arrays) -> list[PredictionT]:
+        """Predictions from the outputs of a signature."""
 
     @abc.abstractmethod
     def predict(

@@ -4,11 +4,10 @@ All three run inside the exported graph, so they use only ops that the oldest su
 take batches and lengths of any size, and have int32, float32 and strings at their borders.
 """
 
-import abc
 import dataclasses
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
@@ -28,8 +27,6 @@ EMPTY_TEXT = "\u200b"
 
 Tensors = dict[str, tf.Tensor]
 Arrays = Mapping[str, np.ndarray]
-ExampleT = TypeVar("ExampleT")
-PredictionT = TypeVar("PredictionT")
 
 
 class Method(enum.StrEnum):
@@ -147,27 +144,6 @@ class Signature:
     method: Method = Method.PREDICT
     plain: PlainTexts | None = None
     sequence_axes: int = 1
-
-
-class Serving(abc.ABC, Generic[ExampleT, PredictionT]):
-    """How an exported model serves a task: its signatures, and requests for labelled examples."""
-
-    @abc.abstractmethod
-    def signatures(self, model: "ServedModel") -> list[Signature]:
-        """The signatures; the first one takes raw text and has the task's name."""
-
-    @property
-    @abc.abstractmethod
-    def request_signature(self) -> str:
-        """Name of the signature that `requests` and `predictions` are for."""
-
-    @abc.abstractmethod
-    def requests(self, examples: Sequence[ExampleT]) -> dict[str, Any]:
-        """Inputs for a batch of examples, lists of str by name."""
-
-    @abc.abstractmethod
-    def predictions(self, examples: Sequence[ExampleT], outputs: Arrays) -> list[PredictionT]:
-        """Outputs as the task's predictions."""
 
 
 class ServedModel:

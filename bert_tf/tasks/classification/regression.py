@@ -8,9 +8,9 @@ import numpy as np
 import scipy.stats
 import tensorflow as tf
 
-from bert_tf.tasks.classification.serving import RegressionServing
 from bert_tf.tasks.classification.task import TextTask, glue_files, show_texts, text_files
 from bert_tf.tasks.reports import file_of
+from bert_tf.tasks.signatures import Arrays, Method, ServedModel, Signature
 from pipelines.common.errors import InputError
 from pipelines.labelled import glue
 from pipelines.labelled.features import Features
@@ -70,9 +70,18 @@ class Regression(TextTask[float]):
         """Squared errors."""
         return tf.square(logits[:, 0] - batch["labels"])
 
-    def serving(self) -> RegressionServing:
-        """Signatures that return the score."""
-        return RegressionServing(self.name, bool(self.pair), self.max_length)
+    def signatures(self, model: ServedModel) -> list[Signature]:
+        """`<task>`, `<task>_ids` and, for tf.Examples, `<task>_regress`."""
+        return self.text_signatures(
+            model,
+            lambda logits: {"score": logits[:, 0]},
+            Method.REGRESS,
+            lambda logits: {"outputs": logits[:, 0]},
+        )
+
+    def from_outputs(self, examples: Examples, outputs: Arrays) -> list[float]:
+        """The scores."""
+        return [float(score) for score in outputs["score"]]
 
     def predict(
         self, examples: Examples, features: Features, logits: Sequence[np.ndarray]

@@ -2,19 +2,26 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.special
 import sklearn.metrics
 import tensorflow as tf
 
-from bert_tf.tasks import reports
+from bert_tf.tasks import reports, signatures
 from bert_tf.tasks.base import Batch, PredictionT, Task, TaskFiles
-from bert_tf.tasks.classification.serving import ClassificationServing
 from bert_tf.tasks.labels import LabelTask, check_labels
-from bert_tf.tasks.predictions import ClassPrediction
+from bert_tf.tasks.signatures import (
+    Arrays,
+    Method,
+    PlainTexts,
+    Prepared,
+    ServedModel,
+    Signature,
+    Tensors,
+)
 from pipelines.common.errors import InputError
 from pipelines.labelled import glue, user_files
 from pipelines.labelled.columns import ColumnNames
@@ -23,6 +30,16 @@ from pipelines.labelled.labels import check_single, without_undecided
 from pipelines.labelled.schema import TextExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
+
+_SAMPLE = ("A sentence to warm up with.", "Another one, a little longer than the first.")
+
+
+class ClassPrediction(NamedTuple):
+    """The most probable label, and the probabilities of all."""
+
+    label: str
+    probabilities: np.ndarray
+
 
 Examples = Sequence[TextExample]
 Predictions = Sequence[ClassPrediction]
@@ -81,6 +98,73 @@ class TextTask(Task[TextExample, PredictionT]):
     def label_values(self, examples: Examples) -> np.ndarray:
         """The labels of examples as numbers, int64 or float32 [examples]."""
         raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs of its signatures."""
+        return ("text_a", "text_b") if self.pair else ("text",)
+
+    def text_signatures(
+        self,
+        model: ServedModel,
+        outputs: Callable[[Any], dict[str, Any]],
+        method: Method,
+        of_examples: Callable[[Any], dict[str, Any]],
+    ) -> list[Signature]:
+        """`<task>` of raw text, `<task>_ids` of token ids, `<task>_<method>` of tf.Examples.
+
+        Args:
+          model: computes the logits.
+          outputs: maps logits [batch, units] to outputs; tensors or arrays.
+          method: TensorFlow Serving's interface of the signature of tf.Examples.
+          of_examples: maps logits to the outputs of that interface.
+        """
+        names = self.inputs
+
+        def pack(inputs: Tensors) -> Prepared:
+            texts = signatures.same_batch(inputs)
+            tokens = [model.tokenizer.functions.tokenize(texts[name]) for name in names]
+            second = tokens[1] if len(tokens) > 1 else None
+            packed = packing.pack(model.tokenizer, tokens[0], second, self.max_length)
+            return Prepared(model.padded(packed), {})
+
+        def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
+            return outputs(results[0])
+
+        sample = dict(zip(names, _SAMPLE, strict=False))
+        return [
+            Signature(
+                self.name,
+                signatures.text_specs(*names),
+                {name: [text] for name, text in sample.items()},
+                pack,
+                model.logits,
+                finish,
+                plain=PlainTexts(names, self.max_length),
+            ),
+            Signature(
+                f"{self.name}_ids",
+                model.ids_specs(),
+                model.ids_sample(len(names) > 1),
+                model.prepared_ids,
+                model.logits,
+                finish,
+            ),
+            Signature(
+                f"{self.name}_{method.rpartition('/')[2]}",
+                signatures.EXAMPLES,
+                signatures.example_sample(**sample),
+                lambda inputs: pack(signatures.parse(inputs["inputs"], *names)),
+                model.logits,
+                lambda results, state: of_examples(results[0]),
+                method,
+            ),
+        ]
+
+    def requests(self, examples: Examples) -> dict[str, Any]:
+        """The texts."""
+        texts = [[example.text_a for example in examples], [example.text_b for example in examples]]
+        return dict(zip(self.inputs, texts, strict=False))
 
     def tables(
         self,
@@ -185,9 +269,26 @@ class Classification(LabelTask[TextExample, ClassPrediction], TextTask[ClassPred
         """Negative log-likelihood of the labels."""
         return tf.nn.sparse_softmax_cross_entropy_with_logits(batch["labels"], logits)
 
-    def serving(self) -> ClassificationServing:
-        """Signatures that return the label and the probabilities of all."""
-        return ClassificationServing(self.name, bool(self.pair), self.max_length, self.labels)
+    def signatures(self, model: ServedModel) -> list[Signature]:
+        """`<task>`, `<task>_ids` and, for tf.Examples, `<task>_classify`."""
+
+        def outputs(logits: Any) -> dict[str, Any]:
+            return {
+                "label": signatures.best(self.labels, logits),
+                "probabilities": signatures.softmax(logits),
+                "logits": logits,
+            }
+
+        def classify(logits: tf.Tensor) -> Tensors:
+            classes = tf.broadcast_to(tf.constant(list(self.labels)), tf.shape(logits))
+            return {"classes": classes, "scores": tf.nn.softmax(logits)}
+
+        return self.text_signatures(model, outputs, Method.CLASSIFY, classify)
+
+    def from_outputs(self, examples: Examples, outputs: Arrays) -> list[ClassPrediction]:
+        """Labels and probabilities."""
+        rows = zip(outputs["label"], outputs["probabilities"], strict=True)
+        return [ClassPrediction(label.decode(), probabilities) for label, probabilities in rows]
 
     def predict(
         self, examples: Examples, features: Features, logits: Sequence[np.ndarray]

@@ -6,8 +6,36 @@ import tensorflow as tf
 
 from pipelines.tokenizers import byte_ranges
 
+_NO_SCORE = -1e9  # of a question without candidates: finite, so that JSON has it
 # Below all scores; far from where float32 ends, so that sums stay finite.
 LOW = -1e30
+
+
+class Candidate(NamedTuple):
+    """A possible answer: its text, the logits of its ends, and its bytes in the context."""
+
+    text: str
+    start_logit: float
+    end_logit: float
+    start: int
+    end: int
+
+    @property
+    def score(self) -> float:
+        """Sum of the logits."""
+        return self.start_logit + self.end_logit
+
+
+class SpanPrediction(NamedTuple):
+    """Candidates, the best first, and the score of no answer."""
+
+    candidates: tuple[Candidate, ...]
+    null_score: float
+
+    @property
+    def null_odds(self) -> float:
+        """Score of no answer minus that of the best candidate."""
+        return self.null_score - (self.candidates[0].score if self.candidates else _NO_SCORE)
 
 
 class WindowTokens(NamedTuple):

@@ -7,32 +7,36 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks import offsets, signatures
-from bert_tf.tasks.predictions import Candidate, SpanPrediction
-from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Serving, Signature, Tensors
+from bert_tf.tasks import signatures
+from bert_tf.tasks.base import Size, Task
+from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
 from bert_tf.tasks.span import decoding
-from bert_tf.tasks.span.decoding import LOW
+from bert_tf.tasks.span.decoding import LOW, Candidate, SpanPrediction
 from pipelines.labelled.schema import SpanExample
-from pipelines.tokenizers import packing
+from pipelines.tokenizers import byte_ranges, packing
 
 _TINY = 1e-37
 
 
 @dataclasses.dataclass(frozen=True)
-class SpanServing(Serving[SpanExample, SpanPrediction]):
-    """The answer, its place in the context, and the next best ones.
+class ServedSpans(Task[SpanExample, SpanPrediction]):
+    """What an exported model does: the answer, its place in the context, and the next best ones.
 
-    The fields are those of the task.
+    Attributes:
+      allow_null: whether questions may have no answer; None: as the training data has it.
+      null_threshold: null odds above which there is no answer; tuned on dev data.
+      stride: number of tokens between the starts of windows.
+      max_question: maximum number of tokens of a question; longer ones are cut.
+      max_answer: maximum number of tokens in an answer.
+      n_best: number of candidates to keep.
     """
 
-    name: str
-    max_length: int
-    stride: int
-    max_question: int
-    max_answer: int
-    n_best: int
-    allow_null: bool
-    null_threshold: float
+    allow_null: bool | None = None
+    null_threshold: float = 0.0
+    stride: Size = 128
+    max_question: Size = 64
+    max_answer: Size = 30
+    n_best: Size = 20
 
     def signatures(self, model: ServedModel) -> list[Signature]:
         """`<task>` and `<task>_ids`."""
@@ -89,7 +93,7 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
         scores = tf.concat([best.score, null[:, tf.newaxis]], 1)
         probabilities = tf.nn.softmax(scores) * tf.cast(scores > LOW / 2, tf.float32)
         none = (best.score[:, 0] <= LOW / 2) | (
-            self.allow_null & (null - best.score[:, 0] > self.null_threshold)
+            bool(self.allow_null) & (null - best.score[:, 0] > self.null_threshold)
         )
         texts = _cut(context, best)
         zero = tf.zeros_like(best.start[:, 0])
@@ -100,8 +104,8 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
             "answer": tf.where(none, "", texts[:, 0]),
             "start": tf.cast(start, tf.int32),
             "end": tf.cast(end, tf.int32),
-            "start_character": offsets.to_characters(context, rows, start),
-            "end_character": offsets.to_characters(context, rows, end),
+            "start_character": byte_ranges.to_characters(context, rows, start),
+            "end_character": byte_ranges.to_characters(context, rows, end),
             "score": tf.where(none, probabilities[:, -1], probabilities[:, 0]),
             "no_answer_probability": probabilities[:, -1],
             "n_best_answer": texts,
@@ -122,7 +126,9 @@ class SpanServing(Serving[SpanExample, SpanPrediction]):
             "context": [example.context for example in examples],
         }
 
-    def predictions(self, examples: Sequence[SpanExample], outputs: Arrays) -> list[SpanPrediction]:
+    def from_outputs(
+        self, examples: Sequence[SpanExample], outputs: Arrays
+    ) -> list[SpanPrediction]:
         """Candidates with the logarithms of their probabilities for logits."""
         names = ("n_best_answer", "n_best_score", "n_best_start", "n_best_end")
         found = []

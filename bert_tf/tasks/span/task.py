@@ -10,10 +10,10 @@ import scipy.special
 import tensorflow as tf
 
 from bert_tf.tasks import reports
-from bert_tf.tasks.base import Batch, Size, Task, TaskFiles
-from bert_tf.tasks.predictions import Candidate, SpanPrediction
+from bert_tf.tasks.base import Batch, TaskFiles
 from bert_tf.tasks.span import decoding, squad_metrics
-from bert_tf.tasks.span.serving import SpanServing
+from bert_tf.tasks.span.decoding import Candidate, SpanPrediction
+from bert_tf.tasks.span.serving import ServedSpans
 from bert_tf.tasks.span.windows import WindowSizes, chunk_features
 from pipelines.common.errors import InputError
 from pipelines.labelled import squad, user_files
@@ -31,18 +31,11 @@ _CHUNK = 256  # contexts that are packed at once
 
 
 @dataclasses.dataclass(frozen=True)
-class SpanTask(Task[SpanExample, SpanPrediction]):
+class SpanTask(ServedSpans):
     """An answer is a span of the context, or, if `allow_null`, none.
 
     A row of features is a window of a context behind its question.
 
-    Attributes:
-      allow_null: whether questions may have no answer; None: as the training data has it.
-      null_threshold: null odds above which there is no answer; tuned on dev data.
-      stride: number of tokens between the starts of windows.
-      max_question: maximum number of tokens of a question; longer ones are cut.
-      max_answer: maximum number of tokens in an answer.
-      n_best: number of candidates to keep.
     """
 
     shape: ClassVar[str] = "span"
@@ -57,12 +50,6 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
     )
     feature_fields: ClassVar[tuple[str, ...]] = ("stride", "max_question")
 
-    allow_null: bool | None = None
-    null_threshold: float = 0.0
-    stride: Size = 128
-    max_question: Size = 64
-    max_answer: Size = 30
-    n_best: Size = 20
     main_metric: str = dataclasses.field(default="f1", init=False)
 
     @property
@@ -150,19 +137,6 @@ class SpanTask(Task[SpanExample, SpanPrediction]):
         labels, scores = batch["labels"], tf.transpose(logits, [0, 2, 1])
         return tf.reduce_mean(
             tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores), axis=1
-        )
-
-    def serving(self) -> SpanServing:
-        """Signatures that return the answer, its place, and the next best ones."""
-        return SpanServing(
-            self.name,
-            self.max_length,
-            self.stride,
-            self.max_question,
-            self.max_answer,
-            self.n_best,
-            bool(self.allow_null),
-            self.null_threshold,
         )
 
     def predict(

@@ -1,39 +1,39 @@
-"""Tagging of words."""
+"""Words to sequences, and what an exported model does for tagging."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks import offsets, signatures
-from bert_tf.tasks.predictions import TagsPrediction
-from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Serving, Signature, Tensors
-from bert_tf.tasks.tagging.words import cut
+from bert_tf.tasks import signatures
+from bert_tf.tasks.labels import LabelTask
+from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
 from pipelines.labelled.schema import WordsExample
 from pipelines.tokenizers import byte_ranges, packing
+from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import Runs
 
 
-class TaggingServing(Serving[WordsExample, TagsPrediction]):
-    """Words, their tags, and their places in the text.
+class TagsPrediction(NamedTuple):
+    """A tag for each word, and its probability."""
 
-    Args:
-      name: of the task.
-      max_length: tokens of a sequence; longer texts are cut between words into several.
-      labels: the tags, in the order of the logits.
+    tags: tuple[str, ...]
+    probabilities: np.ndarray
+
+
+class ServedTagging(LabelTask[WordsExample, TagsPrediction]):
+    """What an exported model does: words, their tags, and their places in the text.
+
+    Texts longer than `max_length` are cut between words into several sequences.
     """
-
-    def __init__(self, name: str, max_length: int, labels: Sequence[str]):
-        self._name = name
-        self._max_length = max_length
-        self._labels = list(labels)
 
     def signatures(self, model: ServedModel) -> list[Signature]:
         """`<task>` takes raw text, `<task>_words` words, `<task>_ids` token ids."""
         words = {"words": tf.TensorSpec([None, None], tf.string, "words")}
         return [
             Signature(
-                self._name,
+                self.name,
                 signatures.text_specs("text"),
                 {"text": ["A sentence to warm up with."]},
                 lambda inputs: self._split(model, inputs["text"]),
@@ -41,7 +41,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
                 self._tags_of_text,
             ),
             Signature(
-                f"{self._name}_words",
+                f"{self.name}_words",
                 words,
                 {"words": [["A", "sentence", "to", "warm", "up", "with", "."]]},
                 lambda inputs: self._cut(model, inputs["words"]),
@@ -49,7 +49,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
                 self._tags_of_words,
             ),
             Signature(
-                f"{self._name}_ids",
+                f"{self.name}_ids",
                 model.ids_specs(),
                 model.ids_sample(),
                 model.prepared_ids,
@@ -62,7 +62,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
         """Splits text at white space and punctuation, as the tokenizer does."""
         pieces, starts, ends, begins = model.tokenizer.functions.tokenize_by_word(text)
         is_first = begins.flat_values
-        runs = packing.cut_words(model.tokenizer, pieces, is_first, self._max_length)
+        runs = packing.cut_words(model.tokenizer, pieces, is_first, self.max_length)
         first = tf.where(is_first)[:, 0]
         # A word ends where its last piece does: before the next word's first, or at the end.
         next_first = tf.concat([first, [tf.size(pieces.flat_values, tf.int64)]], 0)[1:]
@@ -85,12 +85,12 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
 
         return {
             "tokens": padded(byte_ranges.cut(text, row, start, end), ""),
-            "tags": padded(signatures.best(self._labels, probabilities), ""),
+            "tags": padded(signatures.best(self.labels, probabilities), ""),
             "probabilities": padded(tf.reduce_max(probabilities, -1), 0.0),
             "starts": padded(tf.cast(start, tf.int32), 0),
             "ends": padded(tf.cast(end, tf.int32), 0),
-            "start_characters": padded(offsets.to_characters(text, row, start), 0),
-            "end_characters": padded(offsets.to_characters(text, row, end), 0),
+            "start_characters": padded(byte_ranges.to_characters(text, row, start), 0),
+            "end_characters": padded(byte_ranges.to_characters(text, row, end), 0),
         }
 
     def _cut(self, model: ServedModel, words: tf.Tensor) -> Prepared:
@@ -100,7 +100,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
         present = flat != ""
         row = tf.boolean_mask(tf.repeat(tf.range(shape[0], dtype=tf.int64), shape[1]), present)
         words = tf.boolean_mask(flat, present)
-        runs = cut(model.tokenizer, words, row, shape[0], self._max_length)
+        runs = cut(model.tokenizer, words, row, shape[0], self.max_length)
         return _prepared(model, runs, present=tf.reshape(present, shape))
 
     def _tags_of_words(self, results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
@@ -109,7 +109,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
         # Counted from 1, so that 0 is left for words that are not present.
         best = tf.scatter_nd(place, tf.argmax(probabilities, -1, tf.int32) + 1, shape)
         return {
-            "tags": tf.gather(tf.constant(["", *self._labels]), best),
+            "tags": tf.gather(tf.constant(["", *self.labels]), best),
             "probabilities": tf.scatter_nd(place, tf.reduce_max(probabilities, -1), shape),
         }
 
@@ -117,7 +117,7 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
         (logits,) = results
         probabilities = tf.nn.softmax(logits)
         return {
-            "tags": signatures.best(self._labels, probabilities),
+            "tags": signatures.best(self.labels, probabilities),
             "probabilities": tf.reduce_max(probabilities, -1),
             "logits": logits,
         }
@@ -132,9 +132,9 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
     @property
     def request_signature(self) -> str:
         """The signature that takes words."""
-        return f"{self._name}_words"
+        return f"{self.name}_words"
 
-    def predictions(
+    def from_outputs(
         self, examples: Sequence[WordsExample], outputs: Arrays
     ) -> list[TagsPrediction]:
         """Tags and probabilities of the words of each example."""
@@ -146,6 +146,37 @@ class TaggingServing(Serving[WordsExample, TagsPrediction]):
             )
             for example, tags, probabilities in rows
         ]
+
+
+def cut(
+    tokenizer: Tokenizer,
+    words: tf.Tensor | Sequence[str],
+    text: tf.Tensor | np.ndarray,
+    texts: tf.Tensor | int,
+    max_length: int,
+) -> Runs:
+    """Cuts texts, given by their words, into sequences of whole words.
+
+    A word that normalization makes empty is an unknown token: it gets its tag, too.
+
+    Args:
+      tokenizer: for the words.
+      words: string [words], those of all texts one after the other.
+      text: int64 [words], the text of each, ascending.
+      texts: how many there are.
+      max_length: tokens of a sequence, special ones included.
+    """
+    pieces = tokenizer.tokenize_words(words)
+    lost = tf.cast(pieces.row_lengths() == 0, tf.int64)
+    unknown = tf.fill([tf.reduce_sum(lost)], tokenizer.unknown_id)
+    pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, lost)], 1)
+    by_text = tf.RaggedTensor.from_value_rowids(
+        pieces.flat_values, tf.gather(text, pieces.value_rowids()), nrows=tf.cast(texts, tf.int64)
+    )
+    first = pieces.row_starts()
+    total = tf.size(pieces.flat_values, tf.int64)
+    is_first = tf.scatter_nd(first[:, tf.newaxis], tf.ones_like(first), [total]) > 0
+    return packing.cut_words(tokenizer, by_text, is_first, max_length)
 
 
 def _prepared(model: ServedModel, runs: Runs, **state: tf.Tensor) -> Prepared:

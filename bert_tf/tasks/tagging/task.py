@@ -14,10 +14,8 @@ from absl import logging
 
 from bert_tf.tasks import reports
 from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
-from bert_tf.tasks.labels import LabelTask, check_labels, label_scores
-from bert_tf.tasks.predictions import TagsPrediction
-from bert_tf.tasks.tagging import words
-from bert_tf.tasks.tagging.serving import TaggingServing
+from bert_tf.tasks.labels import check_labels, label_scores
+from bert_tf.tasks.tagging.serving import ServedTagging, TagsPrediction, cut
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, text_files
 from pipelines.labelled.columns import ColumnNames
@@ -37,7 +35,7 @@ def _of_entities(tags: Iterable[str]) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tagging(LabelTask[WordsExample, TagsPrediction]):
+class Tagging(ServedTagging):
     """A tag for each word.
 
     A row of features is a sentence, or a part of one that is longer than `max_length`.
@@ -110,7 +108,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
         counts = [len(example.words) for example in examples]
         example_of_word = np.repeat(np.arange(len(examples)), counts)
         flat = [word for example in examples for word in example.words]
-        runs = words.cut(tokenizer, flat, example_of_word, len(examples), self.max_length)
+        runs = cut(tokenizer, flat, example_of_word, len(examples), self.max_length)
         packed, row, position = runs.packed, runs.row.numpy(), runs.position.numpy()
         splits = np.searchsorted(row, np.arange(packed.word_ids.nrows() + 1))
         owner = example_of_word[splits[:-1]]  # the example of each row
@@ -118,7 +116,7 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
             alone = tokenizer.overhead[0]
             rows = [ids[1 : len(ids) + 1 - alone] for ids in packed.word_ids.numpy()]
             documents = [examples[index].document for index in owner]
-            rows, shifts = words.add_context(rows, documents, self.max_length - alone)
+            rows, shifts = _add_context(rows, documents, self.max_length - alone)
             wider = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), list(map(len, rows)))
             packed = packing.pack(tokenizer, wider, None, self.max_length)
             position = position + shifts[row]
@@ -157,10 +155,6 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
         if not self.label_weights:
             return labelled
         return labelled * tf.gather(tf.constant(self.label_weights), tf.maximum(batch["labels"], 0))
-
-    def serving(self) -> TaggingServing:
-        """Signatures that return words and tags, of each text alone, without document context."""
-        return TaggingServing(self.name, self.max_length, self.labels)
 
     def predict(
         self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
@@ -242,6 +236,46 @@ class Tagging(LabelTask[WordsExample, TagsPrediction]):
                 text = " ".join(near[max(0, word - _CONTEXT) : word + _CONTEXT + 1])
                 sure = float(prediction.probabilities[word])
                 yield -sure, f"{example.place}: {tag} ({sure:.0%} sure) is {true}\n    {text}"
+
+
+def _add_context(
+    rows: Sequence[np.ndarray], documents: Sequence[int], limit: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Fills each sequence with what stands before and after it in its document.
+
+    Args:
+      rows: tokens of each, without special ones.
+      documents: that of each.
+      limit: tokens of a row.
+
+    Returns:
+      The wider rows, and int64 [rows], the tokens that each got in front.
+    """
+    wider, shifts = [], []
+    for index, row in enumerate(rows):
+        room = limit - len(row)
+        before = _neighbours(rows, documents, index, -1, room)
+        after = _neighbours(rows, documents, index, 1, room)
+        take = min(len(before), max(room // 2, room - len(after)))
+        wider.append(np.concatenate([before[len(before) - take :], row, after[: room - take]]))
+        shifts.append(take)
+    return wider, np.array(shifts, np.int64)
+
+
+def _neighbours(
+    rows: Sequence[np.ndarray], documents: Sequence[int], index: int, step: int, wanted: int
+) -> np.ndarray:
+    """Tokens of the rows before (step -1) or after a row in its document, enough if it can."""
+    found: list[np.ndarray] = []
+    other = index + step
+    while (
+        sum(map(len, found)) < wanted
+        and 0 <= other < len(rows)
+        and documents[other] == documents[index]
+    ):
+        found.append(rows[other])
+        other += step
+    return np.concatenate([rows[index][:0], *found[::step]])
 
 
 def _by_sentence(

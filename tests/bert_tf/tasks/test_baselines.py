@@ -7,7 +7,8 @@ import pytest
 import scipy.special
 
 from bert_tf import tasks
-from bert_tf.tasks.predictions import ClassPrediction, TagsPrediction
+from bert_tf.tasks.classification.task import ClassPrediction
+from bert_tf.tasks.tagging.task import TagsPrediction
 from pipelines.labelled.schema import (
     AnswerSpan,
     ChoiceExample,

@@ -5,8 +5,8 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.tasks import offsets
 from bert_tf.tasks.span import decoding
+from pipelines.tokenizers import byte_ranges
 from tests import strategies
 
 _LENGTH, _OFFSET = 14, 3  # of windows, and where their context begins
@@ -94,4 +94,4 @@ def test_bytes_as_characters(texts, data):
         wanted.append(characters)
         places.append(len(texts[row][:characters].encode()))
     numbers = (tf.constant(values, tf.int64) for values in (rows, places))
-    assert offsets.to_characters(tf.constant(texts), *numbers).numpy().tolist() == wanted
+    assert byte_ranges.to_characters(tf.constant(texts), *numbers).numpy().tolist() == wanted

@@ -10,13 +10,10 @@ import pytest
 
 from bert_tf import tasks
 from bert_tf.tasks import reports
-from bert_tf.tasks.predictions import (
-    Candidate,
-    ChoicePrediction,
-    ClassPrediction,
-    SpanPrediction,
-    TagsPrediction,
-)
+from bert_tf.tasks.choice.task import ChoicePrediction
+from bert_tf.tasks.classification.task import ClassPrediction
+from bert_tf.tasks.span.task import Candidate, SpanPrediction
+from bert_tf.tasks.tagging.task import TagsPrediction
 from pipelines.common.errors import InputError
 from pipelines.labelled import splits
 from pipelines.labelled.schema import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf import tasks
-from bert_tf.tasks.predictions import ClassPrediction
+from bert_tf.tasks.classification.task import ClassPrediction
 from bert_tf.tasks.span import squad_metrics
 from bert_tf.tasks.span.task import Candidate, SpanPrediction
 from bert_tf.tasks.tagging.task import TagsPrediction

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf import tasks
-from bert_tf.tasks.predictions import ClassPrediction
+from bert_tf.tasks.classification.task import ClassPrediction
 from bert_tf.tasks.span import squad_metrics
 from bert_tf.tasks.tagging.task import TagsPrediction
 from pipelines.labelled.schema import AnswerSpan, SpanExample, TextExample, WordsExample

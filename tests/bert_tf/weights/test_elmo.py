@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import weights
-from bert_tf.tasks.tagging.words import cut
+from bert_tf.tasks.tagging.serving import cut
 from bert_tf.vectors.extractor import FeatureExtractor
 from bert_tf.vectors.settings import FeatureSettings
 from bert_tf.weights import elmo, formats
