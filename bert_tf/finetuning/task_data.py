@@ -20,10 +20,10 @@ from pipelines.labelled.schema import have_labels, label_of, text_of
 from pipelines.tokenizers import coverage
 from pipelines.tokenizers.base import Tokenizer
 
-_SPLIT_SEED = 0  # of which examples become dev: the same in every run
+_SPLIT_SEED = 0  # decides which examples become dev: the same in every run
 _NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
-_SHOWN = 3  # messages of what was skipped
-_FORMAT = 3  # of the features; a new one leaves old caches alone
+_SHOWN = 3  # messages about skipped records
+_FORMAT = 3  # version of the cached features
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,36 +36,45 @@ class Split:
 
     @property
     def labelled(self) -> bool:
-        """Whether all examples have their labels, so that predictions can be scored."""
+        """Whether all examples have labels, so that predictions can be scored."""
         return have_labels(self.examples)
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskExamples:
-    """A task that knows its labels, and the examples of its files by split."""
+    """A task with its labels, and the examples of its files by split; see `TaskData`."""
 
     task: Task
     parts: dict[str, list[Any]]
-    inputs: dict[str, str]  # checksums by split
-    notes: dict[str, int]  # what was skipped and so on, by what it was
+    inputs: dict[str, str]
+    notes: dict[str, int]
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskData:
-    """A task that knows its labels, and its data."""
+    """A task with its labels, and its data.
+
+    Attributes:
+      task: the task.
+      train: the training data.
+      dev: data that is scored; the first split decides.
+      test: data that is predicted and, if it has labels, scored once at the end.
+      inputs: checksums of the files by split.
+      notes: numbers of examples that were cut, skipped and so on, by reason.
+    """
 
     task: Task
     train: Split
-    dev: tuple[Split, ...]  # scored; the first decides
-    test: tuple[Split, ...]  # predicted, and scored once at the end where they have labels
-    inputs: dict[str, str]  # checksums by split
-    notes: dict[str, int]  # what was cut, skipped and so on, by what it was
+    dev: tuple[Split, ...]
+    test: tuple[Split, ...]
+    inputs: dict[str, str]
+    notes: dict[str, int]
 
     def scored(self, several: bool) -> Iterator[tuple[Split, str]]:
-        """The dev splits, the one that decides first, and what begins the names of their metrics.
+        """Yields the dev splits and the prefixes of their metrics' names.
 
         Args:
-          several: whether the run has other tasks besides.
+          several: whether the run has several tasks.
         """
         task = f"{self.task.name}/" if several else ""
         for index, split in enumerate(self.dev):
@@ -78,33 +87,19 @@ class TaskData:
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest sequence of the training data."""
+        """The number of tokens in the longest sequence of the training data."""
         return int(self.train.features["input_word_ids"].lengths.max(initial=0))
 
 
 def load(
     request: TaskRequest, settings: FineTuningSettings, tokenizer: Tokenizer, cache: str
 ) -> TaskData:
-    """Loads all files of a task and makes, or reads from the cache, their features.
-
-    Args:
-      request: which task, and where its files are.
-      settings: of the run.
-      tokenizer: of the model.
-      cache: folder for features.
-
-    Raises:
-      InputError: as `read_examples`.
-    """
+    """Reads all files of a task and makes their features; see `read_examples` and `convert`."""
     return convert(read_examples(request, settings), tokenizer, cache)
 
 
 def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExamples:
     """Reads all files of a task.
-
-    Args:
-      request: which task, and where its files are.
-      settings: of the run.
 
     Raises:
       InputError: a file is missing or bad, or has labels unknown to training.
@@ -112,7 +107,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     task = make(request.kind, request.name, **_options(request, settings))
     task = dataclasses.replace(task, columns=request.columns)
     paths = _paths(request, task)
-    # One set of names serves all tasks; those that have columns of their own do without.
+    # All tasks share the named columns, except those whose files have fixed ones.
     named = len(settings.tasks) == 1 or task.source.named_columns
     columns = {
         split: ColumnNames(request.columns_of(split) if named else {}, header=request.header)
@@ -129,7 +124,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     if "train" not in parts:
         raise InputError(
             f"{request.data or 'the files named'}: no training data for {request.kind}. To predict "
-            "with a trained model (for ax, one of mnli), use `bert-tf predict`, with --kind=ax."
+            "with a trained model (for ax, one of mnli), use make predict MODEL= INPUT= [KIND=ax]."
         )
     parts["train"] = _learnable(task, parts["train"], notes)
     task = task.fit(parts["train"])  # of all examples: a part may lack a label that dev has
@@ -167,16 +162,12 @@ def convert(read: TaskExamples, tokenizer: Tokenizer, cache: str | None) -> Task
 
 def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, Any]:
     """The options of a task. Of several tasks, each gets those that its kind has."""
-    options = {
-        "max_length": settings.max_length,
-        "fixed_length": settings.fixed_length,
-        "head": settings.head,
-    }
+    names = ["max_length", "fixed_length", "head"]
     for name in ("balanced", "document_context"):
         others = any(has_option(other.kind, name) for other in settings.tasks)
         if has_option(request.kind, name) or not others:
-            options[name] = getattr(settings, name)
-    return options
+            names.append(name)
+    return {name: getattr(settings, name) for name in names}
 
 
 def _is_test(split: str) -> bool:
@@ -201,9 +192,8 @@ def _with_label_names(
     """The task, and examples, with the names that the user gave to labels."""
     names = dict(request.label_map)
     if request.label_names:
-        names = labels.number(
-            request.label_names, (example for examples in parts.values() for example in examples)
-        )
+        every = (example for examples in parts.values() for example in examples)
+        names = labels.number(request.label_names, every)
     if not names:
         return task, parts
     renamed = {split: labels.rename(examples, names) for split, examples in parts.items()}
@@ -213,10 +203,10 @@ def _with_label_names(
 def read(
     task: Task, path: str, split: str, columns: ColumnNames, notes: dict[str, int], labelled: bool
 ) -> list[Any]:
-    """Reads the examples of a file; what had to be skipped is counted in `notes`.
+    """Reads the examples of a file; skipped records are counted in `notes`.
 
     Raises:
-      InputError: the file is bad, or columns are named of a kind of files that has its own.
+      InputError: the file is bad, or columns are named although its kind has fixed ones.
     """
     if columns.chosen and not task.source.named_columns:
         raise InputError(f"--columns: the files of {task.kind} have columns of their own.")
@@ -224,13 +214,13 @@ def read(
     examples = task.source.read(path, split, labelled, columns, skipped)
     if not examples:
         raise InputError(f"{path}: has no examples.")
-    for example in examples if labelled else ():
-        if label_of(example) is None:
-            raise InputError(f"{example.place}: has no label.")
     if labelled:
+        for example in examples:
+            if label_of(example) is None:
+                raise InputError(f"{example.place}: has no label.")
         examples = list(task.clean(examples, skipped))
-    if labelled and task.label_map:
-        examples = labels.rename(examples, dict(task.label_map))
+        if task.label_map:
+            examples = labels.rename(examples, dict(task.label_map))
     _count(notes, "rows skipped", skipped)
     return examples
 
@@ -265,9 +255,9 @@ def _count(notes: dict[str, int], what: str, messages: list[str]) -> None:
 
 
 def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str, list[Any]]:
-    """Makes a part of the training data dev where there is none.
+    """Takes dev from the training data if there is none.
 
-    Examples of labels that the rest does not have stay in training.
+    Examples with labels that the rest does not have stay in training.
     """
     train = parts.pop("all", None) or parts.pop("train", None)
     if train is None:
@@ -275,9 +265,7 @@ def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str
     if any(name.startswith("dev") for name in parts):
         return {"train": train, **parts}
     held_out = _held_out(train, share)
-    kept = set().union(
-        *(task.classes(example) for index, example in enumerate(train) if index not in held_out)
-    )
+    kept = set().union(*(task.classes(x) for i, x in enumerate(train) if i not in held_out))
     held_out = {index for index in held_out if task.classes(train[index]) <= kept}
     dev = [example for index, example in enumerate(train) if index in held_out]
     rest = [example for index, example in enumerate(train) if index not in held_out]
@@ -285,7 +273,7 @@ def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str
 
 
 def _drawn(examples: list[Any], count: int | None) -> list[Any]:
-    """So many of the examples, in their order; of fewer, the same ones among others."""
+    """A random subset, in the order of the examples; a smaller one is part of a larger one."""
     if count is None or count >= len(examples):
         return examples
     drawn = np.random.default_rng(_SPLIT_SEED).permutation(len(examples))[:count]
@@ -293,11 +281,10 @@ def _drawn(examples: list[Any], count: int | None) -> list[Any]:
 
 
 def _held_out(examples: list[Any], share: float) -> set[int]:
-    """Numbers of about that share of the examples, drawn by the group.
+    """Indices of about that fraction of the examples, drawn by group.
 
-    Examples of one context, document or first text stay together: a dev set
-    that shares them with training would score what was learned by heart. Where
-    groups are too large for that, runs of neighbours are drawn.
+    Examples of one context, document or first text stay together: otherwise dev would score what
+    was memorized in training. Where groups are too large for that, runs of neighbours are drawn.
     """
     wanted = round(share * len(examples))
     groups: dict[Any, list[int]] = {}
@@ -309,15 +296,14 @@ def _held_out(examples: list[Any], share: float) -> set[int]:
             "dev and training share texts or documents: most of %d examples are of a few.",
             len(examples),
         )
-        size = min(_NEIGHBOURS, wanted)
-        numbers = list(range(len(examples)))
+        size, numbers = min(_NEIGHBOURS, wanted), list(range(len(examples)))
         runs = [numbers[begin : begin + size] for begin in range(0, len(numbers), size)]
         held_out = _draw(runs, wanted)
     return held_out
 
 
 def _draw(groups: list[list[int]], wanted: int) -> set[int]:
-    """Random groups of no more than so many members in all."""
+    """The members of random groups, at most as many as wanted."""
     drawn: set[int] = set()
     for index in np.random.default_rng(_SPLIT_SEED).permutation(len(groups)):
         if len(drawn) + len(groups[index]) <= wanted:
@@ -327,7 +313,7 @@ def _draw(groups: list[list[int]], wanted: int) -> set[int]:
 
 def _group(example: Any) -> Any:
     """The text, or the number of the document, that an example may share with others."""
-    names = ("context", "document", "text_a")
+    names = ("context", "document", "text_a", "key")
     return next(getattr(example, name) for name in names if hasattr(example, name))
 
 
@@ -341,7 +327,7 @@ def _learnable(task: Task, examples: list[Any], notes: dict[str, int]) -> list[A
 
 
 def _problems(task: Task, examples: Sequence[Any]) -> list[str]:
-    """What makes examples unfit to learn from, with their places."""
+    """Why examples cannot be learned from, with their places."""
     found = ((example.place, task.problem(example)) for example in examples)
     return [f"{place}: {problem}" for place, problem in found if problem]
 
@@ -354,21 +340,24 @@ def make_features(
     inputs: dict[str, str],
     cache: str | None,
 ) -> Features:
-    """Features of examples, from the cache where they are there."""
+    """Features of examples, from the cache if they are there."""
+
+    def make() -> Features:
+        return task.features(examples, tokenizer)
+
     if cache is None:
-        return _padded(task.features(examples, tokenizer), tokenizer)
-    identity = {
-        "format": _FORMAT,
-        "task": task.feature_settings(),
-        "tokenizer": tokenizer.settings,
-        "vocabulary_sha256": tokenizer.vocabulary.sha256,
-        "inputs": inputs,
-        "examples_sha256": hashlib.sha256(repr(examples).encode()).hexdigest(),
-    }
-    found = features.cached(
-        f"{cache}/{task.name}", split, identity, lambda: task.features(examples, tokenizer)
-    )
-    return _padded(found, tokenizer)
+        found = make()
+    else:
+        identity = {
+            "format": _FORMAT,
+            "task": task.feature_settings(),
+            "tokenizer": tokenizer.settings,
+            "vocabulary_sha256": tokenizer.vocabulary.sha256,
+            "inputs": inputs,
+            "examples_sha256": hashlib.sha256(repr(examples).encode()).hexdigest(),
+        }
+        found = features.cached(f"{cache}/{task.name}", split, identity, make)
+    return dataclasses.replace(found, pad_id=tokenizer.pad_id)
 
 
 def warn_of_unknown(examples: Sequence[Any], found: Features, tokenizer: Tokenizer) -> None:
@@ -380,7 +369,3 @@ def warn_of_unknown(examples: Sequence[Any], found: Features, tokenizer: Tokeniz
         map(text_of, examples),
         file_of(examples[0].place),
     )
-
-
-def _padded(found: Features, tokenizer: Tokenizer) -> Features:
-    return dataclasses.replace(found, pad_id=tokenizer.pad_id)

@@ -9,17 +9,7 @@ import abc
 import dataclasses
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-    NotRequired,
-    Self,
-    TypedDict,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired, Self, TypedDict
 
 import msgspec
 import numpy as np
@@ -34,10 +24,11 @@ from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 if TYPE_CHECKING:
-    import matplotlib.figure
+    from matplotlib.figure import Figure
 
-ExampleT = TypeVar("ExampleT", bound=Any)
-PredictionT = TypeVar("PredictionT")
+# Each shape has types of its own for examples and predictions.
+Examples = Sequence[Any]
+Predictions = Sequence[Any]
 Batch = dict[str, np.ndarray]
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
 # Names and endings of the user's own files.
@@ -123,7 +114,7 @@ class TaskFiles:
 
 
 @dataclasses.dataclass(frozen=True)
-class Task(abc.ABC, Generic[ExampleT, PredictionT]):
+class Task(abc.ABC):
     """One task, with one head.
 
     Attributes:
@@ -177,7 +168,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         """Maximum number of segments in a sequence."""
         return 1
 
-    def fit(self, examples: Sequence[ExampleT]) -> Self:
+    def fit(self, examples: Examples) -> Self:
         """Learns the labels from training examples.
 
         Raises:
@@ -185,11 +176,11 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         """
         return self
 
-    def tune(self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]) -> Self:
+    def tune(self, examples: Examples, predictions: Predictions) -> Self:
         """Sets what is chosen on dev data, such as a threshold."""
         return self
 
-    def clean(self, examples: Sequence[ExampleT], skipped: list[str]) -> Sequence[ExampleT]:
+    def clean(self, examples: Examples, skipped: list[str]) -> Examples:
         """Leaves out labelled examples of a file that cannot be used; `skipped` gets a line each.
 
         Raises:
@@ -197,14 +188,15 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         """
         return examples
 
-    def problem(self, example: ExampleT) -> str | None:
+    def problem(self, example: Any) -> str | None:
         """Why an example cannot be learned from, such as an empty text; None if it can."""
         return None
 
-    def check(self, examples: Sequence[ExampleT]) -> None:
+    def check(self, examples: Examples) -> None:
         """Raises InputError for an invalid example, such as one with an unknown label."""
+        return
 
-    def classes(self, example: ExampleT) -> set[str]:
+    def classes(self, example: Any) -> set[str]:
         """The labels of an example that training data must have if dev data does."""
         return set()
 
@@ -250,7 +242,7 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         return values | {"labels": list(self.labels)}
 
     @abc.abstractmethod
-    def features(self, examples: Sequence[ExampleT], tokenizer: Tokenizer) -> Features:
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """Makes features, among them `input_word_ids` and `input_type_ids`."""
 
     def sequence_splits(self, features: Features) -> np.ndarray:
@@ -333,67 +325,49 @@ class Task(abc.ABC, Generic[ExampleT, PredictionT]):
         return self.name
 
     @abc.abstractmethod
-    def requests(self, examples: Sequence[ExampleT]) -> dict[str, Any]:
+    def requests(self, examples: Examples) -> dict[str, Any]:
         """Inputs of a signature for a batch of examples, lists of str by name."""
 
     @abc.abstractmethod
-    def from_outputs(self, examples: Sequence[ExampleT], outputs: Arrays) -> list[PredictionT]:
+    def from_outputs(self, examples: Examples, outputs: Arrays) -> list[Any]:
         """Predictions from the outputs of a signature."""
 
     @abc.abstractmethod
     def predict(
-        self,
-        examples: Sequence[ExampleT],
-        features: Features,
-        logits: Sequence[np.ndarray],
-    ) -> list[PredictionT]:
+        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
+    ) -> list[Any]:
         """Turns the logits of feature rows into one prediction per example."""
 
     @abc.abstractmethod
-    def metrics(
-        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
-    ) -> dict[str, float]:
+    def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """Scores of predictions of labelled examples, as fractions of 1."""
 
     @abc.abstractmethod
-    def baseline(
-        self, training: Sequence[ExampleT], examples: Sequence[ExampleT]
-    ) -> list[PredictionT]:
+    def baseline(self, training: Examples, examples: Examples) -> list[Any]:
         """Predictions without a model, from the labels of training examples alone."""
 
     @abc.abstractmethod
-    def answers(self, prediction: PredictionT) -> Sequence[str]:
+    def answers(self, prediction: Any) -> Sequence[str]:
         """A prediction as text. A model whose predictions all have one answer learned nothing."""
 
-    def by_label(
-        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
-    ) -> dict[str, LabelScores]:
+    def by_label(self, examples: Examples, predictions: Predictions) -> dict[str, LabelScores]:
         """Scores of each label; empty if the task has no fixed set of labels."""
         return {}
 
     @abc.abstractmethod
-    def files(
-        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT], split: str
-    ) -> dict[str, str]:
+    def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """Texts of the prediction files by file name: a readable table, and the official ones."""
 
     @abc.abstractmethod
-    def errors(self, example: ExampleT, prediction: PredictionT) -> Iterable[tuple[Any, str]]:
+    def errors(self, example: Any, prediction: Any) -> Iterable[tuple[Any, str]]:
         """The errors of a prediction: a sort key, lowest for the worst, and a readable text."""
 
-    def mistakes(
-        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT], count: int
-    ) -> list[str]:
+    def mistakes(self, examples: Examples, predictions: Predictions, count: int) -> list[str]:
         """The texts of the worst errors, the worst first."""
         pairs = zip(examples, predictions, strict=True)
         found = [error for pair in pairs for error in self.errors(*pair)]
         return [text for _, text in sorted(found, key=lambda error: error[0])[:count]]
 
     @abc.abstractmethod
-    def draw(
-        self,
-        figure: "matplotlib.figure.Figure",
-        examples: Sequence[ExampleT],
-        predictions: Sequence[PredictionT],
-    ) -> None:
+    def draw(self, figure: "Figure", examples: Examples, predictions: Predictions) -> None:
         """Draws the task's own picture, such as a confusion matrix."""

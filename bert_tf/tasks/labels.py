@@ -5,19 +5,19 @@ import collections
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import sklearn.metrics
 from absl import logging
 
 from bert_tf.tasks import plots
-from bert_tf.tasks.base import ExampleT, LabelScores, PredictionT, Task
+from bert_tf.tasks.base import Examples, LabelScores, Predictions, Task
 from bert_tf.tasks.reports import file_of, listed, shorten
 from pipelines.common.errors import InputError
 
 if TYPE_CHECKING:
-    import matplotlib.figure
+    from matplotlib.figure import Figure
 
 _FEW_LABELS = 20
 _FEW_EXAMPLES = 3  # per label, on average
@@ -25,7 +25,7 @@ _MANY_LABELS = 200
 
 
 @dataclasses.dataclass(frozen=True)
-class LabelTask(Task[ExampleT, PredictionT]):
+class LabelTask(Task):
     """What classification of texts and tagging of words share.
 
     Attributes:
@@ -45,14 +45,14 @@ class LabelTask(Task[ExampleT, PredictionT]):
         return len(self.labels)
 
     @abc.abstractmethod
-    def given(self, example: ExampleT) -> Sequence[str]:
+    def given(self, example: Any) -> Sequence[str]:
         """The labels of an example; empty if unknown."""
 
-    def classes(self, example: ExampleT) -> set[str]:
+    def classes(self, example: Any) -> set[str]:
         """All labels of an example."""
         return set(self.given(example))
 
-    def counted(self, examples: Sequence[ExampleT]) -> collections.Counter[str]:
+    def counted(self, examples: Examples) -> collections.Counter[str]:
         """The number of occurrences of each label."""
         return collections.Counter(label for example in examples for label in self.given(example))
 
@@ -63,7 +63,7 @@ class LabelTask(Task[ExampleT, PredictionT]):
         found = np.array([counts[label] for label in labels])
         return tuple((found.sum() / (np.maximum(found, 1) * len(found))).tolist())
 
-    def check(self, examples: Sequence[ExampleT]) -> None:
+    def check(self, examples: Examples) -> None:
         """Checks that all labels occur in the training data.
 
         Raises:
@@ -90,28 +90,19 @@ class LabelTask(Task[ExampleT, PredictionT]):
             f"data, which has {listed(list(map(repr, self.labels)))}. {remedy}"
         )
 
-    def pairs(
-        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
-    ) -> tuple[list[str], list[str]]:
+    def pairs(self, examples: Examples, predictions: Predictions) -> tuple[list[str], list[str]]:
         """All true labels, and the predicted ones."""
         truth = [label for example in examples for label in self.given(example)]
         return truth, [label for guess in predictions for label in self.answers(guess)]
 
-    def by_label(
-        self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]
-    ) -> dict[str, LabelScores]:
+    def by_label(self, examples: Examples, predictions: Predictions) -> dict[str, LabelScores]:
         """Scores of each label."""
         columns = sklearn.metrics.precision_recall_fscore_support(
             *self.pairs(examples, predictions), labels=list(self.labels), zero_division=0
         )
         return label_scores(self.labels, columns)
 
-    def draw(
-        self,
-        figure: "matplotlib.figure.Figure",
-        examples: Sequence[ExampleT],
-        predictions: Sequence[PredictionT],
-    ) -> None:
+    def draw(self, figure: "Figure", examples: Examples, predictions: Predictions) -> None:
         """The confusion matrix of the labels."""
         matrix = sklearn.metrics.confusion_matrix(
             *self.pairs(examples, predictions), labels=list(self.labels)

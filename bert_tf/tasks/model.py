@@ -17,7 +17,7 @@ from bert_tf.tasks import Task
 
 
 class HeadShape(NamedTuple):
-    """The head of a task."""
+    """The head of a task: its name, its number of logits, and what it reads."""
 
     name: str
     units: int
@@ -26,24 +26,24 @@ class HeadShape(NamedTuple):
 
     @classmethod
     def of(cls, task: Task) -> "HeadShape":
-        """The head that a task wants."""
+        """The head of a task."""
         return cls(task.name, task.units, task.per_token, task.head)
 
     @classmethod
     def from_values(cls, values: Sequence[Any]) -> "HeadShape":
-        """The head that `to_values` told of."""
+        """The inverse of `to_values`; a head is returned as it is."""
         shape = cls(*values)
         config: Any = shape.config
         known = isinstance(config, HeadConfig)
         return shape if known else shape._replace(config=HeadConfig.from_dict(config, "the head"))
 
     def to_values(self) -> tuple[Any, ...]:
-        """JSON values."""
+        """The head as JSON values."""
         plain = (self.name, self.units, self.per_token)
         return plain if self.config.is_plain else (*plain, self.config.to_dict())
 
     def make(self, config: EncoderConfig, **kwargs: Any) -> TaskHead:
-        """The layer, for the encoder of a configuration."""
+        """The layer, for an encoder with this configuration."""
         return TaskHead(
             config.hidden_size,
             self.units,
@@ -59,10 +59,10 @@ class HeadShape(NamedTuple):
 
 @serializable
 class Heads(Configured, Layer):
-    """The heads of all tasks, so that their variables are named heads/<task>/...
+    """The heads of all tasks, whose variables are named heads/<task>/...
 
     Args:
-      config: the encoder's configuration.
+      config: configuration of the encoder.
       heads: one for each task.
     """
 
@@ -80,26 +80,26 @@ class Heads(Configured, Layer):
 
     @property
     def expected_shape(self) -> dict[str, Shape]:
-        """Those of the encoder's outputs."""
+        """Shapes of the encoder's outputs."""
         width = self.config.hidden_size
         return {"sequence_output": (None, None, width), "pooled_output": (None, width)}
 
     def call(self, outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Returns the float32 logits of each task, by name, of the encoder's outputs."""
+        """Computes the float32 logits of each task, by name, from the encoder's outputs."""
         return {name: head(outputs) for name, head in self.of.items()}
 
     def compute_output_shape(self, input_shape: dict[str, Shape]) -> dict[str, Shape]:
-        """The shapes of the logits, by those of the encoder's outputs."""
+        """The shapes of the logits, for shapes of the encoder's outputs."""
         return {name: head.compute_output_shape(input_shape) for name, head in self.of.items()}
 
-    def compute_output_spec(  # type: ignore[override]  # each Keras layer says what it takes
+    def compute_output_spec(  # type: ignore[override]  # each Keras layer has its own inputs
         self, outputs: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """What `call` returns for symbolic outputs of the encoder."""
+        """The result of `call` for symbolic outputs of the encoder."""
         return {name: head.compute_output_spec(outputs) for name, head in self.of.items()}
 
     def get_config(self) -> dict:
-        """The arguments of the constructor, and what was done since."""
+        """The arguments of the constructor, and later adaptations."""
         return super().get_config() | {"heads": [shape.to_values() for shape in self.head_shapes]}
 
 
@@ -108,9 +108,9 @@ class TaskModel(Configured, keras.Model):
     """One encoder that tasks share, and their heads.
 
     Args:
-      config: the encoder's configuration.
+      config: configuration of the encoder.
       heads: one for each task.
-      pad_id: as `BertEncoder` has it.
+      pad_id: id of padding, as in `BertEncoder`.
     """
 
     def __init__(
@@ -125,41 +125,43 @@ class TaskModel(Configured, keras.Model):
         self.head_shapes = tuple(map(HeadShape.from_values, heads))
         policy = self.dtype_policy
         self.encoder = encoders.make(config, pad_id=pad_id, name="encoder", dtype=policy)
-        # The pooler is of use to heads that read its output only.
+        # The pooler is only useful for heads that read its output.
         pooled = (head.config.reads_pooled(head.per_token) for head in self.head_shapes)
         self.encoder.pooler.trainable = any(pooled)
         self.heads = Heads(config, self.head_shapes, name="heads", dtype=policy)
         self.heads.build(self.heads.expected_shape)
-        self.build(model_inputs.SHAPES)  # all is built; Keras notes the shapes of the inputs
+        self.build(
+            model_inputs.SHAPES
+        )  # everything is built; Keras records the shapes of the inputs
 
     @classmethod
     def for_tasks(cls, config: EncoderConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
-        """A model with the heads that tasks want."""
+        """A model with the heads of tasks."""
         return cls(config, [HeadShape.of(task) for task in tasks], **kwargs)
 
     @property
     def input_dtype(self) -> str:
-        """That of the inputs, as Keras exports them."""
+        """Type of the inputs, for exports by Keras."""
         return "int32"
 
     def weights_by_path(self) -> dict[str, Weight]:
-        """All variables as they are stated, by their paths."""
+        """Declarations of all variables, by path."""
         return self.encoder.weights_by_path() | self.heads.weights_by_path()
 
     def call(self, inputs: Any, training: bool = False) -> dict[str, tf.Tensor]:
-        """Returns the float32 logits of each task, by name, of inputs as the encoder takes them."""
+        """Computes the float32 logits of each task, by name, from inputs of the encoder."""
         return self.heads(self.encoder(inputs, training=training))
 
     def compute_output_shape(self, input_shape: Any) -> dict[str, Shape]:
-        """The shapes of the logits, by those of the inputs."""
+        """The shapes of the logits, for shapes of the inputs."""
         return self.heads.compute_output_shape(self.encoder.compute_output_shape(input_shape))
 
     def compute_output_spec(self, inputs: Any, training: bool = False) -> Any:
-        """What `call` returns for symbolic inputs."""
+        """The result of `call` for symbolic inputs."""
         return self.heads.compute_output_spec(self.encoder.compute_output_spec(inputs))
 
     def get_config(self) -> dict:
-        """The arguments of the constructor, and what was done since."""
+        """The arguments of the constructor, and later adaptations."""
         heads = [shape.to_values() for shape in self.head_shapes]
         return super().get_config() | {"heads": heads, "pad_id": self.encoder.pad_id}
 
@@ -169,7 +171,7 @@ class TaskObjective:
 
     Args:
       model: the encoder and the heads.
-      task: whose loss it is.
+      task: defines the loss.
     """
 
     curves = ("loss",)
@@ -181,7 +183,7 @@ class TaskObjective:
 
     @property
     def trainable_variables(self) -> list[keras.Variable]:
-        """Those of the encoder, as far as the task uses it, and of its head."""
+        """Variables of the head, and of the part of the encoder that the task uses."""
         encoder = self.model.encoder
         pooler = [] if self.head.reads_pooled else encoder.pooler.variables
         unused = {id(variable) for variable in pooler}
@@ -189,7 +191,7 @@ class TaskObjective:
         return [*shared, *self.head.trainable_variables]
 
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
-        """The batch as it is."""
+        """Returns the batch unchanged."""
         return batch
 
     def totals(self, batch: Batch) -> Scalars:
@@ -203,13 +205,10 @@ class TaskObjective:
         training: bool,
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, Scalars]:
-        """The loss of a batch that the task assembled, or of a part of one; see `Trainable`.
-
-        The counts are `loss`, the weighted sum, and `total`, of the weights.
-        """
+        """The loss of a batch or of a part of one; counts are the sums of losses and of weights."""
         seed = dropout_seed if training else None
         outputs = self._outputs(batch, training=training, dropout_seed=seed)
-        # Any other number than the encoder's seeds draws on its own.
+        # Different from all seeds of the encoder.
         head_seed = None if seed is None else seed ^ 0x5BD1E995
         logits = self.task.logits(self.head(outputs, seed=head_seed), batch)
         weights = self.task.loss_weights(batch)
@@ -227,7 +226,7 @@ class TaskObjective:
         return self.task.logits(self.head(outputs), batch)
 
     def _outputs(self, batch: Batch, **options: Any) -> dict[str, Any]:
-        """The encoder's outputs, computed, or as far as the batch has them of a frozen one."""
+        """The encoder's outputs; those that the batch has are not computed again."""
         encoder, inputs = self.model.encoder, self.task.encoder_inputs(batch)
         layers = self.task.layer_outputs(batch)
         return (

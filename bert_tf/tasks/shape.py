@@ -55,7 +55,7 @@ class TaskShape:
         return self.name if self.name in self.kinds else self.kinds[0]
 
     @functools.cached_property
-    def tasks(self) -> Mapping[str, "Task[Any, Any]"]:
+    def tasks(self) -> Mapping[str, "Task"]:
         """An untrained task of each kind."""
         found = {task.kind: task for task in importlib.import_module(self.module).TASKS}
         if not found.keys() >= set(self.kinds):

@@ -39,7 +39,7 @@ Predictions = Sequence[ChoicePrediction]
 
 
 @dataclasses.dataclass(frozen=True)
-class Choice(Task[ChoiceExample, ChoicePrediction]):
+class Choice(Task):
     """One of any number of choices.
 
     A row of features is an example: the sequences of its choices one after the other, and the
@@ -230,16 +230,18 @@ class Choice(Task[ChoiceExample, ChoicePrediction]):
 
     def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """A csv table of ids, choices (from 0), their probabilities, true ones and texts."""
+        table = {
+            "id": [example.key for example in examples],
+            "pred": [str(guess.choice) for guess in predictions],
+            "probability": [f"{guess.probabilities.max():.6f}" for guess in predictions],
+        }
+        if have_labels(examples):
+            table["true"] = [str(example.truth) for example in examples]
+        table["context"] = [example.context for example in examples]
+        pairs = zip(examples, predictions, strict=True)
+        table["chosen"] = [_full(example, example.choices[g.choice]) for example, g in pairs]
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        known = have_labels(examples)
-        header = ["true"] if known else []
-        writer.writerow(["id", "pred", "probability", *header, "context", "chosen"])
-        for example, guess in zip(examples, predictions, strict=True):
-            truth = [str(example.truth)] if known else []
-            chosen = _full(example, example.choices[guess.choice])
-            sure = f"{guess.probabilities.max():.6f}"
-            writer.writerow([example.key, guess.choice, sure, *truth, example.context, chosen])
+        csv.writer(text, lineterminator="\n").writerows([table, *zip(*table.values(), strict=True)])
         return {f"predictions.{split}.csv": text.getvalue()}
 
     def errors(

@@ -24,7 +24,7 @@ Predictions = Sequence[float]
 
 
 @dataclasses.dataclass(frozen=True)
-class Regression(TextTask[float]):
+class Regression(TextTask):
     """A score, by the mean squared error.
 
     Attributes:

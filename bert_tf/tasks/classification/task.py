@@ -11,7 +11,7 @@ import sklearn.metrics
 import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import Batch, PredictionT, Task, TaskFiles
+from bert_tf.tasks.base import Batch, Task, TaskFiles
 from bert_tf.tasks.labels import LabelTask, check_labels
 from bert_tf.tasks.signatures import (
     Arrays,
@@ -46,7 +46,7 @@ Predictions = Sequence[ClassPrediction]
 
 
 @dataclasses.dataclass(frozen=True)
-class TextTask(Task[TextExample, PredictionT]):
+class TextTask(Task):
     """What classification and regression share: examples are single texts or pairs.
 
     Attributes:
@@ -204,7 +204,7 @@ def show_texts(example: TextExample) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Classification(LabelTask[TextExample, ClassPrediction], TextTask[ClassPrediction]):
+class Classification(LabelTask, TextTask):
     """One of several labels.
 
     Attributes:

@@ -6,13 +6,13 @@ import tensorflow as tf
 
 from pipelines.tokenizers import byte_ranges
 
-_NO_SCORE = -1e9  # of a question without candidates: finite, so that JSON has it
+_NO_SCORE = -1e9  # of a question without candidates; finite, for JSON
 # Below all scores; far from where float32 ends, so that sums stay finite.
 LOW = -1e30
 
 
 class Candidate(NamedTuple):
-    """A possible answer: its text, the logits of its ends, and its bytes in the context."""
+    """A possible answer: text, logits of its start and end, and bytes in the context."""
 
     text: str
     start_logit: float
@@ -27,7 +27,7 @@ class Candidate(NamedTuple):
 
 
 class SpanPrediction(NamedTuple):
-    """Candidates, the best first, and the score of no answer."""
+    """Candidates, best first, and the score of no answer."""
 
     candidates: tuple[Candidate, ...]
     null_score: float
@@ -39,13 +39,13 @@ class SpanPrediction(NamedTuple):
 
 
 class WindowTokens(NamedTuple):
-    """What is known of the tokens of windows, W of them, int64 [W] where nothing else is said.
+    """The tokens of W windows, int64 [W] unless stated otherwise.
 
     Attributes:
-      row: the context of each window.
-      offset: where its first token of the context stands in the sequence.
-      length: its tokens of the context.
-      first: where these begin in `starts` and `ends`.
+      row: index of each window's context.
+      offset: position of its first context token in the sequence.
+      length: number of its context tokens.
+      first: index of the first of these in `starts` and `ends`.
       starts: int64 [tokens], the first byte of each token in its context.
       ends: int64 [tokens], the byte after its last one.
       best: bool [W, (length)], whether a token has more context here than in any other window.
@@ -61,10 +61,9 @@ class WindowTokens(NamedTuple):
 
 
 class BestSpans(NamedTuple):
-    """Possible answers of each context, the best first; `score` is LOW where there are no more.
+    """Candidates of each context, best first, [contexts, n]; `score` is LOW if there are no more.
 
-    `score`, `start_logit` and `end_logit` of the type of the logits, `start` and `end` int64, the
-    bytes in the context; all [contexts, n].
+    `start` and `end` are bytes in the context, int64. The others have the type of the logits.
     """
 
     score: tf.Tensor
@@ -75,11 +74,11 @@ class BestSpans(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """Starts and ends that make an answer, [pairs]."""
+    """Starts and ends that make an answer, [pairs]; `first` and `last` count tokens in a window."""
 
-    window: tf.Tensor  # int64
-    first: tf.Tensor  # int64, the first token, counted from where the window begins
-    last: tf.Tensor  # int64, the last one
+    window: tf.Tensor
+    first: tf.Tensor
+    last: tf.Tensor
     start_logit: tf.Tensor
     end_logit: tf.Tensor
 
@@ -87,17 +86,17 @@ class _Pairs(NamedTuple):
 def best_spans(
     context: tf.Tensor, logits: tf.Tensor, tokens: WindowTokens, n_best: int, max_answer: int
 ) -> BestSpans:
-    """The best spans of all windows of each context, of each text the best.
+    """The best spans of each context, in all its windows; each text occurs once.
 
-    As in google-research/bert, of each window the `n_best` starts and ends of the highest logits
-    are paired, and a start counts only in the window where it has most context.
+    As in google-research/bert, the `n_best` starts and ends with the highest logits of each window
+    are paired, and a start counts only in the window where it has the most context.
 
     Args:
       context: string [contexts].
       logits: float32 or float64 [W, length, 2], of starts and ends.
-      tokens: of the windows.
-      n_best: spans of each context, and starts and ends of each window.
-      max_answer: the most tokens of a span.
+      tokens: tokens of the windows.
+      n_best: number of spans per context, and of starts and ends per window.
+      max_answer: maximum number of tokens in a span.
     """
     pairs = _pairs(logits, tokens, n_best, max_answer)
     score = pairs.start_logit + pairs.end_logit
@@ -125,7 +124,7 @@ def best_spans(
 
 
 def null_scores(logits: tf.Tensor, row: tf.Tensor, contexts: tf.Tensor) -> tf.Tensor:
-    """The score of no answer, [contexts]: the lowest of its windows, of [CLS] as start and end."""
+    """Scores of no answer, [contexts]: of [CLS] as start and end, the lowest of all windows."""
     return tf.math.unsorted_segment_min(tf.reduce_sum(logits[:, 0], -1), row, contexts)
 
 
@@ -149,11 +148,9 @@ def _pairs(logits: tf.Tensor, tokens: WindowTokens, n_best: int, max_answer: int
 
 
 def _ends(logits: tf.Tensor, tokens: WindowTokens, n_best: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """The highest logits of tokens of the context, and where these stand in the window.
+    """The highest logits of context tokens, and their indices, [windows, 2 (start, end), n].
 
-    Returns:
-      [windows, 2 (start, end), n], of the type of the logits and int64; LOW where there are fewer
-      tokens.
+    The logit is LOW where there are fewer tokens.
     """
     offset, length = tokens.offset[:, tf.newaxis], tokens.length[:, tf.newaxis]
     place = tf.range(tf.shape(logits, tf.int64)[1]) - offset
@@ -167,7 +164,7 @@ def _ends(logits: tf.Tensor, tokens: WindowTokens, n_best: int) -> tuple[tf.Tens
 
 
 def _best_of_each(keys: tf.Tensor, score: tf.Tensor) -> tf.Tensor:
-    """The index of the highest score of each key, int64, in the order of the keys' appearance."""
+    """The index of the highest score of each key, int64, in the order of first occurrence."""
     unique, number = tf.unique(keys, tf.int64)
     count = tf.size(unique, tf.int64)
     highest = tf.gather(tf.math.unsorted_segment_max(score, number, count), number)

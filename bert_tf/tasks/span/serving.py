@@ -19,7 +19,7 @@ _TINY = 1e-37
 
 
 @dataclasses.dataclass(frozen=True)
-class ServedSpans(Task[SpanExample, SpanPrediction]):
+class ServedSpans(Task):
     """What an exported model does: the answer, its place in the context, and the next best ones.
 
     Attributes:

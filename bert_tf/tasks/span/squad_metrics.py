@@ -39,10 +39,9 @@ def f1(gold: str, answer: str, allow_null: bool) -> float:
 
 
 def gold_answers(example: SpanExample, allow_null: bool) -> list[str]:
-    """The answers that count.
+    """The answers that count: in version 1.1 all.
 
-    In version 2.0 those that normalization makes empty do not, and one empty answer stands where
-    there is no other; in version 1.1 all do.
+    In version 2.0 those that are not empty after normalization, or one empty answer.
     """
     golds = [answer.text for answer in example.answers or ()]
     return [gold for gold in golds if normalize(gold)] or [""] if allow_null else golds
@@ -60,21 +59,18 @@ def score_one(example: SpanExample, answer: str, allow_null: bool) -> tuple[floa
 def score(
     examples: Sequence[SpanExample], answers: Mapping[str, str], allow_null: bool
 ) -> dict[str, float]:
-    """Exact match and F1 as means over the questions.
-
-    Where some questions have no answer, also for those with and without one (version 2.0).
+    """Mean exact match and F1; in version 2.0 also of questions with and without an answer.
 
     Args:
       examples: the questions.
-      answers: by key; "" says that there is none. A question without one scores 0.
-      allow_null: whether to score by the rules of version 2.0, else by those of 1.1.
+      answers: answers by key; "" means no answer. A question that is not in it scores 0.
+      allow_null: whether to use the rules of version 2.0 instead of 1.1.
     """
+    missing = (0.0, 0.0)
     scores = np.array(
         [
-            score_one(example, answers[example.key], allow_null)
-            if example.key in answers
-            else (0.0, 0.0)
-            for example in examples
+            score_one(e, answers[e.key], allow_null) if e.key in answers else missing
+            for e in examples
         ]
     )
     has = np.array([bool(example.answers) for example in examples])
@@ -92,12 +88,12 @@ def score(
 def best_threshold(
     examples: Sequence[SpanExample], answers: Mapping[str, str], odds: Mapping[str, float]
 ) -> float:
-    """The null odds above which to give no answer, so that F1 of version 2.0 is highest.
+    """The null odds above which to give no answer, for the highest F1 of version 2.0.
 
     Args:
       examples: the questions.
-      answers: the best answer that is not empty, by key.
-      odds: score of no answer minus that of the best answer, by key.
+      answers: best non-empty answers by key.
+      odds: scores of no answer minus those of the best answers, by key.
     """
     gains = []
     for example in examples:

@@ -34,19 +34,14 @@ _CHUNK = 256  # contexts that are packed at once
 class SpanTask(ServedSpans):
     """An answer is a span of the context, or, if `allow_null`, none.
 
-    A row of features is a window of a context behind its question.
-
+    A row of features is a window of a context, preceded by its question.
     """
 
     shape: ClassVar[str] = "span"
     per_token: ClassVar[bool] = True
     described: ClassVar[tuple[str, ...]] = (
-        "allow_null",
-        "null_threshold",
-        "stride",
-        "max_question",
-        "max_answer",
-        "n_best",
+        *("allow_null", "null_threshold", "stride"),
+        *("max_question", "max_answer", "n_best"),
     )
     feature_fields: ClassVar[tuple[str, ...]] = ("stride", "max_question")
 

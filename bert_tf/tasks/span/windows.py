@@ -1,4 +1,4 @@
-"""Windows of contexts behind their questions, as columns of features."""
+"""Windows of contexts, preceded by their questions, as columns of features."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -27,18 +27,7 @@ def chunk_features(
     tokenizer: Tokenizer,
     labelled: bool,
 ) -> dict[str, Any]:
-    """Columns of the windows of some examples.
-
-    Args:
-      sizes: of the windows.
-      examples: questions and contexts.
-      first: the number of the first example.
-      tokenizer: of the model.
-      labelled: whether answers are known.
-
-    Returns:
-      Ragged tensors [windows, (numbers)] by name.
-    """
+    """Ragged tensors [windows, (numbers)] by name, of examples that begin with number `first`."""
     question = tokenizer.tokenize([example.question for example in examples])
     # Several questions share a context; it is tokenized once.
     numbers: dict[str, int] = {}
@@ -91,7 +80,7 @@ def _answer_tokens(example: SpanExample, starts: np.ndarray, ends: np.ndarray) -
 
 
 def _labels(positions: np.ndarray, windows: packing.Windows) -> tf.RaggedTensor:
-    """Start and end in each window; (0, 0), which is [CLS], where the answer is not within."""
+    """Start and end in each window; (0, 0), which is [CLS], if the answer is not in it."""
     answer = positions[windows.row.numpy()]
     start, length = windows.start.numpy(), windows.length.numpy()
     within = (answer[:, 0] >= start) & (answer[:, 1] < start + length) & (answer[:, 0] >= 0)

@@ -22,7 +22,7 @@ class TagsPrediction(NamedTuple):
     probabilities: np.ndarray
 
 
-class ServedTagging(LabelTask[WordsExample, TagsPrediction]):
+class ServedTagging(LabelTask):
     """What an exported model does: words, their tags, and their places in the text.
 
     Texts longer than `max_length` are cut between words into several sequences.

@@ -115,7 +115,7 @@ class Tagging(ServedTagging):
         if self.document_context:
             alone = tokenizer.overhead[0]
             rows = [ids[1 : len(ids) + 1 - alone] for ids in packed.word_ids.numpy()]
-            documents = [examples[index].document for index in owner]
+            documents = np.array([examples[index].document for index in owner])
             rows, shifts = _add_context(rows, documents, self.max_length - alone)
             wider = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), list(map(len, rows)))
             packed = packing.pack(tokenizer, wider, None, self.max_length)
@@ -239,43 +239,29 @@ class Tagging(ServedTagging):
 
 
 def _add_context(
-    rows: Sequence[np.ndarray], documents: Sequence[int], limit: int
+    rows: Sequence[np.ndarray], documents: np.ndarray, limit: int
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Fills each sequence with what stands before and after it in its document.
+    """Fills up each sequence with what stands before and after it in its document.
 
     Args:
-      rows: tokens of each, without special ones.
-      documents: that of each.
-      limit: tokens of a row.
+      rows: tokens of each sequence, without special ones.
+      documents: int64 [rows], the document of each; equal numbers in a row are one document.
+      limit: maximum number of tokens in a sequence.
 
     Returns:
-      The wider rows, and int64 [rows], the tokens that each got in front.
+      The wider rows, and int64 [rows], the number of tokens that each got in front.
     """
-    wider, shifts = [], []
-    for index, row in enumerate(rows):
-        room = limit - len(row)
-        before = _neighbours(rows, documents, index, -1, room)
-        after = _neighbours(rows, documents, index, 1, room)
-        take = min(len(before), max(room // 2, room - len(after)))
-        wider.append(np.concatenate([before[len(before) - take :], row, after[: room - take]]))
-        shifts.append(take)
-    return wider, np.array(shifts, np.int64)
-
-
-def _neighbours(
-    rows: Sequence[np.ndarray], documents: Sequence[int], index: int, step: int, wanted: int
-) -> np.ndarray:
-    """Tokens of the rows before (step -1) or after a row in its document, enough if it can."""
-    found: list[np.ndarray] = []
-    other = index + step
-    while (
-        sum(map(len, found)) < wanted
-        and 0 <= other < len(rows)
-        and documents[other] == documents[index]
-    ):
-        found.append(rows[other])
-        other += step
-    return np.concatenate([rows[index][:0], *found[::step]])
+    flat, ends = np.concatenate(rows), np.cumsum([len(row) for row in rows])
+    starts = np.concatenate([[0], ends[:-1]])
+    breaks = np.flatnonzero(np.diff(documents)) + 1  # first rows of all documents but the first
+    number = np.searchsorted(breaks, np.arange(len(rows)), "right")  # of each row's document
+    first = np.concatenate([[0], starts[breaks]])[number]
+    last = np.concatenate([starts[breaks], [len(flat)]])[number]
+    room = limit - (ends - starts)
+    before, after = starts - first, last - ends
+    taken = np.minimum(before, np.maximum(room // 2, room - after))
+    stops = np.minimum(ends + room - taken, last)
+    return [flat[a:b] for a, b in zip(starts - taken, stops, strict=True)], taken
 
 
 def _by_sentence(
