@@ -132,7 +132,7 @@ class TaskModel(Configured, keras.Model):
         self.heads.build(self.heads.expected_shape)
         self.build(
             model_inputs.SHAPES
-        )  # everything is built; Keras records the shapes of the inputs
+        )  # Keras records the shapes of the inputs
 
     @classmethod
     def for_tasks(cls, config: EncoderConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":
