@@ -130,9 +130,7 @@ class TaskModel(Configured, keras.Model):
         self.encoder.pooler.trainable = any(pooled)
         self.heads = Heads(config, self.head_shapes, name="heads", dtype=policy)
         self.heads.build(self.heads.expected_shape)
-        self.build(
-            model_inputs.SHAPES
-        )  # Keras records the shapes of the inputs
+        self.build(model_inputs.SHAPES)  # Keras records the shapes of the inputs
 
     @classmethod
     def for_tasks(cls, config: EncoderConfig, tasks: Sequence[Task], **kwargs: Any) -> "TaskModel":

@@ -119,12 +119,12 @@ def test_files_that_are_named_count_before_those_of_the_folder(init, tmp_path):
         (
             "classification",
             "".join(f"{i}\tthe film number {i}\n" for i in range(40)),
-            "of 40 different labels 40 stand once, such as",
+            "of 40 different labels 40 occur once, such as",
         ),
         (
             "ner",
             "".join(f"the O\nfilm B-{i}\n\n" for i in range(40)),
-            "of 41 different tags 40 stand once, such as",
+            "of 41 different tags 40 occur once, such as",
         ),
     ],
 )
@@ -159,6 +159,6 @@ def test_a_model_that_says_one_thing_only_is_told(init, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads((tmp_path / "out/report.json").read_text())
     (warning,) = report["warnings"]
-    assert "so it has learned nothing to tell them apart" in warning
+    assert "so it has not learned to tell them apart" in warning
     assert f"warning: {warning}" in done.stdout
     assert warning not in done.stderr  # it is said once

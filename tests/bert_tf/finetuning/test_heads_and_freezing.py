@@ -199,7 +199,7 @@ def test_layers_that_are_shared_are_one():
 
 
 def test_other_layers_of_whole_texts_need_a_bilstm(tmp_path, init):
-    with pytest.raises(InputError, match="put a BiLSTM between"):
+    with pytest.raises(InputError, match="add a BiLSTM"):
         tune(tmp_path, init, "classification", make_texts, head_layers="embeddings")
 
 
