@@ -15,7 +15,7 @@ _HOMES = {
     "BertEncoder": ("bert_tf.models.encoder", "BertEncoder"),
     "ElmoConfig": ("bert_tf.models.elmo_config", "ElmoConfig"),
     "ElmoEncoder": ("bert_tf.models.elmo.encoder", "ElmoEncoder"),
-    "Embedder": ("bert_tf.vectors.embedder", "Embedder"),
+    "Embedder": ("bert_tf.vectors.extractor", "Embedder"),
     "EmbeddingSettings": ("bert_tf.vectors.settings", "EmbeddingSettings"),
     "FeatureExtractor": ("bert_tf.vectors.extractor", "FeatureExtractor"),
     "FeatureSettings": ("bert_tf.vectors.settings", "FeatureSettings"),

@@ -4,9 +4,9 @@ r"""Writes a vector for each text of a file, with the encoder of a model.
   bert-tf embed --model=all-MiniLM-L6-v2 --input=reviews.csv --columns=text=review \
       --output=vectors.jsonl --normalize --max_length=256
 
-The model is any that `convert` reads, fine-tuned or not. The input has a text a line, empty lines
-too, or is a table (.tsv, .csv, .jsonl); row n of the output is its nth text. A run that was
-stopped goes on when it is started again. `neighbours` searches the file.
+The model is any that `convert` reads, fine-tuned or not. The input has one text per line (also
+empty ones), or is a table (.tsv, .csv, .jsonl); row n of the output is its nth text. Run the same
+command again to resume a run that was stopped. `neighbours` searches the file.
 """
 
 from absl import flags
@@ -20,14 +20,14 @@ from pipelines.common.texts import counted
 _MODEL = flags.DEFINE_string(
     "model", None, "The model: any that `bert-tf convert` reads.", required=True
 )
-_INPUT = flags.DEFINE_string("input", None, "File of texts, also .gz.", required=True)
+_INPUT = flags.DEFINE_string("input", None, "File of texts; may be .gz.", required=True)
 _OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
 _FORMAT = flags.DEFINE(
     flag_types.ChoiceParser(VectorFormat),
     "format",
     None,
-    "Format to write: NumPy, JSON Lines, or TFRecords of tf.Example. Not given: by the ending "
-    "of --output.",
+    "Format to write: NumPy, JSON Lines, or TFRecords of tf.Example. Not given: by the ending of "
+    "--output.",
 )
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
@@ -35,7 +35,7 @@ EmbeddingSettings.define_flags()
 
 
 def main() -> None:
-    """Embeds with the flags given."""
+    """Writes the vectors that the flags describe."""
     if not (_MODEL.value and _INPUT.value and _OUTPUT.value):
         raise InputError(
             "name the model with MODEL= (--model), the texts with INPUT= (--input) and the file to "

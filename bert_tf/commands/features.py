@@ -4,9 +4,9 @@ r"""Writes features of the tokens, words or texts of a file: hidden states of an
   bert-tf features --model=bert-base-cased --input=eng.train.conll --output=features \
       --unit=word --layers=-4,-3,-2,-1 --combine=concat
 
-The model is any that `convert` reads, fine-tuned or not. The input has a text a line, or is a table
-(.tsv, .csv, .jsonl), or a file of words (.conll, .conllu), whose tags are kept; row n of the output
-is its nth text. A run that was stopped goes on when it is started again.
+The model is any that `convert` reads, fine-tuned or not. The input has one text per line, or is a
+table (.tsv, .csv, .jsonl), or has one word per line (.conll, .conllu); labels and tags are kept.
+Row n of the output is its nth text. Run the same command again to resume a run that was stopped.
 """
 
 from absl import flags
@@ -20,7 +20,7 @@ from pipelines.common.texts import counted
 _MODEL = flags.DEFINE_string(
     "model", None, "The model: any that `bert-tf convert` reads.", required=True
 )
-_INPUT = flags.DEFINE_string("input", None, "File of texts or words, also .gz.", required=True)
+_INPUT = flags.DEFINE_string("input", None, "File of texts or words; may be .gz.", required=True)
 _OUTPUT = flag_types.define_path("output", None, "File or folder to write.", required=True)
 _FORMAT = flags.DEFINE(
     flag_types.ChoiceParser(FeatureFormat),
@@ -35,23 +35,23 @@ _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _WORDS = flags.DEFINE_bool(
     "words",
     None,
-    "Whether the file has words: one a line, blank lines between sentences, or a sentence a "
-    "row of a table. Not given: by the ending .conll or .conllu, or if --columns names words.",
+    "Whether the file has words: one per line with blank lines between sentences, or a sentence "
+    "per row of a table. Not given: by the ending .conll or .conllu, or if --columns names words.",
 )
 _PAIR_SEPARATOR = flags.DEFINE_string(
     "pair_separator",
     None,
-    "What stands between two texts of one line, such as ' ||| '. Not given: each line is one text.",
+    "Separator of two texts in one line, such as ' ||| '. Not given: each line is one text.",
 )
 FeatureSettings.define_flags()
 
 
 def main() -> None:
-    """Extracts features with the flags given."""
+    """Writes the features that the flags describe."""
     if not (_MODEL.value and _INPUT.value and _OUTPUT.value):
         raise InputError(
-            "name the model with MODEL= (--model), the texts with INPUT= (--input) and what to "
-            "write with OUT= (--output)."
+            "name the model with MODEL= (--model), the texts with INPUT= (--input) and the file or "
+            "folder to write with OUT= (--output)."
         )
     settings = FeatureSettings.from_flags()
     from bert_tf.vectors import run

@@ -3,8 +3,8 @@ r"""Finds the nearest neighbours of texts among the vectors that `embed` wrote.
   bert-tf neighbours --vectors=vectors.npy --model=savedmodels/pretrained --query="a text" --count=5
   bert-tf neighbours --vectors=vectors.npy --model=savedmodels/pretrained --queries=texts.txt --json
 
-Prints, for each query, the cosine similarity, the id (in a file of a text a line, the number of the
-line) and the text of each neighbour, the nearest first.
+Prints the cosine similarity, the id (in a file with one text per line, the number of the line from
+0) and the text of each neighbour of each query, the nearest first.
 """
 
 import json
@@ -22,24 +22,26 @@ if TYPE_CHECKING:
     from pipelines.labelled.schema import TextExample
 
 _VECTORS = flags.DEFINE_string("vectors", None, "File that `bert-tf embed` wrote.", required=True)
-_MODEL = flags.DEFINE_string("model", None, "The model that it was made with.", required=True)
+_MODEL = flags.DEFINE_string(
+    "model", None, "The model that the vectors were made with.", required=True
+)
 _QUERY = flag_types.define_texts(
-    "query", "A text; may be given several times. Not given: --queries names a file."
+    "query", "Text to search for; may be given several times. Not given: --queries names a file."
 )
 _QUERIES = flags.DEFINE_string(
     "queries",
     None,
-    "File of texts, as the input of `bert-tf embed`; - is what comes in. Not given: --query.",
+    "File of texts, like the input of `bert-tf embed`; - for standard input. Not given: --query.",
 )
-_COUNT = flags.DEFINE_integer("count", 10, "Neighbours of each query.", lower_bound=1)
-_JSON = flags.DEFINE_bool("json", False, "Print a JSON object a line for each query.")
+_COUNT = flags.DEFINE_integer("count", 10, "Number of neighbours of each query.", lower_bound=1)
+_JSON = flags.DEFINE_bool("json", False, "Print a line of JSON for each query.")
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_WIDEST = 100  # characters of a text that are shown
+_MAX_SHOWN = 100  # characters of a text
 
 
 def main() -> None:
-    """Searches with the flags given."""
+    """Prints the neighbours that the flags ask for."""
     if bool(_QUERY.value) == bool(_QUERIES.value):
         raise InputError("name either one or more texts with --query, or a file with --queries.")
     from bert_tf.vectors import neighbours
@@ -87,6 +89,6 @@ def _named(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _shortened(texts: tuple[str, ...]) -> str:
-    """Texts in one line, cut if they are long."""
+    """Texts in one line, shortened if they are long."""
     line = " | ".join(" ".join(text.split()) for text in texts)
-    return line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…"
+    return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"

@@ -25,14 +25,11 @@ class Counts(TypedDict):
 
 
 class Description(TypedDict):
-    """The JSON file next to an output: what it was made of, and how much of it is done.
-
-    Vectors have a `width`, features a `shape`; both have more keys about the input.
-    """
+    """The JSON file of an output: what it was made of, and how much is done; it has more keys."""
 
     format: str
     rows: Count
-    width: NotRequired[Count]
+    width: NotRequired[Count]  # of a vector
     shape: NotRequired[list[Count]]  # of the features of a unit
     model: dict[str, str]
     settings: dict[str, Any]
@@ -44,12 +41,7 @@ class Description(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class OutputKind:
-    """A kind of output.
-
-    Attributes:
-      command: the command that writes it.
-      what: its contents, such as "vectors".
-    """
+    """A kind of output: the command that writes it, and what it contains."""
 
     command: str
     what: str
@@ -82,9 +74,9 @@ FEATURES = OutputKind("features", "features")
 class BlockWriter(contextlib.AbstractContextManager):
     """An output of rows that grows block by block.
 
-    Files get their final names when the output is complete. Until then its description reports,
-    after each block, how many rows are on the disk; bytes that a killed run wrote after its last
-    complete block are removed.
+    Files get their final names when the output is complete. Until then its description, which is
+    written to `path` after each block, has the number of rows on the disk; bytes that a killed run
+    wrote after its last complete block are removed.
 
     Args:
       kind: the kind of output.
@@ -93,10 +85,8 @@ class BlockWriter(contextlib.AbstractContextManager):
       identity: all that decides the output, as JSON values, with `rows`.
 
     Attributes:
-      kind: the kind of output.
-      rows: number of rows of the complete output.
-      done: number of rows that are written.
-      counts: counts of these rows.
+      rows, done: number of rows of the complete output, and of those that are written.
+      counts: counts of the rows that are written.
       finished: whether the output is complete.
 
     Raises:
@@ -118,7 +108,7 @@ class BlockWriter(contextlib.AbstractContextManager):
             self.done, self.counts = found["done"], found["counts"]
 
     def _check(self, found: Description | None) -> None:
-        """Checks that what is there is the same output."""
+        """Raises InputError if there is another file, or an output with another identity."""
         existing = self._storage.existing()
         if existing and not (found and found["done"] == found["rows"]):
             raise InputError(
@@ -136,11 +126,7 @@ class BlockWriter(contextlib.AbstractContextManager):
             )
 
     def _adopt(self, found: Description) -> bool:
-        """Takes over what was written; returns False if the output must start again.
-
-        Raises:
-          InputError: a complete output was changed.
-        """
+        """Adopts what was written, if it can be resumed; raises InputError if it was changed."""
         wanted = found["bytes"]
         finals = sizes(self._storage.finals(len(wanted)))
         if found["finished"] and None not in finals:
@@ -168,12 +154,7 @@ class BlockWriter(contextlib.AbstractContextManager):
         self._storage.close()
 
     def write(self, blocks: Sequence[bytes], rows: int, counts: Counts) -> None:
-        """Adds a block of rows, which is on the disk when this returns.
-
-        Args:
-          blocks: the bytes for each file of the storage.
-          rows: number of rows in the block.
-          counts: counts of these rows.
+        """Adds a block of so many rows, which is on the disk when this returns.
 
         Raises:
           InputError: the disk is full.

@@ -1,7 +1,8 @@
-"""Features of tokens, words or texts: hidden states of an encoder (paper, section 5.3)."""
+"""Features of tokens and words, and vectors of texts: hidden states (paper, section 5.3)."""
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,14 @@ from bert_tf.models import fused_ops
 from bert_tf.models.layers import pooling
 from bert_tf.vectors import model as models
 from bert_tf.vectors import tokenized
-from bert_tf.vectors.settings import Combination, FeatureSettings, Pooling, Unit, WordPooling
+from bert_tf.vectors.settings import (
+    Combination,
+    EmbeddingSettings,
+    FeatureSettings,
+    Pooling,
+    Unit,
+    WordPooling,
+)
 from bert_tf.vectors.tokenized import Example, TokenizedTexts, Units
 from pipelines.common.errors import InputError
 from pipelines.labelled import bucketing
@@ -129,7 +137,7 @@ class FeatureExtractor:
         Raises:
           InputError: the model has no second segment, or there are not as many second texts.
         """
-        return self._rows(text_examples(texts, second))
+        return self._rows(_text_examples(texts, second))
 
     def of_words(self, sentences: Sequence[Sequence[str]]) -> list[TextFeatures]:
         """The features of sentences that are given by their words; long ones are cut."""
@@ -225,7 +233,56 @@ class FeatureExtractor:
                 return tf.reduce_sum(layers * weights[:, tf.newaxis], 1)
 
 
-def text_examples(texts: Sequence[str], second: Sequence[str | None] | None) -> list[TextExample]:
+class Embedder:
+    """Makes vectors of texts with the encoder of a model, fine-tuned or not.
+
+    >>> embedder = Embedder("savedmodels/pretrained", EmbeddingSettings(normalize=True))
+    >>> embedder(["It rained.", "Rain fell."]).shape
+    (2, 256)
+
+    Args:
+      model: path of a model, in any format that `bert_tf.load` reads; or the model that
+        `vectors.model.read` returned.
+      settings: the settings; the defaults are those of `bert-tf embed`.
+
+    Attributes:
+      settings: the settings, with numbers in place of what was left to the model.
+      extractor: makes the vectors, as features of texts.
+      max_length: maximum number of tokens of a text.
+      width: size of a vector.
+
+    Raises:
+      InputError: the model cannot be read, or lacks what the settings ask for.
+    """
+
+    def __init__(self, model: str | ModelSource, settings: EmbeddingSettings | None = None):
+        self.extractor = FeatureExtractor(model, settings or EmbeddingSettings())
+        self.max_length = self.extractor.max_length
+        self.settings = dataclasses.replace(self.extractor.settings, layers=self.extractor.layers)
+        (self.width,) = self.extractor.shape
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the vectors, apart from the texts, as JSON values."""
+        described = self.settings.describe()
+        return {"model": self.extractor.model, "settings": described, "width": self.width}
+
+    def __call__(self, texts: Sequence[str], second: Sequence[str] | None = None) -> np.ndarray:
+        """The vectors of texts, float32 [texts, width]; long texts are cut.
+
+        Args:
+          texts: the texts.
+          second: the second text of each; None: all texts are single.
+
+        Raises:
+          InputError: the model has no second segment, or there are not as many second texts.
+        """
+        examples = _text_examples(texts, second)
+        for block in self.extractor.blocks(examples, max_values=sys.maxsize):
+            return block.values
+        return np.zeros([0, self.width], np.float32)
+
+
+def _text_examples(texts: Sequence[str], second: Sequence[str | None] | None) -> list[TextExample]:
     """Texts, each with a second text or None, as examples.
 
     Raises:

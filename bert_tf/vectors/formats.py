@@ -77,13 +77,7 @@ def vector_heads(kind: VectorFormat, rows: int, width: int) -> tuple[bytes, ...]
 def encode_vectors(
     kind: VectorFormat, examples: Sequence[Example], vectors: np.ndarray
 ) -> tuple[bytes, ...]:
-    """The bytes that a block of rows adds to each of the files.
-
-    Args:
-      kind: the format.
-      examples: the texts.
-      vectors: float32 [examples, width].
-    """
+    """The bytes that a block of texts and their vectors, [texts, width], adds to each file."""
     texts = [_texts(example) for example in examples]
     if kind is VectorFormat.NPY:
         return vectors.astype("<f4").tobytes(), _json_lines(texts)
@@ -100,14 +94,14 @@ def encode_features(
     number: int,
     layers: Sequence[Any],
 ) -> bytes:
-    """The bytes of a block of texts.
+    """The bytes of a block of texts and their features.
 
     Args:
       kind: the format.
       examples: the texts.
       block: their features.
       number: the number of the first text, from 0.
-      layers: the layers to name in JSON, a list of numbers for combined layers.
+      layers: names of the layers in JSON: numbers, or one list of numbers if they are combined.
     """
     features = [block.row(index) for index in range(len(block))]
     rows = [_described(example, row.units) for example, row in zip(examples, features, strict=True)]

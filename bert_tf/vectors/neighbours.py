@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.vectors import model as models
-from bert_tf.vectors.embedder import Embedder
-from bert_tf.vectors.extractor import MIN_NORM
+from bert_tf.vectors.extractor import MIN_NORM, Embedder
 from bert_tf.vectors.vector_file import VectorFile
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_files
@@ -15,13 +14,7 @@ from pipelines.labelled.schema import TextExample
 
 
 class Neighbour(NamedTuple):
-    """A row of the vectors.
-
-    Attributes:
-      similarity: cosine similarity to the query.
-      id: id of the row.
-      texts: its text, or its two texts.
-    """
+    """A row of the vectors: cosine similarity to the query, id, and one or two texts."""
 
     similarity: float
     id: str
@@ -44,7 +37,7 @@ def find(model: str, path: str, queries: Iterable[TextExample], count: int) -> I
       model: path of the model that the vectors were made with.
       path: the file of vectors.
       queries: texts, or pairs of texts.
-      count: maximum number of neighbours of a query.
+      count: maximum number of neighbours.
 
     Raises:
       InputError: the vectors are of another model, or damaged.

@@ -11,8 +11,7 @@ from tqdm import tqdm
 from bert_tf.vectors import extractor as features
 from bert_tf.vectors import formats, tokenized
 from bert_tf.vectors.block_writer import FEATURES, VECTORS, BlockWriter, Counts, Description
-from bert_tf.vectors.embedder import Embedder
-from bert_tf.vectors.extractor import FeatureBlock, FeatureExtractor
+from bert_tf.vectors.extractor import Embedder, FeatureBlock, FeatureExtractor
 from bert_tf.vectors.settings import (
     Combination,
     EmbeddingSettings,
@@ -47,16 +46,15 @@ def embed_file(
     Args:
       model: path of the model.
       source: the texts.
-      output: the file to write.
-      settings: the settings of the vectors.
-      chosen_format: a `VectorFormat`; None: the format that the name of the output ends with.
+      output: path of the file to write.
+      settings: the settings.
+      chosen_format: a `VectorFormat`; None: the ending of the output.
 
     Returns:
       The description of the output, and whether it existed before.
 
     Raises:
-      InputError: model, texts or settings do not fit, or another file is in the place of the
-        output.
+      InputError: model, texts or settings do not fit, or there is another file.
     """
     kind = formats.format_of(VectorFormat, output, chosen_format)
     paths = formats.vector_paths(kind, output)
@@ -113,11 +111,7 @@ def extract_file(
 
 
 def _check_paths(source: str, written: Sequence[str]) -> None:
-    """Checks that texts can be read again, and that no file to write is a folder or the texts.
-
-    Raises:
-      InputError: they cannot, or one is.
-    """
+    """Raises InputError if texts cannot be read twice, or a file to write is a folder or them."""
     is_local = "://" not in source and os.path.exists(source)
     if source == "-" or (is_local and not os.path.isfile(source)):
         raise InputError(
@@ -162,10 +156,7 @@ def _blocks(
     bar: tqdm,
     max_values: int,
 ) -> Iterator[tuple[list[Example], FeatureBlock]]:
-    """Yields the texts and features of each block after those that are done.
-
-    All texts are read again, as blocks begin where others end.
-    """
+    """Yields the texts and features of each block that is not done; all texts are read again."""
     first = 0
     texts: Iterable[Example] = source
     for examples in text_files.blocks(texts):

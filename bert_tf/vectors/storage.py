@@ -9,19 +9,12 @@ from pipelines.common import files
 
 
 class GrowingFiles:
-    """Files that each block adds some bytes to.
-
-    Files on buckets cannot be appended to: there a run starts again.
-
-    Args:
-      path: the path that the user named.
-      paths: all files.
-      heads: the first bytes of each.
+    """Files that each block adds some bytes to, after `heads`.
 
     Attributes:
       path: the path that the user named.
-      sizes: bytes of each file that are on the disk to stay.
-      resumes: whether a run can resume what another left.
+      sizes: complete bytes of each file, without those of a block that was not completed.
+      resumes: whether a run can resume what another left, which it cannot append to on buckets.
     """
 
     def __init__(self, path: str, paths: Sequence[str], heads: Sequence[bytes]):
@@ -77,13 +70,7 @@ class GrowingFiles:
 class ShardFiles:
     """A folder with a file for each block: <stem>-00000-of-00007<ending>, ...
 
-    Args:
-      path: the folder.
-      stem: the beginning of the names.
-      ending: the end of the names.
-
-    Attributes:
-      path, sizes, resumes: the same as of `GrowingFiles`.
+    It has the attributes and methods of `GrowingFiles`.
     """
 
     resumes = True
@@ -95,22 +82,18 @@ class ShardFiles:
         self._ending = ending
 
     def existing(self) -> list[str]:
-        """The files that are there under their final names."""
         return files.matching(self.path, f"{self._stem}-*-of-*{self._ending}")
 
     def finals(self, count: int) -> list[str]:
-        """The final names of so many shards."""
         return [f"{name}-of-{count:05d}{self._ending}" for name in self._names(count)]
 
     def partials(self, count: int) -> list[str]:
-        """Their names until then."""
         return [files.partial_of(f"{name}{self._ending}") for name in self._names(count)]
 
     def _names(self, count: int) -> list[str]:
         return [f"{self.path}/{self._stem}-{index:05d}" for index in range(count)]
 
     def write(self, blocks: Sequence[bytes]) -> None:
-        """Adds a shard."""
         (block,) = blocks
         files.gfile.makedirs(self.path)
         path = self.partials(len(self.sizes) + 1)[-1]
@@ -125,7 +108,7 @@ class ShardFiles:
         self.sizes.append(len(block))
 
     def close(self) -> None:
-        """Does nothing: no file is open between blocks."""
+        pass  # no file is open between blocks
 
 
 Storage = GrowingFiles | ShardFiles

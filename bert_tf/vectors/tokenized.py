@@ -197,13 +197,13 @@ def _of_texts(
     numbered: NumberedTokenizer, texts: Sequence[tuple[str, str | None]], unit: Unit
 ) -> _Pieces:
     """The pieces of texts; a word ends with its text."""
-    first, second = (
-        numbered.tokenize_by_word(some).ids if unit is Unit.WORD else numbered.tokenize(some)
-        for some in (
-            tf.constant([text for text in same if text is not None], tf.string)
-            for same in zip(*texts, strict=True)
-        )
-    )
+
+    def numbers(some: Sequence[str | None]) -> tf.RaggedTensor:
+        there = tf.constant([text for text in some if text is not None], tf.string)
+        by_word = unit is Unit.WORD
+        return numbered.tokenize_by_word(there).ids if by_word else numbered.tokenize(there)
+
+    first, second = map(numbers, zip(*texts, strict=True))
     begins = numbered.begins | (np.diff(numbered.text_of, prepend=-1) > 0)
     places = np.stack([numbered.starts, numbered.ends, numbered.text_of >= len(texts)])
     start = np.flatnonzero(begins)

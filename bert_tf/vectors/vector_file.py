@@ -105,14 +105,10 @@ class VectorFile:
           InputError: the file is damaged.
         """
         size = max(min(_ROWS, _VALUES // self.width), 1)
-        readers = {
-            VectorFormat.NPY: self._array_blocks,
-            VectorFormat.JSONL: self._line_blocks,
-            VectorFormat.TFRECORD: self._record_blocks,
-        }
+        is_array = self._kind is VectorFormat.NPY
         count = 0
         with self._checked():
-            for block in readers[self._kind](size):
+            for block in self._array_blocks(size) if is_array else self._parsed_blocks(size):
                 if block.shape[1] != self.width:
                     raise self._damaged()
                 count += len(block)
@@ -129,16 +125,15 @@ class VectorFile:
             while data := file.read(size * self.width * dtype.itemsize):
                 yield np.frombuffer(data, dtype).reshape(-1, self.width)
 
-    def _line_blocks(self, size: int) -> Iterator[np.ndarray]:
+    def _parsed_blocks(self, size: int) -> Iterator[np.ndarray]:
         decoder = msgspec.json.Decoder(_Vector)
-        with files.open_binary(self._path) as file:
-            while lines := list(itertools.islice(file, size)):
-                yield np.array([decoder.decode(line).vector for line in lines], np.float32)
-
-    def _record_blocks(self, size: int) -> Iterator[np.ndarray]:
         features = {"vector": tf.io.FixedLenFeature([self.width], tf.float32)}
-        for records in tf.data.TFRecordDataset(self._path).batch(size):
-            yield tf.io.parse_example(records, features)["vector"].numpy()
+        rows = self._raw()
+        while block := list(itertools.islice(rows, size)):
+            if self._kind is VectorFormat.TFRECORD:
+                yield tf.io.parse_example(block, features)["vector"].numpy()
+            else:
+                yield np.array([decoder.decode(line).vector for line in block], np.float32)
 
     def texts(self, rows: Collection[int]) -> dict[int, StoredText]:
         """The texts of some rows, by the numbers of the rows, from 0.
@@ -155,7 +150,7 @@ class VectorFile:
         return found
 
     def _raw(self) -> Iterator[bytes]:
-        """Yields the line or record with the text of each row."""
+        """Yields the record or the line of each row; for an array, the line with its text."""
         if self._kind is VectorFormat.TFRECORD:
             for records in tf.data.TFRecordDataset(self._path).batch(_ROWS).as_numpy_iterator():
                 yield from records.tolist()

@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.vectors import run
 from bert_tf.vectors.block_writer import VECTORS
-from bert_tf.vectors.embedder import Embedder
+from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.vectors.vector_file import VectorFile
 from pipelines.common import locks
@@ -226,7 +226,7 @@ def test_bad_input_is_one_line(folders, texts, tmp_path):
     assert bad.startswith(f"error: {tmp_path}/bad.txt: line 2: byte 2 is not UTF-8; convert")
     assert "--layer=9: " in commands.error(*flags, "--layer=9")
     assert "--layer=x: it must be whole numbers" in commands.error(*flags, "--layer=x")
-    assert "give --output too" in commands.error(*flags[:3])
+    assert "missing --output" in commands.error(*flags[:3])
     assert "name the model with MODEL=" in commands.error(
         *flags[:3], f"--output={tmp_path}/v.npy", "--model="
     )

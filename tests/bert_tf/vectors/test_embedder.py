@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf import weights
 from bert_tf.export import sources
-from bert_tf.vectors.embedder import Embedder
+from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings, Pooling
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
 from bert_tf.weights.formats import Format

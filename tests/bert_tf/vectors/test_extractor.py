@@ -11,8 +11,7 @@ import tensorflow as tf
 from bert_tf import weights
 from bert_tf.models.config import BertConfig
 from bert_tf.vectors import extractor
-from bert_tf.vectors.embedder import Embedder
-from bert_tf.vectors.extractor import FeatureExtractor
+from bert_tf.vectors.extractor import Embedder, FeatureExtractor
 from bert_tf.vectors.settings import Combination, EmbeddingSettings, FeatureSettings
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from bert_tf.weights.formats import Format
@@ -33,7 +32,7 @@ SENTENCES = [
 
 
 def examples(texts):
-    return extractor.text_examples(texts, None)
+    return extractor._text_examples(texts, None)
 
 
 def make(folder, **settings):

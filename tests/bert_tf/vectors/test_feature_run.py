@@ -176,7 +176,7 @@ def test_bad_input_is_one_line(folders, texts, words, tmp_path):
     flags = ("features", f"--model={model}", f"--output={tmp_path}/f")
     given = (*flags, f"--input={texts}")
     assert "--layers=9: " in commands.error(*given, "--layers=9")
-    message = "--layers=x: it must be whole numbers with commas between, or all"
+    message = "--layers=x: it must be whole numbers separated by commas, or all"
     assert message in commands.error(*given, "--layers=x")
     assert "give --layer_weights" in commands.error(*given, "--combine=weighted")
     assert "which do not make pairs" in commands.error(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.vectors import neighbours, run
-from bert_tf.vectors.embedder import Embedder
+from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
