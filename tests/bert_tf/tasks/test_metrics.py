@@ -266,13 +266,6 @@ def test_an_absent_choice_is_never_chosen(tokens):
     assert [len(guess.probabilities) for guess in guesses] == [2, 3]
 
 
-def test_descriptions_bring_tasks_back():
-    for kind in tasks.kinds():
-        task = dataclasses.replace(tasks.make(kind, "mine"), labels=("a", "b"), max_length=77)
-        again = tasks.load(json.loads(json.dumps(task.describe())))
-        assert again.describe() == task.describe()
-
-
 def test_options_that_do_not_apply_are_named():
     with pytest.raises(InputError, match="--balanced does not apply to the task squad1"):
         tasks.make("squad1", balanced=True)
