@@ -65,7 +65,7 @@ def _pretraining(*more: str) -> Arguments:
     return lambda inputs, output: [
         "pretrain", f"--tfrecords={inputs.examples}", f"--output={output}/run", "--steps=12",
         f"--model={inputs.config}", "--batch_size=8", "--warmup_steps=2", "--save_every=3",
-        "--log_every=3", "--evaluate_every=6", "--precision=float32", "--no_tensorboard", *more,
+        "--log_every=3", "--evaluate_every=6", "--precision=float32", *more,
     ]  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def _finetuning(inputs: SmallInputs, output: str) -> list[str]:
         "finetune", "--task=mood=classification", f"--data={inputs.texts}", f"--init={inputs.init}",
         f"--output={output}/run", f"--cache={output}/cache", "--epochs=1.5", "--batch_size=8",
         "--max_length=32", "--learning_rate=2e-3", "--seeds=1,2", "--evaluations=2",
-        "--precision=float32", "--no_tensorboard",
+        "--precision=float32",
     ]  # fmt: skip
 
 

@@ -41,9 +41,6 @@ with flag_types.group(Group.SERVER):
         "File of certificates (PEM) of who may vouch for the server. Not given: the system's.",
     )
     _NAME = flags.DEFINE_string("name", "bert", "The model's name on the server.")
-    _TIMEOUT = flags.DEFINE(
-        flag_types.NumberParser(float, minimum=0), "timeout", 60, "Seconds to wait for the answer."
-    )
 
 
 def main() -> None:
@@ -58,10 +55,7 @@ def main() -> None:
         raise InputError('--inputs: must be an object, such as {"text": ["a text"]}.')
     if _SERVER.value is not None and _MODEL.value is None:
         access = Access.of_files(_TOKEN_FILE.value, _AUTHORITY.value)
-        connected = client.connect(
-            _SERVER.value, _NAME.value, timeout=_TIMEOUT.value, access=access
-        )
-        ask = connected.predict
+        ask = client.connect(_SERVER.value, _NAME.value, access=access).predict
     elif _MODEL.value is not None and _SERVER.value is None:
         ask = Predictor(_MODEL.value)
     else:

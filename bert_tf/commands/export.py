@@ -19,12 +19,6 @@ _OUTPUT = flag_types.define_path(
     "savedmodels/bert",
     "Folder to write to; it gets a folder for each version.",
 )
-_VERSION = flags.DEFINE(
-    flag_types.NumberParser(int, minimum=0),
-    "version",
-    None,
-    "Number of the version. Not given: the next one.",
-)
 _PRECISION = flags.DEFINE(
     flag_types.ChoiceParser(tuple(Precision)),
     "precision",
@@ -59,7 +53,7 @@ def main() -> None:
         dev = command_line.pairs(path_lists.entries(_DEV.value), "--dev")
         check = ScoreCheck(found, precision, dev, _MOST_LOSS.value)
     stored = "bfloat16" if precision is Precision.BFLOAT16 else "float32"
-    path = saved_model.export(found, _OUTPUT.value, _VERSION.value, stored, check)
+    path = saved_model.export(found, _OUTPUT.value, dtype=stored, check=check)
     manifest = saved_model.read_manifest(path)
     encoders = counted(manifest["encoders"], "encoder")
     print(f"{path}: {manifest['parameters']:,} parameters, {encoders}")

@@ -18,7 +18,6 @@ from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HEL
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
 from pipelines.common.texts import counted
 
 _TASK = flags.DEFINE_list(
@@ -59,10 +58,6 @@ _DEV_COLUMNS, _TEST_COLUMNS = (
 )
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
-with flag_types.group(Group.SAVING):
-    _TENSORBOARD = flags.DEFINE_bool(
-        "tensorboard", True, "Write summaries for TensorBoard to the run's folder."
-    )
 FineTuningSettings.define_flags()
 
 
@@ -132,7 +127,7 @@ def main() -> None:
 
     name = tasks.JOINT.join(request.name for request in requests)
     output = _OUTPUT.value or f"savedmodels/finetuned/{name}"
-    report = sweep.finetune(settings, output, _CACHE.value, _TENSORBOARD.value)
+    report = sweep.finetune(settings, output, _CACHE.value)
     if report:
         print(task_report.summary(report))
         print(f"\n{output}: {', '.join(sorted(files.names_in(output)))}")

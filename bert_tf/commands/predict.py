@@ -32,11 +32,6 @@ _TASK = flags.DEFINE_string(
 _LABELLED = flags.DEFINE_bool(
     "labelled", False, "Read the labels of the file, and score the predictions with them."
 )
-_SPLIT = flags.DEFINE_string(
-    "split",
-    None,
-    "What the files written are named after, such as test. Not given: the name of the input.",
-)
 with flag_types.group(Group.MACHINE):
     _ENGINE = flags.DEFINE(
         flag_types.ChoiceParser((AUTO, *EngineName)),
@@ -67,7 +62,6 @@ def main() -> None:
         _INPUT.value,
         _KIND.value,
         command_line.pairs(_COLUMNS.value, "--columns"),
-        _SPLIT.value,
         _LABELLED.value,
         _HEADER.value,
     )

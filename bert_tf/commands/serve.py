@@ -36,9 +36,6 @@ with flag_types.group(Group.SERVER):
         )
     )
     _DOCKER = flags.DEFINE_bool("docker", False, "Serve with TensorFlow Serving, in docker.")
-    _IMAGE = flags.DEFINE_string(
-        "image", "tensorflow/serving:2.19.1", "The docker image of TensorFlow Serving."
-    )
 ServerSettings.define_flags()
 
 
@@ -50,7 +47,7 @@ def main() -> None:
         from bert_tf.serving import docker
 
         ports = (_GRPC_PORT.value, _REST_PORT.value)
-        docker.serve(model, _IMAGE.value, _NAME.value, _HOST.value, *ports, settings.threads)
+        docker.serve(model, _NAME.value, _HOST.value, *ports, settings.threads)
     from bert_tf.serving.server import packages
 
     packages.check()

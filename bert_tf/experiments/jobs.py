@@ -165,7 +165,7 @@ class VocabularyJob(Job):
                 reader.open_corpus(text, plan.corpus_format),
                 reader.ReadOptions(),
                 LearningSettings(kind=self.tokenizer, vocab_size=size),
-                settings.tokenizer_settings,
+                {},
                 self.path(plan),
             )
         return {"scores": {}}
@@ -215,7 +215,6 @@ class ExamplesJob(Job):
             output=self.path(plan),
             settings=settings,
             file_format=plan.corpus_format,
-            tokenizer=tuple(plan.settings.tokenizer_settings.items()),
         )
         example_writer.write(request)
         return {"scores": {}}
@@ -280,8 +279,8 @@ class PretrainingJob(ModelJob):
         settings = PretrainingSettings(
             phases=(Phase(examples, plan.steps, plan.batch_size),),
             model=config,
-            learning_rate=self.size.learning_rate,
-            warmup_steps=round(_WARMUP * plan.steps),
+            learning_rates=(self.size.learning_rate,),
+            warmup_steps=(round(_WARMUP * plan.steps),),
             sinusoidal_positions=not self.is_elmo,
             seed=self.seed,
             precision=plan.precision,
@@ -310,7 +309,7 @@ class UntrainedJob(ModelJob):
 
     def work(self, plan: ExperimentPlan) -> JobOutcome:
         path = VocabularyJob().path(plan)
-        tokenizer = registry.load_tokenizer(path, plan.settings.tokenizer_settings)
+        tokenizer = registry.load_tokenizer(path)
         config = self.size.config(len(tokenizer.vocabulary))
         keras.utils.set_random_seed(self.seed)
         arrays = BertEncoder(config, name="encoder").arrays()

@@ -82,7 +82,7 @@ def make(settings: ExperimentSettings, folder: str, studies: Sequence[str]) -> E
     """
     preset = next(each for each in PRESETS if settings.seconds >= each.seconds)
     tasks = _user_tasks(path_lists.entries(settings.tasks))
-    corpus, corpus_format = settings.corpus or "", settings.format
+    corpus, corpus_format = settings.corpus or "", "auto"
     if not tasks:
         corpus, tasks = own_tasks.make(corpus, corpus_format, f"{folder}/own_tasks")
         corpus_format = "sentences"
@@ -154,7 +154,7 @@ def _with_data(plan: ExperimentPlan) -> ExperimentPlan:
     """
     perform(VocabularyJob(), plan)
     vocabulary = VocabularyJob().path(plan)
-    tokenizer = registry.load_tokenizer(vocabulary, plan.settings.tokenizer_settings)
+    tokenizer = registry.load_tokenizer(vocabulary)
     tasks, texts = [], []
     for task in plan.tasks:
         settings = FineTuningSettings(tasks=(task.request,), init="")

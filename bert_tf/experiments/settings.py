@@ -7,7 +7,6 @@ from bert_tf.training.settings import PRECISIONS
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
-from pipelines.corpus import FORMATS
 
 # Names of the studies, here because importing the studies themselves would start TensorFlow.
 STUDIES = ("pretraining", "size", "steps", "masking", "features", "intermediate", "curves")
@@ -29,10 +28,6 @@ class ExperimentSettings(Settings):
         "stars). Not given: tasks made from the corpus.",
     )
     vocab: str | None = setting(None, "A vocabulary to use. Not given: one is learned.")
-    format: str = setting(
-        "auto", "Format of the corpus; auto: detected.", choices=("auto", *FORMATS)
-    )
-    lower_case: bool | None = setting(None, "Learn a lower-case vocabulary. Not given: yes.")
     budget: str = setting(
         "8h",
         "Time for everything, such as 10m, 8h or 1d12h. Sizes, steps, examples and seeds follow "
@@ -49,9 +44,7 @@ class ExperimentSettings(Settings):
     vocab_size: int = setting(
         8192, "Tokens of the vocabulary to learn.", group=Group.EXAMPLES, minimum=100
     )
-    max_seq_length: int = setting(
-        64, "Tokens of a pre-training sequence.", group=Group.MODEL, minimum=16, maximum=512
-    )
+    max_seq_length: int = 64  # tokens of a pre-training sequence
     precision: str = setting(
         "auto",
         "Precision that all models are trained in. auto: what suits the first device, decided "
@@ -74,11 +67,6 @@ class ExperimentSettings(Settings):
         if seconds < _MIN_SECONDS:
             raise InputError(f"--budget={self.budget}: it must be a minute or more.")
         return seconds
-
-    @property
-    def tokenizer_settings(self) -> dict[str, bool]:
-        """The tokenizer settings that the user chose."""
-        return {} if self.lower_case is None else {"lower_case": self.lower_case}
 
     def check(self) -> None:
         """Raises InputError where a value is invalid."""

@@ -113,7 +113,7 @@ def _export(
         version = 1 + max(versions(folder), default=0)
     path = f"{folder}/{version}"
     if version > _LARGEST:
-        raise InputError(f"{path}: is beyond the numbers of versions; name a smaller --version.")
+        raise InputError(f"{path}: is beyond the numbers of versions; name another folder (OUT=).")
     if files.gfile.exists(path):
         raise InputError(f"{path}: is there already; name another version, or remove it.")
     write(sources, path, dtype, check=check)

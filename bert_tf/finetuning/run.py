@@ -159,7 +159,7 @@ class Run:
             lambda: _make_model(setup),
             lambda model: _layer_factors(model, settings.layer_decay),
             setup.watch,
-            bias_correction=settings.bias_correction,
+            bias_correction=True,
         )
         self.model: TaskModel = self.session.model
         objectives = [TaskObjective(self.model, item.task) for item in setup.data]

@@ -4,7 +4,7 @@ import dataclasses
 import enum
 from typing import Any, ClassVar
 
-from bert_tf.models.head_config import MAX_LAYERS, MAX_WIDTH, HeadConfig, HeadLayers
+from bert_tf.models.head_config import MAX_LAYERS, HeadConfig, HeadLayers
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
@@ -99,11 +99,6 @@ class FineTuningSettings(TrainingSettings):
         above=0,
         maximum=1,
     )
-    bias_correction: bool = setting(
-        True,
-        "Correct Adam's running means for their start at 0, which is steadier on small data; "
-        "google-research/bert does not.",
-    )
     balanced: bool = setting(
         False,
         "Weigh the classes of the loss by the inverse of their frequency.",
@@ -120,11 +115,7 @@ class FineTuningSettings(TrainingSettings):
         "In tagging, fill up each sequence with the sentences round it in its document.",
         group=Group.MODEL,
     )
-    fixed_length: bool = setting(
-        False,
-        "Pad every batch to --max_length, for TPUs, which compile each length anew.",
-        group=Group.MODEL,
-    )
+    fixed_length: bool = False  # pads every batch to `max_length`; always so on TPUs
     head_layers: HeadLayers = setting(
         HeadLayers.LAST,
         "Which outputs of the encoder the head reads: the last layer's, the embeddings, those of "
@@ -140,13 +131,7 @@ class FineTuningSettings(TrainingSettings):
         minimum=0,
         maximum=MAX_LAYERS,
     )
-    bilstm_width: int = setting(
-        768,
-        "Width of the BiLSTM, of each direction.",
-        group=Group.MODEL,
-        minimum=1,
-        maximum=MAX_WIDTH,
-    )
+    bilstm_width: int = HeadConfig.bilstm_width  # of each direction
     freeze: str | None = setting(
         None,
         "What of the encoder is not trained: `embeddings`, layers by number from 0 (the lowest), "
@@ -178,19 +163,14 @@ class FineTuningSettings(TrainingSettings):
         group=Group.SAVING,
         minimum=0,
     )
-    selection: Selection = setting(
-        Selection.BEST,
-        "Which weights to keep: those that scored best on dev, or the last ones.",
-        group=Group.SAVING,
-        flag="select",
-    )
+    selection: Selection = Selection.BEST  # the weights to keep
     keep_runs: bool = setting(
         False,
         "Keep the weights of all runs (learning rates, seeds), not the best one's only.",
         group=Group.SAVING,
     )
 
-    _FREE: ClassVar[tuple[str, ...]] = (*TrainingSettings._FREE, "keep_runs")
+    _FREE: ClassVar[tuple[str, ...]] = (*TrainingSettings._FREE, "keep_runs", "fixed_length")
 
     @property
     def head(self) -> HeadConfig:

@@ -7,6 +7,8 @@ import statistics
 import time
 from typing import Any
 
+import tensorflow as tf
+
 from bert_tf import weights
 from bert_tf.finetuning import freezing, task_report
 from bert_tf.finetuning.freezing import Frozen
@@ -59,6 +61,8 @@ def finetune(
     done = run_folder.is_finished(output)
     strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
     distribution.check_batch(settings.batch_size, settings.accumulation, strategy)
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        settings = dataclasses.replace(settings, fixed_length=True)
     # Before the model, which takes longer.
     examples = [read_examples(request, settings) for request in settings.tasks]
     bundle = weights.read(settings.init)

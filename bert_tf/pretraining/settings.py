@@ -31,9 +31,11 @@ class PretrainingSettings(TrainingSettings):
         "bert_config.json. Not given: that of the model in --init_checkpoint, else base.",
         group=Group.MODEL,
     )
-    learning_rate: float = setting(
-        1e-4,
-        "Peak learning rate; from there it falls linearly to 0 at the last step.",
+    learning_rates: tuple[float, ...] = setting(
+        (1e-4,),
+        "Peak learning rate, which falls linearly to 0 until the last step. One for each phase, "
+        "such as 6e-3,4e-3, makes each phase a cycle of its own, with its own --warmup_steps.",
+        flag="learning_rate",
         above=0,
     )
     decay_fraction: float | None = setting(
@@ -43,23 +45,10 @@ class PretrainingSettings(TrainingSettings):
         above=0,
         maximum=1,
     )
-    warmup_steps: int = setting(
-        10_000,
-        "Steps in which the learning rate rises linearly from 0 to its peak; 0: none.",
-        minimum=0,
-        below=MOST_STEPS,
-    )
-    phase_learning_rates: tuple[float, ...] | None = setting(
-        None,
-        "Peak learning rates of the phases, such as 6e-3,4e-3, each of which is a cycle of its own "
-        "then: it rises from 0 over its --phase_warmup_steps, and falls to 0 at its last step. Not "
-        "given: one cycle over all phases, that of --learning_rate and --warmup_steps.",
-        above=0,
-    )
-    phase_warmup_steps: tuple[int, ...] | None = setting(
-        None,
-        "Steps of the warm-up of each phase. Not given: those of --phase_learning_rates need it, "
-        "else it is of no use.",
+    warmup_steps: tuple[int, ...] = setting(
+        (10_000,),
+        "Steps in which the learning rate rises linearly from 0 to its peak; 0: none. One number, "
+        "or one for each --learning_rate.",
         minimum=0,
         below=MOST_STEPS,
     )
@@ -108,37 +97,30 @@ class PretrainingSettings(TrainingSettings):
             raise InputError(f"--steps={self.total_steps}: it must be below {MOST_STEPS:,}.")
         if self.sinusoidal_positions and self.init_checkpoint:
             raise InputError("--sinusoidal_positions is of no use beside --init_checkpoint.")
-        self._check_minutes()
-        self._check_cycles()
-
-    def _check_minutes(self) -> None:
-        """Raises InputError where minutes, or a decay of its own, are beside several cycles."""
         if len(self.phases) > 1 and self.minutes is not None:
             raise InputError(
                 f"--minutes is for one phase, and --tfrecords names {len(self.phases)}; give the "
                 "--steps of each instead."
             )
-        for name in ("minutes", "decay_fraction"):
-            if getattr(self, name) is not None and self.phase_learning_rates:
-                raise InputError(f"--{name} is of no use beside --phase_learning_rates.")
+        self._check_cycles()
 
     def _check_cycles(self) -> None:
-        """Raises InputError unless each phase has its rate and its warm-up, or none has."""
-        rates, warmups = self.phase_learning_rates, self.phase_warmup_steps
-        if rates is None and warmups is None:
-            return
-        found = [0 if values is None else len(values) for values in (rates, warmups)]
-        if found != [len(self.phases)] * 2:
+        """Raises InputError unless there is one cycle, or one for each phase."""
+        found = [len(self.learning_rates), len(self.warmup_steps)]
+        if found not in ([1, 1], [len(self.phases)] * 2):
             raise InputError(
-                f"--phase_learning_rates names {counted(found[0], 'rate')} and "
-                f"--phase_warmup_steps {found[1]}, of {counted(len(self.phases), 'phase')}; "
-                "give each as many."
+                f"--learning_rate names {counted(found[0], 'rate')} and --warmup_steps {found[1]}; "
+                f"give one of each, or one for each of {counted(len(self.phases), 'phase')}."
             )
-        for phase, warmup in zip(self.phases, warmups or (), strict=True):
+        if found == [1, 1]:
+            return
+        if self.decay_fraction is not None:
+            raise InputError("--decay_fraction is for one --learning_rate.")
+        for phase, warmup in zip(self.phases, self.warmup_steps, strict=True):
             if warmup >= phase.steps:
                 raise InputError(
-                    f"--phase_warmup_steps: {warmup} is out of range for a phase of {phase.steps} "
-                    "steps; it must be below."
+                    f"--warmup_steps={warmup}: it must be below the {phase.steps} steps of its "
+                    "phase."
                 )
 
     def timed(self) -> Self:
@@ -184,7 +166,7 @@ class RunOptions(Settings):
         minimum=0,
     )
     saved_model: bool = setting(True, "Write a SavedModel at the end; `bert-tf export` can later.")
-    tensorboard: bool = setting(True, "Write summaries for TensorBoard to the run's folder.")
+    tensorboard: bool = True  # summaries in the run's folder
 
     data_service: str | None = setting(
         None,

@@ -15,6 +15,7 @@ from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
+_IMAGE = "tensorflow/serving:2.19.1"
 # The server must not pad (pad_variable_length_inputs): it would repeat each tensor's first element,
 # mask and all. Raw text needs no padding; token ids, words and choices of unequal lengths are
 # refused in one batch.
@@ -44,7 +45,6 @@ max_enqueued_batches {{ value: 256 }}
 
 def serve(
     folder: str,
-    image: str,
     name: str,
     host: str,
     grpc_port: int,
@@ -55,7 +55,6 @@ def serve(
 
     Args:
       folder: of the versions.
-      image: of TensorFlow Serving.
       name: the model's name.
       host: the address to listen on.
       grpc_port: of this machine.
@@ -89,7 +88,7 @@ def serve(
     if not files.gfile.exists(f"{folder}/{saved_model.BATCHING}"):
         config = batching_config(threads, measured=wished is None)
         files.write_text(f"{folder}/{saved_model.BATCHING}", config)
-    arguments = command(folder, image, name, host, grpc_port, rest_port, threads)
+    arguments = command(folder, name, host, grpc_port, rest_port, threads)
     print(f"gRPC on {host}:{grpc_port}, REST on {host}:{rest_port}; Ctrl-C stops it.", flush=True)
     # In place of this process: signals are docker's, which stops the container.
     os.execv(docker, arguments)
@@ -123,13 +122,12 @@ def batching_config(threads: int, measured: bool) -> str:
 
 
 def command(
-    folder: str, image: str, name: str, host: str, grpc_port: int, rest_port: int, threads: int
+    folder: str, name: str, host: str, grpc_port: int, rest_port: int, threads: int
 ) -> list[str]:
     """The docker command that serves a folder of versions.
 
     Args:
       folder: of the versions.
-      image: of TensorFlow Serving.
       name: the model's name.
       host: the address to listen on.
       grpc_port: of this machine.
@@ -145,7 +143,7 @@ def command(
         *("--mount", f'type=bind,"source={source}","target={mounted}",readonly'),
         *("-e", f"MODEL_NAME={name}"),
         *(
-            image,
+            _IMAGE,
             "--enable_batching",
             f"--batching_parameters_file={mounted}/{saved_model.BATCHING}",
             f"--tensorflow_intra_op_parallelism={threads}",

@@ -52,7 +52,6 @@ class PredictionRequest:
       kind: its layout, where that is not the task's own, such as "ax" for a model of mnli; of a
         model of another program, what its task is, where it does not say so.
       columns: names of columns by role.
-      split: its name in the names of what is written; None: by the file's name.
       labelled: whether to read its labels, and to score the predictions.
       header: whether the first line of a table names its columns; None: as it looks.
     """
@@ -60,7 +59,6 @@ class PredictionRequest:
     path: str
     kind: str | None = None
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    split: str | None = None
     labelled: bool = False
     header: bool | None = None
 
@@ -99,7 +97,7 @@ def predict_file(
         output = f"{'.' if exported else formats.folder_of(model)}/predictions/{task.name}"
     _check_output(output, request)
     reading = _reading(task, request.kind)
-    split = request.split or _split_of(request.path, reading)
+    split = _split_of(request.path, reading)
     examples = read(task, request)
     predictions = predict(examples)
     texts = reading.files(examples, predictions, split)
@@ -139,7 +137,7 @@ def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
       InputError: it is bad, or of another layout than the task's files.
     """
     reading = _reading(task, request.kind)
-    split = request.split or _split_of(request.path, reading)
+    split = _split_of(request.path, reading)
     try:
         columns = ColumnNames(request.columns, dict(reading.columns), request.header)
         examples = task_data.read(reading, request.path, split, columns, {}, request.labelled)

@@ -13,9 +13,6 @@ from pipelines.common import flag_types
 
 _TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of examples.", required=True)
 _COUNT = flags.DEFINE(flag_types.NumberParser(int, minimum=1), "count", 5, "Examples to print.")
-_HELD_OUT = flags.DEFINE_bool(
-    "held_out", False, "Print held-out examples instead of training examples."
-)
 
 
 def main() -> None:
@@ -24,7 +21,7 @@ def main() -> None:
 
     folder = _TFRECORDS.value.rstrip("/")
     tokens = example_folder.read_vocabulary(folder).tokens
-    examples = example_reader.open_examples(folder, _HELD_OUT.value)
+    examples = example_reader.open_examples(folder)
     batches = example_reader.evaluation_batches(examples, batch_size=1).as_numpy_iterator()
     for batch in itertools.islice(batches, _COUNT.value):
         print("\n".join(example_reader.describe({k: v[0] for k, v in batch.items()}, tokens)))

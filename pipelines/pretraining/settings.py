@@ -67,13 +67,7 @@ class ExampleSettings(Settings):
         minimum=1,
     )
     masked_lm_prob: float = setting(0.15, "Fraction of the tokens to predict.", above=0, below=1)
-    short_seq_prob: float = setting(
-        0.1,
-        "Probability of aiming at a shorter sequence of random length; not used by "
-        "full_sentences and packed.",
-        minimum=0,
-        maximum=1,
-    )
+    short_seq_prob: float = 0.1  # probability of a shorter target length, except in packed ones
     whole_word_mask: bool = setting(
         False, "Mask whole words instead of single tokens (pieces of words)."
     )

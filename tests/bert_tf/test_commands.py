@@ -156,7 +156,7 @@ def test_help_names_the_sizes_of_models(flags_of_commands):
     [
         (["pretrain", "--learning_rat=1"], "unknown flag --learning_rat; did you mean --learning_rate?"),
         (["pretrain", "--learning-rat=1"], "unknown flag --learning-rat; did you mean --learning_rate?"),
-        (["pretrain", "--no_tensorbord"], "unknown flag --no_tensorbord; did you mean --no_tensorboard?"),
+        (["pretrain", "--no_saved_modl"], "unknown flag --no_saved_modl; did you mean --no_saved_model?"),
         (["pretrain", "--qqqq"], "unknown flag --qqqq"),
         (["pretrain", "--task=mrpc"], "unknown flag --task, which belongs to finetune, predict, look and convert"),
         (["pretrain", "--seeds=1"], "unknown flag --seeds, which belongs to finetune and experiments; did you mean --seed?"),
@@ -166,7 +166,8 @@ def test_help_names_the_sizes_of_models(flags_of_commands):
          "unknown flag --learning_rate, which belongs to pretrain and finetune"),
         (["finetune", "--task=mrpc"], "missing --init"),
         (["pretrain", "--tfrecords=t", "--warmup_steps=few"],
-         "--warmup_steps=few: it must be a whole number, at least 0, below 2,147,483,647"),
+         "--warmup_steps=few: it must be whole numbers separated by commas, each at least 0, below "
+         "2,147,483,647"),
         (["pretrain", "--tfrecords=t", "--precision=bfloat16"],
          "--precision=bfloat16: it must be one of auto, float32, mixed_bfloat16; did you mean "
          "mixed_bfloat16?"),

@@ -169,8 +169,8 @@ def _pretraining(folder: pathlib.Path) -> tuple[Values, Values]:
         settings = PretrainingSettings(
             (Phase(str(folder / f"examples-{objective}-False"), _STEPS, 16),),
             model=config,
-            learning_rate=1e-3,
-            warmup_steps=5,
+            learning_rates=(1e-3,),
+            warmup_steps=(5,),
             accumulation=2,
             precision="float32",
         )

@@ -36,8 +36,8 @@ def test_a_study_goes_on_where_it_was(tmp_path):
     shown = {entry.job.name: entry.state for entry in run.show(output, NAMES)}
     done = {entry.job.name for entry in entries}
     assert all((state is JobState.DONE) == (key in done) for key, state in shown.items())
-    other = dataclasses.replace(settings, lower_case=False)
-    with pytest.raises(InputError, match=r"is of experiments with other lower_case"):
+    other = dataclasses.replace(settings, max_seq_length=16)
+    with pytest.raises(InputError, match=r"is of experiments with other max_seq_length"):
         run.run(other, output, ("curves",), [""])
 
 

@@ -243,7 +243,6 @@ def test_a_head_goes_on_for_the_same_task_only(tmp_path, init):
             data,
             epochs=1.0,
             learning_rates=(1e-12,),
-            bias_correction=True,
         )
         sweep.finetune(settings, f"{folder}-out", f"{tmp_path}/cache")
         found = weights.read(f"{folder}-out").weights["heads/classification/bias"]

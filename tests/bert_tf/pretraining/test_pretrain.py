@@ -198,7 +198,7 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
     both = f"{tfrecords},{tmp_path}/long"
     process = run(
         both, model_path, tmp_path / "o", "--steps=12,8", "--batch_size=32,16",
-        "--phase_learning_rates=2e-3,1e-3", "--phase_warmup_steps=3,2",
+        "--learning_rate=2e-3,1e-3", "--warmup_steps=3,2",
     )  # fmt: skip
     assert process.returncode == 0, process.stderr[-3000:]
     points = [
@@ -226,7 +226,10 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
         ),
         ("--dropout=1.0", "--dropout=1.0: it must be a number, at least 0, below 1"),
         ("--steps=1,2", "--tfrecords names 1 phase, --steps 2"),
-        ("--phase_learning_rates=1e-3", "names 1 rate and --phase_warmup_steps 0, of 1 phase"),
+        (
+            "--learning_rate=1e-3,1e-4",
+            "names 2 rates and --warmup_steps 1; give one of each, or one for",
+        ),
         ("--model=huge", "model 'huge' is unknown"),
     ],
 )

@@ -119,10 +119,12 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
     [
         (["--minutes=1", "--keep_at=0.5"], "shares of --steps, which are not known"),
         (
-            ["--decay_fraction=0.5", "--phase_learning_rates=1e-3", "--phase_warmup_steps=1"],
-            "no use",
+            [
+                *("--decay_fraction=0.5", "--learning_rate=1e-3,1e-3", "--warmup_steps=1,1"),
+                *("--tfrecords={0},{0}", "--steps=5,5"),
+            ],
+            "--decay_fraction is for one --learning_rate",
         ),
-        (["--minutes=1", "--phase_learning_rates=1e-3", "--phase_warmup_steps=1"], "is of no use"),
         (["--minutes=1", "--tfrecords={0},{0}", "--steps=5,5"], "--minutes is for one phase"),
     ],
 )

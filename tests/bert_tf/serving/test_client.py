@@ -88,7 +88,7 @@ def test_the_command_asks_and_prints_json(addresses, export):
 
 def test_serving_mounts_the_versions_and_its_batching(export):
     folder = export.rsplit("/", 1)[0]
-    arguments = docker.command(folder, "tensorflow/serving:x", "bert", "127.0.0.1", 1, 2, 3)
+    arguments = docker.command(folder, "bert", "127.0.0.1", 1, 2, 3)
     assert f'type=bind,"source={folder}","target=/models/bert",readonly' in arguments
     assert "--batching_parameters_file=/models/bert/batching.config" in arguments
     assert arguments[3:7] == ["-p", "127.0.0.1:1:8500", "-p", "127.0.0.1:2:8501"]

@@ -190,7 +190,9 @@ def test_predictions_are_written_where_nothing_else_is(folders, tmp_path):
     file_prediction.predict_file(folders["mood"], request, str(before), "mood")
     output = f"{tmp_path}/out"
     written, _ = file_prediction.predict_file(folders["mood"], request, output, "mood")
-    other = dataclasses.replace(request, split="again")
+    again = tmp_path / "again.tsv"
+    again.write_text(path.read_text())
+    other = dataclasses.replace(request, path=str(again))
     more, _ = file_prediction.predict_file(folders["mood"], other, output, "mood")
     known = json.load(open(f"{output}/manifest.json"))["files"]
     assert [f"{output}/{name}" for name in sorted(known)] == sorted([*written, *more])

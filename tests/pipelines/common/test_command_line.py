@@ -20,7 +20,7 @@ PRETRAIN = ("pretrain", "--tfrecords=none")
         ((*PRETRAIN, "--output= "), "it must be the path of a file or folder to write"),
         ((*PRETRAIN, "--learning_rate=inf"), "--learning_rate=inf: it must be a finite number"),
         ((*PRETRAIN, "--weight_decay=nan"), "--weight_decay=nan: it must be a finite number"),
-        ((*PRETRAIN, "--warmup_steps=²"), "--warmup_steps=²: it must be a whole number, at least 0"),
+        ((*PRETRAIN, "--warmup_steps=²"), "--warmup_steps=²: it must be whole numbers separated by commas, each at least 0"),
         ((*PRETRAIN, "--steps=²"), "--steps=²: it must be whole numbers separated by commas, each at least 1"),
         ((*PRETRAIN, "--steps=0"), "--steps=0: it must be whole numbers separated by commas, each at least 1"),
         ((*PRETRAIN, f"--steps={10**30}"), "does not fit into 64 bits"),
