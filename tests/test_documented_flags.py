@@ -13,7 +13,7 @@ import pytest
 from bert_tf import __main__
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RECIPES = sorted((ROOT / "recipes").glob("*.flags"))
 SOURCES = [
     path for room in ("bert_tf", "pipelines") for path in sorted((ROOT / room).rglob("*.py"))
@@ -32,7 +32,7 @@ FOREIGN = {
     },
 }  # fmt: skip
 # Those of all commands, of the tools that make a form of flags plain, and of absl.
-ALWAYS = {"flag", "help", "helpshort", "helpfull", "flagfile", "more_flags"}
+ALWAYS = {"flag", "version", "help", "helpshort", "helpfull", "flagfile", "more_flags"}
 _FLAG = re.compile(r"(?<![\w-])--(?:no_)?+([a-z]\w*)")
 
 # Reads lines of JSON, a command and its words, and prints what is wrong with each. The first word

@@ -23,7 +23,7 @@ _PAGE = 4096  # bytes; files take whole pages
 _AMPLE = 1 << 28  # bytes
 _FULL = "no space left on the device"
 _AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-_EXPECTED_OF_TWO = ("another process is writing there", "is there already")
+_EXPECTED_OF_TWO = ("another process is writing there", "exists already")
 Fault = Callable[[Attempt, random.Random], list[str]]  # returns what is wrong with its result
 
 

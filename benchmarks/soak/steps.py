@@ -217,7 +217,7 @@ class Attempt:
     def finish(self) -> list[str]:
         """Runs the command to its end after an interruption; returns what is wrong."""
         done, step = self.run(), STEPS[self.name]
-        exists = step.refuses and done.returncode == 2 and "is there already" in done.stderr
+        exists = step.refuses and done.returncode == 2 and "exists already" in done.stderr
         if done.returncode and not exists:
             return [f"{self.name}: ended with {done.returncode}: {last_line(done.stderr)}"]
         found = trees.contents(self.folder)

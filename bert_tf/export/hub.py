@@ -42,7 +42,7 @@ def export(source: ModelSource, folder: str) -> tuple[str, str]:
       The two folders.
 
     Raises:
-      InputError: the folder is there already, or the disk is full.
+      InputError: the folder exists already, or the disk is full.
     """
     length = min(_USUAL_LENGTH, source.bundle.config.max_length)
     with files.folder_aside(folder) as partial:

@@ -54,7 +54,7 @@ def export(
       original and the `cosine` of both, over random sequences.
 
     Raises:
-      InputError: the folder is there already, the family of a model is not for these runtimes, or
+      InputError: the folder exists already, the family of a model is not for these runtimes, or
         a model cannot be converted, or differs from the
         original.
     """

@@ -92,7 +92,7 @@ def export(
       The version's folder.
 
     Raises:
-      InputError: the version is there already, names collide, or the folder holds something else
+      InputError: the version exists already, names collide, or the folder holds something else
         than versions, or is another process's at the moment; and those of `check`.
     """
     folder = folder.rstrip("/")
@@ -115,7 +115,7 @@ def _export(
     if version > _LARGEST:
         raise InputError(f"{path}: is beyond the numbers of versions; name another folder (OUT=).")
     if files.gfile.exists(path):
-        raise InputError(f"{path}: is there already; name another version, or remove it.")
+        raise InputError(f"{path}: exists already; name another version, or remove it.")
     write(sources, path, dtype, check=check)
     return path
 

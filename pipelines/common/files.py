@@ -1,4 +1,4 @@
-"""Files of any file system alike: local, gs://, and those of fsspec, such as webhdfs://."""
+"""Files of all file systems: local, those of TensorFlow such as gs://, and those of fsspec."""
 
 import contextlib
 import fnmatch
@@ -21,7 +21,7 @@ from pipelines.common.errors import InputError
 
 
 class _GFile:
-    """The functions of tf.io.gfile; of `remote_files` where TensorFlow does not reach."""
+    """The functions of tf.io.gfile, for file systems of fsspec those of `remote_files`."""
 
     def __getattr__(self, name: str) -> Any:
         of_tensorflow = getattr(tf.io.gfile, name)
@@ -35,87 +35,80 @@ class _GFile:
 
 
 gfile = _GFile()
-_BLOCK = 1 << 22
+_BLOCK = 1 << 22  # bytes
 _PARTIAL = ".partial"
 GZIP = ".gz"
 DISK_FULL = (
-    "no space left on the device. What was finished is kept: free some space and run the same "
-    "command again."
+    "no space left on the device. Finished work is kept: free some space and run the same command "
+    "again."
 )
-# What a killed command leaves behind, by name.
+# Patterns of the names of files and folders that a killed command leaves behind.
 LEFT_BEHIND = ("*.partial", f"*.partial-{'[0-9a-f]' * 8}")
 
 
 def names_in(folder: str) -> list[str]:
-    """The sorted names of what is in a folder; folders without the slash that buckets give them."""
+    """The sorted names in a folder; names of folders do not end in a slash."""
     return sorted(name.rstrip("/") for name in gfile.listdir(folder))
 
 
 def matching(folder: str, pattern: str) -> list[str]:
-    """The sorted paths of what is in a folder under names that a pattern matches.
-
-    Unlike a glob, it takes the folder's own path as it is.
-    """
+    """The sorted paths in a folder whose names match a pattern; none if the folder is missing."""
     if not gfile.isdir(folder):
         return []
     return [f"{folder}/{name}" for name in names_in(folder) if fnmatch.fnmatchcase(name, pattern)]
 
 
 def inside(folder: str, name: object, place: str) -> str:
-    """The path of what a file of others names in a folder.
+    """The path of a file in a folder, of which the relative path comes from outside.
 
     Args:
-      folder: where it must be.
-      name: a path relative to the folder.
-      place: the file that says so, for errors.
+      folder: The folder.
+      name: The path relative to the folder.
+      place: The file that contains the name, for the error.
 
     Raises:
-      InputError: it is no such path, or leads out of the folder.
+      InputError: The name is not a relative path, or leads out of the folder.
     """
     parts = name.split("/") if isinstance(name, str) and "\0" not in name else [".."]
     if not all(parts) or not {".", ".."}.isdisjoint(parts):
-        raise InputError(f"{place}: {name!r} names no file in its folder.")
+        raise InputError(f"{place}: {name!r} is not the path of a file in its folder.")
     return f"{folder}/{name}"
 
 
 def partial_of(path: str) -> str:
-    """The name that a file with one writer has until it is whole."""
+    """The temporary name of a file that one process writes at a time."""
     return f"{path}{_PARTIAL}"
 
 
 @contextlib.contextmanager
 def write_aside(path: str, shared: bool = False) -> Iterator[str]:
-    """Yields a temporary path; renames it to `path` when the block ends well.
-
-    A file is seen under its final name only when it is whole. After an error
-    the temporary file is removed.
+    """Yields a temporary path, which is renamed to `path` if the block succeeds, else removed.
 
     Args:
-      path: the final name.
-      shared: whether other processes may write the same file at the same time;
-        each then has a temporary file of its own, and the last one stays.
+      path: The final path.
+      shared: Whether several processes may write the file at the same time. Each has a temporary
+        file of its own, and the last one stays.
 
     Raises:
-      InputError: the disk is full.
+      InputError: The disk is full.
     """
     gfile.makedirs(os.path.dirname(path) or ".")
-    with _own_partial(path, folder=False) if shared else _one_partial(path) as partial:
+    temporary = _own_partial(path, folder=False) if shared else _one_partial(path)
+    with temporary as partial:
         yield partial
         gfile.rename(partial, path, overwrite=True)
 
 
 @contextlib.contextmanager
 def folder_aside(path: str, replace: bool = False) -> Iterator[str]:
-    """Yields a new folder to fill; renames it to `path` when the block ends well.
-
-    After an error it is removed.
+    """Yields a new folder, which is renamed to `path` if the block succeeds, else removed.
 
     Args:
-      path: the final name.
-      replace: whether a folder of that name makes room, which an empty one does always.
+      path: The final path.
+      replace: Whether an existing folder is replaced; an empty one always is.
 
     Raises:
-      InputError: `path` is there already, another process writes it, or the disk is full.
+      InputError: `path` exists, another process writes it, or the disk is full.
     """
     if not replace:
         _check_absent(path)
@@ -130,15 +123,15 @@ def folder_aside(path: str, replace: bool = False) -> Iterator[str]:
 def _check_absent(path: str) -> None:
     empty = gfile.isdir(path) and not gfile.listdir(path)
     if gfile.exists(path) and not empty:
-        raise InputError(f"{path}: is there already; name another folder, or remove it.")
+        raise InputError(f"{path}: exists already; name another folder, or remove it.")
 
 
 @contextlib.contextmanager
 def working_folder(path: str) -> Iterator[str]:
-    """Yields a new folder for the time of the block, beside `path`, which is about to be written.
+    """Yields a new folder next to `path`, for the duration of the block.
 
     Raises:
-      InputError: another process has one there.
+      InputError: Another process has such a folder.
     """
     with _own_partial(path, folder=True) as partial:
         yield partial
@@ -154,10 +147,10 @@ def _one_partial(path: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _own_partial(path: str, folder: bool) -> Iterator[str]:
-    """Yields a temporary path that no other process has; those that killed ones left are removed.
+    """Yields a temporary path of this process alone; removes those of killed processes.
 
     Raises:
-      InputError: another process writes the same folder.
+      InputError: Another process writes the same folder.
     """
     living = _remove_left_behind(path)
     if living and folder:
@@ -169,7 +162,7 @@ def _own_partial(path: str, folder: bool) -> Iterator[str]:
 
 
 def _make_partial(path: str, folder: bool, stack: contextlib.ExitStack) -> str:
-    """Makes a temporary file or folder, and holds a lock on it until the stack ends."""
+    """Makes a temporary file or folder, which is locked until the stack ends."""
     while True:
         partial = f"{path}{_PARTIAL}-{uuid.uuid4().hex[:8]}"
         if folder:
@@ -181,24 +174,24 @@ def _make_partial(path: str, folder: bool, stack: contextlib.ExitStack) -> str:
             lock = locks.take(partial, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT)
         except FileNotFoundError:
             if not os.path.isdir(os.path.dirname(partial) or "."):
-                raise  # such as new/../here, where nobody makes `new`
-        if lock is not None:  # else another process took it for left behind, a moment ago
+                raise  # for example new/../here, if `new` is missing
+        if lock is not None:  # else another process has just removed it as left behind
             stack.callback(os.close, lock.descriptor)
             return partial
 
 
 def _remove_left_behind(path: str) -> bool:
-    """Removes temporary files of a path that no living process has; says whether some are had.
+    """Removes the temporary files of killed processes; returns whether a living one has some.
 
-    On file systems without locks nobody can tell, and nothing is removed.
+    Nothing is removed on file systems without locks, where this is unknown.
     """
     if "://" in path:
         return False
     living = False
     folder, name = os.path.split(path)
     ours = re.compile(re.escape(name + _PARTIAL) + "-[0-9a-f]{8}")
-    there = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
-    for partial in (os.path.join(folder, other) for other in there if ours.fullmatch(other)):
+    names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    for partial in (os.path.join(folder, other) for other in names if ours.fullmatch(other)):
         with contextlib.suppress(FileNotFoundError):  # another process removes it, too
             lock = locks.take(partial)
             if lock is None:
@@ -223,49 +216,41 @@ def _removed_after_error(partial: str, path: str) -> Iterator[None]:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error of Python or TensorFlow says that no space was left."""
+    """Whether an error of Python or TensorFlow means that no space was left."""
     text = str(error).lower()
     return "no space left" in text or "disk quota exceeded" in text
 
 
 def disk_full_error(path: str) -> InputError:
-    """The error to show when the disk is full while `path` is written."""
+    """The error to raise if the disk is full while `path` is written."""
     return InputError(f"{path}: {DISK_FULL}")
 
 
 def write_text(path: str, text: str) -> None:
-    """Writes a UTF-8 text file in one piece."""
+    """Writes a UTF-8 text file, which appears in one piece."""
     with write_aside(path) as partial, gfile.GFile(partial, "w") as file:
         file.write(text)
 
 
 def check_regular(path: str) -> None:
-    """Checks that a path is a file, whose reading ends.
-
-    Raises:
-      InputError: it is a folder, a pipe or a device, such as a link to /dev/zero.
-    """
+    """Raises an InputError if a path is a folder, a pipe or a device, such as /dev/zero."""
     if "://" not in path and os.path.exists(path) and not os.path.isfile(path):
-        raise InputError(f"{path}: is not a regular file; put a copy of the file in its place.")
+        raise InputError(f"{path}: is not a regular file; replace it with a copy of the file.")
 
 
-def read_whole(path: str, most: int = 1 << 28) -> bytes:
-    """Reads a file of settings, a vocabulary or another that is known to be small.
-
-    Args:
-      path: the file.
-      most: bytes that it may have.
+def read_whole(path: str, max_bytes: int = 1 << 28) -> bytes:
+    """Reads a file that should be small, such as a vocabulary.
 
     Raises:
-      InputError: there is no such file, it is larger, or it is not a regular file.
+      InputError: The file is missing, larger than `max_bytes`, or not a regular file.
     """
     check_regular(path)
     try:
         length = gfile.stat(path).length
-        if length > most:
+        if length > max_bytes:
             raise InputError(
-                f"{path}: has {length:,} bytes, and a file of this kind at most {most:,}; check "
-                "what it is."
+                f"{path}: has {length:,} bytes, and a file of this kind at most {max_bytes:,}; "
+                "check what it is."
             )
         with gfile.GFile(path, "rb") as file:
             return file.read(length)
@@ -274,10 +259,10 @@ def read_whole(path: str, most: int = 1 << 28) -> bytes:
 
 
 def sha256(path: str) -> str:
-    """Returns the SHA-256 checksum of a file's bytes, in hexadecimal.
+    """The SHA-256 checksum of a file, in hexadecimal.
 
     Raises:
-      InputError: there is no such file, or it is not a regular file.
+      InputError: The file is missing, or not a regular file.
     """
     check_regular(path)
     digest = hashlib.sha256()
@@ -288,11 +273,7 @@ def sha256(path: str) -> str:
 
 
 def open_binary(path: str) -> BinaryIO:
-    """Opens a file for reading bytes: local files the fast way, others by gfile.
-
-    Raises:
-      InputError: there is no such file.
-    """
+    """Opens a file for reading bytes; raises an InputError if it is missing."""
     if not gfile.exists(path) or gfile.isdir(path):
         raise InputError(f"{path}: no such file.")
     if "://" not in path:
@@ -330,7 +311,7 @@ class _RawGFile(io.RawIOBase):
 
 @contextlib.contextmanager
 def for_tensorflow(path: str) -> Iterator[str]:
-    """Yields a path for a file that TensorFlow writes itself; behind the block it is at `path`."""
+    """Yields a path that TensorFlow can write to; after the block, the file is at `path`."""
     if not remote_files.reaches(path):
         yield path
         return
@@ -351,7 +332,7 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
     """Opens a plain or gzipped file for reading its bytes.
 
     Raises:
-      InputError: there is no such file, or its gzip data is damaged.
+      InputError: The file is missing, or its gzip data is damaged.
     """
     with open_binary(path) as file:
         if not is_gzip(path):
@@ -359,35 +340,35 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
             return
         try:
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(BinaryIO, unpacked)  # one in all but name
+                yield cast(BinaryIO, unpacked)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(
-                f"{path}: the gzip data is cut off or damaged ({error}); fetch the file again."
+                f"{path}: the gzip data is truncated or damaged ({error}); download the file again."
             ) from error
 
 
 def read_unpacked(path: str) -> bytes:
-    """Reads a plain or gzipped file of data, which may be far more than its gzipped bytes.
+    """Reads a plain or gzipped file.
 
     Raises:
-      InputError: there is no such file, its gzip data is damaged, or it does not fit in memory with
-        what is made of it.
+      InputError: The file is missing, its gzip data is damaged, or its content is too large for
+        the memory.
     """
-    most = machine.memory() // 4
+    max_bytes = machine.memory() // 4  # as more is made from it
     blocks, size = [], 0
     with open_unpacked(path) as file:
-        while size <= most and (block := file.read(_BLOCK)):
+        while size <= max_bytes and (block := file.read(_BLOCK)):
             blocks.append(block)
             size += len(block)
-    if size > most:
+    if size > max_bytes:
         raise InputError(
-            f"{path}: has more than {most / 1e9:,.1f} GB, unpacked, which is too much for the "
-            "memory of this machine; split the file, or take a larger machine."
+            f"{path}: has more than {max_bytes / 1e9:,.1f} GB, unpacked, which is too much for the "
+            "memory of this machine; split the file, or use a larger machine."
         )
     return b"".join(blocks)
 
 
 def remove_tree(path: str) -> None:
-    """Removes a folder and all it holds, if it is there."""
+    """Removes a folder with its content, if it exists."""
     if gfile.exists(path):
         gfile.rmtree(path)

@@ -185,7 +185,7 @@ def rename(source: str, target: str, overwrite: bool = False) -> None:
     for _ in range(_ATTEMPTS):
         if exists(target):
             if not overwrite:
-                raise tf.errors.AlreadyExistsError(None, None, f"{target}: is there already.")
+                raise tf.errors.AlreadyExistsError(None, None, f"{target}: exists already.")
             with contextlib.suppress(tf.errors.NotFoundError):
                 remove(target)
         _move(source, target)

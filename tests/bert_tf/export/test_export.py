@@ -111,7 +111,7 @@ def test_versions_count_up_and_none_is_overwritten(folders, tmp_path):
     folder = f"{tmp_path}/bert"
     assert saved_model.export(found, folder) == f"{folder}/1"
     assert saved_model.export(found, folder) == f"{folder}/2"
-    with pytest.raises(InputError, match="bert/2: is there already"):
+    with pytest.raises(InputError, match="bert/2: exists already"):
         saved_model.export(found, folder, version=2)
     assert saved_model.newest(folder) == f"{folder}/2"
 
@@ -181,7 +181,7 @@ def test_an_export_that_comes_second_overwrites_nothing(folders, tmp_path, monke
             file.write("by another")
 
     monkeypatch.setattr(saved_model.warmup, "write", meanwhile)
-    with pytest.raises(InputError, match="bert/1: is there already"):
+    with pytest.raises(InputError, match="bert/1: exists already"):
         saved_model.export(found, f"{tmp_path}/bert")
     assert os.listdir(path) == ["whole"]
     assert os.listdir(f"{tmp_path}/bert") == ["1"]

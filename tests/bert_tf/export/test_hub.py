@@ -110,7 +110,7 @@ def test_a_keras_3_layer_trains_reloads_and_exports(pair, bundle, tmp_path):
 
 def test_nothing_is_overwritten(pair, folders, bundle):
     source = sources.of_bundle(bundle, folders["pretrained"])
-    with pytest.raises(InputError, match="hub: is there already"):
+    with pytest.raises(InputError, match="hub: exists already"):
         hub.export(source, os.path.dirname(pair[0]))
 
 

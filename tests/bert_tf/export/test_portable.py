@@ -59,6 +59,6 @@ def test_a_difference_is_an_error(written):
 def test_nothing_is_overwritten(written, folders, tmp_path):
     found = sources.find([f"mood={folders['mood']}"])
     (tmp_path / "report.json").write_text("of a run")
-    with pytest.raises(portable.InputError, match="is there already"):
+    with pytest.raises(portable.InputError, match="exists already"):
         portable.export(found, str(tmp_path), list(portable.Runtime))
     assert (tmp_path / "report.json").read_text() == "of a run"

@@ -284,7 +284,7 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match="no space left on the device. What was finished is kept"):
+    with pytest.raises(InputError, match="no space left on the device. Finished work is kept"):
         write(tmp_path / "vectors", VectorFormat.NPY)
 
 

@@ -293,7 +293,9 @@ def test_damaged_saved_models_are_named(tmp_path, model):
     proto = saved_model_pb2.SavedModel.FromString((tmp_path / "hub/saved_model.pb").read_bytes())
     proto.meta_graphs[0].asset_file_def[0].filename = "../../vocab.txt"
     (tmp_path / "hub/saved_model.pb").write_bytes(proto.SerializeToString())
-    with pytest.raises(InputError, match=r"'../../vocab.txt' names no file in its folder"):
+    with pytest.raises(
+        InputError, match=r"'../../vocab.txt' is not the path of a file in its folder"
+    ):
         weights.read(f"{tmp_path}/hub")
     proto.meta_graphs[0].object_graph_def.nodes[0].children[0].node_id = 999
     (tmp_path / "hub/saved_model.pb").write_bytes(proto.SerializeToString())
@@ -369,7 +371,7 @@ def test_presets_are_numbers_and_no_classes(preset, tmp_path, changes, message):
     with pytest.raises(InputError, match=r"model\.weights\.h5: is damaged"):
         weights.read(str(copy))
     (copy / "model.weights.json").write_text('{"weight_map": {"/a": "../../x.h5"}}')
-    with pytest.raises(InputError, match="names no file in its folder"):
+    with pytest.raises(InputError, match="is not the path of a file in its folder"):
         weights.read(str(copy))
 
 

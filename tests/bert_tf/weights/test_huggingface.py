@@ -57,8 +57,8 @@ def test_several_files_are_one_model(folder):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("../../x.safetensors", r"'../../x.safetensors' names no file in its folder"),
-        ("/etc/passwd", "names no file in its folder"),
+        ("../../x.safetensors", r"'../../x.safetensors' is not the path of a file in its folder"),
+        ("/etc/passwd", "is not the path of a file in its folder"),
         (7, "at weight_map.*: expected text, got a whole number"),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_damaged_or_foreign_folder_is_named(tmp_path):
     data.write_bytes(data.read_bytes()[:-1] + b"?")
     with pytest.raises(InputError, match=r"checkpoint: is damaged: the checksum of state\.data"):
         weights.read(f"{tmp_path}/out")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         weights.write(make_bundle(), f"{tmp_path}/out", Format.BERT_TF)
 
 
@@ -218,7 +218,7 @@ def test_the_command_converts(tmp_path):
     commands.done(*command)
     assert own.find_folder(f"{tmp_path}/ours")
     assert_same_weights(weights.read(f"{tmp_path}/ours").weights, make_bundle().weights)
-    assert "ours: is there already" in commands.error(*command)
+    assert "ours: exists already" in commands.error(*command)
 
 
 def test_another_vocabulary_must_suit_the_case(tmp_path):

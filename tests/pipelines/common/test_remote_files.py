@@ -83,7 +83,7 @@ def test_folders_appear_whole_and_go(folder):
     files.write_text(f"{folder}/made/inner/x", "y")
     with pytest.raises(InputError, match="inner/x"):
         checksums.check(f"{folder}/made")
-    with pytest.raises(InputError, match="is there already"), files.folder_aside(f"{folder}/made"):
+    with pytest.raises(InputError, match="exists already"), files.folder_aside(f"{folder}/made"):
         pass
     with pytest.raises(KeyError), files.write_aside(f"{folder}/made/z") as partial:
         files.write_text(partial, "half")
@@ -96,7 +96,7 @@ def test_folders_appear_whole_and_go(folder):
 def test_names_that_are_taken_stay(folder):
     for name in "ab":
         files.write_text(f"{folder}/{name}", name)
-    with pytest.raises(tf.errors.AlreadyExistsError, match="is there already"):
+    with pytest.raises(tf.errors.AlreadyExistsError, match="exists already"):
         files.gfile.rename(f"{folder}/a", f"{folder}/b")
     files.gfile.rename(f"{folder}/a", f"{folder}/b", overwrite=True)
     with files.open_binary(f"{folder}/b") as file:

@@ -404,7 +404,7 @@ def test_damage_to_what_was_finished_is_mended(
     ("old", "new", "message"),
     [
         ('"bytes"', '"byte5"', "lacks the field bytes"),
-        ('"file": "train', '"file": "../train', "names no file in its folder"),
+        ('"file": "train', '"file": "../train', "is not the path of a file in its folder"),
         ('"mlm_nsp"', '"mlm"x', "is not JSON"),
         ('"mlm_nsp"', '"nothing"', "at settings.objective"),
         ('"max_seq_length": 32', '"max_seq_length": "32"', "expected a whole number, got text"),
