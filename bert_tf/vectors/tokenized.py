@@ -198,12 +198,13 @@ def _of_texts(
 ) -> _Pieces:
     """The pieces of texts; a word ends with its text."""
 
-    def numbers(some: Sequence[str | None]) -> tf.RaggedTensor:
-        there = tf.constant([text for text in some if text is not None], tf.string)
+    def numbers(some: Sequence[str]) -> tf.RaggedTensor:
         by_word = unit is Unit.WORD
-        return numbered.tokenize_by_word(there).ids if by_word else numbered.tokenize(there)
+        return numbered.tokenize_by_word(some).ids if by_word else numbered.tokenize(some)
 
-    first, second = map(numbers, zip(*texts, strict=True))
+    seconds = [second for _, second in texts if second is not None]
+    first = numbers([text for text, _ in texts])
+    second = numbers(seconds) if seconds else first[:0]
     begins = numbered.begins | (np.diff(numbered.text_of, prepend=-1) > 0)
     places = np.stack([numbered.starts, numbered.ends, numbered.text_of >= len(texts)])
     start = np.flatnonzero(begins)
@@ -236,14 +237,14 @@ def _pack(
     numbered: NumberedTokenizer, pieces: _Pieces, is_pair: np.ndarray, max_length: int
 ) -> packing.Packed:
     """Packs texts, with their second texts where `is_pair`, bool [texts]."""
+    if not is_pair.any():
+        return packing.pack(numbered, pieces.first, None, max_length)
     alone, pairs = np.flatnonzero(~is_pair), np.flatnonzero(is_pair)
-    parts = []
+    first = tf.gather(pieces.first, pairs)
+    parts = [packing.pack(numbered, first, pieces.second, max_length)]
     if len(alone):
         parts.append(packing.pack(numbered, tf.gather(pieces.first, alone), None, max_length))
-    if len(pairs):
-        first = tf.gather(pieces.first, pairs)
-        parts.append(packing.pack(numbered, first, pieces.second, max_length))
-    order = np.argsort(np.concatenate([alone, pairs]))
+    order = np.argsort(np.concatenate([pairs, alone]))
     columns = zip(*parts, strict=True)
     return packing.Packed(*(tf.gather(tf.concat(same, 0), order) for same in columns))
 
