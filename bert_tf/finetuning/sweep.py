@@ -229,17 +229,15 @@ def _keep(setup: Setup, chosen: RunResult, run: Run) -> dict[str, Any]:
         progress.read_history(f"{setup.run_folder(rate, seed)}/{progress.HISTORY}"),
         chosen["evaluations"],
     )
-    trained = [each.task for each in written]
-    descriptions = tuple(task.describe() for task in trained)
+    descriptions = tuple(task.describe() for task, _ in written)
     model = dataclasses.replace(
         setup.bundle, config=setup.config, weights=found, tasks=descriptions
     )
     own.write(model, setup.output)
+    by_task = ("test_metrics", "test_baselines", "labels")
     return {
-        "test_metrics": {each.task.name: each.test_metrics for each in written},
-        "test_baselines": {each.task.name: each.test_baselines for each in written},
-        "labels": {each.task.name: each.labels for each in written},
-        "warnings": [warning for each in written for warning in each.warnings],
+        "warnings": [warning for _, report in written for warning in report["warnings"]],
+        **{key: {task.name: report[key] for task, report in written} for key in by_task},
     }
 
 

@@ -1,6 +1,5 @@
 """Results of fine-tuning to read: predictions, mistakes, pictures, and a summary."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,78 +13,71 @@ from bert_tf.training.progress import Point
 from pipelines.common import files
 
 if TYPE_CHECKING:
-    import matplotlib.figure
+    from matplotlib.figure import Figure
 
 _MISTAKES = 30
 _SIZE = (8, 6)  # of a picture, inches
 _MAX_LABELS = 20  # for scores of single labels in the summary
 
 
-@dataclasses.dataclass
-class TaskOutcome:
-    """What the report has of a task.
-
-    Attributes:
-      task: the task, with what was tuned on dev data.
-      test_metrics: metrics of labelled test data, by `split/metric`.
-      test_baselines: the same for predictions without a model.
-      labels: scores of each label on dev data.
-      warnings: signs of a failed training.
-    """
-
-    task: Task
-    test_metrics: dict[str, float] = dataclasses.field(default_factory=dict)
-    test_baselines: dict[str, float] = dataclasses.field(default_factory=dict)
-    labels: dict[str, LabelScores] = dataclasses.field(default_factory=dict)
-    warnings: list[str] = dataclasses.field(default_factory=list)
-
-
-def write_task(data: TaskData, predictor: LogitsFunction, folder: str) -> TaskOutcome:
+def write_task(
+    data: TaskData, predictor: LogitsFunction, folder: str
+) -> tuple[Task, dict[str, Any]]:
     """Writes the prediction files, mistakes.txt and picture.png of a task.
 
     Args:
       data: the task and its dev and test data.
       predictor: computes logits with the weights to keep.
       folder: where to write.
+
+    Returns:
+      The task, with what was tuned on dev data, and its part of the report: `test_metrics` and
+      `test_baselines` by `split/metric`, `labels` (scores of each on dev), `warnings`.
     """
     task = data.task
-    found = TaskOutcome(task)
+    report: dict[str, Any] = {
+        "test_metrics": {},
+        "test_baselines": {},
+        "labels": {},
+        "warnings": [],
+    }
     for index, split in enumerate((*data.dev, *data.test)):
         predictions = task.predict(split.examples, split.features, predictor(split.features))
         if index == 0 and data.dev:
-            task = found.task = task.tune(split.examples, predictions)
-            _write_dev(found, split, predictions, folder)
+            task = task.tune(split.examples, predictions)
+            report["labels"] = task.by_label(split.examples, predictions)
+            report["warnings"] = _write_dev(task, split, predictions, folder)
         if split in data.test and split.labelled:
             scores = task.metrics(split.examples, predictions)
-            found.test_metrics |= _prefixed(scores, f"{split.name}/")
-            found.test_baselines |= _prefixed(_baseline(data, split), f"{split.name}/")
+            report["test_metrics"] |= _prefixed(scores, f"{split.name}/")
+            report["test_baselines"] |= _prefixed(_baseline(data, split), f"{split.name}/")
         for name, text in task.files(split.examples, predictions, split.name).items():
             files.write_text(f"{folder}/{name}", text)
-    return found
+    return task, report
 
 
-def _write_dev(found: TaskOutcome, split: Split, predictions: Sequence[Any], folder: str) -> None:
-    """Writes mistakes and the picture of the dev data that decides, and notes its scores."""
-    task, examples = found.task, split.examples
+def _write_dev(task: Task, split: Split, predictions: Sequence[Any], folder: str) -> list[str]:
+    """Writes mistakes and the picture of the dev data that decides; returns warnings."""
+    examples, name = split.examples, split.name
     score = task.metrics(examples, predictions)[task.main_metric]
-    what = f"{task.main_metric.replace('_', ' ')} {score:.4f} on {len(examples):,} of {split.name}"
+    what = f"{task.main_metric.replace('_', ' ')} {score:.4f} on {len(examples):,} of {name}"
 
-    def paint(figure: "matplotlib.figure.Figure") -> None:
+    def paint(figure: "Figure") -> None:
         task.draw(figure, examples, predictions)
         figure.suptitle(f"{task.name}: {what}")
 
     mistakes = task.mistakes(examples, predictions, _MISTAKES)
     files.write_text(f"{folder}/mistakes.txt", "\n\n".join(mistakes) + "\n")
     figures.draw(f"{folder}/picture.png", _SIZE, paint)
-    found.labels = task.by_label(examples, predictions)
     answers = {answer for prediction in predictions for answer in task.answers(prediction)}
-    if len(answers) == 1 and len(examples) > 1 and score < 1:
-        found.warnings.append(
-            f"{task.name}: the model answers {min(answers)!r} to all {len(examples):,} examples of "
-            f"{split.name}, so it has not learned to tell them apart. Train for longer (--epochs), "
-            "with another --learning_rate, with more examples, or, if one label is much more "
-            "frequent than the others, with --balanced."
-        )
+    if len(answers) > 1 or len(examples) < 2 or score == 1:
+        return []
+    return [
+        f"{task.name}: the model answers {min(answers)!r} to all {len(examples):,} examples of "
+        f"{name}, so it has not learned to tell them apart. Train for longer (--epochs), with "
+        "another --learning_rate, with more examples, or, if one label is much more frequent than "
+        "the others, with --balanced."
+    ]
 
 
 def baselines(data: Sequence[TaskData]) -> dict[str, float]:
@@ -112,7 +104,7 @@ def draw_curves(
 ) -> None:
     """Draws the training loss and the scores on dev of a run over its steps, as a PNG."""
 
-    def paint(figure: "matplotlib.figure.Figure") -> None:
+    def paint(figure: "Figure") -> None:
         figure.suptitle(name)
         loss, score = figure.subplots(2, 1, sharex=True)
         loss.plot([point.step for point in points], [point.metrics["loss"] for point in points])

@@ -239,9 +239,24 @@ class ServedModel:
         with tf.control_dependencies(checks):
             return {name: tf.identity(inputs[name]) for name in MODEL_INPUTS}
 
-    def prepared_ids(self, inputs: Tensors) -> Prepared:
-        """Preprocessing of a signature that takes token ids."""
-        return Prepared(self.checked(inputs), {})
+    def ids_signature(
+        self, name: str, postprocess: Callable[[Sequence[Any], Tensors], Tensors], pair: bool
+    ) -> Signature:
+        """`<name>_ids`, which takes token ids, of which the head computes logits.
+
+        Args:
+          name: name of the task.
+          postprocess: as in `Signature`.
+          pair: whether the sample has two segments.
+        """
+        return Signature(
+            f"{name}_ids",
+            self.ids_specs(),
+            self.ids_sample(pair),
+            lambda inputs: Prepared(self.checked(inputs), {}),
+            self.logits,
+            postprocess,
+        )
 
 
 def softmax(logits: Any) -> Any:

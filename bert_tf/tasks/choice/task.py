@@ -48,17 +48,9 @@ class Choice(Task):
 
     shape: ClassVar[str] = "choice"
 
-    main_metric: str = dataclasses.field(default="accuracy", init=False)
-
-    @property
-    def segments(self) -> int:
-        """Two: the first text and a choice."""
-        return 2
-
-    @property
-    def units(self) -> int:
-        """One: the score of a choice."""
-        return 1
+    main_metric = "accuracy"
+    segments = 2  # the context and a choice
+    units = 1  # the score of a choice
 
     def problem(self, example: ChoiceExample) -> str | None:
         """An empty text."""

@@ -32,14 +32,10 @@ class Regression(TextTask):
     """
 
     shape: ClassVar[str] = "regression"
+    main_metric = "pearson_spearman"
+    units = 1  # the score
 
     bounds: tuple[float, float] | None = None
-    main_metric: str = dataclasses.field(default="pearson_spearman", init=False)
-
-    @property
-    def units(self) -> int:
-        """One: the score."""
-        return 1
 
     def fit(self, examples: Examples) -> Self:
         """Checks that scores differ."""

@@ -142,14 +142,7 @@ class TextTask(Task):
                 finish,
                 plain=PlainTexts(names, self.max_length),
             ),
-            Signature(
-                f"{self.name}_ids",
-                model.ids_specs(),
-                model.ids_sample(len(names) > 1),
-                model.prepared_ids,
-                model.logits,
-                finish,
-            ),
+            model.ids_signature(self.name, finish, pair=len(names) > 1),
             Signature(
                 f"{self.name}_{method.rpartition('/')[2]}",
                 signatures.EXAMPLES,

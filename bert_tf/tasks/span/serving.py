@@ -49,14 +49,7 @@ class ServedSpans(Task):
                 model.logits,
                 self._answer,
             ),
-            Signature(
-                f"{self.name}_ids",
-                model.ids_specs(),
-                model.ids_sample(True),
-                model.prepared_ids,
-                model.logits,
-                _split,
-            ),
+            model.ids_signature(self.name, _split, pair=True),
         ]
 
     def _windows(self, model: ServedModel, inputs: Tensors) -> Prepared:

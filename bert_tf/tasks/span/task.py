@@ -45,17 +45,9 @@ class SpanTask(ServedSpans):
     )
     feature_fields: ClassVar[tuple[str, ...]] = ("stride", "max_question")
 
-    main_metric: str = dataclasses.field(default="f1", init=False)
-
-    @property
-    def segments(self) -> int:
-        """Two: the question and a part of the context."""
-        return 2
-
-    @property
-    def units(self) -> int:
-        """Two: start and end."""
-        return 2
+    main_metric = "f1"
+    segments = 2  # the question and a part of the context
+    units = 2  # start and end
 
     def fit(self, examples: Examples) -> Self:
         """Finds whether questions may have no answer.

@@ -48,14 +48,7 @@ class ServedTagging(LabelTask):
                 model.logits,
                 self._tags_of_words,
             ),
-            Signature(
-                f"{self.name}_ids",
-                model.ids_specs(),
-                model.ids_sample(),
-                model.prepared_ids,
-                model.logits,
-                self._tags_of_ids,
-            ),
+            model.ids_signature(self.name, self._tags_of_ids, pair=False),
         ]
 
     def _split(self, model: ServedModel, text: tf.Tensor) -> Prepared:

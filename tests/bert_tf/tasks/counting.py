@@ -50,11 +50,8 @@ class Counting(Task):
     """A softmax over the numbers."""
 
     shape: ClassVar[str] = "count"
-    main_metric: str = dataclasses.field(default="exact", init=False)
-
-    @property
-    def units(self):
-        return _MAX + 1
+    main_metric = "exact"
+    units = _MAX + 1
 
     def features(self, examples, tokenizer):
         packed, _ = packing.pack_texts(
