@@ -24,13 +24,13 @@ SHAPES.regression = {
   fields: textFields,
   show({ outputs, form, panel }) {
     const score = outputs.score[0];
-    const scores = (panel.scores ??= []); // of before, too
+    const scores = (panel.scores ??= []); // earlier ones too
     scores.push(score);
     return { said: headline(short(score)), shown: gauge(score, scores, form.bounds) };
   },
 };
 
-/* Where a score stands, and those before it as thin lines. */
+/* A score on a scale, and earlier ones as thin lines. */
 function gauge(score, scores, bounds) {
   const [low, high] = bounds ?? roundBounds(scores);
   const place = (value) => 100 * Math.min(1, Math.max(0, (value - low) / (high - low)));
@@ -42,8 +42,8 @@ function gauge(score, scores, bounds) {
     role: "meter", "aria-label": "Score", "aria-valuenow": score, "aria-valuemin": low, "aria-valuemax": high,
   };
   const notes = [
-    ...(bounds ? [] : ["The ends are round numbers: how far scores go is not known."]),
-    ...(earlier.length ? ["Thin lines are the scores before."] : []),
+    ...(bounds ? [] : ["The range of scores is unknown; the ends are round numbers."]),
+    ...(earlier.length ? ["Thin lines are earlier scores."] : []),
   ];
   return [
     make("div.gauge", meter, make("span.track", {}, fill), ...earlier),
@@ -52,7 +52,7 @@ function gauge(score, scores, bounds) {
   ];
 }
 
-/* The nearest round numbers that have all scores between them, and zero. */
+/* The nearest round numbers that enclose all scores and zero. */
 function roundBounds(scores) {
   const beyond = (size) => {
     const power = 10 ** Math.floor(Math.log10(Math.max(size, 1e-9)));

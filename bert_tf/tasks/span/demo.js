@@ -2,7 +2,7 @@
 
 SHAPES.span = {
   called: () => "question answering",
-  about: ({ longest }) => `An answer that stands in the context, which is read in windows of ${whole(longest)} tokens.`,
+  about: ({ longest }) => `An answer from the context, which is read in windows of ${whole(longest)} tokens.`,
   fields: () => [
     { name: "question", label: "Question", rows: 1, field: TextField },
     { name: "context", label: "Context", rows: 6, field: TextField },
@@ -20,7 +20,7 @@ SHAPES.span = {
   },
 };
 
-/* The answers there are, and that there is none, the most probable first. */
+/* The candidates and "no answer", most probable first. */
 function candidates(outputs, context) {
   const places = new Places(context);
   const found = outputs.n_best_score[0].map((share, number) => ({
@@ -32,14 +32,14 @@ function candidates(outputs, context) {
   const [none] = outputs.no_answer_probability;
   const spans = [...found, { name: "no answer", share: none, from: 0, to: 0 }].filter(({ share }) => share > 0);
   spans.sort((a, b) => b.share - a.share);
-  // The answer is told by characters, the candidates by bytes.
+  // The answer has offsets in characters, the candidates in bytes.
   const from = places.ofCharacter(outputs.start_character[0]);
   const to = places.ofCharacter(outputs.end_character[0]);
   return spans.map((span) => ({ ...span, best: span.from === from && span.to === to }));
 }
 
 class MarkedContext {
-  /* `kept` is the number of the span that is marked while none is pointed at. */
+  /* `kept` is the index of the span that is marked while the pointer is elsewhere. */
   constructor(context, spans, kept) {
     Object.assign(this, { context, spans, kept });
     this.place = typed("div");
@@ -74,7 +74,7 @@ class MarkedContext {
     const mark = make("mark", {}, context.slice(from, to));
     mark.classList.toggle("other", !best);
     place.replaceChildren(context.slice(0, from), mark, context.slice(to));
-    // In its own box only: the page must not move below the pointer.
+    // Only its own box scrolls: the page must not move under the pointer.
     const beyond = mark.offsetTop - place.scrollTop;
     if (beyond < 0 || beyond > place.clientHeight - mark.offsetHeight) place.scrollTop += beyond - place.clientHeight / 3;
   }

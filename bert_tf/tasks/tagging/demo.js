@@ -2,7 +2,7 @@
 
 const OUTSIDE = "O"; // of entities
 const PREFIX = /^[BIES]-/; // begin, inside, end, single: parts of one entity
-/* Degrees between the colours of two tags, and how many depths they have, so that no two are alike. */
+/* Degrees between the hues of two tags, and the number of shades, so that no two look the same. */
 const TURN = 137.5;
 const DEPTHS = 3;
 
@@ -25,7 +25,7 @@ SHAPES.tagging = {
 SHAPES.tagging_words = {
   ...SHAPES.tagging,
   called: () => "tagging of words",
-  about: () => "A tag for each word. Words are what stands between white space; nothing is split off.",
+  about: () => "A tag for each word. Words are separated by white space and not split further.",
   fields: () => [{ name: "words", label: "Words", rows: 4, field: WordsField }],
   missing: ({ words }) => (words.length ? "" : "Write a word."),
   show({ outputs, values, form }) {
@@ -39,7 +39,7 @@ SHAPES.tagging_words = {
   },
 };
 
-/* The tags of a model: parts of entities are of one type, which has a colour for good. */
+/* The tags of a model. All tags of one entity type share a fixed colour. */
 class TagSet {
   constructor(labels) {
     this.entities = labels.every((tag) => tag === OUTSIDE || PREFIX.test(tag));
@@ -55,7 +55,7 @@ class TagSet {
     return `--hue: ${(TURN * number) % 360}; --deep: ${number % DEPTHS}`;
   }
 
-  /* Runs of words that are one entity; else each word is alone. */
+  /* Runs of words that form one entity; other words are runs of one. */
   runs(words) {
     const runs = [];
     for (const word of words) {
@@ -82,12 +82,12 @@ function showTags(text, words, tags) {
   };
 }
 
-/* The text as it was typed. Its words are one stop of the Tab key; arrows move among them. */
+/* The user's text. Its words are one tab stop; arrow keys move among them. */
 class TaggedText {
   constructor(text, runs, tags) {
     this.words = [];
     this.place = typed("div", { role: "listbox", "aria-label": "Words and their tags" });
-    this.readout = make("p.readout.quiet", {}, "Point at a word, or move there with Tab and the arrow keys.");
+    this.readout = make("p.readout.quiet", {}, "Point at a word, or use Tab and the arrow keys.");
     let at = 0;
     for (const { type, words } of runs) {
       this.place.append(text.slice(at, words[0].from), this.run(text, type, words, tags));

@@ -1,10 +1,11 @@
-/* How signatures are asked and their answers shown, by the shape of the task; and what all use. */
+/* Forms and answers of signatures by the shape of the task, and what they share. */
 
-/* Each has `called` (a short name), `about` (a sentence), `fields`, and `show`, which returns the
-answer in short and the elements below it; `inputs` and `missing` are optional. */
+/* A shape has `called` (a short name), `about` (a sentence), `fields`, and `show`, which returns the
+short answer and the elements below it. `inputs` (from values of fields) and `missing` (a message if
+a field is empty) are optional. */
 const SHAPES = {};
 
-const BEST = 10; // rows that are shown at first
+const BEST = 10; // rows shown at first
 
 /* For shapes that have no script: a field for each input, and all outputs as JSON. */
 const ANY_SHAPE = {
@@ -21,17 +22,17 @@ const ANY_SHAPE = {
 
 const cut = ({ longest }) => `Text beyond ${whole(longest)} tokens is cut.`;
 
-/* An answer in large letters, with a note beside it. */
+/* An answer in large letters, followed by a note. */
 function headline(text, note = "") {
   return make("p.headline", { dir: "auto" }, text, " ", make("span.note", {}, note));
 }
 
-/* An answer that is a sentence. */
+/* A sentence as an answer. */
 function sentence(text, note) {
   return make("p.sentence", { dir: "auto" }, text, " ", make("span.note", {}, note));
 }
 
-/* Rows of names and shares, the best first. */
+/* Rows of names and probabilities, the best first. */
 function ranked(names, shares) {
   const rows = names.map((name, number) => ({ name, share: shares[number] }));
   rows.sort((a, b) => b.share - a.share);
@@ -39,7 +40,7 @@ function ranked(names, shares) {
   return rows;
 }
 
-/* Rows with bars, the best ones at first. */
+/* Rows with bars, with a button for those after the best. */
 function barsWithMore(rows) {
   const place = make("div", {}, bars(rows.slice(0, BEST)));
   const rest = rows.length - BEST;
@@ -47,14 +48,14 @@ function barsWithMore(rows) {
   const more = make("button.plain.more", { type: "button" }, `${whole(rest)} more`);
   more.addEventListener("click", () => {
     place.replaceChildren(bars(rows));
-    place.querySelectorAll("li")[BEST].tabIndex = -1; // the reader goes on where the new ones begin
+    place.querySelectorAll("li")[BEST].tabIndex = -1; // focus moves to the first new row
     place.querySelectorAll("li")[BEST].focus();
   });
   place.append(more);
   return place;
 }
 
-/* Rows whose names are texts, with the bars below them. */
+/* Rows with long names, and bars below them. */
 function tall(list) {
   list.classList.add("tall");
   list.querySelectorAll("bdi").forEach((name) => { name.dir = "auto"; });

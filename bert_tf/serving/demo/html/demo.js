@@ -1,4 +1,4 @@
-/* The page of a server. */
+/* The demo page of a server. */
 
 function main() {
   const { model, about, signatures } = VALUES;
@@ -12,7 +12,7 @@ function main() {
   showSignatures(signatures.map((form, number) => new Panel(form, `panel-${number}`, server)));
 }
 
-/* The version that the server has; a server that asks for a token, or is away, says so when it is asked. */
+/* Shows the versions of the server. Missing tokens and servers are reported with the first request. */
 async function showState(server) {
   try {
     const [place, state] = [find("state"), await server.state()];
@@ -24,7 +24,7 @@ async function showState(server) {
   }
 }
 
-/* A tab for each signature. The address names the one that is shown. */
+/* A tab for each signature. The fragment of the address names the one shown. */
 function showSignatures(panels) {
   const tabs = panels.map((panel, number) => tabOf(panel, () => pick(number)));
   const addresses = panels.map(({ form }) => `#${encodeURIComponent(form.name)}`);
@@ -42,7 +42,7 @@ function showSignatures(panels) {
   pickAddressed();
 }
 
-/* Scrolls a tab to the middle of a row of them. scrollIntoView would move where the Tab key begins. */
+/* Scrolls a tab to the middle of its row. scrollIntoView would move the start of sequential focus. */
 function showTab(tab) {
   const row = find("tabs");
   row.scrollLeft = tab.offsetLeft - (row.clientWidth - tab.offsetWidth) / 2;

@@ -1,6 +1,6 @@
-/* A request as JSON and as a command line, and the response to it. */
+/* A request, as JSON and as a command line, and its response. */
 
-/* How much of a long list is shown: of many numbers a few; of all else, this much. */
+/* How many items of a long list are shown: few of many numbers, more of other values. */
 const MANY = 16;
 const FEW = 6;
 const MOST = 200;
@@ -27,11 +27,11 @@ class Exchange {
   answer(response) {
     this.place.querySelector(".response").hidden = response === null;
     this.response.replaceChildren(...isolated(indented(response, true)));
-    this.copied.response = () => indented(response); // all of it, which takes long
+    this.copied.response = () => indented(response); // all of it: slow, so only when copied
   }
 }
 
-/* JSON with lists of plain values on one line each; `cut`: long ones are not shown to the end. */
+/* Indented JSON with each list of plain values on one line; `cut` shortens long lists. */
 function indented(value, cut = false, margin = "") {
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   if (Array.isArray(value) && value.every((item) => typeof item !== "object")) {
@@ -50,12 +50,12 @@ function indented(value, cut = false, margin = "") {
   return `${open}\n${parts.join(",\n")}\n${margin}${close}`;
 }
 
-/* JSON whose strings do not turn the order of what is between them, where they run from right to left. */
+/* JSON in which right-to-left strings do not reorder the text between them. */
 function isolated(json) {
   return json.split(/("(?:[^"\\]|\\.)*")/).map((part, number) => (number % 2 ? make("bdi", {}, part) : part));
 }
 
-/* What a POSIX shell asks the same with, in parts that belong together. The token stays where it is. */
+/* The same request for a POSIX shell, in parts that stay together. The token is not shown. */
 function commandLine(server, request) {
   return [
     `curl ${shellQuoted(server.predicts)}`,
@@ -65,13 +65,13 @@ function commandLine(server, request) {
   ];
 }
 
-/* A text whose lines may end behind a slash, as in an address. */
+/* A text that may wrap after a slash, such as an address. */
 const breakable = (text) => text.split(/(?<=\/)/).flatMap((part) => [part, make("wbr")]);
 
 const shellQuoted = (text) =>
   (/^[\w:/.@%-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-/* Copies a text; where a page may not, as over plain HTTP, what is shown of it is selected. */
+/* Copies a text. Where a page must not (over plain HTTP), the text shown is selected instead. */
 async function copy(place, text, button) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,4 +1,4 @@
-/* Fields of a form. Each has an element, and a value to be read and set. */
+/* Fields of a form. Each has an `element`, and a `value` with getter and setter. */
 
 class TextField {
   constructor(id, { label, rows }) {
@@ -15,7 +15,7 @@ class TextField {
   }
 }
 
-/* Texts, one a line. */
+/* Texts, one per line. */
 class LinesField extends TextField {
   get value() {
     return super.value.split("\n").filter((line) => line.trim());
@@ -26,7 +26,7 @@ class LinesField extends TextField {
   }
 }
 
-/* Words, with white space between them. */
+/* Words, separated by white space. */
 class WordsField extends TextField {
   get value() {
     return super.value.split(/\s+/).filter(Boolean);
@@ -37,7 +37,7 @@ class WordsField extends TextField {
   }
 }
 
-/* A text with masks in it, and a button that puts one where the cursor is. */
+/* A text with masks, and a button that inserts one at the cursor. */
 class MaskedField extends TextField {
   constructor(id, specification, { mask }) {
     super(id, specification);
@@ -53,7 +53,7 @@ class MaskedField extends TextField {
   }
 }
 
-/* A list of texts that grows. */
+/* A list of texts, to which fields can be added. */
 class ListField {
   constructor(id, { label, one }) {
     Object.assign(this, { id, one });

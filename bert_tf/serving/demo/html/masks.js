@@ -1,10 +1,10 @@
-/* Guesses for masks, which can be put into the text. */
+/* Guesses for masks, which can be inserted into the text. */
 
-const PIECE = /^##(.+)$/s; // a piece that goes on the word before it
+const PIECE = /^##(.+)$/s; // a piece that continues the word before it
 
 SHAPES.fill_mask = {
   called: () => "masked words",
-  about: ({ mask }) => `What may stand in the place of each ${mask}.`,
+  about: ({ mask }) => `Guesses for each ${mask}.`,
   fields: () => [{ name: "text", label: "Text", rows: 3, field: MaskedField }],
   missing: ({ text }, { mask }) => (text.includes(mask) ? "" : `There is no ${mask} in the text.`),
   show({ outputs, values: { text }, form, panel }) {
@@ -14,7 +14,7 @@ SHAPES.fill_mask = {
 };
 
 class Guesses {
-  /* `parts` are what stands between masks; each mask has tokens, and their probabilities. */
+  /* `parts` are the texts between masks; each mask has tokens and their probabilities. */
   constructor(parts, tokens, shares, mask, panel) {
     Object.assign(this, { parts, tokens, shares, mask, panel });
     this.chosen = tokens.map(() => null);
@@ -33,11 +33,11 @@ class Guesses {
       return make("div", {}, make("h3", {}, title), list);
     });
     const unread = this.parts.length - 1 - this.tokens.length;
-    const note = unread > 0 ? [make("p.quiet.small", {}, `${whole(unread)} more stand beyond what the model reads.`)] : [];
-    return [make("div.guesses", {}, ...lists), make("p.quiet.small", {}, "A click puts a guess into the text; another one takes it out."), ...note];
+    const note = unread > 0 ? [make("p.quiet.small", {}, `${whole(unread)} more are beyond the length that the model reads.`)] : [];
+    return [make("div.guesses", {}, ...lists), make("p.quiet.small", {}, "Click a guess to insert it into the text, and again to remove it."), ...note];
   }
 
-  /* Puts a guess into the text, or takes it out again. */
+  /* Inserts a guess into the text, or removes it again. */
   choose(place, number) {
     if (this.panel.changed) return;
     const again = this.chosen[place] === number;
@@ -47,7 +47,7 @@ class Guesses {
     this.panel.put("text", this.text());
   }
 
-  /* What stands for a mask now. */
+  /* The text shown for a mask. */
   guess(place) {
     const number = this.chosen[place] ?? null;
     return number === null ? this.mask : this.tokens[place][number];

@@ -1,11 +1,11 @@
-/* A signature: its form, the answer, and what goes over the wire. */
+/* A signature: its form, the answer, and the HTTP exchange. */
 
 /* A batch of one. */
 const oneRow = (values) =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, [value]]));
 
 class Panel {
-  /* `form` is a signature; `id` is that of no other element. */
+  /* `form` is a signature; `id` is a unique id for the element. */
   constructor(form, id, server) {
     Object.assign(this, { form, server, shape: SHAPES[form.shape] ?? ANY_SHAPE });
     this.element = find("panel").content.firstElementChild.cloneNode(true);
@@ -19,8 +19,8 @@ class Panel {
     }));
     this.place(".fields").append(...[...this.fields.values()].map((field) => field.element));
     this.exchange = new Exchange(this.place(".exchange"), server);
-    this.accepted = null; // the request that the answer still fits
-    this.waiting = null; // what stops the request that is under way
+    this.accepted = null; // the request that the answer belongs to
+    this.waiting = null; // aborts the current request
     this.watch();
     this.note();
   }
@@ -49,7 +49,7 @@ class Panel {
     return { signature_name: this.form.name, inputs: (this.shape.inputs ?? oneRow)(values) };
   }
 
-  /* Shows the request for what was typed, and whether the answer still fits. */
+  /* Shows the request for the current texts, and whether the answer belongs to it. */
   note() {
     const request = this.request(this.values());
     this.exchange.ask(request);
@@ -58,7 +58,7 @@ class Panel {
     this.place(".changed").hidden = !this.changed;
   }
 
-  /* Puts a text that comes from the answer, which fits it, into a field. */
+  /* Sets a field to a text from the answer, which then belongs to the new request. */
   put(name, text) {
     this.fields.get(name).value = text;
     this.accepted = JSON.stringify(this.request(this.values()));
@@ -84,7 +84,7 @@ class Panel {
 
   show({ outputs, response, milliseconds }, request, values) {
     const { form } = this;
-    // The only output comes without its name.
+    // A single output comes without its name.
     const named = form.outputs.length === 1 ? { [form.outputs[0]]: outputs } : outputs;
     const { said, shown } = this.shape.show({ outputs: named, values, form, panel: this });
     this.fill([said], shown, response);
@@ -93,7 +93,7 @@ class Panel {
     this.note();
   }
 
-  /* Says why there is no answer. */
+  /* Shows why there is no answer. */
   refuse(error) {
     this.fill([], [], error.response ?? null);
     this.place(".error").textContent = error instanceof Failure ? error.message : `The answer cannot be shown: ${error.message}`;

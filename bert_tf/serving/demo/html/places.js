@@ -1,4 +1,4 @@
-/* Places in texts. A server counts code points, or bytes of UTF-8; a browser, units of UTF-16. */
+/* Offsets in texts. A server counts code points or UTF-8 bytes, a browser UTF-16 units. */
 
 class Places {
   constructor(text) {
@@ -24,6 +24,6 @@ function bytesOfCharacter(code) {
   return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
 }
 
-/* A text as it was typed, in its own direction. */
+/* The user's text, in its own direction. */
 const typed = (name, attributes = {}, ...children) =>
   make(`${name}.typed`, { dir: "auto", ...attributes }, ...children);

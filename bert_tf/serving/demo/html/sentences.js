@@ -1,11 +1,11 @@
-/* Sentences by how near they are to another one. */
+/* Sentences by similarity to a query. */
 
 SHAPES.embed = {
   called: () => "nearest sentences",
   about: () => "Cosines between the embeddings of sentences: the mean of the last layer over the tokens.",
   fields: () => [
     { name: "query", label: "Query", rows: 1, field: TextField },
-    { name: "sentences", label: "Sentences, one a line", rows: 6, field: LinesField },
+    { name: "sentences", label: "Sentences, one per line", rows: 6, field: LinesField },
   ],
   inputs: ({ query, sentences }) => ({ text: [query, ...sentences] }),
   missing: ({ sentences }) => (sentences.length ? "" : "Write a sentence to compare with."),
@@ -34,7 +34,7 @@ SHAPES.embed_layers = {
   },
 };
 
-/* The sentences, the nearest first; the first of the vectors is that of the query. */
+/* The sentences, most similar first; the first vector is that of the query. */
 function nearest([query, ...vectors], sentences) {
   const rows = ranked(sentences, vectors.map((vector) => cosine(query, vector)));
   return rows.map((row) => ({ ...row, value: row.share.toFixed(3) }));

@@ -1,8 +1,8 @@
-/* The server that the page is from: TensorFlow Serving's REST. */
+/* The server of this page, by TensorFlow Serving's REST interface. */
 
-/* What went wrong, as a line for people. */
+/* An error with a message for users. */
 class Failure extends Error {
-  /* `response` is what the server said. */
+  /* `response` is the response of the server. */
   constructor(message, response = null) {
     super(message);
     this.response = response;
@@ -12,7 +12,7 @@ class Failure extends Error {
 class Server {
   constructor(model) {
     this.address = new URL(`v1/models/${encodeURIComponent(model)}`, location.href).href;
-    this.token = null; // nowhere else: it is gone with the page
+    this.token = null; // kept in memory only
     this.asking = null; // the promise of a token
   }
 
@@ -20,7 +20,7 @@ class Server {
     return `${this.address}:predict`;
   }
 
-  /* What the server says: {status, ok, said}, the latter JSON or null. */
+  /* The response of the server: {status, ok, said}; `said` is its JSON, or null. */
   async send(address, options) {
     const headers = this.token === null ? {} : { Authorization: `Bearer ${this.token}` };
     try {
@@ -33,7 +33,7 @@ class Server {
     }
   }
 
-  /* Which version it has and how that is, such as "version 1, available"; empty if it does not say. */
+  /* Its versions and their states, such as "version 1, available"; empty if unknown. */
   async state() {
     const { said } = await this.send(this.address, {});
     const known = said?.model_version_status ?? [];
@@ -61,7 +61,7 @@ class Server {
     }
   }
 
-  /* Asks the reader for a token, once for all requests that wait for it. */
+  /* Asks the user for a token, once for all waiting requests. */
   async askToken() {
     this.asking ??= tokenOfReader(this.token !== null).finally(() => { this.asking = null; });
     this.token = await this.asking;
@@ -76,7 +76,7 @@ function parsed(text) {
   }
 }
 
-/* Why a request was refused, in a line. */
+/* Why a request failed, in one line. */
 function reason({ ok, status, said }) {
   const told = typeof said?.error === "string" ? said.error.trim().split("\n")[0] : "";
   if (told) return told;
@@ -92,7 +92,7 @@ function tokenOfReader(refused) {
   return new Promise((resolve, reject) => {
     dialog.addEventListener("close", () => {
       if (dialog.returnValue) resolve(field.value.trim());
-      else reject(new Failure("The server asks for a token."));
+      else reject(new Failure("The server requires a token."));
       field.value = "";
     }, { once: true });
   });

@@ -160,9 +160,9 @@ def test_a_token_is_asked_for_once(open_page, predictor):
         panel.get_by_role("button", name="Predict").click()
         dialog.get_by_label("Bearer token").fill("wrong")
         page.keyboard.press("Enter")
-        dialog.get_by_text("It does not take this one.").wait_for()
+        dialog.get_by_text("The server rejected this token.").wait_for()
         dialog.get_by_label("Bearer token").fill("s3cret")
-        dialog.get_by_role("button", name="Use it").click()
+        dialog.get_by_role("button", name="Use token").click()
         panel.locator(".headline").wait_for()
         predict(panel)
         assert not dialog.is_visible()
@@ -178,7 +178,7 @@ def test_a_token_is_asked_for_once(open_page, predictor):
         dialog.wait_for()
         page.keyboard.press("Escape")
         panel.locator(".error").wait_for()
-        assert panel.locator(".error").inner_text() == "The server asks for a token."
+        assert panel.locator(".error").inner_text() == "The server requires a token."
 
 
 def test_the_command_line_asks_the_same(open_page, address):
