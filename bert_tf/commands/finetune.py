@@ -5,7 +5,7 @@ r"""Fine-tunes a BERT for one task, or for several that share an encoder.
       --columns=text=review,label=stars
   bert-tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
 
-A run that was stopped goes on where it was.
+A run that was stopped is resumed.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,15 @@ from pipelines.common.texts import counted
 _TASK = flags.DEFINE_list(
     "task",
     None,
-    "A task, NAME=TASK to call it otherwise, or several with commas between, which share an "
+    "A task, NAME=TASK to give it another name, or several separated by commas, which share an "
     f"encoder. Tasks: {', '.join(tasks.kinds())}.",
     required=True,
 )
 _INIT = flags.DEFINE_string(
-    "init", None, "The model to start from: any that `bert-tf convert` reads.", required=True
+    "init",
+    None,
+    "Model to start from, in any format that `bert-tf convert` reads.",
+    required=True,
 )
 _DATA = flags.DEFINE_list(
     "data",
@@ -36,7 +39,7 @@ _DATA = flags.DEFINE_list(
     "Folder of the files, or one file, for each task. Not given: --train names the file.",
 )
 _TRAIN, _DEV, _TEST = (
-    flags.DEFINE_string(name, None, f"The {name} file. Not given: that in --data, if there is one.")
+    flags.DEFINE_string(name, None, f"The {name} file. Not given: the one in --data, if any.")
     for name in ("train", "dev", "test")
 )
 _OUTPUT = flag_types.define_path(
@@ -45,14 +48,14 @@ _OUTPUT = flag_types.define_path(
 _CACHE = flag_types.define_path(
     "cache",
     "tfrecords/finetuning",
-    "Folder for converted examples, which the next run with the same data takes.",
+    "Folder for converted examples, which later runs with the same data reuse.",
 )
 _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
 _DEV_COLUMNS, _TEST_COLUMNS = (
     flags.DEFINE_list(
         f"{name}_columns",
         None,
-        f"As --columns, of the {name} file alone. Not given: those of --columns.",
+        f"As --columns, for the {name} file alone. Not given: those of --columns.",
     )
     for name in ("dev", "test")
 )
@@ -73,7 +76,7 @@ def _requests() -> tuple[TaskRequest, ...]:
     if places and len(places) != len(entries):
         raise InputError(
             f"--task names {counted(len(entries), 'task')}, --data "
-            f"{counted(len(places), 'place')}; give as many."
+            f"{counted(len(places), 'place')}; give one place for each task."
         )
     named = ((flag.name, flag.value) for flag in (_TRAIN, _DEV, _TEST))
     splits = tuple((name, value) for name, value in named if value)
@@ -93,7 +96,7 @@ def _requests() -> tuple[TaskRequest, ...]:
 
 
 def _layout() -> dict[str, Any]:
-    """How the files are laid out: the fields of a `TaskRequest`."""
+    """The layout of the files, as fields of a `TaskRequest`."""
     from pipelines.labelled import labels
 
     def pairs(flag: flags.FlagHolder) -> tuple[tuple[str, str], ...]:
@@ -117,7 +120,7 @@ def _check_name(name: str) -> None:
 
 
 def main() -> None:
-    """Fine-tunes with the flags given."""
+    """Fine-tunes as the flags say."""
     if not _INIT.value:
         raise InputError("no model was named; use INIT= (--init), any that `convert` reads.")
     requests = _requests()

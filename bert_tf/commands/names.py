@@ -1,13 +1,13 @@
-"""Names that flags offer, without what they name: that would start TensorFlow.
+"""Names that flags offer. Importing what they name would start TensorFlow.
 
-The tests hold them against the registries.
+A test compares them with the registries.
 """
 
 TASKS_HELP = (
-    "What to export, with commas or blanks between: names of tasks, whose folders are in "
-    "savedmodels/finetuned/, `pretrained` for savedmodels/pretrained, or NAME=FOLDER. A folder may "
-    "have blanks, commas and = in its name, between quotes or where it is there. Not given: all "
-    "that are there."
+    "What to export, separated by commas or blanks: names of tasks, whose folders are in "
+    "savedmodels/finetuned/, `pretrained` for savedmodels/pretrained, or NAME=FOLDER. Names of "
+    "folders may have blanks, commas and = if the folder exists or is in quotes. Not given: all "
+    "models there."
 )
 
 # `weights.formats.WRITABLE`.

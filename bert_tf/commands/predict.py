@@ -4,8 +4,8 @@ r"""Predicts with a fine-tuned or exported model for the examples of a file.
   bert-tf predict --model=savedmodels/finetuned/mnli --input=AX/diagnostic.tsv --kind=ax
   bert-tf predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
 
-An export is a program, which this runs: take exports from people you trust only. Other models are
-read as data.
+An export is a program, and this command runs it: only use exports from sources that you trust.
+Other models are read as data.
 """
 
 from absl import flags
@@ -27,7 +27,7 @@ _OUTPUT = flag_types.define_path(
     "an export, in the current one.",
 )
 _TASK = flags.DEFINE_string(
-    "task", None, "Which of several tasks of the model. Not given: the only one."
+    "task", None, "The task to predict, if the model has several. Not given: the only one."
 )
 _LABELLED = flags.DEFINE_bool(
     "labelled", False, "Read the labels of the file, and score the predictions with them."
@@ -37,26 +37,26 @@ with flag_types.group(Group.MACHINE):
         flag_types.ChoiceParser((AUTO, *EngineName)),
         "engine",
         EngineName.TENSORFLOW,
-        "What computes an export; auto: of those installed, what is the fastest here, which is "
+        "The engine that computes an export; auto: the fastest of those installed, which is "
         "measured once.",
     )
 _KIND = flags.DEFINE_string(
     "kind",
     None,
-    "What kind of file it is, one of `bert-tf finetune --task`, such as ax for a model of "
-    "mnli. Not given: that of the model.",
+    "The kind of the file, one of `bert-tf finetune --task`, such as ax for a model of mnli. Not "
+    "given: that of the model.",
 )
 _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 
 
 def main() -> None:
-    """Predicts with the flags given."""
+    """Predicts as the flags say."""
     import tensorflow as tf
 
     from bert_tf.serving import file_prediction
 
-    # Several batches at once, on a core each, are done sooner than one after the other on all.
+    # Batches in parallel, on one core each, take less time than one at a time on all cores.
     tf.config.threading.set_intra_op_parallelism_threads(1)
     request = file_prediction.PredictionRequest(
         _INPUT.value,

@@ -1,31 +1,31 @@
-"""Help of the flags that say how labelled files are laid out."""
+"""Help of the flags for the layout of labelled files."""
 
-# Roles are `pipelines.labelled.columns.ROLES` and its aliases; the tests hold them equal.
+# Roles are `pipelines.labelled.columns.ROLES` and its aliases; a test compares them.
 ROLES = (
     *("id", "text", "text_a", "text_b", "label", "words", "tags"),
     *("question", "context", "answer", "answer_start", "choices"),
 )
 ALIASES = ("sentence", "sentence1", "sentence2", "premise", "hypothesis")
 _NAMES = (
-    "A column is named as in the header, by its number from 1 (where there is no header), as a "
-    "path in JSON (labels.label), or as several that are joined (title+text, 2+3)."
+    "A column is given by its name in the header, by its number from 1 (if there is no header), as "
+    "a path in JSON (labels.label), or as several that are joined (title+text, 2+3)."
 )
 COLUMNS_HELP = (
     f"Columns by role, such as text=review,label=stars. {_NAMES} Roles: "
-    f"{', '.join((*ROLES, *ALIASES))}. Not given: by usual names, such as text or sentence1."
+    f"{', '.join((*ROLES, *ALIASES))}. Not given: usual names, such as text or sentence1."
 )
 TEXT_COLUMNS_HELP = (
     f"Columns of a table by role, such as text=review. {_NAMES} Roles: text, or text_a and text_b "
-    "of pairs; id. Not given: by usual names."
+    "of pairs; id. Not given: usual names."
 )
 FEATURE_COLUMNS_HELP = (
     f"Columns of a table by role, such as text=review. {_NAMES} Roles: text, or text_a and text_b "
-    "of pairs; label; id; of files of words words and tags, by number where there is a word a line "
-    "(words=1,tags=4). Not given: by usual names."
+    "of pairs; label; id; for files of words, words and tags, by number if there is one word per "
+    "line (words=1,tags=4). Not given: usual names."
 )
-HEADER_HELP = "Whether the first line of a table names its columns. Not given: as it looks."
+HEADER_HELP = "Whether the first line of a table names its columns. Not given: it is detected."
 LABEL_MAP_HELP = (
-    "Names of labels, such as 1=World,2=Sports; or a file with a label, a tab and its name a line, "
-    "or, of labels that are numbers, with a name a line. Not given: labels are called as in the "
-    "files."
+    "Names of labels, such as 1=World,2=Sports; or a file with a label, a tab and its name per "
+    "line, or, if labels are numbers, with a name per line. Not given: labels keep their names in "
+    "the files."
 )

@@ -1,4 +1,4 @@
-"""What a fine-tuning run is asked to do."""
+"""Settings of fine-tuning."""
 
 import dataclasses
 import enum
@@ -23,13 +23,13 @@ class TaskRequest:
     """A task, and where its files are.
 
     Attributes:
-      kind: of the task, a key of `tasks.KINDS`.
-      name: of the task.
-      data: a folder with files named as usual, or one file, of which a part becomes dev.
-      files: files by split ("train", "dev", "test"), which count before those of `data`.
+      kind: kind of the task, one of `tasks.kinds()`.
+      name: name of the task.
+      data: a folder with files named as usual, or one file, part of which becomes dev.
+      files: files by split ("train", "dev", "test"), which take precedence over those in `data`.
       columns: names of columns by role.
-      split_columns: those of a split ("dev", "test") that has its own.
-      header: whether the first line of a table names its columns; None: as it looks.
+      split_columns: the same for a split ("dev", "test") with columns of its own.
+      header: whether the first line of a table names its columns; None: to be detected.
       label_map: names by label.
       label_names: names in the order of the labels, which are numbers.
     """
@@ -45,88 +45,88 @@ class TaskRequest:
     label_names: tuple[str, ...] = ()
 
     def columns_of(self, split: str) -> dict[str, str]:
-        """The names of columns by role, of a split."""
+        """The names of the columns of a split, by role."""
         return dict(dict(self.split_columns).get(split, self.columns))
 
     def layout(self) -> dict[str, Any]:
-        """How its files are to be read, as far as the user said so."""
-        said = {
+        """The user's settings of how its files are read, as JSON values."""
+        given = {
             "split_columns": {split: dict(names) for split, names in self.split_columns},
             "header": self.header,
             "label_map": dict(self.label_map),
             "label_names": list(self.label_names),
         }
         return {"columns": dict(self.columns)} | {
-            name: value for name, value in said.items() if value not in (None, {}, [])
+            name: value for name, value in given.items() if value not in (None, {}, [])
         }
 
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningSettings(TrainingSettings):
-    """Everything that decides the weights, beside the data. Defaults are the paper's (A.3)."""
+    """Everything besides the data that decides the weights. Defaults are the paper's (A.3)."""
 
     tasks: tuple[TaskRequest, ...]
-    init: str  # anything that the command convert reads
+    init: str  # a model in any format that the command convert reads
     epochs: float = setting(
         3.0,
-        "Passes over the training data; 0.5 is half of one.",
+        "Passes over the training data; 0.5 is half a pass.",
         above=0,
     )
-    batch_size: int = setting(32, "Examples of a step, over all devices.", minimum=1)
+    batch_size: int = setting(32, "Examples per step, over all devices.", minimum=1)
     learning_rates: tuple[float, ...] = setting(
         (5e-5,),
-        "Peak learning rate, from which it falls linearly to 0. Of several, each is tried, and the "
-        "best on dev wins.",
+        "Peak learning rate, which then falls linearly to 0. Of several, each is tried, and the "
+        "best on dev is kept.",
         flag="learning_rate",
         above=0,
     )
     seeds: tuple[int, ...] = setting(
         (1,),
-        "Seeds of the head's first weights, the order of the data and dropout. There is a run for "
-        "each; the report has their median.",
+        "Seeds of the head's initial weights, the order of the data and dropout. Each is a run; "
+        "the report has their median.",
         minimum=0,
         below=1 << 31,
     )
     warmup_share: float = setting(
         0.1,
-        "Share of the steps in which the learning rate rises linearly from 0 to its peak.",
+        "Fraction of the steps in which the learning rate rises linearly from 0 to its peak.",
         minimum=0,
         below=1,
     )
     layer_decay: float = setting(
         1.0,
-        "Factor of the learning rate from each layer to the one below it; 1: all learn alike.",
+        "Factor of the learning rate from each layer to the one below; 1: one rate for all.",
         above=0,
         maximum=1,
     )
     balanced: bool = setting(
         False,
-        "Weigh the classes of the loss by the inverse of their frequency.",
+        "Weight the classes in the loss by the inverse of their frequency.",
     )
     max_length: int | None = setting(
         None,
-        "Tokens of a sequence, special ones included; longer texts are cut, or read in several "
-        "parts. Not given: 128, of SQuAD and other spans 384.",
+        "Maximum number of tokens in a sequence, special tokens included; longer texts are cut, or "
+        "read in several parts. Not given: 128; for SQuAD and other spans 384.",
         group=Group.MODEL,
         minimum=8,
     )
     document_context: bool = setting(
         False,
-        "In tagging, fill up each sequence with the sentences round it in its document.",
+        "In tagging, fill up each sequence with the sentences around it in its document.",
         group=Group.MODEL,
     )
     fixed_length: bool = False  # pads every batch to `max_length`; always so on TPUs
     head_layers: HeadLayers = setting(
         HeadLayers.LAST,
-        "Which outputs of the encoder the head reads: the last layer's, the embeddings, those of "
-        "the second to last, or of the last four, all layers, or each and the embeddings, side by "
-        "side (concat) or summed with weights that are learned (weighted).",
+        "Outputs of the encoder that the head reads: of the last layer, the embeddings, or the "
+        "second-to-last layer; or of the last four, of all layers, or of each layer and the "
+        "embeddings, as a concatenation (concat) or a learned weighted sum (weighted).",
         group=Group.MODEL,
     )
     bilstm_layers: int = setting(
         0,
-        "Layers of a BiLSTM between the encoder and the output of each task; 0: none. Of whole "
-        "texts it takes the place of the pooler.",
+        "Layers of a BiLSTM between the encoder and the output layer of each task; 0: none. In "
+        "tasks on whole texts it replaces the pooler.",
         group=Group.MODEL,
         minimum=0,
         maximum=MAX_LAYERS,
@@ -134,39 +134,39 @@ class FineTuningSettings(TrainingSettings):
     bilstm_width: int = HeadConfig.bilstm_width  # of each direction
     freeze: str | None = setting(
         None,
-        "What of the encoder is not trained: `embeddings`, layers by number from 0 (the lowest), "
-        "such as embeddings,0-3, or `all`: then its outputs are computed once and kept in --cache. "
-        "Not given: nothing.",
+        "Parts of the encoder that are not trained: `embeddings`, layers by number from 0 (the "
+        "lowest), such as embeddings,0-3, or `all`: then its outputs are computed once and kept in "
+        "--cache. Not given: none.",
     )
     train_examples: int | None = setting(
         None,
-        "Training examples to use, drawn at random; a smaller number draws some of a larger one's. "
-        "Not given: all.",
+        "Number of training examples to use, drawn at random; fewer are a subset of more. Not "
+        "given: all.",
         minimum=1,
     )
     dev_share: float = setting(
         0.1,
-        "Share of the training data that becomes dev where there is no dev file; 0: none.",
+        "Fraction of the training data that becomes dev if there is no dev file; 0: none.",
         group=Group.SAVING,
         minimum=0,
         below=1,
     )
     evaluations: int = setting(
         1,
-        "Evaluations on dev in each epoch; 0: one alone, at the end.",
+        "Evaluations on dev per epoch; 0: only one, at the end.",
         group=Group.SAVING,
         minimum=0,
     )
     patience: int = setting(
         0,
-        "A run stops after so many evaluations that bring no better score; 0: it never does.",
+        "Stop a run after this many evaluations without a better score; 0: never.",
         group=Group.SAVING,
         minimum=0,
     )
     selection: Selection = Selection.BEST  # the weights to keep
     keep_runs: bool = setting(
         False,
-        "Keep the weights of all runs (learning rates, seeds), not the best one's only.",
+        "Keep the weights of all runs (learning rates, seeds), not only those of the best.",
         group=Group.SAVING,
     )
 
@@ -174,13 +174,13 @@ class FineTuningSettings(TrainingSettings):
 
     @property
     def head(self) -> HeadConfig:
-        """What the heads read, and through what."""
+        """The outputs that the heads read, and their layers."""
         return HeadConfig(self.head_layers, self.bilstm_layers, self.bilstm_width)
 
     def check(self) -> None:
-        """Raises InputError where a value makes no sense."""
+        """Raises InputError for invalid values."""
         super().check()
         if self.patience and not self.evaluations:
-            raise InputError("--patience: counts --evaluations, of which there are 0.")
+            raise InputError("--patience: counts evaluations, and --evaluations is 0.")
         if len({request.name for request in self.tasks}) < len(self.tasks):
             raise InputError("two tasks have the same name; give names as NAME=KIND.")

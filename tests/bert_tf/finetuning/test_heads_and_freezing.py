@@ -144,7 +144,7 @@ def test_a_run_may_be_scored_at_its_end_alone(tmp_path, init):
     report, _ = tune(tmp_path, init, "classification", make_texts, evaluations=0, epochs=3.0)
     (run,) = report["grid"]
     assert len(run["evaluations"]) == 1
-    with pytest.raises(InputError, match="--patience: counts --evaluations, of which there are 0"):
+    with pytest.raises(InputError, match="--patience: counts evaluations, and --evaluations is 0"):
         settings_of(init, "classification", "x", evaluations=0, patience=1).check()
 
 

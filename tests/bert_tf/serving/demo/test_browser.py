@@ -263,7 +263,9 @@ def test_a_piece_goes_on_the_word_before_it(open_canned):
     predict(panel)
     panel.get_by_role("button", name="##ing").click()
     assert panel.get_by_label("Text").input_value() == "Reading and [MASK]."
-    assert "1 more are beyond the length that the model reads." in panel.locator(".shown").inner_text()
+    assert (
+        "1 more are beyond the length that the model reads." in panel.locator(".shown").inner_text()
+    )
 
 
 @pytest.mark.parametrize("name", ["embed", "embed_layers"])
