@@ -11,17 +11,17 @@ HASH_RANGE = 1 << 64  # of `stable_hash`, exclusive
 
 
 def write(folder: str, names: Iterable[str]) -> None:
-    """Writes the checksums of files; of folders, those of all files below them.
+    """Writes the checksums of files, and of all files in folders.
 
     Args:
-      folder: where they are, and the checksums go.
-      names: relative to the folder; those that are not there are left out.
+      folder: The folder, where checksums.json is written.
+      names: Names of files and folders in it; missing ones are skipped.
     """
     json_files.write(f"{folder}/{CHECKSUMS}", of(folder, names))
 
 
 def of(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """The checksums that `write` would write, by the names of files."""
+    """The checksums that `write` writes, by the path relative to the folder."""
     found = sorted(path for name in names for path in _files_of(folder, name))
     return {name: files.sha256(f"{folder}/{name}") for name in found}
 
@@ -38,10 +38,10 @@ def _files_of(folder: str, name: str) -> list[str]:
 
 
 def read(folder: str) -> dict[str, str]:
-    """The checksums of a folder, by the names of files in it.
+    """Reads the checksums of a folder, by the path relative to it.
 
     Raises:
-      InputError: there are none, or they are damaged, or lead out of the folder.
+      InputError: They are missing or damaged, or name a file outside the folder.
     """
     path = f"{folder}/{CHECKSUMS}"
     found = json_files.read(path, dict[str, str])
@@ -51,10 +51,10 @@ def read(folder: str) -> dict[str, str]:
 
 
 def check(folder: str) -> None:
-    """Checks a folder against its checksums, if it has some: older ones, and others', have none.
+    """Compares a folder with its checksums, if it has some: those of other programs have none.
 
     Raises:
-      InputError: a file is missing, or is not as it was written.
+      InputError: A file is missing, damaged or changed.
     """
     if not files.gfile.exists(f"{folder}/{CHECKSUMS}"):
         return
@@ -62,14 +62,14 @@ def check(folder: str) -> None:
         place = f"{folder}/{name}"
         if not files.gfile.exists(place) or files.sha256(place) != expected:
             raise InputError(
-                f"{place}: is not as it was written: damaged, or changed since. Copy it again; if "
-                f"the change is yours, write {{}} into {folder}/{CHECKSUMS}, and nothing is "
-                "checked any more."
+                f"{place}: is damaged, or was changed since it was written. Copy it again; if you "
+                f"have changed it, write {{}} into {folder}/{CHECKSUMS}, which turns this check "
+                "off."
             )
 
 
 def remove(folder: str) -> None:
-    """Removes the checksums of a folder that is about to be written anew."""
+    """Removes the checksums of a folder that is about to be overwritten."""
     if files.gfile.exists(f"{folder}/{CHECKSUMS}"):
         files.gfile.remove(f"{folder}/{CHECKSUMS}")
 

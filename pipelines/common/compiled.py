@@ -1,4 +1,4 @@
-"""Loops over arrays, compiled by numba."""
+"""Loops over arrays, compiled by Numba."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,12 +7,11 @@ import numba
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """A function compiled when it is first called; a decorator.
+    """Decorator of a function that is compiled when it is first called.
 
-    What was compiled is kept for the next process, beside the module or in the user's cache, where
-    one of them can be written to.
+    The machine code is cached for the next process, next to the module or in the user's cache.
     """
     try:
         return numba.njit(cache=True)(function)
-    except RuntimeError:  # neither can be: a package of root's, and a user without a home
+    except RuntimeError:  # neither is writable: a package of root, and a user without a home
         return numba.njit(function)

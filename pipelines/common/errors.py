@@ -1,12 +1,12 @@
-"""What is told to users in one line: what they can put right, and what passes by itself."""
+"""Errors that users see as one line."""
 
 from pipelines.common import texts
 
 
 class InputError(ValueError):
-    """Bad input: the message names the place, what was expected, and the remedy.
+    """Bad input. The message names the place, what was expected, and the remedy.
 
-    It is shown as one line, whatever the text of the user's that it quotes.
+    It is one line, whatever text of the user it quotes.
     """
 
     def __str__(self) -> str:
@@ -14,4 +14,4 @@ class InputError(ValueError):
 
 
 class RetryError(RuntimeError):
-    """What failed is no fault of the input: the same command, run again, goes on."""
+    """A failure not caused by the input: the same command, run again, resumes."""

@@ -1,7 +1,7 @@
-"""Pages of one file: a body with its style, its scripts and its data put in.
+"""HTML pages of one file, which contains its style, scripts and data.
 
-They ask for nothing from outside, and their browser is told to run and to let through nothing but
-what they were made of.
+A page loads nothing from outside. Its content security policy allows only its own style and
+scripts.
 """
 
 import base64
@@ -16,18 +16,19 @@ from typing import Any, NamedTuple
 
 from pipelines.common import texts
 
-_FOLDER = "html"  # of a page's files, in its package; of what all pages have, in this one
+_FOLDER = "html"  # in the package of a page; in this package with the files of all pages
 
 
 class PageFiles(NamedTuple):
-    """What a page is made of, besides what all pages have.
+    """The files of a page, in addition to those of all pages.
 
     Attributes:
-      package: whose folder `html` has the files.
-      body: the name of the HTML between the tags of the body.
-      styles: names, in the order in which they count.
-      scripts: names, in the order in which they run; PACKAGE:NAME for a file of another package.
-      asks_its_server: whether it may send requests to where it came from.
+      package: Name of the package with the folder `html` of the files.
+      body: Name of the file with the content of the body.
+      styles: Names of style sheets; later ones take precedence.
+      scripts: Names of scripts in the order in which they run; PACKAGE:NAME for a file of another
+        package.
+      asks_its_server: Whether the page may send requests to its server.
     """
 
     package: str
@@ -38,13 +39,13 @@ class PageFiles(NamedTuple):
 
 
 def render(made_of: PageFiles, title: str, writer: str, data: Sequence[str]) -> str:
-    """The page.
+    """The HTML of a page.
 
     Args:
-      made_of: its files.
-      title: of the window; shortened, and without control characters.
-      writer: who writes it.
-      data: elements of `json_element` and `bytes_element`.
+      made_of: The files of the page.
+      title: Title of the window; it is shortened, and control characters are removed.
+      writer: Name of the program that writes the page.
+      data: Elements made by `json_element` and `bytes_element`.
     """
     style, script = (
         _joined(made_of.package, f"base.{kind}", names)
@@ -62,12 +63,12 @@ def render(made_of: PageFiles, title: str, writer: str, data: Sequence[str]) -> 
 
 
 def mark(writer: str) -> str:
-    """The element near the beginning of a page that says who wrote it."""
+    """The element near the beginning of a page that names its writer."""
     return f'<meta name="generator" content="{html.escape(writer)}">'
 
 
 def json_element(name: str, value: Any) -> str:
-    """JSON as an element that no browser runs, of a name that scripts find it by."""
+    """A value as JSON in an element that is not executed; scripts find it by its name."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # So that no text can end the element that it is in.
     for character in "<>&":
@@ -76,12 +77,12 @@ def json_element(name: str, value: Any) -> str:
 
 
 def bytes_element(name: str, value: bytes) -> str:
-    """Bytes as such an element, in base64."""
+    """Bytes in base64 in an element that is not executed; scripts find it by its name."""
     return f'<script type="text/plain" id="{name}">{base64.b64encode(value).decode()}</script>'
 
 
 def _policy(style: str, script: str, asks_its_server: bool) -> str:
-    """What a browser may do: run this script and style, and ask nobody else."""
+    """The content security policy: only this script and style, and no other servers."""
     rules = {
         "default-src": "'none'",
         "script-src": _checksum(script),

@@ -1,7 +1,7 @@
-"""JSON, strictly: every JSON text that comes from outside is parsed and checked here.
+"""Strict JSON: every JSON text from outside is parsed and checked here.
 
-What is parsed has text that UTF-8 can write and the shape that its reader names;
-settings have finite numbers besides. So nothing behind a reader has to ask.
+Parsed values have valid Unicode and the type that the reader expects; those of settings have finite
+numbers.
 """
 
 import json
@@ -15,48 +15,46 @@ from pipelines.common import files, texts
 from pipelines.common.errors import InputError
 
 KindT = TypeVar("KindT")
-# JSON can spell half of a surrogate pair, which is no text.
+# JSON can contain half of a surrogate pair, which is not valid Unicode.
 _HALF = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _QUOTED = re.compile("`([^`]*)`")
-# What msgspec calls what JSON has.
+# Plain words for the types in messages of msgspec.
 _NAMES = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
 
 
 def parse(text: str, place: str, finite: bool = True) -> Any:
-    """Parses a JSON text.
-
-    Halves of surrogate pairs become U+FFFD.
+    """Parses a JSON text; halves of surrogate pairs become U+FFFD.
 
     Args:
-      text: the text.
-      place: the file, or the file and line, for errors.
-      finite: whether all numbers must be; data that others write has NaN and Infinity, which
-        are not JSON, where a value is missing.
+      text: The text.
+      place: The file, or the file and line, for errors.
+      finite: Whether all numbers must be finite. Other programs write NaN and Infinity, which are
+        not JSON, for missing values.
 
     Raises:
-      InputError: it is not JSON, or has a number or a nesting that no program takes.
+      InputError: The text is not JSON, or a number or the nesting exceeds all limits.
     """
     try:
         value = (_FINITE if finite else _ANY_NUMBER).decode(text.removeprefix("\ufeff"))
-        escaped = _ESCAPE.search(text) if "\\u" in text else None  # which is fast to tell
-        return _mended(value) if escaped or texts.has_halves(text) else value
+        escaped = _ESCAPE.search(text) if "\\u" in text else None  # `in` is fast
+        return _repaired(value) if escaped or texts.has_halves(text) else value
     except json.JSONDecodeError as error:
         where = f"{place}: line {error.lineno}" if "\n" in text.strip() else place
         raise InputError(f"{where}: is not JSON ({error.msg}).") from error
     except RecursionError as error:
         raise InputError(f"{place}: is not JSON that can be read (nested too deeply).") from error
-    except ValueError as error:  # a constant or a number, from below, or of thousands of digits
+    except ValueError as error:  # from the functions below, or a number of thousands of digits
         what = str(error) if isinstance(error, _NumberError) else "a number of too many digits"
         raise InputError(f"{place}: is not JSON ({what}).") from error
 
 
 class _NumberError(ValueError):
-    """A number that is none."""
+    """A number that is not finite."""
 
 
 def _constant(name: str) -> NoReturn:
-    raise _NumberError(f"{name} is no number")
+    raise _NumberError(f"{name} is not a number")
 
 
 def _float(digits: str) -> float:
@@ -70,29 +68,26 @@ _FINITE = json.JSONDecoder(parse_constant=_constant, parse_float=_float)
 _ANY_NUMBER = json.JSONDecoder()
 
 
-def _mended(value: Any) -> Any:
+def _repaired(value: Any) -> Any:
     if isinstance(value, str):
         return _HALF.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_mended(item) for item in value]
+        return [_repaired(item) for item in value]
     if isinstance(value, dict):
-        return {_mended(key): _mended(item) for key, item in value.items()}
+        return {_repaired(key): _repaired(item) for key, item in value.items()}
     return value
 
 
 def check(value: Any, kind: type[KindT], place: str) -> KindT:
-    """Checks that a JSON value has a shape.
+    """Checks the type of a JSON value, and returns the value.
 
     Args:
-      value: of `parse`.
-      kind: a type; TypedDicts name the keys that an object must or may have, others are let be.
-      place: the file, for errors.
-
-    Returns:
-      The value as it is.
+      value: A value of `parse`.
+      kind: The type. A TypedDict names required and optional keys; other keys are allowed.
+      place: The file, for errors.
 
     Raises:
-      InputError: it has not; the place within the value is named.
+      InputError: The value has another type; the message names the place within it.
     """
     try:
         msgspec.convert(value, kind)
@@ -102,7 +97,7 @@ def check(value: Any, kind: type[KindT], place: str) -> KindT:
 
 
 def _explained(message: str) -> str:
-    """The library's message in the words of JSON, such as "data[0].title: Expected text, ..."."""
+    """A message of msgspec in plain words, such as "at data[0].title: expected text, ..."."""
     what, _, where = message.partition(" - at ")
     what = what.replace("Object missing required field", "lacks the field")
     what = _QUOTED.sub(lambda match: _in_words(match[1]), what)
@@ -112,20 +107,15 @@ def _explained(message: str) -> str:
 
 
 def _in_words(types: str) -> str:
-    """The names of types, such as "bool | null", in the words of JSON."""
+    """Types such as "bool | null" in plain words."""
     return " or ".join(_NAMES.get(name, name) for name in types.split(" | "))
 
 
 def read(path: str, kind: type[KindT], finite: bool = True) -> KindT:
-    """Reads a JSON file of a shape.
-
-    Args:
-      path: the file.
-      kind: as for `check`; Any: every shape.
-      finite: as for `parse`.
+    """Reads a JSON file and checks its type; see `parse` and `check` for the arguments.
 
     Raises:
-      InputError: it is missing or too large, is not JSON, or has another shape.
+      InputError: The file is missing or too large, is not JSON, or has another type.
     """
     try:
         text = files.read_whole(path).decode("utf-8-sig")
@@ -137,7 +127,7 @@ def read(path: str, kind: type[KindT], finite: bool = True) -> KindT:
 
 
 def read_whole(path: str, kind: type[KindT]) -> KindT | None:
-    """Reads a JSON file as `read` does; None where it is missing or damaged."""
+    """Reads a JSON file as `read` does; None if it is missing or damaged."""
     try:
         return read(path, kind)
     except InputError:
@@ -145,7 +135,7 @@ def read_whole(path: str, kind: type[KindT]) -> KindT | None:
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON has it: null takes the place of numbers that are not finite."""
+    """A value with null in place of numbers that are not finite."""
     if isinstance(value, dict):
         return {key: as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -154,12 +144,12 @@ def as_json(value: Any) -> Any:
 
 
 def write(path: str, value: Any, shared: bool = False) -> None:
-    """Writes a value as JSON, indented, in one piece.
+    """Writes a value as indented JSON, with null in place of numbers that are not finite.
 
     Args:
-      path: the file.
-      value: JSON values; null takes the place of numbers that are not finite.
-      shared: as for `files.write_aside`.
+      path: The file, which appears in one piece.
+      value: The value.
+      shared: See `files.write_aside`.
     """
     text = json.dumps(as_json(value), indent=2, ensure_ascii=False, allow_nan=False)
     with files.write_aside(path, shared) as partial, files.gfile.GFile(partial, "w") as file:

@@ -1,6 +1,6 @@
-"""One writer at a time: locks on files and folders, which end with the process that holds them.
+"""Locks on files and folders, so that one process writes at a time.
 
-They work where files can be locked: on local disks, not on buckets.
+A lock ends with its process. Locks work on local disks, not on buckets.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ from pipelines.common.errors import InputError
 
 @contextlib.contextmanager
 def held(folder: str, write: bool = True) -> Iterator[None]:
-    """Keeps other processes from writing to a folder, which is made if it is not there.
+    """Locks a folder, which is created if it is missing, for the duration of the block.
 
     Args:
-      folder: the folder.
-      write: whether this process writes there; else nothing is done.
+      folder: The folder.
+      write: Whether this process writes there; else nothing is done.
 
     Raises:
-      InputError: the folder is a file, or another process writes there.
+      InputError: The folder is a file, or another process writes there.
     """
     if not write or "://" in folder:
         yield
@@ -40,14 +40,14 @@ def held(folder: str, write: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_file(partial: str, path: str) -> Iterator[None]:
-    """Keeps other processes from writing a file, by a lock on what it is called until it is whole.
+    """Locks a file by its temporary name, for the duration of the block.
 
     Args:
-      partial: that name; the file is made, and removed at the end if it is still there.
-      path: the final name, for errors.
+      partial: The temporary name. The file is created, and removed at the end if it still exists.
+      path: The final name, for errors.
 
     Raises:
-      InputError: another process writes it.
+      InputError: Another process writes the file.
     """
     if "://" in path:
         yield
@@ -68,8 +68,8 @@ class Lock(NamedTuple):
     """A file or folder that was opened to lock it.
 
     Attributes:
-      descriptor: of the open file; the lock ends when it is closed.
-      certain: whether it is locked; False: the file system has no locks.
+      descriptor: Descriptor of the open file; the lock ends when it is closed.
+      certain: Whether it is locked; False if the file system has no locks.
     """
 
     descriptor: int
@@ -77,17 +77,10 @@ class Lock(NamedTuple):
 
 
 def take(path: str, flags: int = os.O_RDONLY) -> Lock | None:
-    """Locks a local file or folder.
-
-    Args:
-      path: what to lock.
-      flags: for os.open.
-
-    Returns:
-      The lock; None if another process has it.
+    """Locks a local file or folder, which is opened with `flags`; None if another process has it.
 
     Raises:
-      FileNotFoundError: nothing is there.
+      FileNotFoundError: It does not exist.
     """
     while True:
         descriptor = os.open(path, flags, 0o666)
@@ -111,7 +104,7 @@ def _names(path: str, descriptor: int) -> bool:
 
 
 def busy(path: str) -> InputError:
-    """The error to show where another process writes."""
+    """The error to raise if another process writes to a path."""
     return InputError(
         f"{path}: another process is writing there; wait for it, or name another place (OUT=)."
     )

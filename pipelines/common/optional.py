@@ -1,4 +1,4 @@
-"""Packages that one command or another wants: extras of the installation."""
+"""Optional packages: extras of the installation that only some commands need."""
 
 import importlib
 import importlib.util
@@ -8,14 +8,14 @@ from pipelines.common.errors import InputError
 
 
 def load(module: str, extra: str) -> ModuleType:
-    """Imports a module of a package that may be missing.
+    """Imports a module of an optional package.
 
     Args:
-      module: its full name.
-      extra: of bert-tf that brings the package.
+      module: The full name of the module.
+      extra: The extra of bert-tf that installs the package.
 
     Raises:
-      InputError: it is missing.
+      InputError: The package is not installed.
     """
     try:
         return importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Lists of paths, patterns and names that a user wrote as one text."""
+"""Lists of paths, patterns and names that users write as one text."""
 
 import re
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ _QUOTES = re.compile(r"""(^|=)(["'])(.*)\2\Z""", re.DOTALL)  # a path may have a
 
 
 def expand_globs(patterns: str) -> list[str]:
-    """Returns the sorted files that comma- or space-separated glob patterns name.
+    """Returns the sorted files that match glob patterns, which commas or blanks separate.
 
-    What is the path of a file stands for that file, whatever characters it holds; so does what
-    is between quotes, as a pattern.
+    The path of an existing file means that file, whatever characters it has. Patterns may be in
+    quotes.
 
     Raises:
-      InputError: a pattern matches no file.
+      InputError: A pattern matches no file.
     """
     whole = patterns.strip()
     paths: set[str] = set()
@@ -34,7 +34,7 @@ def expand_globs(patterns: str) -> list[str]:
 
 
 def _is_one(path: str) -> bool:
-    """Whether it can be one path; file systems refuse what names another in the middle."""
+    """Whether a text can be one path: file systems reject a second scheme in the middle."""
     return path.count("://") < 2
 
 
@@ -47,7 +47,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 class Word(NamedTuple):
-    """A word of a text without its quotes, and where it stands with them."""
+    """A word of a text without its quotes, and its range in the text with them."""
 
     text: str
     start: int
@@ -55,9 +55,9 @@ class Word(NamedTuple):
 
 
 def quoted_words(text: str) -> list[Word]:
-    """The words of a text, which commas and white space separate that are not between quotes.
+    """The words of a text, separated by commas and white space.
 
-    Quotes count where they are round a whole word, or round all of it that follows "=".
+    Quotes protect separators if they enclose a whole word, or all of it after "=".
     """
     return [Word(_QUOTES.sub(r"\1\3", match[0]), *match.span()) for match in _WORD.finditer(text)]
 
@@ -65,9 +65,8 @@ def quoted_words(text: str) -> list[Word]:
 def entries(text: str) -> list[str]:
     """Splits a list of names and of NAME=PATH at commas and blanks.
 
-    A name has neither. A path may have both, and "=": between quotes (NAME='PATH', 'NAME=PATH'),
-    or as it is where there is a file or folder of that path. Behind a question mark, a path may
-    have options, which are not looked for.
+    A path may contain commas, blanks and "=" if it is quoted (NAME='PATH', 'NAME=PATH'), or if it
+    exists. Options may follow a path after a question mark.
     """
     words = quoted_words(text)
     found = []
@@ -90,9 +89,9 @@ def _has_path(entry: str) -> bool:
 
 
 def named_folders(names: Sequence[str]) -> list[str]:
-    """The folders of a flag that is a list, without slashes at their ends.
+    """The folders of a list flag, without trailing slashes.
 
-    Commas separate them, unless they are part of the path of one that is there.
+    Commas separate them, unless all of them together are the path of an existing folder.
     """
     whole = ",".join(names)
     one = _is_one(whole) and files.gfile.isdir(whole)

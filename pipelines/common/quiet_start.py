@@ -1,8 +1,7 @@
-"""Imports TensorFlow without what it prints at its start.
+"""Imports TensorFlow without the messages that it prints at its start.
 
-Its C++ parts say that there is no GPU, and which instructions they would like,
-before any setting of log levels can reach them. If the import fails, or a GPU
-that is there is not used, all that they said is shown.
+Its C++ code reports missing GPUs and possible instruction sets before any log level takes effect.
+These messages are shown only if the import fails, or if an existing GPU is not used.
 """
 
 import contextlib
@@ -20,7 +19,7 @@ _NO_DRIVER = b"failed call to cuInit"
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow for a command: a signal meanwhile ends it with its usual message."""
+    """Imports TensorFlow for a command; a signal ends the process with its usual message."""
     stderr = os.dup(2)
     stopping.end_at_once(stderr)
     try:
@@ -31,46 +30,43 @@ def import_tensorflow() -> None:
 
 
 def import_silently() -> None:
-    """Imports TensorFlow and its text operations, and looks for devices."""
+    """Imports TensorFlow and TensorFlow Text, and initializes the devices."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     used: list[object] = []
-    with _held_back(lambda said: said if _has_gpu() and not used else b""):
+    with _stderr_filtered(lambda text: text if _has_gpu() and not used else b""):
         import tensorflow as tf
-        import tensorflow_text  # noqa: F401  (says it all once more)
+        import tensorflow_text  # noqa: F401  (prints them again)
 
         used += tf.config.list_physical_devices("GPU")
 
 
 @functools.cache
 def look_for_devices() -> None:
-    """Makes TensorFlow look for GPUs; where there are none, it does not report that as an error.
+    """Initializes the devices; if there are no GPUs, TensorFlow does not report an error.
 
-    For programs that use this package: what else they or TensorFlow print stays.
+    For programs that import this package: all other output is unchanged.
     """
     if _has_gpu():
         return
     import tensorflow as tf
 
-    with _held_back(_without_cuda_error):
+    with _stderr_filtered(_without_cuda_error):
         tf.config.list_physical_devices()
 
 
 def _has_gpu() -> bool:
-    """Whether this process may use a GPU of this machine, if TensorFlow can."""
+    """Whether the machine has a GPU that this process may use."""
     return os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1") and bool(glob.glob(_GPUS))
 
 
-def _without_cuda_error(said: bytes) -> bytes:
-    lines = said.splitlines(keepends=True)
+def _without_cuda_error(text: bytes) -> bytes:
+    lines = text.splitlines(keepends=True)
     return b"".join(line for line in lines if _NO_DRIVER not in line)
 
 
 @contextlib.contextmanager
-def _held_back(shown: Callable[[bytes], bytes]) -> Iterator[None]:
-    """Keeps what is written to stderr within it, and writes in the end what is to be shown of it.
-
-    An error shows all.
-    """
+def _stderr_filtered(shown: Callable[[bytes], bytes]) -> Iterator[None]:
+    """Delays output to stderr until the end of the block, and filters it unless the block fails."""
     sys.stderr.flush()
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as file:

@@ -1,4 +1,4 @@
-"""Imports TensorFlow quietly: what a process imports first that workers are forked from."""
+"""Imports TensorFlow quietly: the first import of the server that workers are forked from."""
 
 from pipelines.common import quiet_start
 

@@ -1,8 +1,7 @@
-"""Ctrl-C and SIGTERM: one message and one exit status, whenever they come.
+"""Ctrl-C and SIGTERM: one message and one exit status at any time.
 
-While a command starts, nothing is begun, so it ends at once. Later the signal is
-raised where the main thread is, as `Stopped`, so that what is half-written is
-removed; the training loop takes over for the time of its steps.
+While a command starts, a signal ends it at once. Later it raises `Stopped` in the main thread, so
+that partial files are removed; the training loop handles signals itself during its steps.
 """
 
 import os
@@ -10,38 +9,34 @@ import signal
 from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# Of a copy of standard error, which stays where it is when that is redirected.
+# Descriptor for the message: standard error, or a copy of it while it is redirected.
 _stderr = 2
 
 
 class Stopped(BaseException):
-    """A signal stopped the command; what was finished is kept.
+    """A signal stopped the command; finished work is kept.
 
-    No Exception, as KeyboardInterrupt is none: nothing that mends errors may swallow it.
+    Like KeyboardInterrupt it is not an Exception, so that no handler of errors catches it.
 
     Attributes:
-      status: the exit status, the shell's own for the signal.
+      status: The exit status, 128 plus the number of the signal, as in shells.
     """
 
     def __init__(self, signal_number: int, where: str = ""):
-        super().__init__(f"stopped{where}; run the same command again to go on.")
+        super().__init__(f"stopped{where}; run the same command again to resume.")
         self.signal_number = signal_number
         self.status = 128 + signal_number
 
 
 def end_at_once(stderr: int = 2) -> None:
-    """From now on a signal ends the process at once.
-
-    Args:
-      stderr: where its message goes.
-    """
+    """From now on, a signal ends the process at once; its message goes to a descriptor."""
     global _stderr
     _stderr = stderr
     _handle_with(_leave)
 
 
 def raise_stopped() -> None:
-    """From now on the first signal raises `Stopped`; the second one ends the process at once."""
+    """From now on, the first signal raises `Stopped`; the second one ends the process at once."""
     _handle_with(_raise)
 
 

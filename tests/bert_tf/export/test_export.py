@@ -219,7 +219,7 @@ def test_what_is_beside_an_export_is_checked_too(small_export, tmp_path, name):
     data = bytearray(file.read_bytes())
     data[-4] ^= 1
     file.write_bytes(data)
-    with pytest.raises(InputError, match=f"{re.escape(str(file))}: is not as it was written"):
+    with pytest.raises(InputError, match=f"{re.escape(str(file))}: is damaged, or was changed"):
         Predictor(str(copy))
 
 

@@ -124,7 +124,7 @@ _error = commands.error_of
 
 def test_other_settings_in_the_same_folder_are_refused(finished, tfrecords, model_path):
     message = _error(run(tfrecords, model_path, finished, "--seed=3"))
-    assert "is of a run with other settings: seed (12345 there, 3 asked for)" in message
+    assert "is of a run with other settings: seed (was 12345, now 3)" in message
 
 
 def test_examples_that_do_not_fit_the_model_are_refused_before_the_first_step(tfrecords, tmp_path):
@@ -284,7 +284,7 @@ def test_every_file_that_decides_the_answers_has_its_checksum(finished, tmp_path
         data = bytearray((copy / name).read_bytes())
         data[len(data) // 2] ^= 1
         (copy / name).write_bytes(data)
-        with pytest.raises(InputError, match=f"{name}: is not as it was written"):
+        with pytest.raises(InputError, match=f"{name}: is damaged, or was changed"):
             weights.read(str(copy))
         (copy / "checksums.json").unlink()  # as older runs are, and those that the user changes
         (copy / name).write_bytes((finished / name).read_bytes())

@@ -111,7 +111,7 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
     again = run(tfrecords, model_path, folders["timed"], *flags)
     assert again.returncode == 0 and "is complete; nothing to do" in again.stderr
     other = run(tfrecords, model_path, folders["timed"], *flags, "--minutes=0.2")
-    assert "minutes (0.1 there, 0.2 asked for)" in _error(other)
+    assert "minutes (was 0.1, now 0.2)" in _error(other)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_what_is_finished_is_left(folders, texts, tmp_path):
 def test_other_texts_models_and_settings_are_told(folders, texts, tmp_path):
     output = tmp_path / "v.npy"
     embed(folders["pretrained"], texts, output)
-    with pytest.raises(InputError, match=r"settings: pooling \(mean there, max asked for\)"):
+    with pytest.raises(InputError, match=r"settings: pooling \(was mean, now max\)"):
         embed(folders["pretrained"], texts, output, pooling="max")
     with pytest.raises(InputError, match="was made with other model"):
         embed(folders["mood"], texts, output)
@@ -213,7 +213,7 @@ def test_a_signal_stops_and_the_same_command_goes_on(folders, many, whole, tmp_p
     process.send_signal(number)
     stopped = process.wait()
     assert stopped.returncode == 128 + number
-    assert "stopped; run the same command again to go on." in stopped.stderr
+    assert "stopped; run the same command again to resume." in stopped.stderr
     commands.done(*_flags(folders["pretrained"], many, output))
     assert _contents(output) == _contents(whole)
 

@@ -25,8 +25,8 @@ def test_what_is_there_is_left_or_told(folders, texts, tmp_path, kind):
     _, known = extract(folders["pretrained"], texts, output)
     assert known
     for settings, message in (
-        ({"unit": "word"}, r"was made with other settings: unit \(token there, word asked for\)"),
-        ({"layers": (1,)}, r"other settings: layers \(\[-1\] there, \[1\] asked for\)"),
+        ({"unit": "word"}, r"was made with other settings: unit \(was token, now word\)"),
+        ({"layers": (1,)}, r"other settings: layers \(was \[-1\], now \[1\]\)"),
     ):
         with pytest.raises(InputError, match=message):
             extract(folders["pretrained"], texts, output, **settings)
@@ -150,7 +150,7 @@ def test_killed_and_stopped_processes_go_on(folders, many, tmp_path, name):
     process.send_signal(signal.SIGTERM)
     stopped = process.wait()
     assert f"resuming after {killed_at} of {rows}" in stopped.stderr
-    assert "stopped; run the same command again to go on." in stopped.stderr
+    assert "stopped; run the same command again to resume." in stopped.stderr
     commands.done(*_flags(folders["pretrained"], many, output))
     assert _contents(tmp_path / "cut") == _contents(tmp_path / "whole")
     again = commands.done(*_flags(folders["pretrained"], many, output))

@@ -202,7 +202,7 @@ def test_a_finished_file_is_left_alone(tmp_path):
         ({"model": {"encoder_sha256": "x"}}, "was made with other model. Name another"),
         (
             {"settings": EmbeddingSettings(layers=(2,), max_length=9).describe()},
-            r"was made with other settings: layers \(\[1\] there, \[2\] asked for\)",
+            r"was made with other settings: layers \(was \[1\], now \[2\]\)",
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_vectors_of_something_else_are_not_written_over(tmp_path, stop, change, 
     with pytest.raises(InputError, match=message) as error:
         writer_of(path, VectorFormat.NPY, IDENTITY | change)
     assert f"{path}.json" in str(error.value)
-    with pytest.raises(InputError, match=r"other format \(npy there, jsonl asked for\)"):
+    with pytest.raises(InputError, match=r"other format \(was npy, now jsonl\)"):
         writer_of(path, VectorFormat.JSONL)
     assert contents(tmp_path) == before
 

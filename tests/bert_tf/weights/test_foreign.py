@@ -386,7 +386,7 @@ def test_damaged_checkpoints_of_model_garden_are_named(tmp_path, model):
         path.write_bytes(data)
     for text, message in (
         ("[1]", "expected object, got array"),
-        ('{"hidden_size": NaN}', "NaN is no number"),
+        ('{"hidden_size": NaN}', "NaN is not a number"),
         ('{"layer_norm_eps": 1e999}', "1e999 is too large"),
     ):
         (tmp_path / "garden/bert_config.json").write_text(text)

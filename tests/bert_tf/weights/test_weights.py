@@ -256,7 +256,7 @@ def test_descriptions_of_other_heads_are_named(tmp_path, target):
     (task,) = json.loads(path.read_text())
     path.write_text(json.dumps([task | {"labels": ["a", "b"]}]))
     if target is Format.BERT_TF:
-        with pytest.raises(InputError, match=r"tasks\.json: is not as it was written"):
+        with pytest.raises(InputError, match=r"tasks\.json: is damaged, or was changed"):
             weights.read(f"{tmp_path}/out")
         (tmp_path / "out/checksums.json").unlink()
     with pytest.raises(

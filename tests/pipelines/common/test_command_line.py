@@ -41,7 +41,7 @@ PRETRAIN = ("pretrain", "--tfrecords=none")
          "--seeds=²: it must be whole numbers separated by commas"),
         (("serve", "--host=example"), "--host=example: is no address of this machine"),
         (("ask", "--inputs=" + "[" * 100_000), "--inputs: is not JSON"),
-        (("ask", '--inputs={"text": NaN}', "--model=m"), "NaN is no number"),
+        (("ask", '--inputs={"text": NaN}', "--model=m"), "NaN is not a number"),
     ],
 )  # fmt: skip
 def test_flags_that_make_no_sense_are_one_line(tmp_path, command, message):
@@ -79,7 +79,7 @@ def test_sizes_that_no_memory_holds_are_refused_before_anything_is_made(
         ("num_hidden_layers", 1e30, "it must be a whole number"),
         ("intermediate_size", 10**9, "parameters would take"),
         ("vocab_size", 2 * 10**9, "parameters would take"),
-        ("layer_norm_eps", float("nan"), "NaN is no number"),
+        ("layer_norm_eps", float("nan"), "NaN is not a number"),
     ):
         text = str(value).replace("nan", "NaN")
         config.write_text(f'{{"hidden_size": 128, "num_attention_heads": 2, "{key}": {text}}}')
@@ -111,7 +111,7 @@ def test_a_signal_while_a_command_starts_has_the_usual_message(number):
         _, err = process.communicate(timeout=1200)
         if process.returncode != 2:  # else it had ended before: there is no such model
             assert process.returncode == 128 + number, err
-            assert err == "stopped; run the same command again to go on.\n"
+            assert err == "stopped; run the same command again to resume.\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -128,6 +128,6 @@ def test_a_signal_while_text_is_read_has_the_usual_message(tmp_path, number):
     process.send_signal(number)
     stopped = process.wait()
     assert stopped.returncode == 128 + number
-    assert stopped.stderr.endswith("stopped; run the same command again to go on.\n")
+    assert stopped.stderr.endswith("stopped; run the same command again to resume.\n")
     assert "Traceback" not in stopped.stderr
     assert os.listdir(tmp_path) == ["c.txt"]

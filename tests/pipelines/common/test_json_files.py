@@ -16,8 +16,8 @@ from pipelines.common.errors import InputError
     [
         ("{", r"^f: is not JSON \(Expecting property name"),
         ('{"a": 1,\n"b"}', r"^f: line 2: is not JSON"),
-        ("NaN", r"is not JSON \(NaN is no number\)"),
-        ('{"a": [1, -Infinity]}', r"is not JSON \(-Infinity is no number\)"),
+        ("NaN", r"is not JSON \(NaN is not a number\)"),
+        ('{"a": [1, -Infinity]}', r"is not JSON \(-Infinity is not a number\)"),
         ("1e999", r"is not JSON \(1e999 is too large\)"),
         ("9" * 5000, "a number of too many digits"),
         ("[" * 100_000, "nested too deeply"),

@@ -18,7 +18,7 @@ TASK = {
         (
             {"tasks": [TASK]},
             {"tasks": [TASK | {"columns": {"text": "title"}}]},
-            "tasks: mood.columns.text (review there, title asked for)",
+            "tasks: mood.columns.text (was review, now title)",
         ),
         (
             {"tasks": [TASK]},
@@ -28,19 +28,18 @@ TASK = {
         (
             {"tasks": [TASK]},
             {"tasks": [TASK | {"label_map": {"0": "bad"}}]},
-            "tasks: mood.label_map (None there, {'0': 'bad'} asked for)",
+            "tasks: mood.label_map (was None, now {'0': 'bad'})",
         ),
         (
             {"settings": {"epochs": 1, "old": 2}},
             {"settings": {"epochs": 1}},
-            "settings: old (2 there, None asked for)",
+            "settings: old (was 2, now None)",
         ),
-        ({"seed": 1}, {"seed": 2}, "seed (1 there, 2 asked for)"),
+        ({"seed": 1}, {"seed": 2}, "seed (was 1, now 2)"),
         (
             {"settings": dict.fromkeys("abcde", 1)},
             {"settings": dict.fromkeys("abcde", 2)},
-            "settings: a (1 there, 2 asked for), b (1 there, 2 asked for), c (1 there, 2 asked for) "
-            "and more",
+            "settings: a (was 1, now 2), b (was 1, now 2), c (was 1, now 2) and more",
         ),
     ],
 )

@@ -426,7 +426,7 @@ def test_a_manifest_with_other_values_is_told(tfrecords, tmp_path):
     changed = json.loads(json.dumps(written))
     changed["train"]["shards"][0]["records"] += 1
     path.write_text(json.dumps(changed))
-    with pytest.raises(InputError, match=r"manifest\.json: is not as it was written"):
+    with pytest.raises(InputError, match=r"manifest\.json: is damaged, or was changed"):
         example_folder.read_manifest(str(tmp_path))
     for values in (changed, written):  # older manifests have no checksum; whoever changes one
         del values["sha256"]  # removes it

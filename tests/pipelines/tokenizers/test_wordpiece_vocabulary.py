@@ -116,7 +116,7 @@ def test_a_vocabulary_learned_otherwise_is_not_taken(tmp_path):
     )  # fmt: skip
     commands.done(*learn, "--vocab_size=40")
     assert "nothing to do" in commands.done(*learn, "--vocab_size=40").stdout
-    assert "vocab_size (40 there, 50 asked for)" in commands.error(*learn, "--vocab_size=50")
+    assert "vocab_size (was 40, now 50)" in commands.error(*learn, "--vocab_size=50")
     (tmp_path / "text.txt").write_text("other words of a corpus\n" * 10)
     assert "was learned with other inputs: " in commands.error(*learn, "--vocab_size=40")
 

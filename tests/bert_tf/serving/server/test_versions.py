@@ -83,7 +83,7 @@ def test_where_all_are_away_what_is_served_stays(tmp_path):
 def test_a_damaged_version_is_named_once_and_tried_less_and_less_often(tmp_path, caplog):
     folder = _Folder(tmp_path)
     folder.put(1)
-    folder.put(2, InputError("variables: is not as it was written."))
+    folder.put(2, InputError("variables: is damaged, or was changed."))
     folder.served()
     assert folder.served(polls=40) == {1}
     assert folder.loaded.count(2) == 6  # looks 1, 2, 4, 8, 16 and 32
