@@ -6,11 +6,11 @@ import numpy as np
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf import tasks, weights
-from bert_tf.models.config import BertConfig
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.labelled.schema import ChoiceExample, SpanExample, TextExample, WordsExample
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
+from tests.tiny import tiny_config
 
 MAX_LENGTH = 32
 TEXTS = [
@@ -50,12 +50,9 @@ def make_tasks() -> dict[str, tasks.Task]:
 def make_bundle(vocab_path: str, found: list[tasks.Task], seed: int, pretrained=False) -> Bundle:
     """Random weights for some tasks on one encoder."""
     tokens = WordPieceVocabulary.load(vocab_path)
-    config = BertConfig(
-        vocab_size=len(tokens),
-        hidden_size=32,
-        num_hidden_layers=2,
+    config = tiny_config(
+        len(tokens),
         num_attention_heads=4,
-        intermediate_size=64,
         max_position_embeddings=48,
         hidden_act="gelu" if seed % 2 else "gelu_erf",
     )

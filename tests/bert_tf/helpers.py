@@ -5,17 +5,10 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models.config import BertConfig
 from tests.ports import free_ports
+from tests.tiny import tiny_config
 
-CONFIG = BertConfig(
-    vocab_size=50,
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=12,
-)
+CONFIG = tiny_config(hidden_size=16, intermediate_size=32, max_position_embeddings=12)
 
 
 def make_batch(rows=4, length=10, predictions=3, seed=0, config=CONFIG):

@@ -9,10 +9,10 @@ import numpy as np
 from bert_tf import weights
 from bert_tf.finetuning import sweep
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
-from bert_tf.models.config import BertConfig
 from bert_tf.weights import Bundle, bundle
 from bert_tf.weights.formats import Format
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
+from tests.tiny import tiny_config
 
 GOOD = ["good", "fine", "great", "nice"]
 BAD = ["bad", "poor", "awful", "sad"]
@@ -32,15 +32,7 @@ OTHER = [
     "?",
 ]
 TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *OTHER)
-CONFIG = BertConfig(
-    vocab_size=len(TOKENS),
-    hidden_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=64,
-    max_position_embeddings=64,
-    initializer_range=0.1,
-)
+CONFIG = tiny_config(len(TOKENS), initializer_range=0.1)
 
 
 def write_init(folder):

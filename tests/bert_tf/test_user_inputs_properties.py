@@ -20,7 +20,6 @@ from bert_tf import __main__
 from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.models import configs
-from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import parameter_shapes
 from bert_tf.weights.huggingface import config as huggingface_config
 from pipelines.common import arguments, command_line, json_files
@@ -30,6 +29,7 @@ from pipelines.labelled.schema import SpanExample
 from pipelines.tokenizers import registry
 from tests import strategies
 from tests.bert_tf import labelled_data
+from tests.tiny import tiny_config
 
 _ROOT = Path(__file__).parents[2]
 _MAX_WEIGHTS = 1 << 24  # of a model for which all shapes are computed
@@ -79,7 +79,7 @@ def test_vocabularies(tmp_path_factory, vocab_path, data):
     _read_or_refused(lambda: _check_ids(registry.load_tokenizer(str(path)), texts))
 
 
-_CONFIG = BertConfig(vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4)
+_CONFIG = tiny_config(100)
 
 
 @given(

@@ -21,7 +21,6 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export import module, saved_model, sources
-from bert_tf.models.config import BertConfig
 from bert_tf.pretraining import run
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
 from bert_tf.weights import tf_checkpoint
@@ -36,6 +35,7 @@ from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests.bert_tf import exported, labelled_data
 from tests.golden import corpus
+from tests.tiny import tiny_config
 
 Values = dict[str, Any]
 _STEPS = 20
@@ -155,14 +155,7 @@ def _examples(paths: tuple[str, str], vocab: str, folder: pathlib.Path) -> Value
 def _pretraining(folder: pathlib.Path) -> tuple[Values, Values]:
     """Curves of short runs of each objective, and digests of the weights that they end with."""
     config = str(folder / "bert_config.json")
-    BertConfig(
-        vocab_size=300,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=32,
-    ).save(config)
+    tiny_config(300, max_position_embeddings=32).save(config)
     curves, digests = {}, {}
     for objective in _OBJECTIVES:
         output = str(folder / f"run-{objective}")

@@ -7,7 +7,6 @@ import pytest
 
 from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
-from bert_tf.models.config import BertConfig
 from bert_tf.serving.engines.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.sessions import SavedModelSession
@@ -16,6 +15,7 @@ from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.labelled.schema import SpanExample
 from pipelines.tokenizers.packing import MODEL_INPUTS
 from tests.pipelines.tokenizers import byte_bpe_reference
+from tests.tiny import tiny_config
 
 CONTEXTS = [
     "😀😀😀",
@@ -29,10 +29,9 @@ CONTEXTS = [
 def model(tmp_path_factory) -> str:
     """A folder of a model of random weights, with a task of spans and one of tags."""
     vocabulary = byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 300)
-    config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=66, type_vocab_size=1,
-        model_type="roberta", position_offset=2,
+    config = tiny_config(
+        len(vocabulary), hidden_size=16, intermediate_size=32, max_position_embeddings=66,
+        type_vocab_size=1, model_type="roberta", position_offset=2,
     )  # fmt: skip
     found = [
         dataclasses.replace(tasks.make("squad1", "qa"), max_length=64, stride=20),

@@ -11,7 +11,6 @@ from bert_tf import tasks, weights
 from bert_tf.inspection import attention, model_page, tokens
 from bert_tf.inspection.attribution import Attributor
 from bert_tf.inspection.settings import InspectionSettings
-from bert_tf.models.config import BertConfig
 from bert_tf.tasks.inspection import Reader
 from bert_tf.tasks.pretrained import _pack
 from bert_tf.tasks.signatures import ServedModel
@@ -22,6 +21,7 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import packing, registry
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.bert_tf.exported import MAX_LENGTH, TEXTS
+from tests.tiny import tiny_config
 
 MASKED = "The [MASK] model reads  every [MASK]of the token ☃."
 SETTINGS = InspectionSettings(guesses=5, attribution_steps=32)
@@ -268,11 +268,9 @@ def byte_model(tmp_path_factory):
     letters = byte_bpe_vocabulary.BYTE_LETTERS
     tokens = (*byte_bpe_vocabulary.SPECIAL_TOKENS, *letters)
     vocabulary = byte_bpe_vocabulary.ByteBPEVocabulary(tokens, ())
-    config = BertConfig(
-        vocab_size=len(tokens), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=66, type_vocab_size=1,
-        model_type="roberta", position_offset=2,
-    )  # fmt: skip
+    config = tiny_config(
+        len(tokens), num_hidden_layers=1, type_vocab_size=1, model_type="roberta", position_offset=2
+    )
     rng = np.random.default_rng(0)
     values = {
         name: rng.normal(size=shape).astype("f4")

@@ -1,16 +1,9 @@
 """Pre-training runs of a very small model, as commands."""
 
-from bert_tf.models.config import BertConfig
 from tests import commands
+from tests.tiny import tiny_config
 
-MODEL = BertConfig(
-    vocab_size=120,
-    hidden_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=64,
-    max_position_embeddings=64,
-)
+MODEL = tiny_config(120)
 
 
 def command(tfrecords, model, output, *extra):

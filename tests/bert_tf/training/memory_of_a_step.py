@@ -13,12 +13,12 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf.models.config import BertConfig
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.training.optimizers import OptimizerName, make_optimizer
 from bert_tf.training.settings import Compilation
 from bert_tf.training.step import TrainingStep
 from tests.bert_tf.helpers import make_batch
+from tests.tiny import tiny_config
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--layers", type=int, default=12)
@@ -32,11 +32,10 @@ args = parser.parse_args()
 dump = tempfile.TemporaryDirectory()
 os.environ["XLA_FLAGS"] = f"--xla_dump_to={dump.name} --xla_dump_hlo_as_text" if args.plan else ""
 
-config = BertConfig(
-    vocab_size=100,
+config = tiny_config(
+    100,
     hidden_size=args.hidden,
     num_hidden_layers=args.layers,
-    num_attention_heads=2,
     intermediate_size=4 * args.hidden,
     max_position_embeddings=args.length,
 )

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.models.config import BertConfig
 from bert_tf.tasks.model import TaskModel
 from bert_tf.weights import Bundle
 from bert_tf.weights.bundle import POOLER
@@ -16,6 +15,7 @@ from pipelines.common.errors import InputError
 from tests.bert_tf.models import user_models
 from tests.bert_tf.weights.test_weights import assert_same_weights, make_bundle
 from tests.pipelines.tokenizers import byte_bpe_reference
+from tests.tiny import tiny_config
 
 IDS = np.array([[2, 7, 9, 3, 0], [2, 8, 3, 0, 0]])
 
@@ -55,10 +55,7 @@ def test_an_encoder_has_its_weights_wherever_it_is_made():
 
 
 def test_padding_is_that_of_the_vocabulary():
-    config = BertConfig(
-        vocab_size=400, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=20,
-    )  # fmt: skip
+    config = tiny_config(400)
     vocabulary = byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 400)
     bundle = dataclasses.replace(Bundle(config, make_bundle(config).weights), vocabulary=vocabulary)
     assert bundle.encoder().pad_id == 1

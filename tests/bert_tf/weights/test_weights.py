@@ -11,7 +11,6 @@ import safetensors.numpy
 import tensorflow as tf
 
 from bert_tf import weights
-from bert_tf.models.config import BertConfig
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights import Bundle, bundle, formats, own
@@ -19,14 +18,10 @@ from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests import commands
+from tests.tiny import tiny_config
 
-CONFIG = BertConfig(
-    vocab_size=53,
-    hidden_size=24,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    intermediate_size=40,
-    max_position_embeddings=20,
+CONFIG = tiny_config(
+    53, hidden_size=24, num_hidden_layers=3, num_attention_heads=4, intermediate_size=40
 )
 
 TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{i}" for i in range(48)))
@@ -148,7 +143,7 @@ def edit(folder, change):
         (lambda a: a.pop("bert.pooler.dense.bias"), r"lacks the weight bert\.pooler\.dense\.bias"),
         (
             lambda a: a.update({"bert.embeddings.position_embeddings.weight": np.ones((9, 24), "f4")}),
-            r"position_embeddings\.weight has the shape \[9, 24\]; the configuration requires \[20, 24\]",
+            r"position_embeddings\.weight has the shape \[9, 24\]; the configuration requires \[64, 24\]",
         ),
         (lambda a: a.update({"cls.predictions.decoder.weight": np.ones((53, 24), "f4")}), "tied"),
     ],
