@@ -6,34 +6,34 @@ import sys
 import bert_tf
 from pipelines.common import command_line, flag_help, flag_types, stopping
 
-# The module of each, and what it does.
+# The module of each command, and its summary.
 COMMANDS = {
     "make-corpus": ("pipelines.commands.make_corpus", "Write the built-in corpus"),
-    "learn-vocabulary": ("pipelines.commands.learn_vocabulary", "Learn a vocabulary of a corpus"),
+    "learn-vocabulary": ("pipelines.commands.learn_vocabulary", "Learn a vocabulary from a corpus"),
     "write-examples": ("pipelines.commands.write_examples", "Write pre-training examples"),
-    "adopt-examples": ("pipelines.commands.adopt_examples", "Take over others' TFRecords"),
+    "adopt-examples": ("pipelines.commands.adopt_examples", "Adopt TFRecords of other programs"),
     "show-examples": ("pipelines.commands.show_examples", "Print a few examples"),
     "pretrain": ("bert_tf.commands.pretrain", "Pre-train on examples"),
     "finetune": ("bert_tf.commands.finetune", "Fine-tune for a task"),
-    "experiments": ("bert_tf.commands.experiments", "Re-run the studies of the paper"),
+    "experiments": ("bert_tf.commands.experiments", "Repeat the studies of the paper"),
     "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),
-    "embed": ("bert_tf.commands.embed", "Write vectors of the texts of a file"),
+    "embed": ("bert_tf.commands.embed", "Write vectors of texts"),
     "features": ("bert_tf.commands.features", "Write features of tokens, words or texts"),
     "neighbours": ("bert_tf.commands.neighbours", "Find the nearest neighbours of texts"),
-    "look": ("bert_tf.commands.look", "Look inside a model, or at a run; writes a page"),
+    "look": ("bert_tf.commands.look", "Inspect a model or a run on a page"),
     "convert": ("bert_tf.commands.convert", "Convert a model from and to other formats"),
     "export": ("bert_tf.commands.export", "Export a SavedModel for TensorFlow Serving"),
     "export-hub": ("bert_tf.commands.export_hub", "Export encoder and preprocessor for TF Hub"),
     "export-portable": ("bert_tf.commands.export_portable", "Export for LiteRT and ONNX"),
     "serve": ("bert_tf.commands.serve", "Serve an export over gRPC and REST"),
     "demo": ("bert_tf.commands.demo", "Show a model on a page in a browser"),
-    "ask": ("bert_tf.commands.ask", "Ask a server, or an export in this process"),
-    "clean": ("bert_tf.commands.clean", "Remove what make pretrain left"),
+    "ask": ("bert_tf.commands.ask", "Send a request to a server or an export"),
+    "clean": ("bert_tf.commands.clean", "Remove the output of make pretrain"),
 }
 
 
 def main() -> None:
-    """Runs the command that is named; a wrong name is one line and exit status 2."""
+    """Runs a command; an unknown name is one line and exit status 2."""
     stopping.end_at_once()
     program, *arguments = sys.argv
     program = os.path.basename(program)

@@ -1,10 +1,10 @@
-r"""Asks a server, or an export in this process, and prints the answer as JSON.
+r"""Sends a request to a server, or to an export in this process; prints the answer as JSON.
 
   bert-tf ask --server=grpc://localhost:8500 --signature=mrpc \
       --inputs='{"text_a": ["It rained."], "text_b": ["Rain fell."]}'
   bert-tf ask --model=savedmodels/bert --inputs='{"text": ["A fine film."]}'
 
-With --model the export is run in this process: take exports from people you trust only.
+With --model, this command runs the export: only use exports from sources that you trust.
 """
 
 import json
@@ -17,34 +17,34 @@ from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 
 _INPUTS = flags.DEFINE_string(
-    "inputs", None, "Lists of values by the name of the input, as JSON.", required=True
+    "inputs", None, "The inputs as JSON: lists of values by name.", required=True
 )
 _SIGNATURE = flags.DEFINE_string(
-    "signature", None, "The signature to ask. Not given: that of the first task."
+    "signature", None, "Name of the signature. Not given: that of the first task."
 )
 _MODEL = flags.DEFINE_string(
-    "model", None, "Folder of an export, to ask in this process. Not given: --server is asked."
+    "model", None, "Folder of an export to run in this process. Not given: --server is used."
 )
 with flag_types.group(Group.SERVER):
     _SERVER = flags.DEFINE_string(
         "server",
         None,
-        "Its address: grpc://host:8500 or http://host:8501, with TLS grpcs://host:8500 or "
-        "https://host. Not given: --model is asked.",
+        "Address of the server: grpc://host:8500 or http://host:8501; with TLS grpcs://host:8500 "
+        "or https://host. Not given: --model is used.",
     )
     _TOKEN_FILE = flags.DEFINE_string(
-        "token_file", None, "File with the token that the server wants. Not given: none is sent."
+        "token_file", None, "File with the token of the server. Not given: no token is sent."
     )
     _AUTHORITY = flags.DEFINE_string(
         "authority",
         None,
-        "File of certificates (PEM) of who may vouch for the server. Not given: the system's.",
+        "File of trusted certificates (PEM) for TLS. Not given: those of the system.",
     )
-    _NAME = flags.DEFINE_string("name", "bert", "The model's name on the server.")
+    _NAME = flags.DEFINE_string("name", "bert", "Name of the model on the server.")
 
 
 def main() -> None:
-    """Asks with the flags given."""
+    """Asks as the flags say."""
     from bert_tf.serving import client
     from bert_tf.serving.credentials import Access
     from bert_tf.serving.predictor import Predictor
@@ -59,7 +59,7 @@ def main() -> None:
     elif _MODEL.value is not None and _SERVER.value is None:
         ask = Predictor(_MODEL.value)
     else:
-        raise InputError("name either a --server or a --model.")
+        raise InputError("give either --server or --model.")
     answer = {
         name: _plain(value.tolist()) for name, value in ask(_SIGNATURE.value, **inputs).items()
     }

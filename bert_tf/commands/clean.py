@@ -1,7 +1,7 @@
-"""Removes what `make pretrain` and the caches of `make finetune` left, and nothing else.
+"""Removes the output of `make pretrain` and the caches of `make finetune`, and nothing else.
 
-A folder is touched only where its manifest.json or run.json says that it was made here; what it
-has besides stays, and is named.
+A folder is changed only if its manifest.json or run.json shows that this program made it. Other
+files in it are kept and listed.
 
   bert-tf clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
 """
@@ -9,14 +9,10 @@ has besides stays, and is named.
 from pipelines.common import flag_types
 
 _TFRECORDS = flag_types.define_path(
-    "tfrecords",
-    "tfrecords/pretraining",
-    "Folder of examples for pre-training.",
+    "tfrecords", "tfrecords/pretraining", "Folder of pre-training examples."
 )
 _CACHE = flag_types.define_path(
-    "cache",
-    "tfrecords/finetuning",
-    "Folder of converted examples for fine-tuning.",
+    "cache", "tfrecords/finetuning", "Folder of converted fine-tuning examples."
 )
 _OUTPUT = flag_types.define_path(
     "output", "savedmodels/pretrained", "Folder of a pre-training run."
@@ -24,7 +20,7 @@ _OUTPUT = flag_types.define_path(
 
 
 def main() -> None:
-    """Removes what the flags name."""
+    """Removes the folders that the flags name."""
     from bert_tf.finetuning import freezing
     from bert_tf.training import run_folder
     from pipelines.labelled import features

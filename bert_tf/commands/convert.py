@@ -5,15 +5,15 @@
 
 Reads our folders, TF 1 checkpoints of google-research, Hugging Face folders (safetensors; pickles
 are never loaded), KerasHub presets, TF 2 checkpoints of Model Garden, TF Hub encoders, and the
-released weights of ELMo. Pre-training and task heads come along.
+released weights of ELMo. Pre-training and task heads are converted, too.
 """
 
 import dataclasses
 
 from absl import flags
 
-from bert_tf.commands.names import FORMATS
-from pipelines.commands.text_flags import TextFlags
+from bert_tf.commands.flag_texts import FORMATS
+from pipelines.commands.shared_flags import TokenizerFlags
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
@@ -26,33 +26,33 @@ _FORMAT = flags.DEFINE(
     flag_types.ChoiceParser(FORMATS),
     "format",
     FORMATS[0],
-    "Format to write: ours, of google-research (TF 1), or of Hugging Face.",
+    "Format to write: ours, that of google-research (TF 1), or that of Hugging Face.",
 )
 with flag_types.group(Group.MODEL):
     _TASK = flags.DEFINE_string(
-        "task", None, "Of several tasks, the one whose head to write. Not given: all heads."
+        "task", None, "The task to write, if the model has several. Not given: all."
     )
     _KIND = flags.DEFINE_string(
         "kind",
         None,
-        "What its task is, where another program did not say so: mrpc, pair, squad2, or another of "
-        "`bert-tf finetune --task`. Not given: as the model says.",
+        "The kind of its task, if the model of another program does not specify it: mrpc, pair, "
+        "squad2, or another of `bert-tf finetune --task`. Not given: as the model specifies.",
     )
 _VOCAB = flags.DEFINE_string(
     "vocab",
     None,
-    "A vocabulary, a vocab.txt or a folder with one, for the model. Not given: its own.",
+    "A vocabulary for the model: a vocab.txt, or a folder with one. Not given: its own.",
 )
 _TOKENIZER_ONLY = flags.DEFINE_bool(
     "tokenizer_only",
     False,
-    "Write vocabulary and settings of the tokenizer, and nothing else.",
+    "Write only the vocabulary and the settings of the tokenizer.",
 )
-_TEXT = TextFlags()
+_TEXT = TokenizerFlags()
 
 
 def main() -> None:
-    """Converts with the flags given."""
+    """Converts as the flags say."""
     if not (_INPUT.value and _OUTPUT.value):
         raise InputError(
             "name the model with INPUT= (--input) and the folder to write with OUT= (--output)."

@@ -1,10 +1,10 @@
-r"""Shows what a model answers, on a page in a browser.
+r"""Shows the answers of a model on a page in a browser.
 
   bert-tf demo --model=savedmodels/finetuned/mrpc
   bert-tf demo --model=savedmodels/bert --port=8080
 
-The folder is one of an export, or of a fine-tuned or pre-trained model, which is exported into a
-temporary folder first. The page is for this machine alone; to serve others, use `bert-tf serve`.
+The model is an export, or a fine-tuned or pre-trained model, which is first exported to a
+temporary folder. The page is available on this machine only; for others, use `bert-tf serve`.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from pipelines.common import flag_types
 from pipelines.common.flag_types import Group
 
 _MODEL = flags.DEFINE_string(
-    "model", "savedmodels/bert", "Folder of an export, or of a model of any format."
+    "model", "savedmodels/bert", "Folder of an export, or of a model in any format."
 )
 with flag_types.group(Group.SERVER):
     _PORT = flags.DEFINE(
@@ -25,7 +25,7 @@ with flag_types.group(Group.SERVER):
 
 
 def main() -> None:
-    """Shows the page of the model that the flags name, until it is stopped."""
+    """Serves the page until the process is stopped."""
     folder = _MODEL.value.rstrip("/")
     from bert_tf.serving.server import packages
 
@@ -40,6 +40,6 @@ def main() -> None:
             place = stack.enter_context(tempfile.TemporaryDirectory())
             saved_model.export(sources.of_folder(folder), place)
             folder = place
-        # For one who tries it, nothing is worth measuring.
+        # A demo starts at once: the choice of the fastest engine would take time.
         settings = ServerSettings(engine=EngineName.TENSORFLOW, threads=1)
         run.serve(folder, "bert", run.Address("127.0.0.1", _PORT.value, None), settings)

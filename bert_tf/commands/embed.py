@@ -11,7 +11,7 @@ command again to resume a run that was stopped. `neighbours` searches the file.
 
 from absl import flags
 
-from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
+from bert_tf.commands.flag_texts import HEADER_HELP, TEXT_COLUMNS_HELP
 from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError

@@ -2,46 +2,44 @@ r"""Exports fine-tuned tasks, and pre-trained models, as one SavedModel for TF S
 
   bert-tf export --tasks=mrpc,squad2=runs/squad2,pretrained --output=savedmodels/bert
 
-Each task becomes a signature of its name, with raw text in and answers out, and `<task>_ids` of
-token ids. Tasks that were trained on one encoder share its variables.
+Each task becomes two signatures: one with its name, from raw text to answers, and `<task>_ids` for
+token ids. Tasks that were trained with one encoder share its variables.
 """
 
 from absl import flags
 
-from bert_tf.commands.names import TASKS_HELP
+from bert_tf.commands.flag_texts import TASKS_HELP
 from bert_tf.serving.engines.plan import Precision
 from pipelines.common import flag_types
 from pipelines.common.texts import counted
 
 _TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
 _OUTPUT = flag_types.define_path(
-    "output",
-    "savedmodels/bert",
-    "Folder to write to; it gets a folder for each version.",
+    "output", "savedmodels/bert", "Folder to write to, with a folder for each version."
 )
 _PRECISION = flags.DEFINE(
     flag_types.ChoiceParser(tuple(Precision)),
     "precision",
     "float32",
-    "What is computed in; inputs and outputs are the same. bfloat16: weights are stored in it, "
-    "too. int8: by engines that have it (onnxruntime, litert); the SavedModel is in float32.",
+    "Data type of the computation; inputs and outputs are float32. bfloat16: also of the weights. "
+    "int8: with the engines onnxruntime and litert; the SavedModel stays in float32.",
 )
 _DEV = flags.DEFINE_string(
     "dev",
     "",
-    "Labelled files on which less than float32 has to keep the scores, TASK=FILE each, "
-    "separated by commas or blanks. Not given: none, which float32 needs.",
+    "Labelled files as TASK=FILE, separated by commas or blanks, on which a lower --precision "
+    "must keep the scores. Not given: only for float32.",
 )
 _MOST_LOSS = flags.DEFINE(
     flag_types.NumberParser(float, minimum=0),
     "most_loss",
     0.005,
-    "What less than float32 may lose of a task's main metric, of which 1 is the best.",
+    "Maximum loss of a task's main metric, whose best value is 1, with a lower --precision.",
 )
 
 
 def main() -> None:
-    """Exports with the flags given."""
+    """Exports as the flags say."""
     from bert_tf.export import model_card, saved_model, sources
     from pipelines.common import command_line, path_lists
 

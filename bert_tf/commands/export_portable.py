@@ -2,12 +2,12 @@ r"""Exports models for LiteRT and ONNX Runtime: the signatures that take token i
 
   bert-tf export-portable --tasks=mrpc,pos --output=savedmodels/portable
 
-A report beside the files says how far the answers of each are from those of the original.
+A report next to the files gives the differences of their answers from those of the original.
 """
 
 from absl import flags
 
-from bert_tf.commands.names import RUNTIMES, TASKS_HELP
+from bert_tf.commands.flag_texts import RUNTIMES, TASKS_HELP
 from pipelines.common import flag_types
 
 _TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
@@ -16,12 +16,12 @@ _FORMATS = flags.DEFINE(
     flag_types.ChoiceParser(RUNTIMES, several=True),
     "format",
     RUNTIMES,
-    "Formats to write, some or all: LiteRT in float32, in int8, and ONNX in float32.",
+    "Formats to write: LiteRT in float32, LiteRT in int8, and ONNX in float32.",
 )
 
 
 def main() -> None:
-    """Exports with the flags given."""
+    """Exports as the flags say."""
     from bert_tf.export import portable, sources
     from pipelines.common import path_lists
 
@@ -30,6 +30,6 @@ def main() -> None:
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())
         print(
-            f"{name}: {entry['bytes'] / 1e6:.1f} MB, differs by {largest:.2g} at most, "
+            f"{name}: {entry['bytes'] / 1e6:.1f} MB, differs by at most {largest:.2g}, "
             f"cosine {min(entry['cosine'].values()):.6f}"
         )

@@ -11,7 +11,7 @@ Row n of the output is its nth text. Run the same command again to resume a run 
 
 from absl import flags
 
-from bert_tf.commands.table_help import FEATURE_COLUMNS_HELP, HEADER_HELP
+from bert_tf.commands.flag_texts import FEATURE_COLUMNS_HELP, HEADER_HELP
 from bert_tf.vectors.settings import FeatureFormat, FeatureSettings
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError

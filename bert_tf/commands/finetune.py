@@ -14,7 +14,7 @@ from typing import Any
 from absl import flags
 
 from bert_tf import tasks
-from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HELP
+from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HELP
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from bert_tf.commands.table_help import HEADER_HELP, TEXT_COLUMNS_HELP
+from bert_tf.commands.flag_texts import HEADER_HELP, TEXT_COLUMNS_HELP
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 

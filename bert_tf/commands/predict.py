@@ -10,7 +10,7 @@ Other models are read as data.
 
 from absl import flags
 
-from bert_tf.commands.table_help import COLUMNS_HELP, HEADER_HELP
+from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP
 from bert_tf.serving.engines.plan import AUTO, EngineName
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError

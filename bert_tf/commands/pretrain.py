@@ -1,10 +1,10 @@
-r"""Pre-trains BERT on TFRecords of examples.
+r"""Pre-trains a model on TFRecords of examples.
 
   bert-tf pretrain --tfrecords=tfrecords/pretraining --model=tiny --steps=5000 \
       --output=savedmodels/pretrained
 
-A run that was stopped goes on where it was. Several phases (the paper: 90 % of the steps at length
-128, then 512) are lists with commas:
+The same command resumes a run that was stopped. Several phases (in the paper 90 % of the steps at
+length 128, then 512) are given as lists:
 
   bert-tf pretrain --tfrecords=tfrecords/128,tfrecords/512 --steps=900000,100000 \
       --model=base --output=savedmodels/base
@@ -21,26 +21,26 @@ from pipelines.common.texts import counted
 _TFRECORDS = flags.DEFINE_list(
     "tfrecords",
     None,
-    "Folder of the examples, as write-examples writes it; of several phases, one for each.",
+    "Folder of examples that write-examples wrote, or one for each of several phases.",
     required=True,
 )
 _OUTPUT = flag_types.define_path(
     "output",
     "savedmodels/pretrained",
-    "Folder to write to: checkpoints, SavedModel, report and curves.",
+    "Folder to write checkpoints, SavedModel, report and curves to.",
 )
 with flag_types.group(Group.TRAINING):
     _STEPS = flags.DEFINE(
         flag_types.NumberParser(int, several=True, minimum=1),
         "steps",
         (1_000_000,),
-        "Steps of training; of several phases, of each.",
+        "Training steps, or those of each of several phases.",
     )
     _BATCH_SIZE = flags.DEFINE(
         flag_types.NumberParser(int, several=True, minimum=1),
         "batch_size",
         (256,),
-        "Sequences of a step, over all devices; of several phases, of each, or one number for all.",
+        "Sequences per step, on all devices together; one number, or one for each phase.",
     )
 PretrainingSettings.define_flags()
 RunOptions.define_flags()
@@ -56,13 +56,13 @@ def _phases() -> tuple[Phase, ...]:
     if not len(folders) == len(steps) == len(batches):
         raise InputError(
             f"--tfrecords names {counted(len(folders), 'phase')}, --steps {len(steps)} and "
-            f"--batch_size {len(batches)}; give each as many."
+            f"--batch_size {len(batches)}; give one of each for every phase."
         )
     return tuple(map(Phase, folders, steps, batches))
 
 
 def main() -> None:
-    """Runs pre-training with the flags given."""
+    """Pre-trains as the flags say."""
     settings = PretrainingSettings.from_flags(phases=_phases())
     options, output = RunOptions.from_flags(), _OUTPUT.value
     from bert_tf.pretraining import report, run

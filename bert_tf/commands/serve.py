@@ -1,15 +1,15 @@
-r"""Serves an export over gRPC and REST, as TensorFlow Serving does, with a page to try it on.
+r"""Serves an export over gRPC and REST, as TensorFlow Serving does, with a page to try it.
 
-Without docker by a server of our own, in this process: versions that are added to the folder are
-picked up, requests of several clients are computed together. With --docker by TensorFlow Serving.
+By default the server runs in this process: it loads versions that are added to the folder, and
+batches the requests of several clients. With --docker, TensorFlow Serving is used.
 
   bert-tf serve --model=savedmodels/bert --grpc_port=8500 --rest_port=8501
   bert-tf serve --model=savedmodels/bert --engine=onnxruntime
   bert-tf serve --model=savedmodels/bert --docker
 
-It listens to this machine alone. Before you name another --host: our own server knows clients by a
---token_file, and speaks TLS with --certificate and --key; TensorFlow Serving asks nobody who they
-are. An export is a program, which this runs: take exports from people you trust only.
+It listens on this machine only. Before you name another --host: our server authenticates clients
+with --token_file, and uses TLS with --certificate and --key; TensorFlow Serving has no
+authentication. An export is a program: only serve exports from sources that you trust.
 """
 
 from absl import flags
@@ -19,14 +19,14 @@ from pipelines.common import flag_types
 from pipelines.common.flag_types import Group
 
 _MODEL = flags.DEFINE_string(
-    "model", "savedmodels/bert", "Folder of the export's versions; the newest is served."
+    "model", "savedmodels/bert", "Folder with the versions of an export; the newest is served."
 )
 with flag_types.group(Group.SERVER):
-    _NAME = flags.DEFINE_string("name", "bert", "What the model is called on the server.")
+    _NAME = flags.DEFINE_string("name", "bert", "Name of the model on the server.")
     _HOST = flags.DEFINE_string(
         "host",
         "127.0.0.1",
-        "Address to listen on: 127.0.0.1 is this machine alone, 0.0.0.0 all that can reach it.",
+        "Address to listen on: 127.0.0.1 for this machine only, 0.0.0.0 for all networks.",
     )
     _GRPC_PORT, _REST_PORT = (
         flags.DEFINE(flag_types.NumberParser(int, minimum=1, maximum=65535), name, port, text)
@@ -35,12 +35,12 @@ with flag_types.group(Group.SERVER):
             ("rest_port", 8501, "Port for REST and the page."),
         )
     )
-    _DOCKER = flags.DEFINE_bool("docker", False, "Serve with TensorFlow Serving, in docker.")
+    _DOCKER = flags.DEFINE_bool("docker", False, "Serve with TensorFlow Serving in docker.")
 ServerSettings.define_flags()
 
 
 def main() -> None:
-    """Serves with the flags given, until it is stopped."""
+    """Serves as the flags say, until the process is stopped."""
     model = _MODEL.value.rstrip("/")
     settings = ServerSettings.from_flags()
     if _DOCKER.value:

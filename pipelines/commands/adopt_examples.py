@@ -1,24 +1,22 @@
-r"""Takes over TFRecords that another program wrote, such as google-research/bert.
+r"""Adopts TFRecords of another program, such as google-research/bert, for training.
 
-Every record is read once: the count, the ids and the features are checked. Then `manifest.json`
-and `vocab.txt` are put beside the files, and training takes the folder as it takes ours.
+Every record is read once, to check the features, the ids and the count. Then `manifest.json` and
+`vocab.txt` are written next to the files, and `bert-tf pretrain` accepts the folder.
 
   bert-tf adopt-examples --tfrecords=folder --pattern='*.tfrecord' --vocab=vocab.txt
 """
 
 from absl import flags
 
-from pipelines.commands.text_flags import TextFlags
+from pipelines.commands.shared_flags import TokenizerFlags
 from pipelines.common.texts import counted
 
-_TFRECORDS = flags.DEFINE_string("tfrecords", None, "The folder of the files.", required=True)
+_TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of the files.", required=True)
 _VOCAB = flags.DEFINE_string(
-    "vocab", None, "The vocabulary that they were made with, a vocab.txt.", required=True
+    "vocab", None, "The vocabulary that the files were made with, a vocab.txt.", required=True
 )
-_PATTERN = flags.DEFINE_string(
-    "pattern", "*.tfrecord*", "Which files of the folder to take, a glob."
-)
-_TEXT = TextFlags()
+_PATTERN = flags.DEFINE_string("pattern", "*.tfrecord*", "Glob of the files in the folder.")
+_TEXT = TokenizerFlags()
 
 
 def main() -> None:

@@ -4,12 +4,10 @@
   bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocabularies/mine --kind=byte_bpe
   bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocabularies/words --kind=word
 
-A vocabulary that is there, and was learned from the same files in the same way, is left as it is.
+An existing vocabulary that was learned from the same files with the same settings is kept.
 """
 
-from pipelines.commands.corpus_flags import CorpusFlags
-from pipelines.commands.runner_flags import RunnerFlags
-from pipelines.commands.text_flags import TextFlags
+from pipelines.commands.shared_flags import CorpusFlags, RunnerFlags, TokenizerFlags
 from pipelines.common import flag_types
 from pipelines.tokenizers.settings import LearningSettings
 
@@ -17,24 +15,24 @@ _CORPUS = CorpusFlags()
 _OUTPUT = flag_types.define_path(
     "output",
     None,
-    "What to write: a vocab.txt; of byte_bpe and word a folder.",
+    "File to write, such as vocab.txt; for byte_bpe and word a folder.",
     required=True,
 )
-_TEXT = TextFlags()
+_TOKENIZER = TokenizerFlags()
 _RUNNER = RunnerFlags()
 LearningSettings.define_flags()
 
 
 def main() -> None:
-    """Learns the vocabulary unless it is there."""
+    """Learns the vocabulary unless it exists."""
     path, settings = _OUTPUT.value, LearningSettings.from_flags()
     from pipelines.tokenizers import learning
 
     runner = _RUNNER.runner()
     corpus, options = _CORPUS.corpus(), _CORPUS.options()
-    found = learning.learn(corpus, options, settings, _TEXT.chosen(), path, runner)
+    found = learning.learn(corpus, options, settings, _TOKENIZER.chosen(), path, runner)
     if found is None:
-        print(f"{path}: is there; nothing to do.")
+        print(f"{path}: exists; nothing to do.")
         return
     vocabulary, words = found
     print(f"{path}: {len(vocabulary):,} tokens from {words:,} words")

@@ -2,7 +2,7 @@
 
   bert-tf make-corpus --output=corpus/builtin.txt
 
-A corpus that is there is left as it is.
+An existing corpus is kept.
 """
 
 from absl import flags
@@ -11,22 +11,22 @@ from pipelines.common import flag_types
 from pipelines.common.texts import counted
 
 _OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
-_MOST = flags.DEFINE(
+_DOCUMENTS = flags.DEFINE(
     flag_types.NumberParser(int, minimum=1),
     "documents",
     None,
-    "Most documents to write, for trying things. Not given: all that there are.",
+    "Maximum number of documents, for tests. Not given: all documents.",
 )
 
 
 def main() -> None:
-    """Writes the corpus unless it is there."""
+    """Writes the corpus unless it exists."""
     from pipelines.corpus import builtin
 
     path = _OUTPUT.value
-    counts = builtin.make(path, _MOST.value)
+    counts = builtin.make(path, _DOCUMENTS.value)
     if counts is None:
-        print(f"{path}: is there; nothing to do.")
+        print(f"{path}: exists; nothing to do.")
         return
     print(
         f"{path}: {counted(counts['documents'], 'document')}, "

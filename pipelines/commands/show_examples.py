@@ -1,8 +1,8 @@
-"""Prints pre-training examples readably: tokens, masks and originals, segments, label.
+"""Prints pre-training examples in readable form: tokens, masks and originals, segments, label.
 
   bert-tf show-examples --tfrecords=tfrecords/pretraining --count=3
 
-{seen|original} is a token to guess.
+A token to predict is printed as {seen|original}.
 """
 
 import itertools
@@ -11,8 +11,8 @@ from absl import flags
 
 from pipelines.common import flag_types
 
-_TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of examples.", required=True)
-_COUNT = flags.DEFINE(flag_types.NumberParser(int, minimum=1), "count", 5, "Examples to print.")
+_TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of the examples.", required=True)
+_COUNT = flags.DEFINE(flag_types.NumberParser(int, minimum=1), "count", 5, "Number of examples.")
 
 
 def main() -> None:

@@ -1,19 +1,17 @@
-r"""Writes pre-training examples: text and a vocabulary in, TFRecords out.
+r"""Writes pre-training examples as TFRecords, from text and a vocabulary.
 
   bert-tf write-examples --input='corpus/*.txt' --vocab=vocab.txt --output=tfrecords/pretraining
   bert-tf write-examples --runner=beam --input=gs://... --vocab=gs://... --output=gs://... \
       -- --runner=DataflowRunner --region=...
 
-A folder that is whole is left as it is; one that was begun is gone on with.
+A complete folder is kept; a partial one is resumed.
 """
 
 import time
 
 from absl import flags
 
-from pipelines.commands.corpus_flags import CorpusFlags
-from pipelines.commands.runner_flags import RunnerFlags
-from pipelines.commands.text_flags import TextFlags
+from pipelines.commands.shared_flags import CorpusFlags, RunnerFlags, TokenizerFlags
 from pipelines.common import flag_types
 from pipelines.common.texts import counted
 from pipelines.pretraining.settings import ExampleSettings
@@ -25,16 +23,16 @@ _VOCAB = flags.DEFINE_string(
 _OUTPUT = flag_types.define_path(
     "output",
     None,
-    "Folder to write to: new, empty, or of this command.",
+    "Folder to write to: new, empty, or written by this command.",
     required=True,
 )
-_TEXT = TextFlags()
+_TOKENIZER = TokenizerFlags()
 _RUNNER = RunnerFlags()
 ExampleSettings.define_flags()
 
 
 def main() -> None:
-    """Runs the writer with the flags given."""
+    """Writes examples as the flags say."""
     from pipelines.pretraining import example_writer
 
     runner = _RUNNER.runner()
@@ -45,7 +43,7 @@ def main() -> None:
         settings=ExampleSettings.from_flags(),
         file_format=_CORPUS.format.value,
         read=_CORPUS.options(),
-        tokenizer=tuple(_TEXT.chosen().items()),
+        tokenizer=tuple(_TOKENIZER.chosen().items()),
     )
     start = time.perf_counter()
     manifest = example_writer.write(request, runner)

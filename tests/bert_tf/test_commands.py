@@ -11,7 +11,7 @@ import pytest
 
 import bert_tf
 from bert_tf import __main__
-from bert_tf.commands import names, table_help
+from bert_tf.commands import flag_texts
 from bert_tf.export import portable
 from bert_tf.models import config
 from bert_tf.weights import formats
@@ -20,13 +20,13 @@ from pipelines.labelled import columns
 
 
 def test_names_of_flags_are_those_of_the_registries():
-    assert list(formats.WRITABLE) == list(names.FORMATS)
-    assert list(portable.Runtime) == list(names.RUNTIMES)
+    assert list(formats.WRITABLE) == list(flag_texts.FORMATS)
+    assert list(portable.Runtime) == list(flag_texts.RUNTIMES)
 
 
 def test_roles_in_help_are_those_of_columns():
-    assert table_help.ROLES == columns.ROLES
-    assert tuple(columns.ALIASES) == table_help.ALIASES
+    assert flag_texts.ROLES == columns.ROLES
+    assert tuple(columns.ALIASES) == flag_texts.ALIASES
 
 
 def _python(code, *arguments, cwd=None):

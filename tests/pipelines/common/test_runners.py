@@ -44,10 +44,13 @@ def test_what_to_install_is_said_where_beam_is_missing(monkeypatch):
     [
         (
             ["--", "--region=x"],
-            "options of a pipeline were given (--region=x ...), which --runner=",
+            "options of a pipeline (--region=x ...) are for --runner=",
         ),
-        (["--pipeline=--region=x"], "options of a pipeline were given (--region=x ...)"),
-        (["--runner=beam", "--workers=3"], "--workers is of --runner=local; how many workers Beam"),
+        (["--pipeline=--region=x"], "options of a pipeline (--region=x ...)"),
+        (
+            ["--runner=beam", "--workers=3"],
+            "--workers is for --runner=local; give the number of Beam",
+        ),
         (["--runner=spark"], "it must be one of local, beam"),
     ],
 )

@@ -1,5 +1,20 @@
-"""Help of the flags for the layout of labelled files."""
+"""Help texts and choices that several flags share.
 
+Choices are repeated here because importing what they name would start TensorFlow; a test compares
+them.
+"""
+
+TASKS_HELP = (
+    "What to export, separated by commas or blanks: names of tasks, whose folders are in "
+    "savedmodels/finetuned/, `pretrained` for savedmodels/pretrained, or NAME=FOLDER. Names of "
+    "folders may have blanks, commas and = if the folder exists or is in quotes. Not given: all "
+    "models there."
+)
+
+# `weights.formats.WRITABLE`.
+FORMATS = ("bert_tf", "tf1", "huggingface")
+# `export.portable.Runtime`.
+RUNTIMES = ("litert", "litert_int8", "onnx")
 # Roles are `pipelines.labelled.columns.ROLES` and its aliases; a test compares them.
 ROLES = (
     *("id", "text", "text_a", "text_b", "label", "words", "tags"),

@@ -1,0 +1,139 @@
+"""Flags that several commands share. Each class defines its flags when it is instantiated."""
+
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from pipelines.common import flag_types
+from pipelines.common.errors import InputError
+from pipelines.common.flag_types import Group
+from pipelines.corpus import FORMATS
+
+if TYPE_CHECKING:
+    from pipelines.common.runners import Runner
+    from pipelines.corpus import reader
+
+_LOCAL, _BEAM = "local", "beam"
+_SWITCH = flag_types.ChoiceParser(("auto", "true", "false"))
+
+
+class CorpusFlags:
+    """Flags of commands that read a corpus."""
+
+    def __init__(self) -> None:
+        self.input = flags.DEFINE_string(
+            "input",
+            None,
+            "The corpus: files or globs, separated by commas or blanks; plain or .gz, local or "
+            "remote (gs://).",
+            required=True,
+        )
+        self.format = flags.DEFINE(
+            flag_types.ChoiceParser(("auto", *FORMATS)),
+            "format",
+            "auto",
+            "Format of the files. sentences: a sentence per line, a blank line between documents; "
+            "prose: a document per file; jsonl: a document per line of JSON. auto: detected for "
+            "each file.",
+        )
+        self._text_field = flags.DEFINE_string(
+            "text_field", "text", "Field of JSON Lines that contains the text."
+        )
+        self._utf8_errors = flags.DEFINE(
+            flag_types.ChoiceParser(("strict", "replace")),
+            "utf8_errors",
+            "strict",
+            "What happens if bytes are not UTF-8. strict: an error that names the place; replace: "
+            "U+FFFD takes their place.",
+        )
+
+    def corpus(self) -> "list[reader.CorpusFile]":
+        """The files of the corpus."""
+        from pipelines.corpus import reader
+
+        return reader.open_corpus(self.input.value, self.format.value)
+
+    def options(self) -> "reader.ReadOptions":
+        """How the files are read."""
+        from pipelines.corpus import reader
+
+        return reader.ReadOptions(self._text_field.value, self._utf8_errors.value)
+
+
+class TokenizerFlags:
+    """Flags of commands that normalize text."""
+
+    def __init__(self) -> None:
+        self._lower_case = flags.DEFINE(
+            _SWITCH,
+            "lower_case",
+            "auto",
+            "Convert text to lower case, for WordPiece and words. auto: as the files of the model "
+            "specify, else unless a token of the vocabulary has capital letters. A new WordPiece "
+            "vocabulary is lower-case unless this is false, one of words only if it is true.",
+        )
+        self._strip_accents = flags.DEFINE(
+            _SWITCH,
+            "strip_accents",
+            "auto",
+            "Remove accents. auto: as --lower_case. Use false for Korean, whose letters it would "
+            "decompose.",
+        )
+
+    def chosen(self) -> dict[str, bool]:
+        """The settings of the tokenizer that the user chose."""
+        both = (self._lower_case, self._strip_accents)
+        return {flag.name: flag.value == "true" for flag in both if flag.value != "auto"}
+
+
+class RunnerFlags:
+    """Flags of commands that run on this machine or on a cluster."""
+
+    def __init__(self) -> None:
+        with flag_types.group(Group.MACHINE):
+            self._runner = flags.DEFINE(
+                flag_types.ChoiceParser((_LOCAL, _BEAM)),
+                "runner",
+                _LOCAL,
+                "Where the work is done, with the same result. local: processes of this machine; "
+                "beam: Apache Beam, on the cluster that --pipeline names. All paths must then be "
+                "on storage that its workers share.",
+            )
+            self._workers = flags.DEFINE(
+                flag_types.NumberParser(int, minimum=1),
+                "workers",
+                None,
+                "Number of processes of --runner=local. Not given: one for each core.",
+            )
+            self._pipeline = flags.DEFINE(
+                flag_types.WordsParser(),
+                "pipeline",
+                None,
+                "Options of Apache Beam's pipeline, for --runner=beam, as one text; they may also "
+                "follow all flags and --. Not given: Beam runs on this machine.",
+            )
+
+    def runner(self) -> "Runner":
+        """The chosen runner.
+
+        Raises:
+          InputError: Flags of the other runner were given, or Beam is not installed.
+        """
+        from pipelines.common import runners
+
+        options = self._pipeline.value or ()
+        if self._runner.value == _BEAM:
+            if self._workers.value is not None:
+                raise InputError(
+                    "--workers is for --runner=local; give the number of Beam's workers as an "
+                    "option of its pipeline, after --."
+                )
+            from pipelines.common import beam_runner
+
+            return beam_runner.BeamRunner(options)
+        if options:
+            raise InputError(
+                f"options of a pipeline ({options[0]} ...) are for --runner=beam; add it, or omit "
+                "them."
+            )
+        return runners.LocalRunner(self._workers.value)
