@@ -8,7 +8,7 @@ import scipy.special
 
 from bert_tf.tasks import inspection
 from bert_tf.tasks.inspection import PLACE, AnswerRow, InspectedAnswer, Reader, Reading, Target
-from bert_tf.tasks.predictions import Candidate, SpanPrediction
+from bert_tf.tasks.span.decoding import Candidate, SpanPrediction
 from bert_tf.tasks.span.task import SpanTask
 from pipelines.labelled.schema import SpanExample
 
