@@ -1,9 +1,9 @@
-"""How Sphinx builds the documentation.
+"""Configuration of Sphinx.
 
     sphinx-build -W --keep-going -b html docs build/docs
 
-Nothing of the project's requirements is needed: docstrings are read from the files without
-importing them, and the help of commands is there before TensorFlow is.
+The requirements of the project need not be installed: docstrings are read without importing the
+modules, and the help of commands does not import TensorFlow.
 """
 
 import os
@@ -14,7 +14,7 @@ import sys
 from sphinx.application import Sphinx
 
 _ROOT = pathlib.Path(__file__).parents[1]
-_COMMANDS = "reference/commands"  # the page that the help of all commands is added to
+_COMMANDS = "reference/commands"  # the page with the help of all commands
 
 project = "bert-tf"
 copyright = "the authors of bert-tf"
@@ -23,24 +23,24 @@ exclude_patterns = ["requirements.txt"]
 html_theme = "furo"
 html_title = "bert-tf"
 
-# Headings can be linked to, as on sites that show Markdown.
+# Links to headings work like on GitHub.
 myst_heading_anchors = 3
 
-# Docstrings have single backticks round names.
+# Docstrings have names in single backticks.
 default_role = "literal"
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-# Only what a page names is shown.
+# Only names that a page lists are shown.
 autoapi_dirs = ["../bert_tf", "../pipelines"]
 autoapi_generate_api_docs = False
 autoapi_add_toctree_entry = False
 autodoc_member_order = "bysource"
-# Names that are unpacked from a range are not seen by a reader that runs nothing.
+# Names that are unpacked from a range cannot be found without running the code.
 suppress_warnings = ["autoapi.python_import_resolution"]
 
 
 def _help(*arguments: str) -> str:
-    """What a command, or the program, prints for --help."""
+    """Output of --help of a command or the program."""
     code = "import sys; from bert_tf.__main__ import main; sys.argv[0] = 'bert-tf'; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments, "--help"],
@@ -54,7 +54,7 @@ def _help(*arguments: str) -> str:
 
 
 def _add_commands(app: Sphinx, name: str, source: list[str]) -> None:
-    """Adds the help of all commands to their page."""
+    """Adds the help of all commands to the page of commands."""
     if name != _COMMANDS:
         return
     overview = _help()
@@ -65,5 +65,5 @@ def _add_commands(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Registers what is above."""
+    """Registers the extension of the page of commands."""
     app.connect("source-read", _add_commands)
