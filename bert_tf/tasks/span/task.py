@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf.tasks import reports
 from bert_tf.tasks.base import Batch, TaskFiles
 from bert_tf.tasks.span import decoding, squad_metrics
-from bert_tf.tasks.span.decoding import Candidate, SpanPrediction
+from bert_tf.tasks.span.decoding import LOW, Candidate, SpanPrediction
 from bert_tf.tasks.span.serving import ServedSpans
 from bert_tf.tasks.span.windows import WindowSizes, chunk_features
 from pipelines.common.errors import InputError
@@ -145,35 +145,40 @@ class SpanTask(ServedSpans):
 
         Scores are summed in float64, so that files are what they were with Python's floats.
         """
-        longest = max(map(len, logits))
-        scores = np.full((len(logits), longest, 2), decoding.LOW)
+        scores = np.full((len(logits), max(map(len, logits)), 2), LOW)
         for scored, row in zip(scores, logits, strict=True):
             scored[: len(row)] = row
-        numbers = features["example"].values[windows.start : windows.stop]
-        row = numbers - numbers[0]
+        part = slice(windows.start, windows.stop)
+        row = features["example"].values[part] - features["example"].values[windows.start]
+        splits = features["starts"].splits[windows.start : windows.stop + 1]
+        lengths = np.diff(splits)
         starts, ends, best = (
-            _ragged([features[name].row(window) for window in windows])
-            for name in ("starts", "ends", "best")
+            features[name].values[splits[0] : splits[-1]] for name in ("starts", "ends", "best")
         )
         tokens = decoding.WindowTokens(
             row,
-            features["offset"].values[windows.start : windows.stop],
-            starts.row_lengths(),
-            starts.row_starts(),
-            starts.flat_values,
-            ends.flat_values,
-            tf.cast(best, tf.bool),
+            features["offset"].values[part],
+            lengths,
+            splits[:-1] - splits[0],
+            starts,
+            ends,
+            tf.RaggedTensor.from_row_lengths(best > 0, lengths),
         )
         contexts = [example.context.encode() for example in examples]
         spans = decoding.best_spans(
             tf.constant(contexts), tf.constant(scores), tokens, self.n_best, self.max_answer
         )
-        null = decoding.null_scores(tf.constant(scores), row, len(examples)).numpy()
-        columns = [values.numpy() for values in spans]
-        return [
-            SpanPrediction(tuple(_candidates(context, *values)), float(score))
-            for context, score, *values in zip(contexts, null, *columns, strict=True)
-        ]
+        nulls = decoding.null_scores(tf.constant(scores), row, len(examples)).numpy()
+        columns = [values.numpy().tolist() for values in spans]
+        found = []
+        for context, null, *values in zip(contexts, nulls, *columns, strict=True):
+            candidates = tuple(
+                Candidate(context[start:end].decode("utf-8", "replace"), a, b, start, end)
+                for score, a, b, start, end in zip(*values, strict=True)
+                if score > LOW / 2
+            )
+            found.append(SpanPrediction(candidates, float(null)))
+        return found
 
     def answer(self, prediction: SpanPrediction) -> str:
         """The answer; "" where there is none."""
@@ -277,28 +282,6 @@ class SpanTask(ServedSpans):
             axes[1].axvline(self.null_threshold, color="black", linewidth=0.8)
             axes[1].set_xlabel("null odds")
             axes[1].legend()
-
-
-def _ragged(rows: list[np.ndarray]) -> tf.RaggedTensor:
-    return tf.RaggedTensor.from_row_lengths(
-        np.concatenate(rows), np.array([len(row) for row in rows])
-    )
-
-
-def _candidates(
-    context: bytes,
-    scores: np.ndarray,
-    start_logits: np.ndarray,
-    end_logits: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-) -> Iterator[Candidate]:
-    """The candidates of one context, of arrays [n] each."""
-    rows = zip(scores, start_logits, end_logits, starts, ends, strict=True)
-    for score, start_logit, end_logit, start, end in rows:
-        if score > decoding.LOW / 2:
-            text = context[start:end].decode("utf-8", "replace")
-            yield Candidate(text, float(start_logit), float(end_logit), int(start), int(end))
 
 
 def _best_text(prediction: SpanPrediction) -> str:
