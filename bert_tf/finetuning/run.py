@@ -35,7 +35,7 @@ from pipelines.common import files, json_files
 _RESULT = "result.json"
 _CHECKPOINTS = "checkpoints"
 _LOG_EVERY = 20  # steps
-_SAVE_EVERY = 1000  # steps; every evaluation saves besides
+_SAVE_EVERY = 1000  # steps; evaluations save, too
 
 
 class Evaluation(TypedDict):

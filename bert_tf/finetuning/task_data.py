@@ -254,8 +254,8 @@ def _count(notes: dict[str, int], what: str, messages: list[str]) -> None:
         logging.warning("%s: %d more", what, len(messages) - _SHOWN)
 
 
-def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str, list[Any]]:
-    """Takes dev from the training data if there is none.
+def _with_dev(task: Task, parts: dict[str, list[Any]], fraction: float) -> dict[str, list[Any]]:
+    """Takes dev from the training data, unless it has files of its own.
 
     Examples with labels that the rest does not have stay in training.
     """
@@ -264,7 +264,7 @@ def _with_dev(task: Task, parts: dict[str, list[Any]], share: float) -> dict[str
         return parts
     if any(name.startswith("dev") for name in parts):
         return {"train": train, **parts}
-    held_out = _held_out(train, share)
+    held_out = _held_out(train, fraction)
     kept = set().union(*(task.classes(x) for i, x in enumerate(train) if i not in held_out))
     held_out = {index for index in held_out if task.classes(train[index]) <= kept}
     dev = [example for index, example in enumerate(train) if index in held_out]
@@ -280,13 +280,13 @@ def _drawn(examples: list[Any], count: int | None) -> list[Any]:
     return [examples[index] for index in sorted(drawn)]
 
 
-def _held_out(examples: list[Any], share: float) -> set[int]:
+def _held_out(examples: list[Any], fraction: float) -> set[int]:
     """Indices of about that fraction of the examples, drawn by group.
 
     Examples of one context, document or first text stay together: otherwise dev would score what
     was memorized in training. Where groups are too large for that, runs of neighbours are drawn.
     """
-    wanted = round(share * len(examples))
+    wanted = round(fraction * len(examples))
     groups: dict[Any, list[int]] = {}
     for index, example in enumerate(examples):
         groups.setdefault(_group(example), []).append(index)

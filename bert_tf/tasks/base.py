@@ -254,7 +254,7 @@ class Task(abc.ABC):
         return features["input_word_ids"].lengths
 
     def padded_length(self, longest: int) -> int:
-        """The length of a batch whose longest sequence is given."""
+        """The length of a batch, given the length of its longest sequence."""
         return bucketing.padded_length(
             self.max_length if self.fixed_length else longest, self.max_length
         )

@@ -135,7 +135,7 @@ def check_entry(entry: "TaskEntry", place: str) -> None:
 
 
 def of_kind(description: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The description of a task, with a kind where it has none because another program trained it.
+    """The description of a task, with the kind that those of other programs lack.
 
     Raises:
       InputError: it has another kind, or another shape or other labels.

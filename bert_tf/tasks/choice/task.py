@@ -198,8 +198,8 @@ class Choice(Task):
         """The choices of the highest scores."""
         found = []
         for example, scores in zip(examples, logits, strict=True):
-            shares = scipy.special.softmax(scores[: len(example.choices)])
-            found.append(ChoicePrediction(int(shares.argmax()), shares))
+            probabilities = scipy.special.softmax(scores[: len(example.choices)])
+            found.append(ChoicePrediction(int(probabilities.argmax()), probabilities))
         return found
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
@@ -241,12 +241,12 @@ class Choice(Task):
     ) -> Iterable[tuple[float, str]]:
         """A wrong choice; the worst are those where the right one has the lowest probability."""
         if prediction.choice != example.label:
-            share = float(prediction.probabilities[example.truth])
+            probability = float(prediction.probabilities[example.truth])
             yield (
-                share,
+                probability,
                 f"{example.place}: {reports.shorten(example.context)}\n"
                 f"    chosen: {example.choices[prediction.choice]}\n"
-                f"    right ({share:.0%}): {example.choices[example.truth]}",
+                f"    right ({probability:.0%}): {example.choices[example.truth]}",
             )
 
     def draw(self, figure: "Figure", examples: Examples, predictions: Predictions) -> None:
@@ -255,11 +255,11 @@ class Choice(Task):
         right = _right(examples, predictions)
         edges = np.linspace(0, 1, 11)
         bins = np.clip(np.digitize(sure, edges) - 1, 0, 9)
-        shares = [
+        fractions = [
             right[bins == index].mean() if (bins == index).any() else 0 for index in range(10)
         ]
         axes = figure.subplots()
-        axes.bar(edges[:-1] + 0.05, shares, width=0.09)
+        axes.bar(edges[:-1] + 0.05, fractions, width=0.09)
         axes.plot([0, 1], [0, 1], color="gray", linewidth=0.8)
         axes.set_xlabel("probability of the choice")
         axes.set_ylabel("fraction that is right")
@@ -307,7 +307,7 @@ def _with_some(model: ServedModel, values: tf.Tensor, present: tf.Tensor) -> tf.
 def _outputs(results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
     present = state["present"]
     logits = tf.where(present, tf.reshape(results[0][:, 0], tf.shape(present)), _ABSENT)
-    # A batch without choices has no highest one: a lower score stands behind all.
+    # A lower score is appended, so that a batch without choices has a highest one, too.
     filled = tf.concat([logits, tf.fill([tf.shape(logits)[0], 1], 2 * _ABSENT)], 1)
     return {
         "choice": tf.argmax(filled, -1, tf.int32),

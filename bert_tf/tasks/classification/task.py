@@ -309,13 +309,13 @@ class Classification(LabelTask, TextTask):
     def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """A table of ids, labels, probabilities and texts; for GLUE, the submission too."""
         found = [prediction.label for prediction in predictions]
-        shares = {
+        probabilities = {
             f"p({label})": [f"{prediction.probabilities[id_]:.6f}" for prediction in predictions]
             for id_, label in enumerate(self.labels)
         }
         ids = [str(self.labels.index(label)) for label in found]
         submitted = found if self.submit_labels else ids
-        return self.tables(examples, split, "label", {"label": found, **shares}, submitted)
+        return self.tables(examples, split, "label", {"label": found, **probabilities}, submitted)
 
     def errors(
         self, example: TextExample, prediction: ClassPrediction

@@ -61,7 +61,7 @@ class WindowTokens(NamedTuple):
 
 
 class BestSpans(NamedTuple):
-    """Candidates of each context, best first, [contexts, n]; `score` is LOW if there are no more.
+    """Candidates of each context, best first, [contexts, n]; `score` is LOW behind the last.
 
     `start` and `end` are bytes in the context, int64. The others have the type of the logits.
     """

@@ -48,7 +48,7 @@ def gold_answers(example: SpanExample, allow_null: bool) -> list[str]:
 
 
 def score_one(example: SpanExample, answer: str, allow_null: bool) -> tuple[float, float]:
-    """Exact match and F1 of an answer, each the best over the gold answers; 0 if there are none."""
+    """Exact match and F1 of an answer, each the best over the gold answers; 0 without any."""
     golds = gold_answers(example, allow_null)
     return (
         max((exact(gold, answer) for gold in golds), default=0.0),

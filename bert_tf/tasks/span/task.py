@@ -181,7 +181,7 @@ class SpanTask(ServedSpans):
         return found
 
     def answer(self, prediction: SpanPrediction) -> str:
-        """The answer; "" where there is none."""
+        """The answer; "" means no answer."""
         if self.allow_null and prediction.null_odds > self.null_threshold:
             return ""
         return _best_text(prediction)
@@ -232,10 +232,10 @@ class SpanTask(ServedSpans):
             half = prediction.null_score / 2
             rows.append(("", half, half))
             rows.sort(key=lambda row: -(row[1] + row[2]))
-        shares = scipy.special.softmax(np.array([row[1] + row[2] for row in rows]))
+        probabilities = scipy.special.softmax(np.array([row[1] + row[2] for row in rows]))
         return [
-            {"text": text, "probability": float(share), "start_logit": a, "end_logit": b}
-            for (text, a, b), share in zip(rows, shares, strict=True)
+            {"text": text, "probability": float(probability), "start_logit": a, "end_logit": b}
+            for (text, a, b), probability in zip(rows, probabilities, strict=True)
         ]
 
     def errors(

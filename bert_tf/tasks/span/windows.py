@@ -68,7 +68,7 @@ def _window_values(values: tf.RaggedTensor, windows: packing.Windows) -> tf.Ragg
 
 
 def _answer_tokens(example: SpanExample, starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
-    """The first and the last token of the first answer; (-1, -1) where there is none."""
+    """The first and the last token of the first answer; (-1, -1) without an answer."""
     if not example.answers:
         return -1, -1
     answer = example.answers[0]

@@ -165,9 +165,9 @@ class Tagging(ServedTagging):
             index = int(features["example"].values[row])
             parts[index].append(scipy.special.softmax(scores[features["firsts"].row(row)], axis=-1))
         found = []
-        for shares in map(np.concatenate, parts):
-            tags = tuple(self.labels[tag] for tag in shares.argmax(-1))
-            found.append(TagsPrediction(tags, shares.max(-1)))
+        for probabilities in map(np.concatenate, parts):
+            tags = tuple(self.labels[tag] for tag in probabilities.argmax(-1))
+            found.append(TagsPrediction(tags, probabilities.max(-1)))
         return found
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
@@ -241,7 +241,7 @@ class Tagging(ServedTagging):
 def _add_context(
     rows: Sequence[np.ndarray], documents: np.ndarray, limit: int
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Fills up each sequence with what stands before and after it in its document.
+    """Fills up each sequence with the tokens before and after it in its document.
 
     Args:
       rows: tokens of each sequence, without special ones.
