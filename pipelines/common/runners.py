@@ -20,10 +20,9 @@ ResultT = TypeVar("ResultT")
 _BYTES_PER_WORKER = 100_000_000  # at least
 
 
-class Workers(abc.ABC):
-    """Computes functions of many items while a runner is started."""
+class Workers:
+    """Computes functions of many items while a runner is started; here, in this process."""
 
-    @abc.abstractmethod
     def map(
         self,
         function: Callable[[ItemT], ResultT],
@@ -41,8 +40,8 @@ class Workers(abc.ABC):
         Raises:
           InputError: The function raised it, or workers were lost.
         """
+        return ((item, function(item)) for item in items)
 
-    @abc.abstractmethod
     def count(
         self,
         function: Callable[[ItemT], Mapping[bytes, int]],
@@ -59,27 +58,6 @@ class Workers(abc.ABC):
         Raises:
           InputError: See `map`.
         """
-
-
-class ThisProcess(Workers):
-    """Does one item after the other in this process."""
-
-    def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Sequence[ItemT],
-        reads_only: bool = False,
-    ) -> Iterator[tuple[ItemT, ResultT]]:
-        """See `Workers`."""
-        return ((item, function(item)) for item in items)
-
-    def count(
-        self,
-        function: Callable[[ItemT], Mapping[bytes, int]],
-        items: Sequence[ItemT],
-        done: Callable[[], object],
-    ) -> collections.Counter[bytes]:
-        """See `Workers`."""
         total: collections.Counter[bytes] = collections.Counter()
         for _, counts in self.map(function, items):
             total.update(counts)
@@ -126,7 +104,7 @@ class LocalRunner(Runner):
             yield _Processes(self._count, module, stack)
 
 
-class _Processes(ThisProcess):
+class _Processes(Workers):
     def __init__(self, count: int, module: str, stack: contextlib.ExitStack):
         self._count, self._module, self._stack = count, module, stack
         self._pool: concurrent.futures.Executor | None = None

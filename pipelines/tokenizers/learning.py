@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from pipelines.common import checksums, files, json_files, locks, manifest, texts
 from pipelines.common.errors import InputError
-from pipelines.common.runners import LocalRunner, Runner, ThisProcess, Workers
+from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.tokenizers import coverage, registry
 from pipelines.tokenizers.settings import LearningSettings
@@ -20,7 +20,7 @@ from pipelines.tokenizers.wordpiece_vocabulary import WordSplitter
 
 # Returns the words of texts, string [words].
 Splitter = Callable[[list[str]], tf.Tensor]
-_THIS_PROCESS = ThisProcess()
+_THIS_PROCESS = Workers()
 _RANGE_BYTES = 1 << 24
 _BATCH_CHARACTERS = 2_000_000
 

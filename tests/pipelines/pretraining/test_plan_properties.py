@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipelines.common.errors import InputError
-from pipelines.common.runners import Runner, ThisProcess
+from pipelines.common.runners import Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_writer, sharding, token_store
 from pipelines.pretraining.settings import ExampleSettings
@@ -120,7 +120,7 @@ def test_bytes_depend_on_nothing_but_the_request(
     assert digests[0] == digests[1]
 
 
-class _Forward(ThisProcess, Runner):
+class _Forward(Workers, Runner):
     """Runs all in this process, in order."""
 
     def started(self, place, module):
