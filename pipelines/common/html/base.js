@@ -1,11 +1,11 @@
 "use strict";
-/* What all pages share. Texts get into the page as text nodes only, never as markup. */
+/* Functions of all pages. Texts are inserted as text nodes only, never as markup. */
 
 const VALUES = JSON.parse(document.getElementById("values").textContent);
 
 const find = (id) => document.getElementById(id);
 
-/* An element: "tag.class", its attributes, and its children, elements or texts. */
+/* Creates an element "tag.class" with attributes and children (elements or texts). */
 function make(name, attributes = {}, ...children) {
   const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
@@ -13,7 +13,7 @@ function make(name, attributes = {}, ...children) {
   return filled(element, attributes, children);
 }
 
-/* An element with attributes and children. The policy of a page lets no attribute set a style. */
+/* Adds attributes and children; style attributes are not allowed by the page's policy. */
 function filled(element, { style = "", ...attributes }, children) {
   if (style) element.style.cssText = style;
   for (const [key, value] of Object.entries(attributes)) {
@@ -23,7 +23,7 @@ function filled(element, { style = "", ...attributes }, children) {
   return element;
 }
 
-/* A share of one as a percentage, with as many digits as it takes to be told from 0 and 1. */
+/* A fraction as a percentage, with enough digits to differ from 0 % and 100 %. */
 function percent(share) {
   if (share === 0 || share >= 0.9995) return `${Math.round(share * 100)} %`;
   if (share < 0.0001) return "< 0.01 %";
@@ -33,7 +33,7 @@ function percent(share) {
 
 const whole = (value) => Math.round(value).toLocaleString("en-US");
 
-/* A number with three or four digits, whatever its size. */
+/* A number with three or four significant digits. */
 function short(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
@@ -42,9 +42,8 @@ function short(value) {
   return text.replace(/^-/, "−");
 }
 
-/* Rows with bars: {name, share, value, strong}; a share of 1 fills its bar, whatever the others
-are. `tone` names a colour of the style. With `choose`, which gets the number of a row, names are
-buttons. */
+/* Rows with bars: {name, share, value, strong}; a share of 1 fills its bar. `tone` names a colour
+of the style. With `choose`, which is called with the index of a row, names are buttons. */
 function bars(rows, tone = "look", choose = null) {
   return make("ol.bars", { style: `--tone: var(--${tone})` }, ...rows.map((row, number) => {
     const fill = make("span.fill", {});
@@ -59,8 +58,8 @@ function bars(rows, tone = "look", choose = null) {
   }));
 }
 
-/* Arrow keys, Home and End among the elements of a place, of which one is a stop of the Tab key;
-`go` gets the number of the next. `forward` tells the key for the direction of the text. */
+/* Arrow keys, Home and End move among the elements of a place, one of which the Tab key reaches;
+`go` is called with the index of the next one. `forward` returns the key of the text direction. */
 function arrows(place, elements, go, forward = () => "ArrowRight") {
   place.addEventListener("keydown", (event) => {
     const at = elements.indexOf(document.activeElement);
@@ -80,7 +79,7 @@ function numberAfter(key, at, count, forward) {
   return -1;
 }
 
-/* Marks one of some elements by an attribute, and makes it the stop of the Tab key. */
+/* Marks one of the elements with an attribute; the Tab key reaches this one. */
 function markOne(elements, chosen, attribute) {
   elements.forEach((element, number) => {
     element.setAttribute(attribute, String(number === chosen));
@@ -88,7 +87,7 @@ function markOne(elements, chosen, attribute) {
   });
 }
 
-/* Buttons of which one is chosen; `choose` gets its number. */
+/* Radio buttons; `choose` is called with the index of the chosen one. */
 function choices(place, names, choose) {
   const buttons = names.map((name, number) => {
     const button = make("button", { type: "button", role: "radio" }, make("bdi", {}, name));
@@ -104,10 +103,10 @@ function choices(place, names, choose) {
   return pick;
 }
 
-/* Says that something went wrong, where the reader sees it. */
+/* Shows an error on the page. */
 function fail(error) {
   const place = find("failure");
-  place.textContent = `This page could not be drawn in full: ${error.message}`;
+  place.textContent = `This page is incomplete: ${error.message}`;
   place.hidden = false;
   throw error;
 }
