@@ -25,10 +25,4 @@ class InspectionSettings(Settings):
         minimum=2,
         maximum=1024,
     )
-    batch_tokens: int = setting(
-        4096,
-        "Number of tokens that are computed at once.",
-        group=Group.MACHINE,
-        minimum=1,
-        maximum=1 << 24,
-    )
+    batch_tokens: int = 4096  # computed at once

@@ -34,12 +34,7 @@ class ServerSettings(Settings):
         choices=tuple(Precision),
         group=Group.MACHINE,
     )
-    cache: str | None = setting(
-        None,
-        "Folder for converted models and what was measured. Not given: bert-tf/engines in the "
-        "user's cache.",
-        group=Group.MACHINE,
-    )
+    cache: str | None = None  # of converted models; None: bert-tf/engines in the user's cache
     versions: int = setting(
         1,
         "How many of the newest versions are served; requests that name none get the newest.",
