@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.task_head import TaskHead
+from bert_tf.models.heads import TaskHead
 from bert_tf.tasks.inspection import Score
 from pipelines.tokenizers.numbered import TokenSequence
 

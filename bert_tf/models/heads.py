@@ -1,11 +1,19 @@
-"""The masked LM head (paper, section 3.1)."""
+"""Heads: the masked LM head (paper, section 3.1) and the heads of tasks (3.2, 5.1, 5.3)."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers import Dense, LayerNorm
+from bert_tf.models.head_config import HeadConfig, HeadLayers
+from bert_tf.models.layers import BiLstm, Dense, LayerNorm
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
+
+# Makes the seed of the body differ from that of the dropout before the linear map.
+_BODY_SEED = 0x3C6EF372
 
 
 @serializable
@@ -69,3 +77,216 @@ def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     first = tf.range(shape[0])[:, tf.newaxis] * shape[1]
     flat = tf.reshape(sequence, [-1, sequence.shape[-1]])
     return tf.gather(flat, tf.reshape(positions + first, [-1]))
+
+
+@serializable
+class LayerMix(Layer):
+    """A weighted sum of layers: `scale` times the sum weighted by the softmax of `weights`.
+
+    Peters et al. 2018 (arXiv 1802.05365), equation 1.
+
+    Args:
+      count: Number of layers.
+      width: Width of each.
+    """
+
+    def __init__(self, count: int, width: int, **kwargs):
+        super().__init__((None, None, width), **kwargs)
+        self.count, self.width = count, width
+
+    def members(self) -> tuple[Weight, ...]:
+        """`weights` [count], initially equal, and `scale` [1]."""
+        return (
+            Weight("weights", (self.count,), "zeros", "layer_weights"),
+            Weight("scale", (1,), "ones"),
+        )
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """The shape of one layer."""
+        return input_shape
+
+    def call(self, layers: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Sums `count` float32 or bfloat16 tensors [batch, length, width]."""
+        weights = tf.nn.softmax(tf.convert_to_tensor(self.layer_weights))
+        factors = tf.unstack(tf.cast(weights * tf.convert_to_tensor(self.scale), layers[0].dtype))
+        return tf.add_n([factor * x for factor, x in zip(factors, layers, strict=True)])
+
+
+@serializable
+class HeadBody(Layer):
+    """The layers of a head below its linear map: a mix or concatenation of layers, and a BiLSTM.
+
+    Args:
+      width: Width of the encoder.
+      depth: Number of layers of the encoder.
+      config: The layers to read, and the BiLSTM.
+      per_token: Whether there is one vector for each token, or one for each sequence: the final
+        outputs of both directions of the BiLSTM.
+      rate: Dropout rate of the inputs of each LSTM layer.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        depth: int,
+        config: HeadConfig,
+        per_token: bool,
+        rate: float = 0.1,
+        **kwargs,
+    ):
+        super().__init__((None, None, width), **kwargs)
+        self.config = config if isinstance(config, HeadConfig) else HeadConfig(**config)
+        self.config.check_task(per_token, self.name)
+        self.width, self.depth, self.per_token, self.rate = width, depth, per_token, rate
+        self.indices = self.config.indices(depth)
+        joined = self.config.layers is HeadLayers.CONCAT_LAST_4
+        self.output_width = width * len(self.indices) if joined else width
+        self.mix = self.bilstm = None
+        if self.config.layers.startswith("weighted"):
+            self.mix = LayerMix(len(self.indices), width, name="mix", dtype=self.dtype_policy)
+        if self.config.bilstm_layers:
+            self.bilstm = BiLstm(
+                self.output_width,
+                self.config.bilstm_width,
+                self.config.bilstm_layers,
+                rate,
+                name="bilstm",
+                dtype=self.dtype_policy,
+            )
+            self.output_width = self.bilstm.width
+
+    def members(self) -> list[Layer]:
+        """The mix of layers and the BiLSTM, if they exist."""
+        return [part for part in (self.mix, self.bilstm) if part is not None]
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """The shape [batch, length, output_width], or [batch, output_width]."""
+        batch, length, _ = input_shape
+        return (batch, length, self.output_width) if self.per_token else (batch, self.output_width)
+
+    def call(
+        self, layers: Sequence[tf.Tensor], mask: tf.Tensor, seed: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Computes vectors of tokens or of sequences.
+
+        Args:
+          layers: [batch, length, width] of each layer that is read, from bottom to top.
+          mask: int [batch, length], 1 for tokens and 0 for padding.
+          seed: int32 scalar for dropout; None: no dropout.
+
+        Returns:
+          [batch, length, output_width], or [batch, output_width], in the dtype of the layers.
+        """
+        x = self.mix(layers) if self.mix is not None else tf.concat(list(layers), -1)
+        if self.bilstm is None:
+            return x
+        tokens, ends = self.bilstm.run(x, mask, seed)
+        return tokens if self.per_token else ends
+
+
+@serializable
+class TaskHead(Dense):
+    """The output layer of a task: dropout and a linear map of the pooled output or of every token.
+
+    Args:
+      inputs: Width of the encoder.
+      units: Number of logits.
+      per_token: Whether there are logits for every token.
+      rate: Dropout rate of the inputs.
+      initializer_range: Standard deviation of the initial kernel.
+      depth: Number of layers of the encoder; needed for a body.
+      body: The layers below the linear map; None: none.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        units: int,
+        per_token: bool = False,
+        rate: float = 0.1,
+        initializer_range: float = 0.02,
+        depth: int = 1,
+        body: HeadConfig | Mapping[str, Any] | None = None,
+        **kwargs,
+    ):
+        config = body if isinstance(body, HeadConfig) else HeadConfig(**(body or {}))
+        layers = None
+        if not config.is_plain:
+            policy = kwargs.get("dtype")
+            layers = HeadBody(inputs, depth, config, per_token, rate, name="body", dtype=policy)
+        width = inputs if layers is None else layers.output_width
+        super().__init__(width, units, initializer_range, **kwargs)
+        self.encoder_width, self.depth = inputs, depth
+        self.per_token, self.rate = per_token, rate
+        self.config, self.body = config, layers
+
+    def members(self) -> tuple[Any, ...]:
+        """The body, if it exists, kernel [its width, units] and bias [units]."""
+        linear = super().members()
+        return linear if self.body is None else (self.body, *linear)
+
+    @property
+    def reads_pooled(self) -> bool:
+        """Whether it reads the pooled output, rather than those of tokens."""
+        return self.config.reads_pooled(self.per_token)
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """The numbers of the layers that it reads; 0: the embeddings."""
+        return self.config.indices(self.depth)
+
+    def call(
+        self, outputs: dict[str, Any], seed: tf.Tensor | None = None, training: bool = False
+    ) -> tf.Tensor:
+        """Returns float32 logits [batch, units], or [batch, length, units].
+
+        Args:
+          outputs: Outputs of the encoder.
+          seed: int32 scalar for dropout; None: no dropout, unless in training.
+          training: Whether to draw a missing seed, as needed by `fit` of Keras.
+        """
+        if training and seed is None:
+            seed = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
+        x = self._features(outputs, seed)
+        rows = tf.reshape(x, [-1, x.shape[-1]])
+        logits = super().call(fused_ops.dropout(rows, self.rate, seed), add_bias=False)
+        logits = tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.bias)
+        return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.units]], 0))
+
+    def _features(self, outputs: dict[str, Any], seed: tf.Tensor | None) -> tf.Tensor:
+        """The input of the linear map."""
+        if self.body is None:
+            return outputs["sequence_output" if self.per_token else "pooled_output"]
+        layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+        body_seed = None if seed is None else seed ^ _BODY_SEED
+        return self.body([layers[i] for i in self.indices], outputs["input_mask"], body_seed)
+
+    @property
+    def expected_shape(self) -> dict[str, Shape]:
+        """The shapes of the encoder's outputs."""
+        return {
+            "sequence_output": (None, None, self.encoder_width),
+            "pooled_output": (None, self.encoder_width),
+        }
+
+    def compute_output_shape(  # type: ignore[override]  # each Keras layer has its own arguments
+        self, input_shape: dict[str, Shape]
+    ) -> Shape:
+        """The shape [batch, units], or [batch, length, units]."""
+        if self.body is not None:
+            *rows, _ = self.body.compute_output_shape(input_shape["sequence_output"])
+            return (*rows, self.units)
+        shape = input_shape["sequence_output" if self.per_token else "pooled_output"]
+        return super().compute_output_shape(shape)
+
+    def compute_output_spec(  # type: ignore[override]  # each Keras layer has its own arguments
+        self, outputs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """The logits for symbolic outputs of the encoder."""
+        shapes = {name: outputs[name].shape for name in self.expected_shape}
+        return keras.KerasTensor(self.compute_output_shape(shapes), "float32")
+
+    def get_config(self) -> dict:
+        """Arguments of the constructor, and later adaptations."""
+        body = None if self.body is None else self.config.to_dict()
+        return super().get_config() | {"inputs": self.encoder_width, "body": body}

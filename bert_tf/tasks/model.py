@@ -10,8 +10,8 @@ from bert_tf.models import encoders
 from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.head_config import HeadConfig
+from bert_tf.models.heads import TaskHead
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
-from bert_tf.models.task_head import TaskHead
 from bert_tf.objectives.base import Batch, Scalars
 from bert_tf.tasks import Task
 

@@ -14,7 +14,7 @@ import scipy.special
 import tensorflow as tf
 
 from bert_tf.models.base_encoder import Encoder
-from bert_tf.models.task_head import TaskHead
+from bert_tf.models.heads import TaskHead
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS, Packed

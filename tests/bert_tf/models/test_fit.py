@@ -8,7 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.task_head import TaskHead
+from bert_tf.models.heads import TaskHead
 from bert_tf.tasks.model import HeadShape, TaskModel
 from tests.bert_tf.models import pairs_of_texts
 

@@ -10,7 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf import BertConfig, BertEncoder
-from bert_tf.models import heads, layers, task_head
+from bert_tf.models import heads, layers
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.elmo.encoder import ElmoEncoder, LstmPair, WordHead
 from bert_tf.models.elmo.word_embeddings import Convolution, Highway, WordEmbeddings
@@ -47,7 +47,7 @@ def test_all_layers_and_models_are_known_to_keras():
     ours = {found for found in ours if found.__module__.startswith("bert_tf.")}
     named = {getattr(layers, name) for name in layers.__all__}
     named |= {BertEncoder, TaskModel, task_models.Heads, *OBJECTIVES.values()}
-    named |= {heads.MaskedLMHead, task_head.TaskHead, task_head.HeadBody, task_head.LayerMix}
+    named |= {heads.MaskedLMHead, heads.TaskHead, heads.HeadBody, heads.LayerMix}
     named |= {ElmoEncoder, LstmPair, WordHead, WordEmbeddings, Convolution, Highway}
     assert ours == named
     for found in ours:

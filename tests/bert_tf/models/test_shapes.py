@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import BertEncoder
-from bert_tf.models.heads import MaskedLMHead
+from bert_tf.models.heads import MaskedLMHead, TaskHead
 from bert_tf.models.layers import (
     Dense,
     Embeddings,
@@ -22,7 +22,6 @@ from bert_tf.models.layers import (
     SelfAttention,
     TransformerBlock,
 )
-from bert_tf.models.task_head import TaskHead
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.tasks.model import HeadShape, TaskModel

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf import BertEncoder
-from bert_tf.models.task_head import TaskHead
+from bert_tf.models.heads import TaskHead
 from bert_tf.tasks.signatures import ServedModel
 from pipelines.tokenizers import registry
 from tests.bert_tf import exported
