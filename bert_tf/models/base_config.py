@@ -84,11 +84,7 @@ class EncoderConfig(FieldChecks, abc.ABC):
 
     @classmethod
     def load(cls, path: str) -> Self:
-        """Reads a bert_config.json of the family.
-
-        Raises:
-          InputError: The file is missing or not JSON, or `from_dict` fails.
-        """
+        """Reads a bert_config.json of the family; raises InputError as `from_dict` does."""
         return cls.from_dict(json_files.read(path, dict[str, Any]), path)
 
     @abc.abstractmethod
@@ -104,12 +100,7 @@ class EncoderConfig(FieldChecks, abc.ABC):
         """Raises InputError if sequences of `length` tokens exceed the positions."""
 
     def check_segments(self, segments: int, place: str) -> None:
-        """Raises InputError if sequences of several segments exceed the segment embeddings.
-
-        Args:
-          segments: Number of segments that token types distinguish.
-          place: Origin of the sequences, for the message.
-        """
+        """Raises InputError if the segments of sequences from a place exceed the embeddings."""
         if 0 < self.type_vocab_size < segments:
             raise InputError(
                 f"{place}: has sequences of {segments} segments, but the model's type_vocab_size "
@@ -118,12 +109,7 @@ class EncoderConfig(FieldChecks, abc.ABC):
             )
 
     def check_vocabulary(self, kind: str, place: str) -> None:
-        """Raises InputError if the family does not accept a kind of vocabulary.
-
-        Args:
-          kind: A key of `tokenizers.registry.KINDS`.
-          place: Origin of the vocabulary, for the message.
-        """
+        """Raises InputError if the family does not accept a vocabulary of a kind from a place."""
         if self.vocabulary_kind not in (None, kind):
             raise InputError(
                 f"{place}: its vocabulary is of kind {kind}, but a model of model_type "

@@ -156,15 +156,9 @@ class Encoder(Configured, Declared, keras.Model):
     def pool(
         self, sequence: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """The vector of each sequence.
+        """The vectors [batch, hidden_size] of sequences, from outputs [batch, length, hidden_size].
 
-        Args:
-          sequence: Outputs of the last layer, [batch, length, hidden_size].
-          mask: int32 [batch, length].
-          seed: int32 scalar for the dropout before the pooler; None: no dropout.
-
-        Returns:
-          [batch, hidden_size], in the dtype of the sequence.
+        `seed` is an int32 scalar for the dropout before the pooler; None: no dropout.
         """
         raise NotImplementedError
 
@@ -184,17 +178,10 @@ class Encoder(Configured, Declared, keras.Model):
         dropout_seed: tf.Tensor | None = None,
         dtype: str | None = None,
     ) -> dict[str, Any]:
-        """The outputs that follow from precomputed outputs of some layers.
+        """The result of `call` as far as known outputs of layers determine it; None for the rest.
 
-        Args:
-          layers: [batch, length, hidden_size], by the number of the layer; 0: the embeddings.
-          inputs: As for `call`; only the mask is used.
-          training: Whether to apply the dropout before the pooler.
-          dropout_seed: As for `call`.
-          dtype: As for `call`.
-
-        Returns:
-          The result of `call`, with None for unknown outputs.
+        `layers` are [batch, length, hidden_size], by the number of the layer (0: the embeddings).
+        Of `inputs` only the mask is used; the only dropout is that before the pooler.
         """
         depth, dtype = self.config.num_hidden_layers, dtype or self.compute_dtype
         shape = [None, None, self.config.hidden_size]

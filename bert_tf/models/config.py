@@ -94,11 +94,7 @@ class BertConfig(EncoderConfig):
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> "BertConfig":
-        """The configuration of a named size, such as "tiny" (2/128), "large" or "roberta-base".
-
-        Raises:
-          InputError: The name is unknown.
-        """
+        """The configuration of a size such as "roberta-base"; an InputError if it is unknown."""
         family, _, size_name = name.rpartition("-")
         if size_name not in SIZES or family not in _FAMILIES:
             known = ", ".join(SIZES)

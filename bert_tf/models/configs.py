@@ -10,7 +10,7 @@ from pipelines.common import json_files
 
 
 def of_dict(values: dict[str, Any], name: str = "the configuration") -> EncoderConfig:
-    """Creates a configuration from the keys of a bert_config.json, of the family that it names.
+    """Creates a configuration of any family from the keys of a bert_config.json.
 
     Raises:
       InputError: A key or family is unknown, or a value is invalid.
@@ -20,19 +20,11 @@ def of_dict(values: dict[str, Any], name: str = "the configuration") -> EncoderC
 
 
 def load(path: str) -> EncoderConfig:
-    """Reads a bert_config.json of any family.
-
-    Raises:
-      InputError: The file is missing or not JSON, or `of_dict` fails.
-    """
+    """Reads a bert_config.json of any family; raises InputError as `of_dict` does."""
     return of_dict(json_files.read(path, dict[str, Any]), path)
 
 
 def named(name: str, **changes: Any) -> EncoderConfig:
-    """The configuration of a named size, such as "tiny", "roberta-base" or "elmo-small".
-
-    Raises:
-      InputError: The name is unknown.
-    """
+    """The configuration of a size such as "roberta-base"; an InputError if it is unknown."""
     elmo = name.startswith(f"{elmo_config.MODEL_TYPE}-")
     return (ElmoConfig if elmo else BertConfig).named(name, **changes)

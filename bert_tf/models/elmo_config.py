@@ -68,11 +68,7 @@ class ElmoConfig(EncoderConfig):
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> Self:
-        """The configuration of a named size, from "elmo-debug" to "elmo-base", the original.
-
-        Raises:
-          InputError: The name is unknown.
-        """
+        """The configuration of a size from "elmo-debug" to "elmo-base", or an InputError."""
         size = SIZES.get(name.removeprefix(f"{MODEL_TYPE}-"))
         if size is None:
             known = ", ".join(f"{MODEL_TYPE}-{size}" for size in SIZES)

@@ -110,16 +110,9 @@ class BertEncoder(Encoder):
     def embed(
         self, word_ids: tf.Tensor, type_ids: tf.Tensor, counted_ids: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Embeds tokens without dropout: the input of `encode`.
+        """Embeds int32 [batch, length] ids without dropout: [batch * length, hidden_size].
 
-        Args:
-          word_ids: int32 [batch, length].
-          type_ids: int32 [batch, length].
-          counted_ids: int32 [batch, length], ids that determine the positions (an id of padding
-            has none in a RoBERTa); None: `word_ids`.
-
-        Returns:
-          [batch * length, hidden_size], in the compute dtype.
+        Positions follow from `counted_ids` if given, as padding is not counted in a RoBERTa.
         """
         return self.embeddings(word_ids, type_ids, counted_ids=counted_ids)
 

@@ -65,11 +65,7 @@ class HeadConfig(FieldChecks):
             )
 
     def indices(self, depth: int) -> tuple[int, ...]:
-        """The numbers of the layers that are read, ascending; 0: the embeddings.
-
-        Args:
-          depth: Number of layers of the encoder; if it has fewer than four, "last 4" means all.
-        """
+        """The numbers of the layers that are read, of `depth`, ascending; 0: the embeddings."""
         last_4 = tuple(range(max(1, depth - 3), depth + 1))
         return {
             HeadLayers.LAST: (depth,),

@@ -47,14 +47,11 @@ class MaskedLMHead(Configured, Layer):
         return self.transform.flops(predictions) + vocabulary
 
     def call(self, x: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
-        """Returns the logits without their bias.
+        """Returns the logits [rows, vocab_size], in the compute dtype, without their bias.
 
         Args:
           x: [rows, hidden_size], encoder outputs at the positions to predict.
           word_embeddings: [vocab_size, embedding width], of the encoder.
-
-        Returns:
-          [rows, vocab_size], compute dtype, to which the caller adds `bias`.
         """
         inner = self.transform(x, add_bias=False)
         bias = tf.convert_to_tensor(self.transform.bias)
@@ -64,15 +61,7 @@ class MaskedLMHead(Configured, Layer):
 
 
 def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Gathers the vectors at some positions of each sequence.
-
-    Args:
-      sequence: [batch, length, width].
-      positions: int32 [batch, count].
-
-    Returns:
-      [batch * count, width].
-    """
+    """Gathers [batch * count, width] of [batch, length, width] at int32 [batch, count]."""
     shape = tf.shape(sequence)
     first = tf.range(shape[0])[:, tf.newaxis] * shape[1]
     flat = tf.reshape(sequence, [-1, sequence.shape[-1]])
@@ -84,10 +73,6 @@ class LayerMix(Layer):
     """A weighted sum of layers: `scale` times the sum weighted by the softmax of `weights`.
 
     Peters et al. 2018 (arXiv 1802.05365), equation 1.
-
-    Args:
-      count: Number of layers.
-      width: Width of each.
     """
 
     def __init__(self, count: int, width: int, **kwargs):
@@ -167,15 +152,12 @@ class HeadBody(Layer):
     def call(
         self, layers: Sequence[tf.Tensor], mask: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Computes vectors of tokens or of sequences.
+        """Computes [batch, length, output_width], or [batch, output_width].
 
         Args:
           layers: [batch, length, width] of each layer that is read, from bottom to top.
           mask: int [batch, length], 1 for tokens and 0 for padding.
           seed: int32 scalar for dropout; None: no dropout.
-
-        Returns:
-          [batch, length, output_width], or [batch, output_width], in the dtype of the layers.
         """
         x = self.mix(layers) if self.mix is not None else tf.concat(list(layers), -1)
         if self.bilstm is None:

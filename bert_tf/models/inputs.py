@@ -47,15 +47,7 @@ class EncoderInputs(NamedTuple):
 
 
 def named(inputs: Any, typed: bool) -> dict[str, Any]:
-    """The given inputs by name, as tensors or symbolic tensors.
-
-    Args:
-      inputs: As for `BertEncoder.call`.
-      typed: Whether the model has segment embeddings.
-
-    Raises:
-      InputError: The inputs have another form, names, rank, dtype or shape.
-    """
+    """The given inputs by name, tensors or symbolic tensors; as `EncoderInputs.of` accepts them."""
     if isinstance(inputs, Mapping):
         found = {name: inputs[name] for name in MODEL_INPUTS if inputs.get(name) is not None}
         others = sorted(inputs.keys() - set(MODEL_INPUTS))

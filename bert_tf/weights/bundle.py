@@ -238,9 +238,7 @@ def parameter_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """The shapes of all weights that a model may have, by our names, in the order of layers.
 
-    Args:
-      config: The configuration of the encoder.
-      heads: The head of each task; for the head of the paper, name and number of units suffice.
+    For the head of the paper, name and number of units suffice.
     """
     parts: tuple[Declared, ...] = (
         encoders.unallocated(config),
@@ -273,10 +271,7 @@ def check_complete(
     Args:
       weights: Weights by our names.
       shapes: `parameter_shapes` of the configuration.
-      place: Origin of the weights, for messages.
-
-    Raises:
-      InputError: A weight is missing or unknown, or has another shape.
+      place: Origin of the weights, for the InputError that names a weight that does not match.
     """
     for name, value in weights.items():
         if name not in shapes:
@@ -298,18 +293,13 @@ def check_shape(name: str, value: Any, expected: tuple[int, ...], place: str) ->
 
 
 def assign(model: keras.Model, weights: dict[str, np.ndarray], place: str) -> list[str]:
-    """Assigns weights to the variables of a model by path.
-
-    Args:
-      model: A model of this package.
-      weights: As `Bundle.weights`; those that the model does not have are ignored.
-      place: Origin of the weights, for messages.
+    """Assigns weights to the variables of a model by path; further weights are ignored.
 
     Returns:
       The paths of the variables without a weight.
 
     Raises:
-      InputError: A weight has another shape than its variable.
+      InputError: A weight has another shape than its variable; `place` is its origin.
     """
     missing = []
     for variable in model.variables:

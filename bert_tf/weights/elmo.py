@@ -55,11 +55,7 @@ class _Options(TypedDict):
 
 
 def find(path: str) -> tuple[str, str] | None:
-    """The paths of the options and the weights in a folder; None if there are none.
-
-    Raises:
-      InputError: There are several.
-    """
+    """The paths of options and weights in a folder, or None; an InputError if it has several."""
     if not files.gfile.isdir(path):
         return None
     names = files.names_in(path)
@@ -96,12 +92,9 @@ def read(path: str) -> Bundle:
 
 
 def with_words(model: Bundle, vocabulary: Vocabulary) -> Bundle:
-    """A copy of an ELMo with another vocabulary of words.
+    """A copy of an ELMo with another vocabulary; an InputError if it is not one of words.
 
     The softmax is kept if the predicted words are the same.
-
-    Raises:
-      InputError: The vocabulary is of another kind.
     """
     config = model.config
     assert isinstance(config, ElmoConfig)

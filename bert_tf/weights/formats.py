@@ -156,12 +156,7 @@ def _check_heads(model: Bundle, target: str) -> None:
 
 
 def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool]) -> Bundle:
-    """A copy of a model with another vocabulary or other tokenizer settings.
-
-    Args:
-      model: The model.
-      vocab: Path of a vocabulary; None: unchanged.
-      chosen: Tokenizer settings, by name.
+    """A copy of a model with the vocabulary at a path, if given, and these tokenizer settings.
 
     Raises:
       InputError: The size of the vocabulary differs from that of the model's own (except for an

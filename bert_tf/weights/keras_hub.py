@@ -119,11 +119,7 @@ def _weights(path: str, sizes: _BackboneConfig) -> dict[str, np.ndarray]:
 
 
 def _check_parts(parts: Sequence[str], file: str, backbone: Any) -> None:
-    """Checks that files contain the weights of a model, as Keras ignores some differences.
-
-    Raises:
-      InputError: The number or the size of the weights differs, or some are outside of the file.
-    """
+    """Checks number and size of the weights in files, as Keras ignores some differences."""
     count = size = 0
     for part in parts:
         with hdf5.opened(part) as stored:

@@ -77,11 +77,7 @@ def _heads(weights: Mapping[str, np.ndarray], described: tuple[TaskEntry, ...]) 
 
 
 def read_tasks(path: str) -> tuple[TaskEntry, ...]:
-    """The descriptions of tasks in a folder; empty if there are none.
-
-    Raises:
-      InputError: A description is invalid.
-    """
+    """The descriptions of tasks in a folder, if any; an InputError if one is invalid."""
     name = f"{path}/{TASKS}"
     found = json_files.read(name, list[TaskEntry]) if files.gfile.exists(name) else []
     for task in found:

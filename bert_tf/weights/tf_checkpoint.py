@@ -44,11 +44,7 @@ def _number(prefix: str) -> tuple[int, str]:
 
 
 def folder_of(prefix: str) -> str:
-    """The folder of a checkpoint, which also contains the configuration.
-
-    Raises:
-      InputError: There is no bert_config.json.
-    """
+    """The folder of a checkpoint; an InputError if it contains no bert_config.json."""
     folder = os.path.dirname(prefix) or "."
     if not files.gfile.exists(f"{folder}/bert_config.json"):
         raise InputError(
@@ -59,11 +55,7 @@ def folder_of(prefix: str) -> str:
 
 
 def names(prefix: str) -> list[str]:
-    """The sorted names of all variables.
-
-    Raises:
-      InputError: The checkpoint is damaged.
-    """
+    """The sorted names of all variables; an InputError if the checkpoint is damaged."""
     return sorted(_open(prefix).get_variable_to_shape_map())
 
 

@@ -55,9 +55,6 @@ class SavedModel:
     Loading a SavedModel runs its initializers, which can do anything. Its names, variables and
     assets are data in its protocol buffer and its checkpoint.
 
-    Args:
-      path: The folder.
-
     Raises:
       InputError: The files are damaged, or not of TensorFlow 2. Methods raise it, too.
     """
@@ -170,11 +167,7 @@ def _variables(model: SavedModel) -> list[tuple[str, np.ndarray]]:
 
 
 def _without_prefix(variables: list[tuple[str, np.ndarray]], path: str) -> dict[str, np.ndarray]:
-    """The float variables by their names without the prefix of the module.
-
-    Raises:
-      InputError: Two have the same name.
-    """
+    """The float variables by their names without the prefix of the module."""
     found: dict[str, np.ndarray] = {}
     for full_name, value in variables:
         if not is_float(value):

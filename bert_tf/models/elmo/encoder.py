@@ -22,12 +22,7 @@ _LOTS = 1 << 30  # sampling probabilities are multiples of its inverse
 
 @serializable
 class LstmPair(Configured, Layer):
-    """One LSTM layer of each direction, independent of each other.
-
-    Args:
-      config: Sizes, clipping, dropout.
-      residual: Whether the outputs are added to the inputs.
-    """
+    """Two independent LSTM layers, one of each direction; `residual` adds their inputs."""
 
     config: ElmoConfig
 
@@ -55,15 +50,9 @@ class LstmPair(Configured, Layer):
     def call(
         self, x: Sequence[tf.Tensor], mask: tf.Tensor, seeds: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Reads the inputs of the two directions.
+        """Reads the two inputs [batch, length, projection_size]; returns outputs of the same shape.
 
-        Args:
-          x: Two tensors [batch, length, projection_size], forward and backward.
-          mask: int32 [batch, length], 1 for tokens and 0 for padding.
-          seeds: int32 [2], for dropout; None: no dropout.
-
-        Returns:
-          Two tensors of the same shape.
+        The mask is int32 [batch, length], 1 for tokens; `seeds` int32 [2], None for no dropout.
         """
         found = []
         for index, (lstm, inputs) in enumerate(zip(self.members(), x, strict=True)):

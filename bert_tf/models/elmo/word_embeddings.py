@@ -47,13 +47,7 @@ def _row(values: bytes | Sequence[int]) -> list[int]:
 
 @serializable
 class Convolution(Layer):
-    """The maximum of each filter over the characters of a word, plus a bias.
-
-    Args:
-      inputs: Width of the character embeddings.
-      width: Width of a filter, in characters.
-      filters: Number of filters.
-    """
+    """The maximum of filters, `width` wide, over the characters of a word, with a bias."""
 
     def __init__(self, inputs: int, width: int, filters: int, **kwargs):
         super().__init__((None, None, inputs), **kwargs)
@@ -87,9 +81,6 @@ class Highway(Layer):
     """A highway layer (Srivastava et al. 2015).
 
     It computes g · relu(Wx + b) + (1 - g) · x, with the gate g = sigmoid(Vx + c).
-
-    Args:
-      width: Width of input and output.
     """
 
     def __init__(self, width: int, **kwargs):

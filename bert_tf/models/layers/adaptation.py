@@ -14,12 +14,7 @@ from pipelines.common.errors import InputError
 
 
 def parts(root: keras.layers.Layer, scope: str = "") -> Iterator[tuple[str, keras.layers.Layer]]:
-    """Yields the inner layers of a layer or model with their paths, outer ones first.
-
-    Args:
-      root: A layer or model of this package; layers of other packages in it are left out.
-      scope: Prefix of the paths, such as "encoder/".
-    """
+    """Yields the inner layers of this package with their paths in a layer or model."""
     inner = root.layers if isinstance(root, keras.Model) else root.members()
     for part in inner:
         if isinstance(part, keras.layers.Layer) and hasattr(part, "members"):
@@ -76,11 +71,7 @@ def describe(root: keras.layers.Layer) -> dict[str, Any]:
 
 
 def restore(root: keras.layers.Layer, described: Mapping[str, Any]) -> None:
-    """Repeats the adaptations that `describe` returned.
-
-    Raises:
-      InputError: A layer does not exist.
-    """
+    """Repeats the adaptations that `describe` returned; an InputError if a layer is missing."""
     if not root.built:
         root.build(root.expected_shape)
     places = dict(parts(root))

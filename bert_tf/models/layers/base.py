@@ -154,11 +154,7 @@ class Described:
 
 
 class Layer(Described, Declared, keras.layers.Layer):
-    """A layer that casts explicitly: variables are float32, and inputs are not cast.
-
-    Args:
-      expected_shape: The shape of the first input, with None for a free dimension.
-    """
+    """A layer that casts explicitly: variables are float32, and inputs are not cast."""
 
     def __init__(self, expected_shape: Shape = (), **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -178,11 +174,7 @@ class Layer(Described, Declared, keras.layers.Layer):
         return keras.KerasTensor(self.compute_output_shape(x.shape), x.dtype)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The shape of the output for that of the input, which by default is the same.
-
-        Raises:
-          InputError: The rank or the width differs from `expected_shape`.
-        """
+        """The shape of the output; an InputError if the input does not match `expected_shape`."""
         *outer, width = self.expected_shape
         if len(input_shape) != len(outer) + 1 or input_shape[-1] not in (None, width):
             names = "rows" if len(outer) == 1 else "batch, length"
@@ -190,13 +182,7 @@ class Layer(Described, Declared, keras.layers.Layer):
         return tuple(input_shape)
 
     def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
-        """Quantizes the linear maps in the layer; everything else is unchanged.
-
-        Args:
-          mode: "int8".
-          type_check: Ignored; Keras passes it.
-          config: A `keras.quantizers.Int8QuantizationConfig`, or None.
-        """
+        """Quantizes the linear maps in the layer to "int8"; everything else is unchanged."""
         for member in self.members():
             if isinstance(member, Layer):
                 member.quantize(mode, config=config)

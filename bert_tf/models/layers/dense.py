@@ -128,16 +128,7 @@ class Dense(Layer, keras.layers.Dense):
         return apply(x)
 
     def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
-        """Makes the kernel int8, with one scale per column.
-
-        Args:
-          mode: "int8".
-          type_check: Ignored; Keras passes it.
-          config: A `keras.quantizers.Int8QuantizationConfig`, or None.
-
-        Raises:
-          InputError: Another mode.
-        """
+        """Makes the kernel int8, with one scale per column; an InputError for another mode."""
         if mode != "int8":
             raise InputError(f"{self.name}: cannot be quantized to {mode!r}; use 'int8'.")
         # Keras collects garbage for each kernel that it replaces, which takes longer than

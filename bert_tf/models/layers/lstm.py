@@ -147,13 +147,9 @@ class Lstm(Layer):
 
 @serializable
 class BiLstm(Layer):
-    """A stack of bidirectional LSTM layers.
+    """A stack of `depth` bidirectional LSTM layers, each direction `cells` wide.
 
-    Args:
-      inputs: Width of the input.
-      cells: Width of each direction.
-      depth: Number of layers.
-      rate: Dropout rate of the inputs of each layer.
+    `rate` is the dropout rate of the inputs of each layer.
     """
 
     def __init__(self, inputs: int, cells: int, depth: int = 1, rate: float = 0.0, **kwargs):
@@ -193,12 +189,7 @@ class BiLstm(Layer):
     def run(
         self, x: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Reads sequences.
-
-        Args:
-          x: [batch, length, inputs], of any floating-point dtype.
-          mask: int [batch, length], 1 for tokens and 0 for padding.
-          seed: int32 scalar for dropout; None: no dropout.
+        """Reads sequences as `Lstm.run` does; `seed` is an int32 scalar, None for no dropout.
 
         Returns:
           The outputs of the top layer, in the dtype of x: at each token [batch, length, 2 cells],

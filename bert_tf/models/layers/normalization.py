@@ -8,13 +8,7 @@ from bert_tf.models.layers.base import Layer, Weight, serializable
 
 @serializable
 class LayerNorm(Layer):
-    """LayerNorm over the last axis of [rows, width], then dropout.
-
-    Args:
-      width: Width of input and output.
-      epsilon: Added to the variance.
-      rate: Dropout rate of the outputs.
-    """
+    """LayerNorm over the last axis of [rows, width], then dropout with a rate."""
 
     def __init__(self, width: int, epsilon: float = 1e-12, rate: float = 0.0, **kwargs):
         super().__init__((None, width), **kwargs)

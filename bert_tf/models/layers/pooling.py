@@ -70,11 +70,7 @@ class Pooler(Dense):
 
 @serializable
 class NoPooler(Layer):
-    """Replaces a pooler: returns the vector of the first token unchanged.
-
-    Args:
-      width: Width of input and output.
-    """
+    """Replaces a pooler: returns the vector of the first token unchanged."""
 
     def __init__(self, width: int, **kwargs):
         super().__init__((None, width), **kwargs)
@@ -87,11 +83,7 @@ class NoPooler(Layer):
 
 @serializable
 class MeanPooler(Layer):
-    """The mean of the vectors of the tokens.
-
-    Args:
-      width: Width of the vectors.
-    """
+    """The mean of the vectors of the tokens."""
 
     def __init__(self, width: int, **kwargs):
         super().__init__((None, None, width), **kwargs)

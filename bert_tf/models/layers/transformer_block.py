@@ -106,19 +106,9 @@ class TransformerBlock(Configured, Layer):
         rows: TokenRows | None = None,
         first_only: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Applies the block.
+        """Applies the block; arguments and results as for `SelfAttention.call`.
 
-        Args:
-          x: [batch * length, hidden_size], compute dtype; or, with `rows`, [rows, hidden_size].
-          mask_bias: float32 [batch, 1, 1 or length, length], added to the attention scores.
-          seed: int32 [3], one for each dropout; None: no dropout.
-          rows: The positions that x has; None: all.
-          first_only: Whether only the output for the first token of each sequence is needed.
-
-        Returns:
-          The output, of the shape of x, and the attention probabilities
-          [batch, heads, length, length]. With `first_only`, [batch, hidden_size] and
-          [batch, heads, 1, length].
+        `seed` is int32 [3], one for each dropout. The output includes all biases.
         """
         seeds = [None] * 3 if seed is None else tf.unstack(seed)
         attended, probabilities = self.attention(

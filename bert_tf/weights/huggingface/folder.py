@@ -125,9 +125,8 @@ def _remedy(path: str) -> str:
         return (
             f"; pytorch_model.bin is a pickle, which can run any code and is never loaded: {again}"
         )
-    return (
-        f"; tf_model.h5 is not read: {again}" if files.gfile.exists(f"{path}/tf_model.h5") else ""
-    )
+    keras_file = files.gfile.exists(f"{path}/tf_model.h5")
+    return f"; tf_model.h5 is not read: {again}" if keras_file else ""
 
 
 def _array(name: str, stored: dict[str, Any], place: str) -> np.ndarray:

@@ -36,12 +36,9 @@ _BYTE_BPE_ROLES = _WORDPIECE_ROLES | {"bos_token": "start", "eos_token": "separa
 def read(
     kind: str, path: str, vocab_size: int
 ) -> tuple[Vocabulary | None, TokenizerSettings | None]:
-    """Reads vocabulary and tokenizer settings; None for what no file contains.
+    """Reads vocabulary and tokenizer settings of a folder; None for what no file contains.
 
-    Args:
-      kind: "wordpiece" or "byte_bpe".
-      path: The folder.
-      vocab_size: Number of embeddings; added tokens beyond them are left out.
+    Added tokens beyond `vocab_size` have no embeddings and are left out.
 
     Raises:
       InputError: A file is damaged, or the tokenizer is not that of BERT or RoBERTa.
@@ -134,11 +131,7 @@ def _in_order(ids: dict[str, int], path: str) -> list[str]:
 
 
 def _read_settings(path: str) -> TokenizerSettings | None:
-    """Whether text is lower-cased and accents are stripped; None if no file states it.
-
-    Raises:
-      InputError: A file is damaged, or text is not split into words as in BERT.
-    """
+    """Whether text is lower-cased and accents are stripped; None if no file states it."""
     stated, fast = _optional(f"{path}/{_CONFIG}"), _optional(f"{path}/{_FAST}")
     if stated.get("tokenizer_class") in _OTHER_WORDS:
         raise _other_words(f"{path}/{_CONFIG}: the tokenizer is a {stated['tokenizer_class']}")
