@@ -4,19 +4,23 @@ Counts decide whether to warn; a sample of the text gives the examples.
 """
 
 import collections
+import itertools
 import string
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+import tensorflow as tf
 from absl import logging
 
+from pipelines.common import texts
 from pipelines.corpus import reader
+from pipelines.tokenizers import byte_ranges
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.whole_words import WordVocabulary
 
 _SAMPLE_FILES = 20
 _SAMPLE_CHARACTERS = 1_000_000
-_BATCH = 256
+_BATCHES = 10
 _MAX_STRIPPED = 0.01  # of the words; fewer have accents in English
 _MAX_UNKNOWN = 0.05  # of the tokens
 _EXAMPLES = 5
@@ -35,10 +39,10 @@ def sample(corpus: list[reader.CorpusFile], options: reader.ReadOptions) -> Iter
                 break
 
 
-def warn_of_stripping(texts: Iterable[str]) -> None:
+def warn_of_stripping(sentences: Iterable[str]) -> None:
     """Warns if many words have accents that are removed by default, or letters that are split."""
     words = collections.Counter(
-        word.strip(string.punctuation) for text in texts for word in text.split()
+        word.strip(string.punctuation) for text in sentences for word in text.split()
     )
     changed = {word: count for word, count in words.items() if _stripped(word) != word}
     lost = sum(changed.values())
@@ -73,15 +77,15 @@ def warn_of_lost_tokens(tokenizer: Tokenizer, place: str) -> None:
 
 
 def warn_of_unknown(
-    tokenizer: Tokenizer, unknown: int, tokens: int, texts: Iterable[str], place: str
+    tokenizer: Tokenizer, unknown: int, tokens: int, sentences: Iterable[str], place: str
 ) -> None:
-    """Warns if many tokens of a text are unknown; `texts`, a part of it, gives examples.
+    """Warns if many tokens of a text are unknown; `sentences`, a part of it, give examples.
 
     Vocabularies of whole words are exempt: any text has other words.
     """
     if unknown <= _MAX_UNKNOWN * tokens or isinstance(tokenizer.vocabulary, WordVocabulary):
         return
-    frequent = _unknown_words(tokenizer, texts).most_common(_EXAMPLES)
+    frequent = _unknown_words(tokenizer, sentences).most_common(_EXAMPLES)
     logging.warning(
         "%s: %d of %d tokens (%.0f %%) are unknown to the vocabulary, most often %s. Use a "
         "vocabulary, or a model, that covers the script of the text.",
@@ -98,34 +102,15 @@ def _stripped(text: str) -> str:
     return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
 
 
-def _unknown_words(tokenizer: Tokenizer, texts: Iterable[str]) -> collections.Counter[str]:
+def _unknown_words(tokenizer: Tokenizer, sentences: Iterable[str]) -> collections.Counter[str]:
     """Counts the unknown words in about a million characters of texts."""
     found: collections.Counter[str] = collections.Counter()
-    for batch in _batches(texts):
+    batches = texts.blocks(sentences, len, _SAMPLE_CHARACTERS // _BATCHES)
+    for batch in itertools.islice(batches, _BATCHES):
         ids, starts, ends = tokenizer.tokenize_with_offsets(batch)
-        for text, row, first, last in zip(
-            batch, ids.to_list(), starts.to_list(), ends.to_list(), strict=True
-        ):
-            data = text.encode()
-            found.update(
-                data[begin:end].decode(errors="replace")
-                for token, begin, end in zip(row, first, last, strict=True)
-                if token == tokenizer.unknown_id
-            )
+        is_unknown = ids.flat_values == tokenizer.unknown_id
+        ranges = (ids.value_rowids(), starts.flat_values, ends.flat_values)
+        rows, first, last = (tf.boolean_mask(values, is_unknown) for values in ranges)
+        words = byte_ranges.cut(tf.constant(batch), rows, first, last)
+        found.update(word.decode(errors="replace") for word in words.numpy().tolist())
     return found
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Yields batches of texts up to a million characters."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if len(batch) == _BATCH or size > _SAMPLE_CHARACTERS:
-            yield batch
-            batch = []
-        if size > _SAMPLE_CHARACTERS:
-            return
-    if batch:
-        yield batch
