@@ -11,33 +11,19 @@ _COLA_COLUMNS = ("source", "label", "star", "sentence")
 
 @dataclasses.dataclass(frozen=True)
 class GlueSet:
-    """The files of a data set.
+    """The files of a data set."""
 
-    Attributes:
-      folder: usual name of its folder.
-      text_a: column of the first text.
-      text_b: column of the second text, if any.
-      label: column of the label.
-      labels: all labels in the order of ids; empty for regression.
-      submission: file names of a submission, by split.
-      words: whether a submission has labels instead of their numbers.
-      dev: splits to score, the main one first.
-      test: splits to predict.
-      columns: names of columns if train and dev have no header.
-      broken: whether the published training file has broken rows, which are skipped.
-    """
-
-    folder: str
-    text_a: str
-    text_b: str | None
-    label: str
-    labels: tuple[str, ...]
-    submission: dict[str, str]
-    words: bool = False
-    dev: tuple[str, ...] = ("dev",)
-    test: tuple[str, ...] = ("test",)
-    columns: tuple[str, ...] | None = None
-    broken: bool = False
+    folder: str  # usual name
+    text_a: str  # column of the first text
+    text_b: str | None  # column of the second text
+    label: str  # column of the label
+    labels: tuple[str, ...]  # in the order of ids; empty for regression
+    submission: dict[str, str]  # file names by split
+    words: bool = False  # whether a submission has labels instead of their numbers
+    dev: tuple[str, ...] = ("dev",)  # splits to score, the main one first
+    test: tuple[str, ...] = ("test",)  # splits to predict
+    columns: tuple[str, ...] | None = None  # of train and dev if they have no header
+    broken: bool = False  # whether the published training file has broken rows, to be skipped
 
 
 _PAIR = ("sentence1", "sentence2")

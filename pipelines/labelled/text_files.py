@@ -24,9 +24,9 @@ _WORD_FILES = (".conll", ".conllu")
 
 @dataclasses.dataclass(frozen=True)
 class _StreamedFile:
-    path: str
-    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    header: bool | None = None
+    path: str  # UTF-8, plain or gzipped
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)  # names by role
+    header: bool | None = None  # whether a table has one; None: it is detected
 
     def identity(self) -> dict[str, Any]:
         """Returns what decides the contents, except for the path, as JSON values."""
@@ -53,20 +53,13 @@ class TextFile(_StreamedFile):
     """A file of texts or pairs of texts; iterating yields them.
 
     A file is a table if its extension says so, or columns are named; otherwise each line is a text,
-    even an empty one. The key of a text is its id, if there is such a column; otherwise the number
-    of its row or line, from 0.
-
-    Attributes:
-      path: a UTF-8 file, plain or gzipped.
-      columns: names of columns by role: `text`, or `text_a` and `text_b` for pairs; `id`.
-      header: whether the first line of a table names its columns; None: it is detected.
-      pair_separator: separator of the two texts of a line; the last one counts, and lines without
-        it are single texts. None: all lines are.
-      labelled: whether labels are read if there is a column of labels.
+    even an empty one. Roles of columns are `text`, or `text_a` and `text_b` for pairs, and `id`. The
+    key of a text is its id, if there is such a column; otherwise the number of its row or line, from
+    0. `pair_separator` separates two texts of a line; the last one counts.
     """
 
     pair_separator: str | None = None
-    labelled: bool = False
+    labelled: bool = False  # whether labels are read if there is a column of labels
 
     def __iter__(self) -> Iterator[TextExample]:
         """Yields all texts; raises InputError for a bad file, or a missing or ambiguous column."""
@@ -128,10 +121,7 @@ class TextFile(_StreamedFile):
 class WordsFile(_StreamedFile):
     """A file of sentences of words, in any layout that tagging reads; iterating yields them.
 
-    Attributes:
-      path: a UTF-8 file, plain or gzipped.
-      columns: names or numbers of columns by role: `words`, `tags`, and `id` of a table.
-      header: whether the first line of a table names its columns; None: it is detected.
+    Roles of columns, by name or number, are `words`, `tags`, and, in a table, `id`.
     """
 
     def __iter__(self) -> Iterator[WordsExample]:

@@ -30,21 +30,13 @@ Line = tuple[int, Sequence[str] | None]
 
 
 class WordColumns(NamedTuple):
-    """The positions of words and tags in a line.
+    """The positions of words and tags in a line."""
 
-    Attributes:
-      words: index of the word's cell.
-      tags: index of the tag's cell; -1: the last one.
-      header: number of the line with the names of the columns; 0: there is none.
-      has_tags: whether the first word has a tag.
-      description: how the file is read, with its first sentence.
-    """
-
-    words: int
-    tags: int
-    header: int
-    has_tags: bool
-    description: str
+    words: int  # index of the word's cell
+    tags: int  # index of the tag's cell; -1: the last one
+    header: int  # number of the line with the names of the columns; 0: there is none
+    has_tags: bool  # whether the first word has a tag
+    description: str  # how the file is read, with its first sentence
 
 
 def find(

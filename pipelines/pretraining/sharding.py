@@ -43,16 +43,10 @@ class Shard:
 
 @dataclasses.dataclass(frozen=True)
 class ShardPlan:
-    """All output files, and the held-out documents: those with the smallest keys.
-
-    Attributes:
-      shards: the files.
-      held_out_end: documents with smaller keys are held out.
-      held_out_documents: number of held-out documents.
-    """
+    """All output files, and the held-out documents: those with the smallest keys."""
 
     shards: tuple[Shard, ...]
-    held_out_end: int
+    held_out_end: int  # documents with smaller keys are held out
     held_out_documents: int
 
 

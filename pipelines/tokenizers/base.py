@@ -21,19 +21,12 @@ IdsWithOffsets = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]
 
 
 class Pieces(NamedTuple):
-    """The pieces of texts, as ragged tensors [batch, (pieces)].
+    """The pieces of texts, as ragged tensors [batch, (pieces)]."""
 
-    Attributes:
-      ids: int32.
-      starts: int64, offset of the first byte of each piece in its text.
-      ends: int64, offset of the byte after the last one.
-      begins: bool, whether a piece is the first of its word.
-    """
-
-    ids: tf.RaggedTensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
-    begins: tf.RaggedTensor
+    ids: tf.RaggedTensor  # int32
+    starts: tf.RaggedTensor  # int64, offset of the first byte of each piece in its text
+    ends: tf.RaggedTensor  # int64, offset of the byte after the last one
+    begins: tf.RaggedTensor  # bool, whether a piece is the first of its word
 
 
 class TokenizerFunctions(NamedTuple):

@@ -36,28 +36,17 @@ _CODE_POINTS = 0x40000
 class Words(NamedTuple):
     """The words of texts, which together contain all bytes of the texts in order.
 
-    Positions are byte offsets in the concatenation of all texts.
-
-    Attributes:
-      splits: int64 [batch + 1], number of the first word of each text, and the number of words.
-      bounds: int64 [words + 1], position of each word, and the number of bytes.
-      texts: int64 [words], number of the text of each word.
-      text_starts: int64 [batch], position of each text.
-      takes_space: bool [words], whether a word is a space followed by something visible.
-      is_white: bool [words], whether a word is only white space.
-      continues: bool [words], whether a word continues the apostrophe before it; only if `split`
-        separates contractions.
-      characters: int64 [batch, (characters)], offset of each character in its text.
+    Positions are byte offsets in the concatenation of all texts; all numbers are int64.
     """
 
-    splits: tf.Tensor
-    bounds: tf.Tensor
-    texts: tf.Tensor
-    text_starts: tf.Tensor
-    takes_space: tf.Tensor
-    is_white: tf.Tensor
-    continues: tf.Tensor
-    characters: tf.RaggedTensor
+    splits: tf.Tensor  # [batch + 1], number of the first word of each text, and of all words
+    bounds: tf.Tensor  # [words + 1], position of each word, and the number of bytes
+    texts: tf.Tensor  # [words], number of the text of each word
+    text_starts: tf.Tensor  # [batch], position of each text
+    takes_space: tf.Tensor  # bool [words], whether a space is followed by something visible
+    is_white: tf.Tensor  # bool [words], whether a word is only white space
+    continues: tf.Tensor  # bool [words], whether a word was separated from its apostrophe
+    characters: tf.RaggedTensor  # [batch, (characters)], offset of each character in its text
 
     def whole_characters(
         self, origins: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor

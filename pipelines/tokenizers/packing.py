@@ -145,23 +145,15 @@ def padded(
 
 
 class Windows(NamedTuple):
-    """Windows of a sliding window over contexts, each after its question; W windows in all.
+    """Windows of a sliding window over contexts, each after its question; W windows in all."""
 
-    Attributes:
-      packed: W rows.
-      row: int64 [W], number of the context of each window.
-      start: int64 [W], the context's token with which a window begins.
-      offset: int64 [W], position of that token in the sequence.
-      length: int64 [W], number of context tokens.
-      best: bool [W, (length)], whether a token has more context here than in any other window
-        (the reference's max context).
-    """
-
-    packed: Packed
-    row: tf.Tensor
-    start: tf.Tensor
-    offset: tf.Tensor
-    length: tf.Tensor
+    packed: Packed  # W rows
+    row: tf.Tensor  # int64 [W], number of the context of each window
+    start: tf.Tensor  # int64 [W], the context's token with which a window begins
+    offset: tf.Tensor  # int64 [W], position of that token in the sequence
+    length: tf.Tensor  # int64 [W], number of context tokens
+    # bool [W, (length)], whether a token has more context here than in any other window (the
+    # reference's max context).
     best: tf.RaggedTensor
 
 
@@ -220,17 +212,11 @@ def _first_maximum(
 
 
 class Runs(NamedTuple):
-    """Words packed into sequences.
-
-    Attributes:
-      packed: the sequences.
-      row: int64 [words], number of the sequence of each word.
-      position: int64 [words], position of the first token of each word in its sequence.
-    """
+    """Words packed into sequences."""
 
     packed: Packed
-    row: tf.Tensor
-    position: tf.Tensor
+    row: tf.Tensor  # int64 [words], number of the sequence of each word
+    position: tf.Tensor  # int64 [words], position of its first token in the sequence
 
 
 def cut_words(

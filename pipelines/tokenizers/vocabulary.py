@@ -21,28 +21,17 @@ class Vocabulary(abc.ABC):
     """The tokens of a tokenizer in the order of ids, and everything else that its files hold.
 
     Vocabularies are equal if their files are.
-
-    Attributes:
-      tokens: text of each id.
-      kind: name of the tokenizer in `registry.KINDS`.
-      files: names of the files.
-      marker_files: names of files whose presence identifies the vocabulary.
-      setting_names: names of the tokenizer's settings, which are true or false.
-      roles: special tokens by role: pad, unknown, start, separator and mask.
-      separators: number of separators between two segments.
-      typed: whether the second segment has its own token type.
-      mask_takes_space: whether white space before a mask in a text belongs to the mask.
     """
 
     tokens: tuple[str, ...]
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # name in `registry.KINDS`
     files: ClassVar[tuple[str, ...]]
-    marker_files: ClassVar[tuple[str, ...]]
-    setting_names: ClassVar[frozenset[str]]
-    roles: ClassVar[Mapping[str, str]]
-    separators: ClassVar[int] = 1
-    typed: ClassVar[bool] = True
-    mask_takes_space: ClassVar[bool] = False
+    marker_files: ClassVar[tuple[str, ...]]  # files whose presence identifies the vocabulary
+    setting_names: ClassVar[frozenset[str]]  # the tokenizer's settings, which are true or false
+    roles: ClassVar[Mapping[str, str]]  # special tokens: pad, unknown, start, separator, mask
+    separators: ClassVar[int] = 1  # number of separators between two segments
+    typed: ClassVar[bool] = True  # whether the second segment has its own token type
+    mask_takes_space: ClassVar[bool] = False  # whether a mask includes the white space before it
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -40,10 +40,6 @@ _BRACKETS = (("[", "]"), ("<", ">"))
 class LinesVocabulary(Vocabulary):
     """Tokens in a file, one per line, for text that may be lower-cased.
 
-    Attributes:
-      learned_lower_case: whether text is lower-cased by default when a vocabulary is learned.
-      suffix: prefix of the pieces that continue a word.
-
     Raises:
       InputError: a token is empty, repeated, or longer than MAX_TOKEN_BYTES (without `suffix`).
     """
@@ -52,8 +48,8 @@ class LinesVocabulary(Vocabulary):
     name: dataclasses.InitVar[str] = "the vocabulary"  # for errors
 
     setting_names: ClassVar[frozenset[str]] = frozenset(["lower_case", "strip_accents"])
-    learned_lower_case: ClassVar[bool]
-    suffix: ClassVar[str] = ""
+    learned_lower_case: ClassVar[bool]  # whether text is lower-cased by default when learning
+    suffix: ClassVar[str] = ""  # prefix of the pieces that continue a word
 
     def __post_init__(self, name: str):
         first: dict[str, int] = {}
