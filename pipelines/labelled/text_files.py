@@ -53,9 +53,9 @@ class TextFile(_StreamedFile):
     """A file of texts or pairs of texts; iterating yields them.
 
     A file is a table if its extension says so, or columns are named; otherwise each line is a text,
-    even an empty one. Roles of columns are `text`, or `text_a` and `text_b` for pairs, and `id`. The
-    key of a text is its id, if there is such a column; otherwise the number of its row or line, from
-    0. `pair_separator` separates two texts of a line; the last one counts.
+    even an empty one. Roles of columns are `text`, or `text_a` and `text_b` for pairs, and `id`.
+    The key of a text is its id, if there is such a column; otherwise the number of its row or line,
+    from 0. `pair_separator` separates two texts of a line; the last one counts.
     """
 
     pair_separator: str | None = None
