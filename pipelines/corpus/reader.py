@@ -15,7 +15,7 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -90,8 +90,13 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     for path in path_lists.expand_globs(patterns):
         size = files.gfile.stat(path).length
         if size:
-            head = _head(path)
-            _check_line_ends(path, head)
+            with files.open_unpacked(path) as file:
+                head = file.read(_SAMPLE_BYTES)
+            if b"\r" in head and b"\n" not in head:  # ranges are cut at newlines
+                raise InputError(
+                    f"{path}: its lines end with a carriage return alone; make them newlines: "
+                    "tr '\\r' '\\n' < old.txt > new.txt"
+                )
             kind = _format_of(head) if file_format == "auto" else file_format
             found.append(CorpusFile(path, kind, size))
     if not found:
@@ -111,20 +116,6 @@ def identities(corpus: list[CorpusFile], workers: Workers) -> list[dict[str, str
 
 def _identity(file: CorpusFile) -> dict[str, str | int]:
     return {**dataclasses.asdict(file), "sha256": files.sha256(file.path)}
-
-
-def _head(path: str) -> bytes:
-    with files.open_unpacked(path) as file:
-        return file.read(_SAMPLE_BYTES)
-
-
-def _check_line_ends(path: str, head: bytes) -> None:
-    """Raises InputError if lines end with carriage returns alone; ranges are cut at newlines."""
-    if b"\r" in head and b"\n" not in head:
-        raise InputError(
-            f"{path}: its lines end with a carriage return alone; make them newlines: "
-            "tr '\\r' '\\n' < old.txt > new.txt"
-        )
 
 
 def _format_of(head: bytes) -> str:
@@ -286,7 +277,10 @@ class _Lines:
             position = file_range.start
             if position > 0:
                 file.seek(position - 1)
-                position += len(self._read_rest_of_line(file, position - 1)) - 1
+                line = file.readline(MAX_LINE_BYTES + 1)  # it belongs to the range before
+                if len(line) > MAX_LINE_BYTES:
+                    self._raise_long_line(position - 1)
+                position += len(line) - 1
             rest = b""
             while True:
                 block = file.read(_BLOCK_BYTES)
@@ -367,9 +361,3 @@ class _Lines:
             f"than {MAX_LINE_BYTES / 1e6:.0f} MB. Break the text into lines; one sentence, "
             "paragraph or JSON document a line."
         )
-
-    def _read_rest_of_line(self, file: BinaryIO, position: int) -> bytes:
-        line = file.readline(MAX_LINE_BYTES + 1)
-        if len(line) > MAX_LINE_BYTES:
-            self._raise_long_line(position)
-        return line

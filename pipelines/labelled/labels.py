@@ -135,7 +135,9 @@ def without_undecided(examples: Sequence[TextExample], skipped: list[str]) -> li
 def check_single(examples: Sequence[TextExample]) -> None:
     """Raises InputError if a label is a list, or its parts are labels of other texts."""
     labels = {example.label for example in examples if example.label is not None}
-    several = {label for label in labels if _is_list(label)} | {
+    several = {
+        label for label in labels if _NUMBERS.fullmatch(label) or _BRACKETS.fullmatch(label)
+    } | {
         label
         for label in labels
         if len(parts := _SEPARATOR.split(label)) > 1 and labels.issuperset(parts)
@@ -147,7 +149,3 @@ def check_single(examples: Sequence[TextExample]) -> None:
             f"those of {len(found)} of {len(examples)} rows; a text has one label here: keep the "
             "rows of one label, and write it without brackets."
         )
-
-
-def _is_list(label: str) -> bool:
-    return bool(_NUMBERS.fullmatch(label) or _BRACKETS.fullmatch(label))

@@ -14,7 +14,7 @@ Steps 2, 4 and 5 are one operation of tensorflow_text.
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ MAX_CHARACTERS_PER_WORD = 200
 _MAX_UTF8_BYTES = 4
 _PLAIN = re.compile(r"[\t\n\r -~]*")
 _WORD = re.compile(r"[0-9A-Za-z]+|[!-/:-@\[-`{-~]")
-_KNOWN = 1 << 16  # words whose pieces are cached
+_CACHED_WORDS = 1 << 16
 
 
 class WordPieceTokenizer(Tokenizer):
@@ -80,11 +80,8 @@ class WordPieceTokenizer(Tokenizer):
         self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(pieces))
         self._max_characters = max_characters_per_word
         self.begins_word = np.array([not token.startswith(self.suffix) for token in tokens])
-        table = {token: number for number, token in enumerate(pieces)}
-        plain = PlainWordPiece(
-            table, self.suffix, self.unknown_id, lower_case, max_characters_per_word
-        )
-        self._plain = lambda: plain  # hidden from tf.Module, which would track its contents
+        numbers = {token: number for number, token in enumerate(pieces)}
+        self._split = _splitter(numbers, self.suffix, self.unknown_id, max_characters_per_word)
         try:
             self._wordpiece = tf_text.FastBertTokenizer(
                 pieces,
@@ -101,7 +98,16 @@ class WordPieceTokenizer(Tokenizer):
             ) from error
 
     def plain_ids(self, text: str) -> list[int] | None:
-        return self._plain().ids(text)
+        """Returns the ids of `tokenize` without TensorFlow, or None if the text is not plain ASCII.
+
+        For one sentence, a graph of hundreds of small operations takes ten times as long as the
+        work. Plain text is only lower-cased; its words are runs of letters and digits, or signs.
+        """
+        if not _PLAIN.fullmatch(text):
+            return None
+        if self.normalize.lower_case:
+            text = text.lower()
+        return [number for word in _WORD.findall(text) for number in self._split(word)]
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         normalized = self.normalize(texts)
@@ -197,50 +203,25 @@ class WordPieceTokenizer(Tokenizer):
         return starts.with_flat_values(new_starts), ends.with_flat_values(new_ends)
 
 
-class PlainWordPiece:
-    """WordPiece of printable ASCII text without TensorFlow, for a single text.
+def _splitter(
+    ids: Mapping[str, int], suffix: str, unknown_id: int, longest_word: int
+) -> Callable[[str], tuple[int, ...]]:
+    """Returns a function from a normalized word to its ids, taking the longest piece first."""
+    longest_piece = max(map(len, ids), default=0)
 
-    For one sentence, a graph of hundreds of small operations takes ten times as long as the work.
-    Such text needs no normalization except lower-casing; words are runs of letters and digits, or
-    single signs.
-
-    >>> PlainWordPiece({"hel": 5, "##lo": 6}, "##", 1, True, 200).ids("Hello hi")
-    [5, 6, 1]
-    """
-
-    def __init__(
-        self,
-        ids: Mapping[str, int],
-        suffix: str,
-        unknown_id: int,
-        lower_case: bool,
-        longest_word: int,
-    ):
-        self._ids, self._suffix, self._unknown = ids, suffix, unknown_id
-        self._lower_case, self._longest = lower_case, longest_word
-        self._longest_piece = max(map(len, ids), default=0)
-        self._pieces = functools.lru_cache(_KNOWN)(self._split)
-
-    def ids(self, text: str) -> list[int] | None:
-        """Returns the ids of a text, or None if it has other characters."""
-        if not _PLAIN.fullmatch(text):
-            return None
-        if self._lower_case:
-            text = text.lower()
-        return [number for word in _WORD.findall(text) for number in self._pieces(word)]
-
-    def _split(self, word: str) -> tuple[int, ...]:
-        """Returns the ids of a word, taking the longest piece first."""
+    @functools.lru_cache(_CACHED_WORDS)
+    def split(word: str) -> tuple[int, ...]:
         found: list[int] = []
         begin = 0
-        while begin < len(word) <= self._longest:
-            prefix = self._suffix if begin else ""
-            last = min(len(word), begin + self._longest_piece)
-            ends = range(last, begin, -1)
-            known = ((end, self._ids.get(prefix + word[begin:end])) for end in ends)
+        while begin < len(word) <= longest_word:
+            prefix = suffix if begin else ""
+            ends = range(min(len(word), begin + longest_piece), begin, -1)
+            known = ((end, ids.get(prefix + word[begin:end])) for end in ends)
             end, number = next((each for each in known if each[1] is not None), (0, None))
             if number is None:
-                return (self._unknown,)
+                return (unknown_id,)
             found.append(number)
             begin = end
-        return tuple(found) or (self._unknown,)
+        return tuple(found) or (unknown_id,)
+
+    return split
