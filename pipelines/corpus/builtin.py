@@ -2,7 +2,7 @@
 
 It holds the docstrings of the standard library and of the installed packages, one document per
 module. Code, doctests, signatures, tables, field lists and markup are removed. So are paragraphs
-that appeared before, and modules of which little is left.
+that appeared before, and modules with little prose left.
 """
 
 import ast
@@ -50,12 +50,12 @@ _WORD = re.compile(r"[A-Za-z][a-z]*(?:['’][a-z]+)?(?=[\s.,;:!?)\"]|$)")
 _ENDS = re.compile(r"[.!?:;][\"')\]]*$")
 
 
-def make(path: str, most: int | None = None) -> dict[str, int] | None:
+def make(path: str, max_documents: int | None = None) -> dict[str, int] | None:
     """Writes the corpus, and next to it a JSON file that marks it as made here.
 
     Args:
       path: output file.
-      most: maximum number of documents; None: all.
+      max_documents: maximum number of documents; None: all.
 
     Returns:
       The counts of `write`, or None if the file exists already.
@@ -70,16 +70,18 @@ def make(path: str, most: int | None = None) -> dict[str, int] | None:
         if files.gfile.exists(mark) and json_files.read(mark, Any) != _MARK:
             raise InputError(f"{mark}: exists and is not of a corpus; name another --output.")
         json_files.write(mark, _MARK)
-        return write(path, most=most)
+        return write(path, max_documents=max_documents)
 
 
-def write(path: str, roots: Iterable[str] | None = None, most: int | None = None) -> dict[str, int]:
+def write(
+    path: str, roots: Iterable[str] | None = None, max_documents: int | None = None
+) -> dict[str, int]:
     """Writes the corpus in the reference format: a sentence a line, a blank line between documents.
 
     Args:
       path: output file.
       roots: folders of Python source; None: the standard library and site-packages.
-      most: maximum number of documents; None: all.
+      max_documents: maximum number of documents; None: all.
 
     Returns:
       The number of documents, sentences and bytes.
@@ -92,7 +94,7 @@ def write(path: str, roots: Iterable[str] | None = None, most: int | None = None
         roots = [paths["stdlib"], *sorted({paths["purelib"], paths["platlib"]})]
     counts = {"documents": 0, "sentences": 0, "bytes": 0}
     with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
-        for document in itertools.islice(documents(roots, most), most):
+        for document in itertools.islice(documents(roots, max_documents), max_documents):
             data = ("\n".join(document) + "\n\n").encode()
             file.write(data)
             counts["documents"] += 1
@@ -103,10 +105,12 @@ def write(path: str, roots: Iterable[str] | None = None, most: int | None = None
     return counts
 
 
-def documents(roots: Iterable[str], most: int | None = None) -> Iterator[list[str]]:
+def documents(roots: Iterable[str], max_documents: int | None = None) -> Iterator[list[str]]:
     """Yields the sentences of each module, without paragraphs that appeared before."""
     seen: set[bytes] = set()
-    modules = list(itertools.islice(_modules(roots), most and _MODULES_PER_DOCUMENT * most))
+    modules = list(
+        itertools.islice(_modules(roots), max_documents and _MODULES_PER_DOCUMENT * max_documents)
+    )
     for paragraphs in _paragraphs_of_modules(modules):
         kept: list[str] = []
         duplicates = 0

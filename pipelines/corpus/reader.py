@@ -28,7 +28,7 @@ MAX_LINE_BYTES = 10_000_000
 SECTION_CHARACTERS = 1_000_000  # longer documents are split, so that memory stays bounded
 _BLOCK_BYTES = 1 << 22
 _SAMPLE_BYTES = 1 << 18
-# The beginning of a line of JSON, of which only a sample is read.
+# The beginning of a line of JSON that a sample may cut off.
 _BEGINS_OBJECT = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')
 _PARAGRAPH_CHARACTERS = 150
 
