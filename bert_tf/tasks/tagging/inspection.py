@@ -32,10 +32,11 @@ def inspect(task: Tagging, texts: Sequence[str], reader: Reader) -> InspectedAns
         WordTag(position=at, tag=tag, share=float(share))
         for at, tag, share in zip(positions, found.tags, found.probabilities, strict=False)
     ]
-    told = [n for n, tag in enumerate(tags) if tag["tag"] != _OUTSIDE] or list(range(len(tags)))
+    entities = [n for n, tag in enumerate(tags) if tag["tag"] != _OUTSIDE]
+    explained = entities or list(range(len(tags)))
     notes = []
-    if len(told) > _MAX_TARGETS:
-        notes.append(f"Of {len(told)} tags the first {_MAX_TARGETS} are explained.")
+    if len(explained) > _MAX_TARGETS:
+        notes.append(f"Of {len(explained)} tags the first {_MAX_TARGETS} are explained.")
     if len(tags) < len(words):
         notes.append(
             f"The first {len(tags)} of {len(words)} words are shown, which fit "
@@ -46,7 +47,7 @@ def inspect(task: Tagging, texts: Sequence[str], reader: Reader) -> InspectedAns
         tuple(texts),
         ", ".join(dict.fromkeys(tag["tag"] for tag in tags)),
         (),
-        tuple(_target(task, words[n], tags[n]) for n in told[:_MAX_TARGETS]),
+        tuple(_target(task, words[n], tags[n]) for n in explained[:_MAX_TARGETS]),
         "the log odds of the tag against all others, in nats",
         tuple(tags),
         notes=tuple(notes),

@@ -155,11 +155,11 @@ def test_guesses_follow_the_token(open_page):
 def test_another_label_is_explained_when_it_is_picked(open_page):
     page = open_page("labels")
     before = page.locator("#answer-tokens .note").all_inner_texts()
-    told = page.locator("#completeness").inner_text()
+    shown = page.locator("#completeness").inner_text()
     page.locator("#targets button").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.locator("#answer-tokens .note").all_inner_texts() != before
-    assert page.locator("#completeness").inner_text() != told
+    assert page.locator("#completeness").inner_text() != shown
     second = page.locator("#targets button").nth(1)
     assert second.get_attribute("aria-checked") == "true"
     assert page.locator("#target-name").inner_text() == second.inner_text()

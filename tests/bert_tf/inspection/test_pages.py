@@ -66,7 +66,7 @@ def test_the_command_answers_for_one_of_several_tasks(folders, tmp_path):
     assert answer["task"] == "tags" and len(answer["tags"]) == 3 and answer["steps"] == 4
 
 
-def test_mistakes_are_told_in_one_line(folders, tmp_path):
+def test_mistakes_are_reported_in_one_line(folders, tmp_path):
     output = f"--output={tmp_path}/look.html"
     model, text = f"--model={folders['pretrained']}", "--text=a"
     (tmp_path / "mine.html").write_text("<html>mine</html>")

@@ -1,4 +1,4 @@
-"""Embedding a file: what is there is kept, told and gone on with."""
+"""Vectors of a file: outputs that exist are kept, reported, or resumed."""
 
 import json
 import os
@@ -91,7 +91,7 @@ def test_the_description_names_no_path(folders, texts, tmp_path):
     assert found["settings"]["max_length"] == 48
 
 
-def test_what_is_odd_is_told(folders, texts, tmp_path, caplog):
+def test_unusual_texts_are_counted(folders, texts, tmp_path, caplog):
     found, _ = embed(folders["pretrained"], texts, tmp_path / "v.npy", max_length=16)
     assert found["counts"]["cut"] == 1 and found["counts"]["empty"] == 1
     assert found["counts"]["longest"] > 90
@@ -110,7 +110,7 @@ def test_what_is_finished_is_left(folders, texts, tmp_path):
     assert {p: p.stat().st_mtime_ns for p in tmp_path.iterdir()} == before
 
 
-def test_other_texts_models_and_settings_are_told(folders, texts, tmp_path):
+def test_other_texts_models_and_settings_are_reported(folders, texts, tmp_path):
     output = tmp_path / "v.npy"
     embed(folders["pretrained"], texts, output)
     with pytest.raises(InputError, match=r"settings: pooling \(was mean, now max\)"):
@@ -145,7 +145,7 @@ def test_the_output_is_a_file_of_its_own(folders, texts, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["same.npy", "texts.txt"]
 
 
-def test_a_file_that_changes_meanwhile_is_told(folders, texts, tmp_path, monkeypatch):
+def test_a_file_that_changes_meanwhile_is_reported(folders, texts, tmp_path, monkeypatch):
     monkeypatch.setattr("pipelines.labelled.text_files.check", lambda _: 7)
     with pytest.raises(InputError, match="was changed while it was read"):
         embed(folders["pretrained"], texts, tmp_path / "v.npy")
@@ -177,7 +177,7 @@ def _contents(output):
     ]
 
 
-def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(folders, many, whole, tmp_path):
+def test_a_killed_run_is_resumed_and_ends_with_the_same_bytes(folders, many, whole, tmp_path):
     output = tmp_path / "v.npy"
     rows = []
     for _ in range(2):
@@ -204,7 +204,7 @@ def _done(output):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_and_the_same_command_goes_on(folders, many, whole, tmp_path, number):
+def test_a_signal_stops_and_the_same_command_resumes(folders, many, whole, tmp_path, number):
     output = tmp_path / "v.npy"
     process = commands.Running(*_flags(folders["pretrained"], many, output))
     while not _done(output):

@@ -1,4 +1,4 @@
-"""Runs over files: they go on where they were, and say what is wrong."""
+"""Features of a file: runs are resumed, and errors are reported."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from tests.conftest import make_documents
 
 
 @each_format
-def test_what_is_there_is_left_or_told(folders, texts, tmp_path, kind):
+def test_an_output_that_exists_is_kept_or_reported(folders, texts, tmp_path, kind):
     output = tmp_path / "new" / NAMES[kind]
     extract(folders["pretrained"], texts, output)
     before = _contents(tmp_path / "new")
@@ -70,7 +70,7 @@ class Killed(BaseException):
 
 
 @each_format
-def test_a_run_killed_at_any_moment_goes_on(folders, texts, tmp_path, monkeypatch, kind):
+def test_a_run_killed_at_any_moment_is_resumed(folders, texts, tmp_path, monkeypatch, kind):
     monkeypatch.setattr(extractor, "BLOCK", 32 * 40)
     (tmp_path / "whole").mkdir()
     extract(folders["pretrained"], texts, tmp_path / "whole" / NAMES[kind])
@@ -132,7 +132,7 @@ def _done(place):
 
 
 @pytest.mark.parametrize("name", ["features", "f.tfrecord"])
-def test_killed_and_stopped_processes_go_on(folders, many, tmp_path, name):
+def test_killed_and_stopped_processes_are_resumed(folders, many, tmp_path, name):
     (tmp_path / "whole").mkdir()
     done = commands.done(*_flags(folders["pretrained"], many, tmp_path / "whole" / name))
     rows = open(many).read().count("\n")
@@ -190,7 +190,7 @@ def test_bad_input_is_one_line(folders, texts, words, tmp_path):
 
 
 def test_shards_go_to_a_bucket(folders, texts, tmp_path, monkeypatch):
-    """A file system that can only be written to in one go: a run goes on behind whole shards."""
+    """A file system that can only be written to in one go: a run resumes after whole shards."""
     monkeypatch.setattr(extractor, "BLOCK", 32 * 40)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BlockWriter, "finish", _killed)

@@ -75,7 +75,7 @@ def test_a_text_is_its_own_nearest_neighbour(folders, vectors, name):
     np.testing.assert_allclose([near.similarity for near in second.found], wanted, atol=1e-5)
 
 
-def test_another_model_is_told(folders, vectors):
+def test_another_model_is_reported(folders, vectors):
     queries = [TextExample("1", "", "x")]
     with pytest.raises(InputError, match=r"its vectors are of another model than .*/joint; name"):
         list(neighbours.find(folders["mood"], vectors["npy"], queries, 3))
@@ -85,7 +85,7 @@ def test_another_model_is_told(folders, vectors):
     ("layers", "message"),
     [([7], "has no such layer"), ([1], "its vectors have 64 numbers, but .* makes 32 with the se")],
 )
-def test_a_description_that_was_changed_is_told(folders, vectors, tmp_path, layers, message):
+def test_a_description_that_was_changed_is_reported(folders, vectors, tmp_path, layers, message):
     copy = tmp_path / "v.npy"
     for end in ("", ".texts.jsonl", ".json"):
         (tmp_path / f"v.npy{end}").write_bytes(Path(f"{vectors['npy']}{end}").read_bytes())

@@ -233,7 +233,7 @@ def test_files_of_others_are_not_written_over(tmp_path):
 
 
 @each_format
-def test_a_file_that_was_changed_is_told(tmp_path, kind):
+def test_a_file_that_was_changed_is_reported(tmp_path, kind):
     path = tmp_path / "vectors"
     write(path, kind)
     path.write_bytes(path.read_bytes()[:-1])
@@ -244,7 +244,7 @@ def test_a_file_that_was_changed_is_told(tmp_path, kind):
 
 
 @each_format
-def test_damaged_bytes_are_told(tmp_path, kind):
+def test_damaged_bytes_are_reported(tmp_path, kind):
     path = tmp_path / "vectors"
     write(path, kind)
     data = bytearray(path.read_bytes())
@@ -263,7 +263,7 @@ def test_what_is_unfinished_is_not_read(tmp_path):
         VectorFile(f"{tmp_path}/gone")
 
 
-def test_a_damaged_description_is_told(tmp_path):
+def test_a_damaged_description_is_reported(tmp_path):
     path = tmp_path / "vectors"
     write(path, VectorFormat.NPY)
     place = tmp_path / "vectors.json"
@@ -279,7 +279,7 @@ def test_a_damaged_description_is_told(tmp_path):
             list(VectorFile(str(path)).blocks())
 
 
-def test_a_full_disk_is_told(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
