@@ -7,9 +7,8 @@ import tensorflow as tf
 from absl import app, flags
 
 from benchmarks.peers import answering
-from bert_tf.serving import selection
-from bert_tf.serving.engines import converted
-from bert_tf.serving.engines.plan import Precision
+from bert_tf.serving import engines, selection
+from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from pipelines.labelled.schema import TextExample
 
@@ -24,7 +23,7 @@ _PRECISION = flags.DEFINE_string("precision", None, "What is computed in.")
 def main(_: list[str]) -> None:
     """Measures with the flags given."""
     precision = Precision(_PRECISION.value) if _PRECISION.value else None
-    cache = converted.user_folder()
+    cache = engines.user_folder()
     plan = selection.choose(_EXPORT.value, _ENGINE.value, None, precision, cache)
     print(plan, flush=True)
     tf.config.threading.set_intra_op_parallelism_threads(plan.tensorflow_threads)

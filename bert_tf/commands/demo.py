@@ -27,13 +27,12 @@ with flag_types.group(Group.SERVER):
 def main() -> None:
     """Serves the page until the process is stopped."""
     folder = _MODEL.value.rstrip("/")
-    from bert_tf.serving.server import packages
+    from bert_tf.serving.plan import EngineName
+    from bert_tf.serving.server.settings import ServerSettings, check_packages
 
-    packages.check()
+    check_packages()
     from bert_tf.export import saved_model, sources
-    from bert_tf.serving.engines.plan import EngineName
     from bert_tf.serving.server import run
-    from bert_tf.serving.server.settings import ServerSettings
 
     with contextlib.ExitStack() as stack:
         if not saved_model.is_export(folder):

@@ -9,7 +9,7 @@ token ids. Tasks that were trained with one encoder share its variables.
 from absl import flags
 
 from bert_tf.commands.flag_texts import TASKS_HELP
-from bert_tf.serving.engines.plan import Precision
+from bert_tf.serving.plan import Precision
 from pipelines.common import flag_types
 from pipelines.common.texts import counted
 

@@ -11,7 +11,7 @@ Other models are read as data.
 from absl import flags
 
 from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP
-from bert_tf.serving.engines.plan import AUTO, EngineName
+from bert_tf.serving.plan import AUTO, EngineName
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group

@@ -14,7 +14,7 @@ authentication. An export is a program: only serve exports from sources that you
 
 from absl import flags
 
-from bert_tf.serving.server.settings import ServerSettings
+from bert_tf.serving.server.settings import ServerSettings, check_packages
 from pipelines.common import flag_types
 from pipelines.common.flag_types import Group
 
@@ -48,9 +48,7 @@ def main() -> None:
 
         ports = (_GRPC_PORT.value, _REST_PORT.value)
         docker.serve(model, _NAME.value, _HOST.value, *ports, settings.threads)
-    from bert_tf.serving.server import packages
-
-    packages.check()
+    check_packages()
     from bert_tf.serving.server import run
 
     address = run.Address(_HOST.value, _REST_PORT.value, _GRPC_PORT.value)

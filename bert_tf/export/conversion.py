@@ -7,11 +7,11 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.export import onnx_patterns
+from bert_tf.export.module import quiet
 from pipelines.common import files, optional
 
 _OPSET = 17
-# Names of the inputs' axes in ONNX, by their number.
-_AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}
+_AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}  # names in ONNX, by rank
 
 
 def to_litert(function: Any, quantized: bool = False) -> bytes:
@@ -19,10 +19,10 @@ def to_litert(function: Any, quantized: bool = False) -> bytes:
 
     Args:
       function: concrete, of plain ops on numbers.
-      quantized: whether weights become int8 (dynamic range); all is computed as float32.
+      quantized: whether weights become int8 (dynamic range); everything is computed in float32.
     """
     # From a SavedModel, because only that keeps the names of inputs and outputs.
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, quiet():
         module = tf.Module()
         module.variables_used = function.variables
         tf.saved_model.save(module, folder, {"serving_default": function})
@@ -43,29 +43,22 @@ def to_onnx(function: Any) -> bytes:
     """
     tf2onnx = optional.load("tf2onnx", "onnx")
     logging.getLogger("tf2onnx").setLevel(logging.WARNING)
-    signature = [
-        tf.TensorSpec(spec.shape, spec.dtype, name)
-        for name, spec in function.structured_input_signature[1].items()
-    ]
-    names = [spec.name for spec in signature]
-    wrapped = tf.function(lambda *values: function(**dict(zip(names, values, strict=True))))
-    model, _ = tf2onnx.convert.from_function(wrapped, signature, opset=_OPSET)
-    outputs = sorted(function.structured_outputs)
-    for info, name in zip(model.graph.output, outputs, strict=True):
-        for node in model.graph.node:
-            node.output[:] = [name if output == info.name else output for output in node.output]
-            node.input[:] = [name if used == info.name else used for used in node.input]
-        info.name = name
+    specs = function.structured_input_signature[1]
+    signature = [tf.TensorSpec(spec.shape, spec.dtype, name) for name, spec in specs.items()]
+    wrapped = tf.function(lambda *values: function(**dict(zip(specs, values, strict=True))))
+    with quiet():
+        model, _ = tf2onnx.convert.from_function(
+            wrapped, signature, opset=_OPSET, custom_rewriter=onnx_patterns.rules()
+        )
     for info in model.graph.input:
         axes = info.type.tensor_type.shape.dim
         for axis, name in zip(axes, _AXES[len(axes)], strict=True):
             axis.dim_param = name
-    onnx_patterns.rewrite(model)
     return model.SerializeToString()
 
 
 def onnx_in_int8(path: str) -> bytes:
-    """An ONNX model whose weights are int8 (dynamic quantization).
+    """An ONNX model with int8 weights (dynamic quantization).
 
     Args:
       path: of the model in float32.
@@ -75,7 +68,7 @@ def onnx_in_int8(path: str) -> bytes:
     """
     quantization = optional.load("onnxruntime.quantization", "onnx")
     with tempfile.TemporaryDirectory() as folder:
-        # Seven bits: sums of eight overflow on processors that have no instructions for them.
+        # Seven bits: sums of eight overflow on processors without instructions for them.
         quantization.quantize_dynamic(
             path, f"{folder}/model.onnx", per_channel=True, reduce_range=True
         )

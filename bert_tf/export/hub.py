@@ -1,8 +1,7 @@
-"""Reusable SavedModels for TF Hub: an encoder, and the preprocessor before it.
+"""Reusable SavedModels for TF Hub: an encoder, and its preprocessor.
 
-Both follow the common text API of TF Hub: names, sub-objects and traces are
-those that hub.load and hub.KerasLayer expect, and our code is not needed to
-use them.
+Both follow the common text API of TF Hub: hub.load and hub.KerasLayer find the names, sub-objects
+and traces that they expect, and do not need this program.
 """
 
 from typing import Any
@@ -11,7 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf import weights
-from bert_tf.export import quiet_tensorflow
+from bert_tf.export.module import quiet
 from bert_tf.export.sources import ModelSource
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.config import BertConfig
@@ -24,11 +23,10 @@ from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.vocabulary import Vocabulary
 
-# tf.Module would do, but its `trainable_variables` cannot be set.
+# Like tf.Module, but with `trainable_variables` that can be set.
 _Trackable = tf.__internal__.tracking.AutoTrackable
-_USUAL_LENGTH = 128
-# The common API's names of settings of tokenizers.
-_SETTINGS = {"lower_case": "do_lower_case"}
+_DEFAULT_LENGTH = 128
+_SETTINGS = {"lower_case": "do_lower_case"}  # names of tokenizer settings in the common API
 
 
 def export(source: ModelSource, folder: str) -> tuple[str, str]:
@@ -36,44 +34,41 @@ def export(source: ModelSource, folder: str) -> tuple[str, str]:
 
     Args:
       source: a pre-trained or fine-tuned model.
-      folder: of both; it appears when it is whole.
+      folder: of both; it appears when it is complete.
 
     Returns:
       The two folders.
 
     Raises:
-      InputError: the folder exists already, or the disk is full.
+      InputError: the folder exists, or the disk is full.
     """
-    length = min(_USUAL_LENGTH, source.bundle.config.max_length)
+    length = min(_DEFAULT_LENGTH, source.bundle.config.max_length)
     with files.folder_aside(folder) as partial:
         source.bundle.require_vocabulary().save(partial)
         source.bundle.config.save(f"{partial}/{own.CONFIG}")
-        encoder = encoder_module(source, partial)
-        _save(encoder, f"{partial}/encoder")
-        preprocess = preprocess_module(source.bundle.tokenizer(), partial, length)
-        _save(preprocess, f"{partial}/preprocess")
+        modules = {
+            "encoder": encoder_module(source, partial),
+            "preprocess": preprocess_module(source.bundle.tokenizer(), partial, length),
+        }
+        for name, module in modules.items():
+            with quiet():
+                tf.saved_model.save(module, f"{partial}/{name}")
+            checksums.write(f"{partial}/{name}", ("saved_model.pb", "assets", "variables"))
     return f"{folder}/encoder", f"{folder}/preprocess"
-
-
-def _save(root: Any, path: str) -> None:
-    with quiet_tensorflow.quiet():
-        tf.saved_model.save(root, path)
-    checksums.write(path, ("saved_model.pb", "assets", "variables"))
 
 
 def encoder_module(source: ModelSource, folder: str) -> Any:
     """The encoder: called with the inputs by name, and `training`.
 
-    It returns `pooled_output` and `default` [batch, hidden_size],
-    `sequence_output` [batch, length, hidden_size] and `encoder_outputs`, one
-    such for each layer; float32. Where the model has a masked LM head, `mlm` is
-    called with `masked_lm_positions` int32 [batch, predictions], too, and
-    returns `mlm_logits` float32 [batch, predictions, vocab_size] besides.
+    It returns `pooled_output` and `default` [batch, hidden_size], `sequence_output`
+    [batch, length, hidden_size] and `encoder_outputs`, one of that shape for each layer; float32.
+    If the model has a masked LM head, `mlm` also takes `masked_lm_positions` int32
+    [batch, predictions], and also returns `mlm_logits` float32 [batch, predictions, vocab_size].
 
     Args:
       source: the model.
-      folder: with its vocabulary, whose files go along as `vocab_file` and so on, and its
-        configuration, which goes along as `config_file`.
+      folder: with its vocabulary and its configuration, which become the assets `vocab_file` (and
+        so on) and `config_file`.
     """
     bundle = source.bundle
     model: TokenPrediction | None = None
@@ -83,17 +78,14 @@ def encoder_module(source: ModelSource, folder: str) -> Any:
     encoder = model.encoder if model else encoders.make(bundle.config, name="encoder")
     weights.assign(model or encoder, bundle.weights, source.folder)
     if bundle.config.pooler_act and not bundle.has(POOLER):
-        logging.warning("%s has no pooler: pooled_output is of random weights.", source.folder)
+        logging.warning("%s has no pooler: pooled_output has random weights.", source.folder)
     encoder.pooler.trainable = True
 
     def encode(inputs: Tensors, training: bool = False) -> dict[str, Any]:
         with fused_ops.inference(not training):
             outputs = encoder(inputs, training=training)
-        return {
-            "default": outputs["pooled_output"],
-            **{name: outputs[name] for name in ("pooled_output", "sequence_output")},
-            "encoder_outputs": outputs["encoder_outputs"],
-        }
+        names = ("pooled_output", "sequence_output", "encoder_outputs")
+        return {"default": outputs["pooled_output"], **{name: outputs[name] for name in names}}
 
     def guess(inputs: Tensors, training: bool = False) -> dict[str, Any]:
         assert model is not None  # else nothing calls it
@@ -106,29 +98,25 @@ def encoder_module(source: ModelSource, folder: str) -> Any:
         return outputs | {"mlm_logits": tf.reshape(logits, shape)}
 
     inputs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in packing.MODEL_INPUTS}
-    root = _callable(encode, inputs, [v.value for v in encoder.variables])
+    root = _callable(encode, inputs, encoder)
     _add_vocabulary(root, bundle.require_vocabulary(), folder)
     root.config_file = tf.saved_model.Asset(f"{folder}/{own.CONFIG}")
     for name, value in bundle.resolved_settings().items():
         setattr(root, _SETTINGS.get(name, name), tf.Variable(value, trainable=False))
     if model:
         positions = tf.TensorSpec([None, None], tf.int32, "masked_lm_positions")
-        root.mlm = _callable(
-            guess,
-            inputs | {"masked_lm_positions": positions},
-            [v.value for v in model.variables],
-        )
+        root.mlm = _callable(guess, inputs | {"masked_lm_positions": positions}, model)
     return root
 
 
-def _callable(function: Any, inputs: dict[str, tf.TensorSpec], variables: list[Any]) -> Any:
-    """An object that is called with inputs and `training`, and whose variables can be trained."""
+def _callable(function: Any, inputs: dict[str, tf.TensorSpec], model: Any) -> Any:
+    """An object that is called with inputs and `training`, with the model's variables."""
     root = _Trackable()
     root.__call__ = tf.function(function, autograph=False)
     for training in (False, True):
         root.__call__.get_concrete_function(inputs, training=training)
-    root.variables = variables
-    root.trainable_variables = [variable for variable in variables if variable.trainable]
+    root.variables = [variable.value for variable in model.variables]
+    root.trainable_variables = [variable for variable in root.variables if variable.trainable]
     root.regularization_losses = []
     return root
 
@@ -136,18 +124,15 @@ def _callable(function: Any, inputs: dict[str, tf.TensorSpec], variables: list[A
 def preprocess_module(tokenizer: Tokenizer, folder: str, default_length: int) -> Any:
     """The preprocessor: called with string [batch] texts, it returns the encoder's inputs.
 
-    `tokenize` gives ragged int32 [batch, (tokens)]; `bert_pack_inputs` takes a
-    list of one or two of these (or with an axis for words before that of
-    tokens) and `seq_length`. `tokenize.get_special_tokens_dict` gives the
-    ids of special tokens.
+    `tokenize` returns ragged int32 [batch, (tokens)]; `bert_pack_inputs` takes a list of one or two
+    of these (or of [batch, (words), (tokens)]) and `seq_length`. `tokenize.get_special_tokens_dict`
+    returns the ids of special tokens.
 
     Args:
       tokenizer: of the model.
-      folder: with its vocabulary, whose files go along.
-      default_length: tokens of a sequence where none are asked for.
+      folder: with its vocabulary, which becomes an asset.
+      default_length: of a sequence in tokens.
     """
-    texts = tf.TensorSpec([None], tf.string)
-    length = tf.TensorSpec([], tf.int32, "seq_length")
 
     def pack(segments: list[tf.RaggedTensor], seq_length: Any = default_length) -> Tensors:
         flat = [s.merge_dims(1, 2) if s.ragged_rank == 2 else s for s in segments]
@@ -155,9 +140,6 @@ def preprocess_module(tokenizer: Tokenizer, folder: str, default_length: int) ->
         packed = packing.pack(tokenizer, flat[0], second, seq_length)
         return packing.padded(tokenizer, packed, tf.cast(seq_length, tf.int32))
 
-    root = _Trackable()
-    root.tokenize = _Trackable()
-    root.tokenize.__call__ = tokenizer.functions.tokenize
     special = {
         "vocab_size": len(tokenizer.vocabulary),
         "padding_id": tokenizer.pad_id,
@@ -165,18 +147,24 @@ def preprocess_module(tokenizer: Tokenizer, folder: str, default_length: int) ->
         "end_of_segment_id": tokenizer.separator_id,
         "mask_id": tokenizer.mask_id,
     }
+    root = _Trackable()
+    root.tokenize = _Trackable()
+    root.tokenize.__call__ = tokenizer.functions.tokenize
     root.tokenize.get_special_tokens_dict = tf.function(
         lambda: {name: tf.constant(value) for name, value in special.items()}, []
     )
     root.bert_pack_inputs = _Trackable()
     root.bert_pack_inputs.__call__ = tf.function(pack, autograph=False)
+    length = tf.TensorSpec([], tf.int32, "seq_length")
     for count in (1, 2):
         for rank in (1, 2):
             ragged = tf.RaggedTensorSpec([None] * (rank + 1), tf.int32, rank, tf.int64)
             root.bert_pack_inputs.__call__.get_concrete_function([ragged] * count)
             root.bert_pack_inputs.__call__.get_concrete_function([ragged] * count, length)
     root.__call__ = tf.function(
-        lambda sentences: pack([tokenizer.functions.tokenize(sentences)]), [texts], autograph=False
+        lambda sentences: pack([tokenizer.functions.tokenize(sentences)]),
+        [tf.TensorSpec([None], tf.string)],
+        autograph=False,
     )
     root.tokenizer = tokenizer
     _add_vocabulary(root, tokenizer.vocabulary, folder)

@@ -91,7 +91,7 @@ def _model(model: dict[str, Any]) -> list[str]:
 
 
 def reduced(found: Mapping[str, Any]) -> str:
-    """What a task scores with an engine that computes in less than float32."""
+    """A score of a task in a precision lower than float32, as a line."""
     return (
         f"- `{found['task']}` in {found['precision']} ({found['engine']}): "
         f"{found['metric']} {found['score']:.4f}, in float32 {found['full']:.4f}."
@@ -99,7 +99,7 @@ def reduced(found: Mapping[str, Any]) -> str:
 
 
 def _data(task: str, data: dict[str, Any]) -> str:
-    """What a model was trained on, as far as its report says so."""
+    """The training data of a model, as described in its report."""
     sizes = ", ".join(f"{count:,} {split}" for split, count in data.get("examples", {}).items())
     source = data.get("source", "not named")
     given = f", licence {data['license']}" if "license" in data else ""

@@ -1,14 +1,16 @@
 """Models as the functions of one SavedModel.
 
-Only tf.Variables and tokenizers are tracked by what is saved: other objects that Keras 3 tracks
-would load in Python and fail in C++. Models with the same encoder share its variables.
+The saved module has tf.Variables and tokenizers only: other objects that Keras 3 tracks would load
+in Python and fail in C++. Models with the same encoder share its variables.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 from bert_tf import weights
 from bert_tf.export.sources import ModelSource
@@ -19,27 +21,44 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
 from bert_tf.tasks import pretrained
 from bert_tf.tasks.model import HeadShape
-from bert_tf.tasks.signatures import Computation, ServedModel, Signature, Tensors
+from bert_tf.tasks.signatures import Method, ServedModel, Signature, Tensors
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
+# Names of the functions in the folder of parts, behind the name of the signature.
 PREPROCESS, POSTPROCESS = "preprocess", "postprocess"
-RESULT = "result_{}"
-_STATE = "state_{}"
+RESULT = "result_{}"  # inputs of postprocessing: results by number, and state by name
+_STATE = "state_"
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """A context without TensorFlow's notes on renamed tensors and deprecated functions."""
+    logger = tf.get_logger()
+    before = logging.get_verbosity(), logger.level
+    logging.set_verbosity(logging.ERROR)
+    logger.setLevel("ERROR")
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before[0])
+        logger.setLevel(before[1])
 
 
 class ExportedModel(NamedTuple):
     """A model of an export.
 
     Attributes:
-      source: where it comes from.
+      source: where it was read from.
       tokenizer: for its vocabulary.
+      encoder: number of its encoder among those of the export.
       signatures: of its task, or of a pre-trained model.
     """
 
     source: ModelSource
     tokenizer: Tokenizer
+    encoder: int
     signatures: list[Signature]
 
 
@@ -53,27 +72,29 @@ class Assembly:
 
     Attributes:
       models: one for each source, in their order.
-      encoders: the distinct encoders.
-      encoder_of: the number of each model's encoder.
-      variables: all variables, in the order in which they were made.
+      variables: all variables, in the order of their creation.
     """
 
     def __init__(self, sources: Sequence[ModelSource], dtype: str, portable: bool = False):
         self.variables: list[tf.Variable] = []
+        self.models: list[ExportedModel] = []
         known: dict[str, Encoder] = {}
         tokenizers: dict[str, Tokenizer] = {}
-        self.models: list[ExportedModel] = []
         for source in sources:
             key, words = source.encoder_key(), source.tokenizer_key()
             if key not in known:
                 known[key] = encoders.make(source.bundle.config, name="encoder", dtype=dtype)
-                self._adopt(known[key], source)
+                self._assign(known[key], source)
             if words not in tokenizers:
                 tokenizers[words] = source.bundle.tokenizer()
             found = self._signatures(source, tokenizers[words], known[key], portable)
-            self.models.append(ExportedModel(source, tokenizers[words], found))
-        self.encoders = list(known.values())
-        self.encoder_of = [list(known).index(source.encoder_key()) for source in sources]
+            number = list(known).index(key)
+            self.models.append(ExportedModel(source, tokenizers[words], number, found))
+
+    @property
+    def signatures(self) -> list[Signature]:
+        """All signatures, those of the first source first."""
+        return [signature for model in self.models for signature in model.signatures]
 
     def _signatures(
         self, source: ModelSource, tokenizer: Tokenizer, encoder: Encoder, portable: bool
@@ -84,7 +105,7 @@ class Assembly:
             return pretrained.make_signatures(model, guess, source.has_pooler)
         head = HeadShape.of(source.task)._replace(name=source.head).make(source.bundle.config)
         head.build()
-        self._adopt(head, source, "heads/")
+        self._assign(head, source, "heads/")
         return source.task.signatures(ServedModel(tokenizer, encoder, head, portable))
 
     def _token_logits(
@@ -94,7 +115,7 @@ class Assembly:
         assert isinstance(config, BertConfig) and isinstance(encoder, BertEncoder)  # see the head
         head = MaskedLMHead(config, name="masked_lm", dtype=encoder.dtype_policy)
         head.build()
-        self._adopt(head, source)
+        self._assign(head, source)
         table = encoder.word_embeddings
 
         def logits(rows: tf.Tensor) -> tf.Tensor:
@@ -103,8 +124,8 @@ class Assembly:
 
         return logits
 
-    def _adopt(self, model: keras.layers.Layer, source: ModelSource, prefix: str = "") -> None:
-        """Gives a model its weights, and notes its variables."""
+    def _assign(self, model: keras.layers.Layer, source: ModelSource, prefix: str = "") -> None:
+        """Assigns a model its weights, and records its variables."""
         values = {
             name.removeprefix(prefix): value
             for name, value in source.bundle.weights.items()
@@ -114,140 +135,129 @@ class Assembly:
         self.variables += [variable.value for variable in model.variables]
 
 
-class Exported(tf.Module):
-    """The whole SavedModel: a function for each signature.
+class _TracedSignature(NamedTuple):
+    """A signature as concrete functions.
+
+    Attributes:
+      preprocess: maps inputs to `MODEL_INPUTS` and `state_<name>`.
+      postprocess: maps `result_<number>` and `state_<name>` to outputs.
+      whole: maps inputs to outputs; it calls the other two.
+    """
+
+    preprocess: Any
+    postprocess: Any
+    whole: Any
+
+
+class Exported:
+    """Models with their signatures traced, each function once.
 
     Args:
       sources: the models.
       dtype: "float32", or "bfloat16" to store weights and compute in it.
+
+    Attributes:
+      assembly: the models.
+      signatures: all signatures, those of the first source first.
 
     Raises:
       InputError: two signatures have one name.
     """
 
     def __init__(self, sources: Sequence[ModelSource], dtype: str = "float32"):
-        super().__init__(name="bert")
-        assembly = Assembly(sources, dtype)
-        self.weights = assembly.variables
-        # Some keep their vocabulary in a resource, which has to be saved with them.
-        self.tokenizers = list(dict.fromkeys(model.tokenizer for model in assembly.models))
-        _check_names([s.name for model in assembly.models for s in model.signatures])
-        traced = {
-            signature.name: _TracedSignature(signature, compute)
-            for model in assembly.models
-            for signature, compute in _with_computations(model)
-        }
-        # A function hides what is in it: Keras layers must not be tracked.
-        self._hidden = lambda: (assembly, traced)
-
-    @property
-    def assembly(self) -> Assembly:
-        """The models."""
-        return self._hidden()[0]
-
-    @property
-    def signatures(self) -> list[Signature]:
-        """All signatures, those of the first source first."""
-        return [signature for model in self.assembly.models for signature in model.signatures]
+        self.assembly = Assembly(sources, dtype)
+        self.signatures = self.assembly.signatures
+        names = [signature.name for signature in self.signatures]
+        for name in names:
+            if names.count(name) > 1 or name == "serving_default":
+                raise InputError(
+                    f"{name}: two signatures would have this name; give one of the tasks another "
+                    f"(TASKS='other_name=folder')."
+                )
+        self._traced: dict[str, _TracedSignature] = {}
+        for model in self.assembly.models:
+            computations: dict[str, Any] = {}
+            for signature in model.signatures:
+                name = signature.computation.name
+                if name not in computations:
+                    computations[name] = _trace_computation(signature)
+                self._traced[signature.name] = _trace(signature, computations[name])
 
     def functions(self) -> dict[str, Any]:
-        """Concrete functions by signature name; the first is `serving_default`, too."""
-        functions = {name: traced.whole for name, traced in self._hidden()[1].items()}
+        """Concrete functions by the name of the signature, and the first as `serving_default`."""
+        functions = {name: traced.whole for name, traced in self._traced.items()}
         return functions | {"serving_default": functions[self.signatures[0].name]}
 
-    def parts(self) -> tf.Module:
-        """The SavedModel of preprocessing and postprocessing alone, without variables.
+    def save(self, path: str, parts: str) -> None:
+        """Writes the SavedModel, and one of its parts.
 
-        Its attribute `functions` has them by `<signature>/preprocess` and `.../postprocess`.
+        Args:
+          path: folder of the SavedModel.
+          parts: folder of the second one, which has the signatures `<name>/preprocess` and
+            `<name>/postprocess` and no variables.
         """
-        module = tf.Module(name="parts")
-        module.tokenizers = self.tokenizers
-        module.functions = {
-            f"{name}/{part}": function
-            for name, traced in self._hidden()[1].items()
-            for part, function in (
-                (PREPROCESS, traced.preprocess),
-                (POSTPROCESS, traced.postprocess),
-            )
+        module, of_parts = tf.Module(name="bert"), tf.Module(name="parts")
+        # Some tokenizers keep their vocabulary in a resource, which has to be saved with them.
+        tokenizers = list(dict.fromkeys(model.tokenizer for model in self.assembly.models))
+        module.weights, module.tokenizers = self.assembly.variables, tokenizers
+        of_parts.tokenizers = tokenizers
+        of_parts.functions = {
+            f"{name}/{part}": getattr(traced, part)
+            for name, traced in self._traced.items()
+            for part in (PREPROCESS, POSTPROCESS)
         }
-        return module
+        with quiet():
+            tf.saved_model.save(module, path, self.functions())
+            tf.saved_model.save(of_parts, parts, of_parts.functions)
+            # Every signature is saved as one for Predict.
+            signature_defs = tf.compat.v1.saved_model.signature_def_utils
+            updater = signature_defs.MethodNameUpdater(path)
+            for signature in self.signatures:
+                if signature.method is not Method.PREDICT:
+                    updater.replace_method_name(signature.name, signature.method, tags="serve")
+            updater.save()
 
 
-def _check_names(names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1 or name == "serving_default":
-            raise InputError(
-                f"{name}: two signatures would have this name; give one of the tasks another "
-                f"(TASKS='other_name=folder')."
-            )
-
-
-def _with_computations(model: ExportedModel) -> list[tuple[Signature, Any]]:
-    """The signatures of a model with their computations, each traced once."""
-    traced: dict[str, Any] = {}
-    for signature in model.signatures:
-        computation = signature.computation
-        if computation.name not in traced:
-            traced[computation.name] = _trace_computation(computation)
-    return [(signature, traced[signature.computation.name]) for signature in model.signatures]
-
-
-def _trace_computation(computation: Computation) -> Any:
+def _trace_computation(signature: Signature) -> Any:
     def compute(inputs: Tensors) -> Sequence[tf.Tensor]:
         with fused_ops.inference():
-            return computation.in_chunks(inputs)
+            return signature.computation.in_chunks(inputs)
 
     specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in MODEL_INPUTS}
     return tf.function(compute, [specs], autograph=False)
 
 
-class _TracedSignature:
-    """A signature as concrete functions.
+def _trace(signature: Signature, compute: Any) -> _TracedSignature:
+    """The functions of a signature, with its traced computation."""
 
-    Args:
-      signature: to trace.
-      compute: its computation, traced.
+    def preprocess(**inputs: tf.Tensor) -> Tensors:
+        sequences, state = signature.preprocess(inputs)
+        return sequences | {f"{_STATE}{name}": value for name, value in state.items()}
 
-    Attributes:
-      preprocess: maps inputs to `MODEL_INPUTS` and `state_<name>`.
-      postprocess: maps `result_<number>` and `state_<name>` to outputs.
-      whole: the signature itself, which calls the three functions.
-    """
+    results = {
+        (name := RESULT.format(number)): tf.TensorSpec(spec.shape, spec.dtype, name)
+        for number, spec in enumerate(signature.computation.outputs)
+    }
 
-    def __init__(self, signature: Signature, compute: Any):
-        def preprocess(**inputs: tf.Tensor) -> Tensors:
-            sequences, state = signature.preprocess(inputs)
-            return sequences | {_STATE.format(name): value for name, value in state.items()}
+    def postprocess(**values: tf.Tensor) -> Tensors:
+        state = {k.removeprefix(_STATE): v for k, v in values.items() if k.startswith(_STATE)}
+        return signature.postprocess([values[name] for name in results], state)
 
-        results = {
-            RESULT.format(number): tf.TensorSpec(spec.shape, spec.dtype, RESULT.format(number))
-            for number, spec in enumerate(signature.computation.outputs)
-        }
-        prefix = _STATE.format("")
+    before = _concrete(preprocess, signature.inputs)
+    state = {
+        name: tf.TensorSpec(spec.shape, spec.dtype, name)
+        for name, spec in before.structured_outputs.items()
+        if name.startswith(_STATE)
+    }
+    after = _concrete(postprocess, results | state)
 
-        def postprocess(**values: tf.Tensor) -> Tensors:
-            state = {
-                name.removeprefix(prefix): value
-                for name, value in values.items()
-                if name.startswith(prefix)
-            }
-            return signature.postprocess([values[name] for name in results], state)
+    def whole(**inputs: tf.Tensor) -> Tensors:
+        prepared = dict(before(**inputs))
+        found = compute({name: prepared.pop(name) for name in MODEL_INPUTS})
+        return after(**dict(zip(results, found, strict=True)), **prepared)
 
-        def whole(**inputs: tf.Tensor) -> Tensors:
-            state = dict(self.preprocess(**inputs))
-            found = compute({name: state.pop(name) for name in MODEL_INPUTS})
-            return self.postprocess(**dict(zip(results, found, strict=True)), **state)
-
-        self.preprocess = _concrete(preprocess, signature.inputs)
-        prepared = self.preprocess.structured_outputs
-        state = {
-            name: tf.TensorSpec(spec.shape, spec.dtype, name)
-            for name, spec in prepared.items()
-            if name.startswith(prefix)
-        }
-        self.postprocess = _concrete(postprocess, results | state)
-        whole.__name__ = signature.name
-        self.whole = _concrete(whole, signature.inputs)
+    whole.__name__ = signature.name
+    return _TracedSignature(before, after, _concrete(whole, signature.inputs))
 
 
 def _concrete(function: Callable[..., Tensors], specs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Reads exports as the models that they were made of."""
+"""Reads the models of an export."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -16,65 +16,30 @@ from bert_tf.weights.bundle import Bundle
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 
-_LONGEST_REASON = 200  # characters
+_MAX_REASON = 200  # characters
 _VARIABLE = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def sources(path: str) -> list[ModelSource]:
-    """The models of an export, without their weights.
+def assembly(path: str, dtype: str) -> Assembly:
+    """The models of an export, with their weights.
 
     Args:
       path: of a version.
+      dtype: "float32" or "bfloat16", to compute in.
 
     Raises:
       InputError: it is not an export, or is damaged.
     """
     manifest: Any = saved_model.read_manifest(path)
-    return [_source(model, manifest["signatures"], path) for model in manifest["models"]]
-
-
-def assembly(path: str, dtype: str | None = None) -> Assembly:
-    """The models of an export, with their weights.
-
-    Args:
-      path: of a version.
-      dtype: "float32" or "bfloat16", to compute in; None: that of the export.
-
-    Raises:
-      InputError: see `sources`.
-    """
-    manifest: Any = saved_model.read_manifest(path)
-    # Any weights do: they are those of the export at once.
-    found = Assembly(sources(path), dtype or manifest["precision"])
+    sources = [_source(model, manifest["signatures"], path) for model in manifest["models"]]
+    found = Assembly(sources, dtype)
     for variable, value in zip(found.variables, _values(path, found.variables), strict=True):
         variable.assign(tf.cast(value, variable.dtype))
     return found
 
 
-def _values(path: str, variables: Sequence[tf.Variable]) -> list[np.ndarray]:
-    """The values of variables in an export.
-
-    Raises:
-      InputError: they are others, or damaged.
-    """
-    names = [_VARIABLE.format(number) for number in range(len(variables))]
-    try:
-        reader = tf.train.load_checkpoint(f"{path}/variables/variables")
-        shapes = reader.get_variable_to_shape_map()
-        if all(shapes.get(n) == v.shape for n, v in zip(names, variables, strict=True)):
-            return [reader.get_tensor(name) for name in names]
-    except Exception as error:  # of damaged files, TensorFlow may say anything
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"{path}/variables: cannot be loaded ({reason[:_LONGEST_REASON]}); it is damaged. Copy "
-            "it again."
-        ) from error
-    raise InputError(
-        f"{path}: its variables are not those of the models in its manifest; export it again."
-    )
-
-
 def _source(model: dict[str, Any], signatures: dict[str, Any], path: str) -> ModelSource:
+    """A model of an export, without its weights."""
     vocabulary = registry.load(f"{path}/{model['vocabulary']}")
     config = configs.of_dict(model["config"], f"{path}/{saved_model.MANIFEST}")
     bundle = Bundle(config, {}, vocabulary, model["tokenizer"], place=path)
@@ -87,3 +52,28 @@ def _source(model: dict[str, Any], signatures: dict[str, Any], path: str) -> Mod
         guesses_words="fill_mask" in signatures,
         has_pooler="pooled_output" in signatures["embed"]["outputs"],
     )
+
+
+def _values(path: str, variables: Sequence[tf.Variable]) -> list[np.ndarray]:
+    """The values of variables in an export.
+
+    Raises:
+      InputError: they do not match, or are damaged.
+    """
+    names = [_VARIABLE.format(number) for number in range(len(variables))]
+    try:
+        reader = tf.train.load_checkpoint(f"{path}/variables/variables")
+        shapes = reader.get_variable_to_shape_map()
+        if all(shapes.get(n) == v.shape for n, v in zip(names, variables, strict=True)):
+            return [reader.get_tensor(name) for name in names]
+    except Exception as error:  # TensorFlow raises many types for damaged files
+        raise damaged(f"{path}/variables", error) from error
+    raise InputError(
+        f"{path}: its variables are not those of the models in its manifest; export it again."
+    )
+
+
+def damaged(path: str, error: Exception) -> InputError:
+    """The error to show where TensorFlow could not load something, in one line."""
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:_MAX_REASON]
+    return InputError(f"{path}: cannot be loaded ({reason}); it is damaged. Copy it again.")

@@ -1,51 +1,47 @@
-"""A SavedModel in TF Serving's layout: <folder>/<version>/, with all that belongs to it."""
+"""A SavedModel in TF Serving's layout: <folder>/<version>/, with everything that belongs to it."""
 
 import datetime
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any, NotRequired, TypedDict
 
-import tensorflow as tf
 from absl import logging
 
-from bert_tf.export import model_card, quiet_tensorflow, warmup
-from bert_tf.export.module import Exported
+from bert_tf.export import model_card, warmup
+from bert_tf.export.module import Exported, ExportedModel
 from bert_tf.export.sources import ModelSource
 from bert_tf.tasks import TaskEntry
-from bert_tf.tasks.signatures import Method, Signature
+from bert_tf.tasks.signatures import Signature
 from bert_tf.weights import own
 from pipelines.common import checksums, files, json_files, locks, outputs
 from pipelines.common.errors import InputError
 
-# Its op set is what the tests hold exports against.
-OLDEST_SERVING = "2.14"
+OLDEST_SERVING = "2.14"  # the tests compare the ops of exports with those of this version
 MANIFEST = "manifest.json"
 EXTRA = "assets.extra"
-# Preprocessing and postprocessing of the signatures, as a SavedModel of their own.
-PARTS = "parts"
-# What a folder of versions has besides them, and `make serve` writes.
-BATCHING = "batching.config"
+PARTS = "parts"  # preprocessing and postprocessing of the signatures, a SavedModel of its own
+BATCHING = "batching.config"  # next to the versions; written by `make serve`
 _VERSIONS = ("[0-9]*", BATCHING)
-_LARGEST = (1 << 63) - 1  # version numbers are int64 in the protocol
+_MAX_VERSION = (1 << 63) - 1  # version numbers are int64 in the protocol
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 
 
-class _Model(TypedDict):
-    """A model of an export: what is asked of it here; more besides."""
+class _ModelEntry(TypedDict):
+    """A model in a manifest: the checked fields."""
 
     tasks: list[TaskEntry]
 
 
-class Reduced(TypedDict):
-    """How a task is scored in a precision that is less than float32.
+class ReducedScore(TypedDict):
+    """Score of a task in a precision lower than float32.
 
     Attributes:
-      engine: what computes.
-      precision: what it multiplies in.
-      task: its name.
-      metric: its main one.
+      engine: name of the engine.
+      precision: in which the engine multiplies.
+      task: name of the task.
+      metric: its main metric.
       score: on dev data.
       full: the same in float32.
     """
@@ -59,64 +55,55 @@ class Reduced(TypedDict):
 
 
 class Manifest(TypedDict):
-    """What an export says of itself: what is asked of it here; more besides."""
+    """The manifest of an export: the checked fields."""
 
-    models: list[_Model]
+    models: list[_ModelEntry]
     parameters: int
     encoders: int
+    precision: str
     signatures: dict[str, dict[str, Any]]
-    reduced: NotRequired[list[Reduced]]
+    reduced: NotRequired[list[ReducedScore]]
 
 
-# Scores an export that is written, but not there yet; raises InputError where they are too low.
-Check = Callable[[str], list[Reduced]]
+# Scores a complete export before it appears; raises InputError if the scores are too low.
+Check = Callable[[str], list[ReducedScore]]
 
 
 def export(
     sources: Sequence[ModelSource],
     folder: str,
-    version: int | None = None,
     dtype: str = "float32",
     check: Check | None = None,
 ) -> str:
-    """Writes a new version; it appears when it is whole.
+    """Writes the next version, which appears when it is complete.
 
     Args:
       sources: the models; the first one's first signature is `serving_default`.
       folder: of the versions.
-      version: its number; None: the next one.
       dtype: "float32" or "bfloat16".
-      check: is asked before the version appears; what it finds is in manifest and model card.
+      check: called before the version appears; manifest and model card have its result.
 
     Returns:
       The version's folder.
 
     Raises:
-      InputError: the version exists already, names collide, or the folder holds something else
-        than versions, or is another process's at the moment; and those of `check`.
+      InputError: names collide, the folder holds something other than versions or another process
+        is writing to it; and the errors of `check`.
     """
     folder = folder.rstrip("/")
     ours = [f"{number}/{MANIFEST}" for number in versions(folder)]
     outputs.check_folder(folder, "exported versions", ours, _VERSIONS)
     with locks.held(folder):
-        return _export(sources, folder, version, dtype, check)
-
-
-def _export(
-    sources: Sequence[ModelSource],
-    folder: str,
-    version: int | None,
-    dtype: str,
-    check: Check | None,
-) -> str:
-    if version is None:
-        version = 1 + max(versions(folder), default=0)
-    path = f"{folder}/{version}"
-    if version > _LARGEST:
-        raise InputError(f"{path}: is beyond the numbers of versions; name another folder (OUT=).")
-    if files.gfile.exists(path):
-        raise InputError(f"{path}: exists already; name another version, or remove it.")
-    write(sources, path, dtype, check=check)
+        if version is None:
+            version = 1 + max(versions(folder), default=0)
+        path = f"{folder}/{version}"
+        if version > _MAX_VERSION:
+            raise InputError(
+                f"{path}: is beyond the numbers of versions; choose another folder (OUT=)."
+            )
+        if files.gfile.exists(path):
+            raise InputError(f"{path}: exists already; choose another version, or remove it.")
+        write(sources, path, dtype, check=check)
     return path
 
 
@@ -127,26 +114,41 @@ def versions(folder: str) -> list[int]:
     names = files.names_in(folder)
     for name in names:
         if name.isdecimal() and version_number(name) is None:
-            _report_number(f"{folder}/{name}")
+            _warn_of_number(f"{folder}/{name}")
     return sorted(n for name in names if (n := version_number(name)) is not None)
 
 
 def version_number(name: str) -> int | None:
-    """The version that a folder of a name is: an int64 of plain digits; None of other names."""
+    """The version of a folder by its name: an int64 in plain digits; None for other names."""
     number = int(name) if name.isdecimal() and len(name) < 20 else -1
-    return number if str(number) == name and number <= _LARGEST else None
+    return number if str(number) == name and number <= _MAX_VERSION else None
 
 
 @functools.cache  # once
-def _report_number(path: str) -> None:
+def _warn_of_number(path: str) -> None:
     logging.warning(
         "%s: is not a version: its number has leading zeros or is beyond 64 bits.", path
     )
 
 
 def is_export(path: str) -> bool:
-    """Whether a folder is to be run as an export: a Hub encoder, which is not, has no manifest."""
+    """Whether a folder is an export, or has versions; an encoder for TF Hub has no manifest."""
     return bool(versions(path)) or files.gfile.exists(f"{path}/{MANIFEST}")
+
+
+def newest(path: str) -> str:
+    """The export itself, or the newest version in a folder of versions.
+
+    Raises:
+      InputError: there is none.
+    """
+    path = path.rstrip("/")
+    if files.gfile.exists(f"{path}/{MANIFEST}"):
+        return path
+    found = versions(path)
+    if not found:
+        raise InputError(f"{path}: has no exported version; make one with make export.")
+    return f"{path}/{found[-1]}"
 
 
 def write(
@@ -160,99 +162,42 @@ def write(
 
     Args:
       sources: see `export`.
-      path: its folder, which appears when it is whole.
+      path: its folder, which appears when it is complete.
       dtype: see `export`.
-      replace: whether a folder that is there makes room.
+      replace: whether it replaces an existing folder.
       check: see `export`.
 
     Raises:
-      InputError: names collide, the folder is there, or the disk is full.
+      InputError: names collide, the folder exists, or the disk is full.
     """
-    module = Exported(sources, dtype)
-    # The partial folder is not named like a version: no server sees it.
+    exported = Exported(sources, dtype)
+    # The name of the partial folder is not that of a version: no server loads it.
     with files.folder_aside(path, replace) as partial:
-        with quiet_tensorflow.quiet():
-            functions = module.functions()
-            tf.saved_model.save(module, partial, functions)
-            _set_methods(module, partial)
-            parts = module.parts()
-            tf.saved_model.save(parts, f"{partial}/{PARTS}", parts.functions)
-        warmup.write(module.signatures, f"{partial}/{EXTRA}")
-        manifest = _write_extras(sources, module, functions, partial, dtype)
+        exported.save(partial, f"{partial}/{PARTS}")
+        warmup.write(exported.signatures, f"{partial}/{EXTRA}")
+        labels = {
+            source.task.name: list(source.task.labels)
+            for source in sources
+            if source.task and source.task.labels
+        }
+        json_files.write(f"{partial}/{EXTRA}/labels.json", labels)
+        manifest = _manifest(exported, _write_vocabularies(sources, partial), dtype)
         _write_manifest(manifest, partial)
         if check:
             _write_manifest(manifest | {"reduced": check(partial)}, partial)
         check_complete(partial)
 
 
-def check_there(path: str) -> None:
-    """Checks that all files of a version are there: it may be on its way, file by file.
-
-    Args:
-      path: of the version.
-
-    Raises:
-      InputError: it has no checksums, or lacks files that they name.
-    """
-    if not files.gfile.exists(f"{path}/{checksums.CHECKSUMS}"):
-        raise InputError(
-            f"{path}: is not complete: it has no {checksums.CHECKSUMS}. If nobody is copying it, "
-            "copy it again; if it never had one, write {} into that file, and nothing is checked."
-        )
-    wanted = [MANIFEST, *checksums.read(path)]
-    if not all(files.gfile.exists(f"{path}/{name}") for name in wanted):
-        raise InputError(
-            f"{path}: is not complete: files that its {checksums.CHECKSUMS} names are missing. If "
-            "nobody is copying it, copy it again."
-        )
-
-
-def check_complete(path: str) -> None:
-    """Checks that a version is there as it was written.
-
-    Args:
-      path: of the version.
-
-    Raises:
-      InputError: it is not complete, or damaged.
-    """
-    check_there(path)
-    read_manifest(path)
-    checksums.check(path)
-
-
-def _set_methods(module: Exported, path: str) -> None:
-    """Names TF Serving's interface of each signature; tf.saved_model.save says "predict" of all."""
-    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(path)
-    for signature in module.signatures:
-        if signature.method is not Method.PREDICT:
-            updater.replace_method_name(signature.name, signature.method, tags="serve")
-    updater.save()
-
-
-def _write_extras(
-    sources: Sequence[ModelSource],
-    module: Exported,
-    functions: Mapping[str, Any],
-    path: str,
-    dtype: str,
-) -> dict[str, Any]:
-    """Writes what is beside the SavedModel; returns the manifest."""
-    labels = {
-        source.task.name: list(source.task.labels)
-        for source in sources
-        if source.task and source.task.labels
-    }
-    json_files.write(f"{path}/{EXTRA}/labels.json", labels)
-    vocabularies = [source.bundle.require_vocabulary() for source in sources]
+def _write_vocabularies(sources: Sequence[ModelSource], path: str) -> list[str]:
+    """Writes each distinct vocabulary once; returns the file of each source, relative to `path`."""
     places: dict[str, str] = {}  # by checksum
+    vocabularies = [source.bundle.require_vocabulary() for source in sources]
     for vocabulary in vocabularies:
         if vocabulary.sha256 not in places:
             mark = f"-{len(places) + 1}" if places else ""
             name, *_ = vocabulary.save(f"{path}/{EXTRA}", mark)
             places[vocabulary.sha256] = f"{EXTRA}/{name}"
-    names = [places[vocabulary.sha256] for vocabulary in vocabularies]
-    return _manifest(sources, names, module, functions, dtype)
+    return [places[vocabulary.sha256] for vocabulary in vocabularies]
 
 
 def _write_manifest(manifest: dict[str, Any], path: str) -> None:
@@ -263,46 +208,63 @@ def _write_manifest(manifest: dict[str, Any], path: str) -> None:
 
 
 def _checked(path: str) -> list[str]:
-    """What decides the answers of an export, relative to it."""
-    # But the warm-up requests, for which users may have better ones.
-    beside = [f"{EXTRA}/{name}" for name in files.names_in(f"{path}/{EXTRA}")]
-    checked = [name for name in beside if name != f"{EXTRA}/{warmup.FILE}"]
-    return ["saved_model.pb", "assets", "variables", PARTS, MANIFEST, *checked]
+    """The files and folders that an export's answers depend on, relative to it."""
+    # Users may replace the warm-up requests.
+    extra = [f"{EXTRA}/{n}" for n in files.names_in(f"{path}/{EXTRA}") if n != warmup.FILE]
+    return ["saved_model.pb", "assets", "variables", PARTS, MANIFEST, *extra]
 
 
 def sums(path: str) -> dict[str, str]:
-    """The checksums of what decides the answers of an export, which may have them written down.
-
-    Args:
-      path: of the export.
-    """
+    """Checksums of the files that an export's answers depend on; read, or computed."""
     written = files.gfile.exists(f"{path}/{checksums.CHECKSUMS}")
     return (written and checksums.read(path)) or checksums.of(path, _checked(path))
 
 
-def _manifest(
-    sources: Sequence[ModelSource],
-    vocabularies: Sequence[str],
-    module: Exported,
-    functions: Mapping[str, Any],
-    dtype: str,
-) -> dict[str, Any]:
-    assembly = module.assembly
+def check_present(path: str) -> None:
+    """Checks that all files of a version are present: it may still be being copied.
+
+    Raises:
+      InputError: it has no checksums, or lacks files that they list.
+    """
+    if not files.gfile.exists(f"{path}/{checksums.CHECKSUMS}"):
+        raise InputError(
+            f"{path}: is not complete: it has no {checksums.CHECKSUMS}. If it is not being copied "
+            "now, copy it again; if it never had one, write {} into that file to skip the checks."
+        )
+    wanted = [MANIFEST, *checksums.read(path)]
+    if not all(files.gfile.exists(f"{path}/{name}") for name in wanted):
+        raise InputError(
+            f"{path}: is not complete: files listed in its {checksums.CHECKSUMS} are missing. If "
+            "it is not being copied now, copy it again."
+        )
+
+
+def check_complete(path: str) -> None:
+    """Checks that a version is complete and unchanged.
+
+    Raises:
+      InputError: it is not complete, or damaged.
+    """
+    check_present(path)
+    read_manifest(path)
+    checksums.check(path)
+
+
+def _manifest(exported: Exported, vocabularies: Sequence[str], dtype: str) -> dict[str, Any]:
+    assembly, functions = exported.assembly, exported.functions()
     return {
         "format": 1,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "oldest_serving": OLDEST_SERVING,
         "precision": dtype,
-        "parameters": sum(variable.shape.num_elements() for variable in module.weights),
-        "encoders": len(assembly.encoders),
+        "parameters": sum(variable.shape.num_elements() for variable in assembly.variables),
+        "encoders": len({model.encoder for model in assembly.models}),
         "models": [
-            _described(source, name, encoder)
-            for source, name, encoder in zip(
-                sources, vocabularies, assembly.encoder_of, strict=True
-            )
+            _describe_model(model, vocabulary)
+            for model, vocabulary in zip(assembly.models, vocabularies, strict=True)
         ],
         "signatures": {
-            signature.name: _described_signature(signature, functions[signature.name], number)
+            signature.name: _describe_signature(signature, functions[signature.name], number)
             for number, model in enumerate(assembly.models)
             for signature in model.signatures
         },
@@ -310,7 +272,7 @@ def _manifest(
     }
 
 
-def _described_signature(signature: Signature, function: Any, model: int) -> dict[str, Any]:
+def _describe_signature(signature: Signature, function: Any, model: int) -> dict[str, Any]:
     """A signature in the manifest, with the number of its model."""
     axes = signature.sequence_axes
     return {
@@ -328,32 +290,34 @@ def _described_signature(signature: Signature, function: Any, model: int) -> dic
     }
 
 
-def _described(source: ModelSource, vocabulary: str, encoder: int) -> dict[str, Any]:
-    """A model in the manifest, with the file of its vocabulary and the number of its encoder."""
-    task = source.task
-    data = {task.name if task else "": source.data.get(source.head)}
+def _describe_model(model: ExportedModel, vocabulary: str) -> dict[str, Any]:
+    """A model in the manifest, with the file of its vocabulary."""
+    source, task = model.source, model.source.task
+    data = source.data.get(source.head)
     return {
         "name": os.path.basename(source.folder.rstrip("/")),
         "weights_sha256": source.bundle.sha256(),
         "config": source.bundle.config.to_dict(),
-        "encoder": encoder,
+        "encoder": model.encoder,
         "vocabulary": vocabulary,
         "tokenizer": source.bundle.resolved_settings(),
         "mask_token": source.bundle.require_vocabulary().roles["mask"],
         "tasks": [task.describe()] if task else [],
         "scores": source.scores,
-        "data": {name: told for name, told in data.items() if told},
+        "data": {task.name if task else "": data} if data else {},
     }
 
 
 def read_manifest(path: str) -> Manifest:
-    """The manifest of an export.
+    """Reads the manifest of an export.
 
     Raises:
-      InputError: the folder is no export, or its manifest is damaged.
+      InputError: the folder is not an export, or its manifest is damaged.
     """
     if not files.gfile.exists(f"{path}/{MANIFEST}"):
-        raise InputError(f"{path}: is no export (it has no {MANIFEST}); make one with make export.")
+        raise InputError(
+            f"{path}: is not an export (it has no {MANIFEST}); make one with make export."
+        )
     found = json_files.read(f"{path}/{MANIFEST}", Manifest)
     for model in found["models"]:
         for task in model["tasks"]:
@@ -362,24 +326,10 @@ def read_manifest(path: str) -> Manifest:
 
 
 def kept_precisions(path: str) -> dict[str, str]:
-    """The precision, other than float32, in which an engine was checked, by the engine.
+    """Precision of each engine in which the export keeps its scores, where it is not float32.
 
-    Args:
-      path: of a version.
+    TensorFlow's is the precision in which the weights are stored.
     """
-    return {each["engine"]: each["precision"] for each in read_manifest(path).get("reduced", ())}
-
-
-def newest(path: str) -> str:
-    """The export itself, or the newest version in a folder of versions.
-
-    Raises:
-      InputError: there is none.
-    """
-    path = path.rstrip("/")
-    if files.gfile.exists(f"{path}/{MANIFEST}"):
-        return path
-    found = versions(path)
-    if not found:
-        raise InputError(f"{path}: has no exported version; make one with make export.")
-    return f"{path}/{found[-1]}"
+    manifest = read_manifest(path)
+    checked = {each["engine"]: each["precision"] for each in manifest.get("reduced", ())}
+    return {"tensorflow": manifest["precision"]} | checked

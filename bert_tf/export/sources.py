@@ -1,4 +1,4 @@
-"""What is to be exported: folders of models, and the tasks in them."""
+"""Models to export: their folders and tasks."""
 
 import dataclasses
 import hashlib
@@ -22,7 +22,7 @@ _REPORT = "report.json"
 
 
 class _Report(TypedDict):
-    """What a model card shows of a report."""
+    """The fields of a report that a model card shows."""
 
     metrics: NotRequired[dict[str, Any]]
     data: NotRequired[dict[str, Any]]
@@ -34,14 +34,14 @@ class ModelSource:
     """A model in a folder.
 
     Attributes:
-      folder: where it is.
+      folder: its path.
       bundle: its configuration, weights and vocabulary.
-      task: the one to export, named as its signature; None: it is a pre-trained model.
-      head: the name of the task's head in the folder.
-      scores: the metrics of its report, if it has one.
-      data: what the report says of the data, by task; "" stands for pre-training.
+      task: the task to export, with the name of its signature; None: a pre-trained model.
+      head: name of the task's head in the folder.
+      scores: metrics of its report, if it has one.
+      data: description of the data in the report, by task; "" stands for pre-training.
       guesses_words: whether it can fill in masks.
-      has_pooler: whether it has a pooler that was trained.
+      has_pooler: whether it has a trained pooler.
       shared: equal for models that may share an encoder; None: those with the same weights.
     """
 
@@ -56,13 +56,13 @@ class ModelSource:
     shared: str | None = None
 
     def encoder_key(self) -> str:
-        """Equal for models that may share an encoder."""
+        """A key that is equal for models that may share an encoder."""
         return self.shared or self.bundle.encoder_sha256()
 
     def tokenizer_key(self) -> str:
-        """Equal for models that may share a tokenizer."""
+        """A key that is equal for models that may share a tokenizer."""
         settings = [self.bundle.require_vocabulary().sha256, self.bundle.resolved_settings()]
-        return hashlib.sha256(_json(settings)).hexdigest()
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def of_bundle(
@@ -71,70 +71,59 @@ def of_bundle(
     scores: dict[str, Any] | None = None,
     data: Mapping[str, dict[str, Any]] | None = None,
 ) -> ModelSource:
-    """A model without its tasks.
-
-    Args:
-      bundle: what the folder holds.
-      folder: where it is kept.
-      scores: see `ModelSource`.
-      data: see `ModelSource`.
-    """
-    # Masked LM alone does not train the pooler, and a left-to-right model predicts what follows.
-    alone = bundle.has(MASKED_LM) and not bundle.has(NEXT_SENTENCE)
+    """A model without its tasks; the arguments are attributes of `ModelSource`."""
+    # Masked LM alone does not train the pooler, and a left-to-right model predicts the next word.
+    untrained = bundle.has(MASKED_LM) and not bundle.has(NEXT_SENTENCE)
     return ModelSource(
         folder,
         bundle,
         scores=scores,
         data=data or {},
         guesses_words=bundle.has(MASKED_LM) and not bundle.config.causal,
-        has_pooler=bundle.has(POOLER) and not alone,
+        has_pooler=bundle.has(POOLER) and not untrained,
     )
 
 
 def of_model(
     model: keras.Model, tokenizer: Tokenizer, folder: str, data: dict[str, Any]
 ) -> ModelSource:
-    """A pre-trained model that is in memory.
+    """A pre-trained model in memory.
 
     Args:
       model: encoder and pre-training heads.
       tokenizer: its tokenizer.
-      folder: where it is kept.
-      data: what it was trained on, as the report says it.
+      folder: for messages, and for its name in the manifest.
+      data: description of its training data.
     """
     arrays = {variable.path: variable.numpy() for variable in model.variables}
     bundle = Bundle(model.config, arrays, tokenizer.vocabulary, tokenizer.settings)
     return of_bundle(bundle, folder, data={"": data})
 
 
-def _json(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True).encode()
-
-
 def find(entries: Sequence[str]) -> list[ModelSource]:
-    """Reads the models that are named.
+    """Reads models by name.
 
     Args:
       entries: `task`, in `savedmodels/finetuned/` (or `pretrained`, in
         `savedmodels/pretrained`), or `task=folder`. The folder of tasks that were
-        trained jointly stands for all of them. Without any: all that are there.
+        trained jointly stands for all of them. Empty: all models in these folders.
 
     Raises:
-      InputError: a folder is missing, has no such task, or two have one name.
+      InputError: a folder is missing or does not have the task, or two models have one name.
     """
-    entries = [entry.strip() for entry in entries if entry.strip()] or _all_there()
+    entries = [entry.strip() for entry in entries if entry.strip()] or _all_entries()
     sources = [source for entry in entries for source in _read(*_parse(entry))]
     names = [source.task.name if source.task else "pretrained" for source in sources]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        remedy = "one export has room for one pre-trained model."
+        remedy = "one export can have one pre-trained model."
         if twice[0] != "pretrained":
             remedy = f"give one of them another name, such as {twice[0]}2=folder."
         raise InputError(f"{twice[0]} is to be exported twice; {remedy}")
     return sources
 
 
-def _all_there() -> list[str]:
+def _all_entries() -> list[str]:
     found = []
     if files.gfile.isdir(_FINETUNED):
         names = files.names_in(_FINETUNED)
@@ -150,9 +139,11 @@ def _all_there() -> list[str]:
 
 
 def _parse(entry: str) -> tuple[str, str]:
+    """The name and the folder of an entry."""
     name, separator, folder = entry.partition("=")
     if separator and not (name and folder):
-        raise InputError(f"{entry!r} names no {'folder' if name else 'task'}; write task=folder.")
+        missing = "folder" if name else "task"
+        raise InputError(f"{entry!r} does not name a {missing}; write task=folder.")
     for part in name.split(JOINT):
         weights.own.check_task_name(part, f"--tasks={entry}")
     if separator:
@@ -172,14 +163,18 @@ def read(folder: str) -> ModelSource:
     """Reads the model of a folder, without its tasks.
 
     Raises:
-      InputError: it has no vocabulary, or one that its embeddings have no place for.
+      InputError: it has no vocabulary, or one with more tokens than its embeddings.
     """
     bundle = weights.read(folder)
-    bundle.resolved_settings()  # names what is missing
+    bundle.resolved_settings()  # names a missing setting
     report = f"{folder}/{_REPORT}"
-    there = files.gfile.exists(report)
-    found = json_files.read(report, _Report, finite=False) if there else _Report()
-    return of_bundle(bundle, folder, found.get("metrics"), _data_of(found))
+    exists = files.gfile.exists(report)
+    found = json_files.read(report, _Report, finite=False) if exists else _Report()
+    data, sizes = found.get("data", {}), found.get("examples")
+    described = {"": data} if data else {}
+    if sizes is not None:
+        described = {task: {**data, "examples": counts} for task, counts in sizes.items()}
+    return of_bundle(bundle, folder, found.get("metrics"), described)
 
 
 def of_folder(folder: str) -> list[ModelSource]:
@@ -192,19 +187,10 @@ def of_folder(folder: str) -> list[ModelSource]:
     return _read(JOINT.join(heads) if heads else "pretrained", folder)
 
 
-def _data_of(report: _Report) -> dict[str, dict[str, Any]]:
-    """What a report says of the data, by task; older ones have the numbers of examples only."""
-    data, sizes = report.get("data", {}), report.get("examples")
-    if sizes is None:
-        return {"": data} if data else {}
-    return {task: {**data, "examples": counts} for task, counts in sizes.items()}
-
-
 def _read(name: str, folder: str) -> list[ModelSource]:
-    """The model of a folder, once for each task of it that the name stands for."""
+    """The model of a folder, once for each of its tasks that the name stands for."""
     source = read(folder)
-    bundle = source.bundle
-    heads = [task["name"] for task in bundle.tasks]
+    heads = [task["name"] for task in source.bundle.tasks]
     if not heads:
         if name != "pretrained":
             raise InputError(
@@ -217,28 +203,28 @@ def _read(name: str, folder: str) -> list[ModelSource]:
         names = {name if name in heads else heads[0]: name}
     else:
         raise InputError(
-            f"{folder}: has the tasks {', '.join(heads)}, not {name}; name each that you want, "
-            f"such as {heads[0]}={folder}."
+            f"{folder}: has the tasks {', '.join(heads)}, not {name}; name one of them, such as "
+            f"{heads[0]}={folder}."
         )
     return [_with_task(source, head, name) for head, name in names.items()]
 
 
 def _with_task(source: ModelSource, head: str, name: str) -> ModelSource:
-    """The model with one of its tasks, by a name of its own."""
-    longest = source.bundle.config.max_length
-    task = tasks.load({**source.bundle.task(head), "name": name}, longest)
-    pooled = not task.per_token and source.bundle.config.pooler_act is not None
-    if pooled and not source.bundle.has(POOLER):
+    """The model with one of its tasks, under another name."""
+    bundle = source.bundle
+    task = tasks.load({**bundle.task(head), "name": name}, bundle.config.max_length)
+    pooled = not task.per_token and bundle.config.pooler_act is not None
+    if pooled and not bundle.has(POOLER):
         raise InputError(f"{source.folder}: has no pooler, which the task {name} needs.")
     if getattr(task, "pair", False) is None:
         logging.warning(
-            "%s does not say whether %s is of pairs; single texts are exported. For pairs convert "
-            "it first, with --kind=%s.",
+            "%s: it is unknown whether %s is for pairs; single texts are exported. For pairs "
+            "convert the model first, with --kind=%s.",
             source.folder,
             name,
             "stsb" if task.shape == "regression" else "pair",
         )
         task = task.restore(task.describe() | {"pair": False})
-    types = source.bundle.require_vocabulary().types(task.segments)
-    source.bundle.config.check_segments(types, f"{source.folder}, task {name}")
+    types = bundle.require_vocabulary().types(task.segments)
+    bundle.config.check_segments(types, f"{source.folder}, task {name}")
     return dataclasses.replace(source, task=task, head=head)

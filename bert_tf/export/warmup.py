@@ -1,4 +1,4 @@
-"""Warm-up requests: TF Serving runs them before a version takes traffic."""
+"""Warm-up requests, which TensorFlow Serving runs before a version answers clients."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,10 +18,10 @@ FILE = "tf_serving_warmup_requests"
 
 
 class WarmupRequest(NamedTuple):
-    """A request to warm up with.
+    """A warm-up request.
 
     Attributes:
-      method: the interface that it is for.
+      method: the interface.
       signature: its name; "": the first one of this interface.
       inputs: by name.
     """
@@ -32,57 +32,17 @@ class WarmupRequest(NamedTuple):
 
 
 def write(signatures: Sequence[Signature], folder: str) -> None:
-    """Writes one request for each signature, where TensorFlow Serving's API is installed."""
+    """Writes one request for each signature, if TensorFlow Serving's API is installed."""
     if not optional.is_there("tensorflow_serving"):
         logging.info("no warm-up requests are written: pip install 'bert-tf[serving]'")
         return
     files.gfile.makedirs(folder)
     with tf.io.TFRecordWriter(f"{folder}/{FILE}") as writer:
         for signature in signatures:
-            writer.write(_request(signature).SerializeToString())
+            writer.write(_log(signature).SerializeToString())
 
 
-def read(folder: str) -> list[WarmupRequest]:
-    """The requests in a folder; none where there is no file of them.
-
-    Raises:
-      InputError: the file is damaged, or holds something else.
-    """
-    path = f"{folder}/{FILE}"
-    if not files.gfile.exists(path):
-        return []
-    files.check_regular(path)
-    from google.protobuf.message import DecodeError
-
-    try:
-        return [_parsed(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]
-    except (tf.errors.DataLossError, DecodeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path}: is damaged, or holds no requests ({str(error).splitlines()[0]}); write it "
-            "again, or remove it: the first requests are slower then."
-        ) from error
-
-
-def _parsed(record: bytes) -> WarmupRequest:
-    from tensorflow_serving.apis import prediction_log_pb2
-
-    log = prediction_log_pb2.PredictionLog.FromString(record)
-    if log.HasField("predict_log"):
-        request = log.predict_log.request
-        inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
-        return WarmupRequest(Method.PREDICT, request.model_spec.signature_name, inputs)
-    classifies = log.HasField("classify_log")
-    part = log.classify_log if classifies else log.regress_log
-    examples = part.request.input.example_list.examples
-    serialized = [example.SerializeToString() for example in examples]
-    return WarmupRequest(
-        Method.CLASSIFY if classifies else Method.REGRESS,
-        part.request.model_spec.signature_name,
-        {"inputs": np.array(serialized, object)},
-    )
-
-
-def _request(signature: Signature) -> "prediction_log_pb2.PredictionLog":
+def _log(signature: Signature) -> "prediction_log_pb2.PredictionLog":
     from tensorflow_serving.apis import prediction_log_pb2
 
     log = prediction_log_pb2.PredictionLog()
@@ -99,3 +59,42 @@ def _request(signature: Signature) -> "prediction_log_pb2.PredictionLog":
     request.model_spec.name = "bert"
     request.model_spec.signature_name = signature.name
     return log
+
+
+def read(folder: str) -> list[WarmupRequest]:
+    """Reads the requests in a folder; none if the file is missing.
+
+    Raises:
+      InputError: the file is damaged, or has something else.
+    """
+    path = f"{folder}/{FILE}"
+    if not files.gfile.exists(path):
+        return []
+    files.check_regular(path)
+    from google.protobuf.message import DecodeError
+
+    try:
+        return [_parse(record) for record in tf.data.TFRecordDataset(path).as_numpy_iterator()]
+    except (tf.errors.DataLossError, DecodeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path}: is damaged, or has no requests ({str(error).splitlines()[0]}); write it "
+            "again, or remove it: the first requests are slower then."
+        ) from error
+
+
+def _parse(record: bytes) -> WarmupRequest:
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    log = prediction_log_pb2.PredictionLog.FromString(record)
+    if log.HasField("predict_log"):
+        request = log.predict_log.request
+        inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
+        return WarmupRequest(Method.PREDICT, request.model_spec.signature_name, inputs)
+    classifies = log.HasField("classify_log")
+    request = (log.classify_log if classifies else log.regress_log).request
+    examples = [example.SerializeToString() for example in request.input.example_list.examples]
+    return WarmupRequest(
+        Method.CLASSIFY if classifies else Method.REGRESS,
+        request.model_spec.signature_name,
+        {"inputs": np.array(examples, object)},
+    )

@@ -9,7 +9,6 @@ import abc
 import base64
 import http.client
 import json
-import ssl
 import urllib.error
 import urllib.request
 from typing import Any
@@ -18,14 +17,12 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.serving import requests
+from bert_tf.serving import inputs as values_of_requests
 from bert_tf.serving.credentials import Access
 from pipelines.common import json_files, optional
 from pipelines.common.errors import InputError
 
-_MODEL = "bert"
-_TIMEOUT = 60.0
-_LARGEST = 1 << 30  # bytes of a message
+_MAX_BYTES = 1 << 30  # of a message
 _UNREACHABLE = "no server can be reached; start one with make serve, or check the address"
 _NO_ACCESS = Access()
 _PORTS = {"grpc": 8500, "grpcs": 8500, "http": 8501, "https": 443}
@@ -37,26 +34,19 @@ class Client(abc.ABC):
 
     @abc.abstractmethod
     def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
-        """Answers one request.
-
-        Args:
-          signature: its name; None: that of the first task.
-          **inputs: a batch of each, as the signature has them; str, bytes or integers.
-
-        Returns:
-          NumPy arrays by name, the batch first; strings are bytes.
+        """Answers one request, as `Predictor` does.
 
         Raises:
-          InputError: the server cannot be reached, does not answer in time, or
-            refuses the request; the message has its reason.
+          InputError: the server cannot be reached, does not answer in time, or refuses the request
+            with the reason in the message.
         """
 
 
 def connect(
     address: str,
-    model: str = _MODEL,
+    model: str = "bert",
     version: int | None = None,
-    timeout: float = _TIMEOUT,
+    timeout: float = 60.0,
     access: Access = _NO_ACCESS,
 ) -> Client:
     """A client for an address.
@@ -69,12 +59,12 @@ def connect(
       access: token and certificates.
 
     Raises:
-      InputError: the address is of another form, or the certificates cannot be read.
+      InputError: the address has another form, or the certificates cannot be read.
     """
     try:
         parts = urlsplit(address)
         port = parts.port or _PORTS.get(parts.scheme)
-    except ValueError:  # the port is none
+    except ValueError:  # not a port
         port = None
     if port is None or not parts.hostname:
         raise InputError(
@@ -89,16 +79,7 @@ def connect(
 
 
 class GrpcClient(Client):
-    """Over gRPC, by the stubs of tensorflow-serving-api.
-
-    Args:
-      target: host:port.
-      model: its name on the server.
-      version: of the model; None: the newest.
-      timeout: seconds for one request.
-      access: see there.
-      secure: whether by TLS.
-    """
+    """Over gRPC, with the stubs of tensorflow-serving-api; see `connect` for the arguments."""
 
     def __init__(
         self,
@@ -110,13 +91,12 @@ class GrpcClient(Client):
         secure: bool,
     ):
         self._target, self._model, self._version = target, model, version
-        self._timeout = timeout
-        self._metadata = list(access.headers.items())
+        self._timeout, self._metadata = timeout, list(access.headers.items())
         self._grpc = optional.load("grpc", "serving")
         self._messages = optional.load("tensorflow_serving.apis.predict_pb2", "serving")
         service = optional.load("tensorflow_serving.apis.prediction_service_pb2_grpc", "serving")
         sizes = ("grpc.max_send_message_length", "grpc.max_receive_message_length")
-        options = [(name, _LARGEST) for name in sizes]
+        options = [(name, _MAX_BYTES) for name in sizes]
         if secure:
             credentials = self._grpc.ssl_channel_credentials(access.certificates())
             channel = self._grpc.secure_channel(target, credentials, options)
@@ -132,7 +112,8 @@ class GrpcClient(Client):
         if self._version is not None:
             request.model_spec.version.value = self._version
         for name, value in inputs.items():
-            request.inputs[name].CopyFrom(tf.make_tensor_proto(requests.as_array(name, value)))
+            array = values_of_requests.as_array(name, value)
+            request.inputs[name].CopyFrom(tf.make_tensor_proto(array))
         try:
             response = self._stub.Predict(request, self._timeout, self._metadata)
         except self._grpc.RpcError as error:
@@ -143,42 +124,36 @@ class GrpcClient(Client):
         if error.code() is self._grpc.StatusCode.DEADLINE_EXCEEDED:
             return f"no answer within {self._timeout:g} s."
         details = _first_line(error.details() or error.code().name)
-        # The server says so, too, when its queue is full.
+        # A server with a full queue is UNAVAILABLE, too.
         if error.code() is self._grpc.StatusCode.UNAVAILABLE and "connect" in details.lower():
             return f"{_UNREACHABLE} ({details})"
         return details
 
 
 class RestClient(Client):
-    """Over HTTP with JSON.
-
-    Args:
-      base: scheme://host:port.
-      model: its name on the server.
-      version: of the model; None: the newest.
-      timeout: seconds for one request.
-      access: see there.
-    """
+    """Over HTTP with JSON; see `connect` for the arguments."""
 
     def __init__(self, base: str, model: str, version: int | None, timeout: float, access: Access):
         self._base, self._timeout = base, timeout
+        self._url = f"{base}/v1/models/{quote(model)}"
+        if version is not None:
+            self._url += f"/versions/{version}"
         self._headers = {"Content-Type": "application/json", **access.headers}
-        self._trust: ssl.SSLContext | None = None
-        if base.startswith("https:"):
-            self._trust = access.trust()
-        number = "" if version is None else f"/versions/{version}"
-        self._url = f"{base}/v1/models/{quote(model)}{number}"
-        self._outputs: dict[str, dict[str, str]] = {}
+        self._context = access.ssl_context() if base.startswith("https:") else None
+        self._outputs: dict[str, dict[str, str]] = {}  # dtypes by signature and output
 
     def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
         """See `Client`."""
-        name = signature or "serving_default"
-        columns = {key: _as_json(requests.as_array(key, value)) for key, value in inputs.items()}
-        answer = self._ask(":predict", {"signature_name": name, "inputs": columns})
-        dtypes = self._dtypes(name)
+        signature = signature or "serving_default"
+        columns = {
+            name: _as_json(values_of_requests.as_array(name, value).tolist())
+            for name, value in inputs.items()
+        }
+        answer = self._ask(":predict", {"signature_name": signature, "inputs": columns})
+        dtypes = self._dtypes(signature)
         try:
             found = answer["outputs"]
-            if len(dtypes) == 1:  # a signature's only output comes without its name
+            if len(dtypes) == 1:  # a single output has no name
                 found = {next(iter(dtypes)): found}
             return {key: _from_json(found[key], dtype) for key, dtype in dtypes.items()}
         except (KeyError, TypeError, ValueError) as error:
@@ -187,8 +162,8 @@ class RestClient(Client):
             ) from error
 
     def _dtypes(self, signature: str) -> dict[str, str]:
-        """The dtypes of a signature's outputs, which JSON does not tell."""
-        if signature not in self._outputs:  # also where a newer version has it
+        """The dtypes of a signature's outputs, which JSON lacks."""
+        if signature not in self._outputs:  # also if a newer version added it
             answer = self._ask("/metadata")
             try:
                 signatures = answer["metadata"]["signature_def"]["signature_def"]
@@ -212,39 +187,32 @@ class RestClient(Client):
         request = urllib.request.Request(f"{self._url}{path}", data, self._headers)
         try:
             with urllib.request.urlopen(
-                request, timeout=self._timeout, context=self._trust
+                request, timeout=self._timeout, context=self._context
             ) as response:
                 text = response.read().decode("utf-8", "replace")
         except urllib.error.HTTPError as error:
             raise InputError(f"{self._base}: {_http_reason(error)}") from error
-        except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, TimeoutError) or isinstance(
-                getattr(error, "reason", None), TimeoutError
-            ):
+        except http.client.HTTPException as error:
+            reason = "does not speak HTTP; is this the port for REST?"
+            raise InputError(f"{self._base}: {reason}") from error
+        except OSError as error:  # URLError is one
+            cause = getattr(error, "reason", error)
+            reason = f"{_UNREACHABLE} ({cause})"
+            if isinstance(error, TimeoutError) or isinstance(cause, TimeoutError):
                 reason = f"no answer within {self._timeout:g} s."
-            elif isinstance(error, http.client.HTTPException):
-                reason = "does not speak HTTP; is this the port for REST?"
-            else:
-                reason = f"{_UNREACHABLE} ({getattr(error, 'reason', error)})"
             raise InputError(f"{self._base}: {reason}") from error
         return json_files.parse(text, f"{self._base}: the answer")
 
 
-def _as_json(array: np.ndarray) -> Any:
-    """Rows for JSON; strings in base64, because they may not be UTF-8."""
-    if array.dtype != object:
-        return array.tolist()
-
-    def encode(value: Any) -> Any:
-        if isinstance(value, list):
-            return [encode(item) for item in value]
-        return {"b64": base64.b64encode(value).decode()}
-
-    return encode(array.tolist())
+def _as_json(value: Any) -> Any:
+    """Nested lists for JSON; strings in base64, because they may not be UTF-8."""
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    return {"b64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 def _from_json(value: Any, dtype: str) -> np.ndarray:
-    """A column of an answer, by the name that TensorFlow has for its dtype."""
+    """A column of an answer, with TensorFlow's name of its dtype."""
     if dtype != "DT_STRING":
         return np.array(value, tf.as_dtype(dtype.removeprefix("DT_").lower()).as_numpy_dtype)
     array = np.array(value, object)

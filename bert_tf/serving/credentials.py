@@ -1,4 +1,4 @@
-"""Who may ask a server, and whom a client trusts: tokens and certificates, from files."""
+"""Tokens and certificates of servers and clients, from files."""
 
 import base64
 import binascii
@@ -11,11 +11,11 @@ from pipelines.common.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """How a client is let in, and whom it trusts.
+    """Token and trusted certificates of a client.
 
     Attributes:
-      token: is sent with each request, as `Authorization: Bearer TOKEN`.
-      authority: file of certificates (PEM) of who may vouch for a server; None: the system's.
+      token: sent with each request, as `Authorization: Bearer TOKEN`.
+      authority: file of certificates (PEM) of trusted authorities; None: the system's.
     """
 
     token: str | None = None
@@ -23,53 +23,50 @@ class Access:
 
     @classmethod
     def of_files(cls, token: str | None, authority: str | None) -> "Access":
-        """What files hold.
-
-        Args:
-          token: the file of the token.
-          authority: see above.
+        """Reads the token from its file.
 
         Raises:
-          InputError: the file cannot be read, or holds no token.
+          InputError: the file cannot be read, or does not contain a token.
         """
         return cls(token and _token(token), authority)
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is sent with each request."""
+        """Headers of each request."""
         return {} if self.token is None else {"authorization": f"Bearer {self.token}"}
 
-    def trust(self) -> ssl.SSLContext:
-        """Whom a client trusts, for HTTPS.
+    def ssl_context(self) -> ssl.SSLContext:
+        """The trusted certificates for HTTPS.
 
         Raises:
-          InputError: the file cannot be read, or holds no certificates.
+          InputError: the file cannot be read, or does not contain certificates.
         """
         try:
             return ssl.create_default_context(cafile=self.authority)
         except OSError as error:  # SSLError is one
             raise InputError(
-                f"{self.authority}: cannot be read, or holds no certificates in PEM ({error})."
+                f"{self.authority}: cannot be read, or does not contain certificates in PEM "
+                f"({error})."
             ) from error
 
     def certificates(self) -> bytes | None:
-        """The certificates of the authority, PEM; None: the system's.
+        """The certificates of the authorities, PEM; None: the system's.
 
         Raises:
-          InputError: see `trust`.
+          InputError: see `ssl_context`.
         """
         if self.authority is None:
             return None
-        self.trust()
+        self.ssl_context()
         return _content(self.authority)
 
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """Whom a server lets in, and how it shows who it is.
+    """Token and certificate of a server.
 
     Attributes:
-      token: that clients must know; None: nobody is asked.
+      token: required from clients; None: not required.
       pair: the private key and its certificates, both PEM; None: no TLS.
     """
 
@@ -78,15 +75,10 @@ class Identity:
 
     @classmethod
     def of_files(cls, token: str | None, certificate: str | None, key: str | None) -> "Identity":
-        """What files hold.
-
-        Args:
-          token: the file of the token; None: nobody is asked.
-          certificate: of certificates, PEM; None: no TLS.
-          key: of the private key, PEM.
+        """Reads token, certificates (PEM) and private key (PEM) from their files.
 
         Raises:
-          InputError: one cannot be read or holds something else, or the key is of another
+          InputError: a file cannot be read or has something else, or the key is of another
             certificate.
         """
         known = token and _token(token)
@@ -94,13 +86,13 @@ class Identity:
             return cls(known)
         pair = _content(key), _content(certificate)
         try:
-            # An empty password, because a key that wants one would be asked for it here.
+            # With an empty password, because Python asks at the terminal for a missing one.
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
                 certificate, key, password=""
             )
         except (OSError, ValueError) as error:  # SSLError is an OSError
             raise InputError(
-                f"--certificate={certificate}, --key={key}: are no certificate and its private "
+                f"--certificate={certificate}, --key={key}: are not a certificate and its private "
                 f"key, in PEM and without a password ({error})."
             ) from error
         return cls(known, pair)
@@ -109,8 +101,8 @@ class Identity:
         """Whether a client knows the token; compared in constant time.
 
         Args:
-          authorization: the value of its header, or metadata, of that name.
-          scheme: Bearer; or Basic, as browsers ask for: any user, the token as the password.
+          authorization: value of the header or metadata of this name.
+          scheme: Bearer; or Basic, for browsers: any user name, the token as the password.
         """
         if self.token is None:
             return True
@@ -127,17 +119,12 @@ class Identity:
 
 
 def _token(path: str) -> str:
-    """The token in a file.
-
-    Raises:
-      InputError: the file cannot be read, or holds none.
-    """
     try:
         token = _content(path).decode("ascii").strip()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: holds no token, which is of ASCII characters.") from error
+        raise InputError(f"{path}: does not contain a token of ASCII characters.") from error
     if not token:
-        raise InputError(f"{path}: holds no token.")
+        raise InputError(f"{path}: is empty; write a token into it.")
     return token
 
 

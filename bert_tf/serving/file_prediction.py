@@ -13,8 +13,8 @@ from tqdm import tqdm
 from bert_tf import tasks, weights
 from bert_tf.export import saved_model
 from bert_tf.finetuning import batches, task_data
-from bert_tf.serving.engines import registry
-from bert_tf.serving.engines.plan import EngineName
+from bert_tf.serving import engines
+from bert_tf.serving.plan import EngineName
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import TaskObjective
@@ -22,23 +22,15 @@ from bert_tf.weights import formats
 from pipelines.common import files, json_files, locks, outputs
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
-from pipelines.labelled import glue
 from pipelines.labelled.columns import ColumnNames
 
 _MANIFEST = "manifest.json"
 _MADE_BY = "bert_tf.predict"
-# Predictions of before there was a manifest.
-_UNMARKED = (
-    "predictions*",
-    "nbest_predictions*",
-    "null_odds*",
-    *(f"{name}.tsv" for data in glue.SETS.values() for name in data.submission.values()),
-)
 _Predict = Callable[[Sequence[Any]], list[Any]]
 
 
 class _Manifest(TypedDict):
-    """Which files of a folder are predictions."""
+    """The files of a folder that are predictions."""
 
     files: list[str]
 
@@ -48,12 +40,12 @@ class PredictionRequest:
     """A file to predict for.
 
     Attributes:
-      path: the file.
-      kind: its layout, where that is not the task's own, such as "ax" for a model of mnli; of a
-        model of another program, what its task is, where it does not say so.
+      path: of the file.
+      kind: the layout of the file, if it is not the task's own, such as "ax" for a model of mnli;
+        also the kind of task, if the model of another program does not have it.
       columns: names of columns by role.
       labelled: whether to read its labels, and to score the predictions.
-      header: whether the first line of a table names its columns; None: as it looks.
+      header: whether the first line of a table names its columns; None: detected.
     """
 
     path: str
@@ -73,19 +65,19 @@ def predict_file(
     """Writes the official prediction files for the examples of a file.
 
     Args:
-      model: folder of a fine-tuned model, in any format that has task heads, or of an export.
+      model: folder of a fine-tuned model, in any format with task heads, or of an export.
       request: the file.
       output: folder to write to; None: predictions/<task>, in the folder of a fine-tuned model
         or, for an export, in the current one.
-      task_name: which of several tasks of the model.
-      engine: what computes an export, see `Predictor`.
+      task_name: one of several tasks of the model.
+      engine: of an export, see `Predictor`.
 
     Returns:
-      The paths written, and the metrics (none without labels).
+      The paths of the output files, and the metrics (none without labels).
 
     Raises:
-      InputError: the model has no such task, the file is bad, or the output folder holds
-        something else than predictions.
+      InputError: the model does not have the task, the file is bad, or the output folder holds
+        something other than predictions.
     """
     exported = saved_model.is_export(model)
     task, predict = (
@@ -95,46 +87,40 @@ def predict_file(
     )
     if not output:
         output = f"{'.' if exported else formats.folder_of(model)}/predictions/{task.name}"
-    _check_output(output, request)
+    manifest = f"{output}/{_MANIFEST}"
+    if _listed(manifest) is None:
+        outputs.check_folder(output, "predictions", (), (), [request.path])
     reading = _reading(task, request.kind)
     split = _split_of(request.path, reading)
     examples = read(task, request)
     predictions = predict(examples)
     texts = reading.files(examples, predictions, split)
     with locks.held(output):
-        _write(output, texts)
-    written = [f"{output}/{name}" for name in texts]
-    return written, reading.metrics(examples, predictions) if request.labelled else {}
+        names = sorted({*(_listed(manifest) or ()), *texts})
+        json_files.write(manifest, {"made_by": _MADE_BY, "files": names})
+        for name, text in texts.items():
+            files.write_text(f"{output}/{name}", text)
+    metrics = reading.metrics(examples, predictions) if request.labelled else {}
+    return [f"{output}/{name}" for name in texts], metrics
 
 
-def _check_output(output: str, request: PredictionRequest) -> None:
-    """Raises InputError where a folder holds something else than predictions."""
-    path = f"{output}/{_MANIFEST}"
-    found = json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
-    if found.get("made_by") == _MADE_BY:
-        json_files.check(found, _Manifest, path)
-        return
-    outputs.check_folder(output, "predictions", (), _UNMARKED, [request.path])
-
-
-def _write(output: str, texts: Mapping[str, str]) -> None:
-    """Writes files of predictions, and a manifest that says whose they are."""
-    path = f"{output}/{_MANIFEST}"
-    known = json_files.read(path, _Manifest)["files"] if files.gfile.exists(path) else []
-    json_files.write(path, {"made_by": _MADE_BY, "files": sorted({*known, *texts})})
-    for name, text in texts.items():
-        files.write_text(f"{output}/{name}", text)
+def _listed(manifest: str) -> list[str] | None:
+    """The files that a manifest of predictions lists; None if it is missing or another one."""
+    exists = files.gfile.exists(manifest)
+    if not exists or json_files.read(manifest, dict[str, Any]).get("made_by") != _MADE_BY:
+        return None
+    return json_files.read(manifest, _Manifest)["files"]
 
 
 def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
-    """The examples of a file; what is wrong with some of them is logged.
+    """Reads the examples of a file, and logs problems of some of them.
 
     Args:
       task: of the model.
       request: the file.
 
     Raises:
-      InputError: it is bad, or of another layout than the task's files.
+      InputError: the file is bad, or its layout is not that of the task's files.
     """
     reading = _reading(task, request.kind)
     split = _split_of(request.path, reading)
@@ -145,7 +131,7 @@ def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
         if reading.source.named_columns or request.kind:
             raise
         raise InputError(
-            f"{error} If the file is not laid out as those of {reading.kind}, name what it is with "
+            f"{error} If the file does not have the layout of {reading.kind}, name its layout with "
             f"--kind={reading.shape}."
         ) from error
     task_data.count_problems(reading, examples, split, {})
@@ -154,19 +140,19 @@ def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
 
 
 def _open_export(path: str, task_name: str | None, engine: str) -> tuple[Task, _Predict]:
-    """A task of an export, and what predicts with it."""
+    """A task of an export, and its function from examples to predictions."""
     predictor = Predictor(path, engine)
     if not any(model["tasks"] for model in predictor.manifest["models"]):
         raise InputError(
             f"{path}: has no task to predict for. For vectors of texts, ask its signature embed "
-            "(bert-tf ask), or embed a file with the model that it was made of (make embed)."
+            "(bert-tf ask), or embed a file with the original model (make embed)."
         )
     task = predictor.task(task_name)
     return task, lambda examples: predictor.predict(task, examples, progress)
 
 
 def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _Predict]:
-    """A task of a fine-tuned model, and what predicts with it."""
+    """A task of a fine-tuned model, and its function from examples to predictions."""
     bundle = weights.read(folder)
     if not bundle.tasks:
         raise InputError(
@@ -181,7 +167,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
         TaskObjective(bundle.task_model([task]), task),
         tf.distribute.get_strategy(),
         progress=progress,
-        at_once=max(1, cores() // registry.tensorflow_threads()),
+        at_once=max(1, cores() // engines.tensorflow_threads()),
     )
 
     def predict(examples: Sequence[Any]) -> list[Any]:
@@ -198,24 +184,25 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
 
 
 def progress(items: Iterable[Any]) -> Any:
-    """Shows how many batches are done."""
+    """Shows a progress bar of batches."""
     return tqdm(items, desc="predict", unit="batch")
 
 
 def _reading(task: Task, kind: str | None) -> Task:
-    """The task by which the file is read and the predictions are written and scored.
+    """The task that reads the file, and writes and scores the predictions.
 
     Raises:
-      InputError: it has other labels than the model.
+      InputError: its labels are not those of the model.
     """
     if kind is None:
         return task
     other = tasks.alike(kind, task.describe())
-    return other.restore(task.describe() | {"pair": None})  # the task says what it takes
+    # None: the file decides whether it has pairs.
+    return other.restore(task.describe() | {"pair": None})
 
 
 def _split_of(path: str, task: Task) -> str:
-    """The split that a file has by its name, or its name."""
+    """The split of a file by its name, or else its name."""
     name = os.path.basename(path).removesuffix(files.GZIP)
     for split, patterns in task.source.splits.items():
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):

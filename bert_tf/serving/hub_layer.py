@@ -1,4 +1,4 @@
-"""TF Hub encoders and preprocessors as Keras 3 layers, which hub.KerasLayer cannot be."""
+"""TF Hub encoders and preprocessors as Keras 3 layers; hub.KerasLayer needs Keras 2."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 
 @keras.saving.register_keras_serializable("bert_tf")
 class HubLayer(keras.layers.Layer):
-    """A reusable SavedModel with the common text API, to be trained further if wanted.
+    """A reusable SavedModel with the common text API, which can be trained further.
 
     >>> preprocess = HubLayer("savedmodels/hub/preprocess")
     >>> encoder = HubLayer("savedmodels/hub/encoder", trainable=True)
@@ -39,7 +39,7 @@ class HubLayer(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, training: bool = False) -> Any:
-        """What the SavedModel returns for these inputs."""
+        """Returns the outputs of the SavedModel."""
         if self._takes_training:
             return self._call()(inputs, training=bool(training) and self.trainable)
         return self._call()(inputs)

@@ -1,4 +1,4 @@
-"""The runtime of exports: loaded once, a predictor answers at once."""
+"""The runtime of exports: it is loaded once, and then answers without delay."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,15 +9,14 @@ from absl import logging
 
 from bert_tf import tasks
 from bert_tf.export import module, reading, saved_model
-from bert_tf.serving import plain_texts, requests, selection
-from bert_tf.serving.engines import converted, registry
-from bert_tf.serving.engines.base import Batch, Compute
-from bert_tf.serving.engines.converted import ConvertedModels
-from bert_tf.serving.engines.plan import AUTO, MAX_TOKENS, EngineName, ExecutionPlan, Precision
+from bert_tf.export.module import ExportedModel
+from bert_tf.serving import engines, inputs, selection
+from bert_tf.serving.engines import Batch, ConvertedModels, Engine
+from bert_tf.serving.plan import MAX_TOKENS, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.scheduler import Executable, Scheduler
 from bert_tf.serving.sessions import Arrays, SavedModelSession
 from bert_tf.tasks import Task
-from bert_tf.tasks.signatures import Signature
+from bert_tf.tasks.signatures import Computation, PlainTexts
 from pipelines.common import checksums
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
@@ -32,33 +31,41 @@ _DEFAULT = "serving_default"
 Outputs = dict[str, np.ndarray]
 
 
-class _LoadedSignature(NamedTuple):
-    """A signature, ready to answer."""
+class _PlainPath(NamedTuple):
+    """Pre- and postprocessing of short plain texts without TensorFlow."""
 
-    signature: Signature
+    texts: PlainTexts
     tokenizer: Tokenizer
+    postprocess: Callable[[Sequence[Any], Any], Any]
+
+
+class _LoadedSignature(NamedTuple):
+    """A signature, ready to answer. It does not refer to the model, which other engines release."""
+
+    name: str
     executable: Executable
+    plain: _PlainPath | None
 
 
 class Predictor:
     """Answers requests with an export.
 
-    Preprocessing and postprocessing are the export's own graphs; the computation between them is
-    run by an engine, for the sequences of several requests at once.
+    Preprocessing and postprocessing are the export's own graphs. An engine runs the computation
+    between them, for the sequences of several requests at once.
 
-    An export is a program: loading one, and sending it requests, runs what its author put into it,
-    with the rights of this process. Load exports from people you trust only.
+    An export is a program: loading one, and sending it requests, runs code of its author with the
+    rights of this process. Load exports only from people you trust.
 
     >>> predictor = Predictor("savedmodels/bert")
     >>> predictor("mrpc", text_a=["It rained."], text_b=["Rain fell."])["label"]
     array([b'1'], dtype=object)
 
     Args:
-      path: of a version, or of the folder of versions: then the newest.
-      engine: runs the computations; "auto" is the fastest of those installed, measured once.
-      threads: of one computation; None: TensorFlow's, or the fastest number. TensorFlow's are those
-        of its process (`tf.config.threading`).
-      precision: to multiply in; None: that which the export was checked with.
+      path: of a version, or of a folder of versions: the newest one.
+      engine: runs the computations; "auto": the fastest one installed, which is measured once.
+      threads: of one computation; None: those of TensorFlow in this process
+        (`tf.config.threading`), or the fastest number.
+      precision: in which to multiply; None: that in which the export was checked.
       cache: folder for plans and converted models; None: that of the user.
       plan: in place of engine, threads and precision.
       max_tokens: of different requests that are computed together; fewer shorten each wait.
@@ -66,13 +73,14 @@ class Predictor:
     Attributes:
       path: of the version.
       manifest: of the version.
-      plan: the plan in use.
-      difference: the largest of an engine's results from TensorFlow's, relative to the largest
-        result; None where TensorFlow computes.
+      plan: the execution plan.
+      difference: the largest difference of the engine's results from TensorFlow's, relative to the
+        largest result; None if TensorFlow is the engine.
 
     Raises:
-      InputError: there is no export, it is damaged, it was not checked in this precision, the
-        engine is not installed or wrong, or TensorFlow has another number of threads.
+      InputError: the path is not an export, or it is damaged or was not checked in this precision;
+        or the engine is unknown, not installed or computes something else; or TensorFlow has
+        another number of threads.
     """
 
     def __init__(
@@ -88,64 +96,70 @@ class Predictor:
         self.path = saved_model.newest(path)
         self.manifest = saved_model.read_manifest(self.path)
         checksums.check(self.path)
-        cache = cache or converted.user_folder()
-        self.plan = plan or _plan(self.path, engine, threads, precision, cache)
+        cache = cache or engines.user_folder()
+        if plan is None:
+            here = engines.tensorflow_threads()
+            if engine == EngineName.TENSORFLOW and threads not in (None, here):
+                raise InputError(
+                    f"threads={threads}: TensorFlow has {here} in this process; before its first "
+                    "computation, tf.config.threading.set_intra_op_parallelism_threads changes "
+                    "that."
+                )
+            kind = Precision(precision) if precision else None
+            plan = selection.choose(self.path, engine, threads, kind, cache, here)
+        self.plan = plan
         self.difference: float | None = None
         self._session = SavedModelSession(f"{self.path}/{saved_model.PARTS}", optimize=False)
         self._loaded = self._load(ConvertedModels(self.path, cache))
-        concurrency = max(1, cores() // self.plan.threads)
-        self._scheduler = Scheduler(concurrency, max_tokens, self.plan.batches)
+        concurrency = max(1, cores() // plan.threads)
+        self._scheduler = Scheduler(concurrency, max_tokens, plan.batches)
 
     def _load(self, models: ConvertedModels) -> dict[str, _LoadedSignature]:
         """The signatures by name; each computation is loaded once."""
         plan = self.plan
-        engines = {
-            threads: registry.make(plan.engine, models, plan.precision, threads)
+        loaders = {
+            threads: engines.ENGINES[plan.engine](models, plan.precision, threads)
             for threads in (plan.threads, plan.single_threads)
         }
         found: dict[str, _LoadedSignature] = {}
-        assembly = reading.assembly(self.path, engines[plan.threads].dtype)
+        assembly = reading.assembly(self.path, loaders[plan.threads].dtype)
         for number, model in enumerate(assembly.models):
             executables: dict[str, Executable] = {}
             for signature in model.signatures:
                 computation = signature.computation
                 if computation.name not in executables:
                     name = f"{number}_{computation.name}"
-                    computes = {n: e.load(name, computation) for n, e in engines.items()}
-                    if plan.engine is not EngineName.TENSORFLOW:
-                        self._compare(name, computes[plan.threads], signature, model, models)
-                    executables[computation.name] = Executable(
-                        computation.outputs, computes[plan.threads], computes[plan.single_threads]
-                    )
+                    executable = self._executable(name, computation, model, loaders, models)
+                    executables[computation.name] = executable
+                plain = None
+                if signature.plain:
+                    plain = _PlainPath(signature.plain, model.tokenizer, signature.postprocess)
                 executable = executables[computation.name]
-                found[signature.name] = _LoadedSignature(signature, model.tokenizer, executable)
+                found[signature.name] = _LoadedSignature(signature.name, executable, plain)
         return found
 
-    def _compare(
+    def _executable(
         self,
         name: str,
-        compute: Compute,
-        signature: Signature,
-        model: module.ExportedModel,
+        computation: Computation,
+        model: ExportedModel,
+        loaders: Mapping[int, Engine],
         models: ConvertedModels,
-    ) -> None:
-        """Compares an engine with TensorFlow, once for a converted model.
-
-        Raises:
-          InputError: it computes something else.
-        """
-        engine, precision = self.plan.engine, self.plan.precision
-        config = model.source.bundle.config
-
-        def measure() -> float:
-            found = registry.difference_from_tensorflow(
-                compute, signature.computation, config.vocab_size, config.max_length
+    ) -> Executable:
+        """Loads a computation, and compares its results with TensorFlow's."""
+        plan = self.plan
+        computes = {threads: engine.load(name, computation) for threads, engine in loaders.items()}
+        compute = computes[plan.threads]
+        if plan.engine is not EngineName.TENSORFLOW:
+            config = model.source.bundle.config
+            difference = models.number(
+                f"{name}.{plan.engine}.{plan.precision}.json",
+                lambda: engines.difference_from_tensorflow(
+                    plan.engine, plan.precision, compute, computation, config
+                ),
             )
-            registry.check_agreement(engine, precision, found)
-            return found
-
-        difference = models.number(f"{name}.{engine}.{precision}.json", measure)
-        self.difference = max(difference, self.difference or 0.0)
+            self.difference = max(difference, self.difference or 0.0)
+        return Executable(computation.outputs, compute, computes[plan.single_threads])
 
     @property
     def signatures(self) -> dict[str, dict[str, tf.DType]]:
@@ -155,12 +169,12 @@ class Predictor:
             for name, signature in self.manifest["signatures"].items()
         }
 
-    def __call__(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
+    def __call__(self, signature: str | None = None, /, **values: Any) -> Outputs:
         """Answers one request; several threads may call at once.
 
         Args:
           signature: its name; None: that of the first task.
-          **inputs: a batch of each input of the signature; str, bytes or numbers.
+          **values: a batch of each input of the signature; str, bytes or numbers.
 
         Returns:
           NumPy arrays by name, the batch first; strings are bytes.
@@ -174,33 +188,33 @@ class Predictor:
             listed = ", ".join(sorted(known))
             raise InputError(f"{self.path}: has no signature {name!r}; it has {listed}.")
         specs = known[name]["inputs"]
-        if inputs.keys() != specs.keys():
+        if values.keys() != specs.keys():
             raise InputError(
                 f"{name}: takes {', '.join(sorted(specs))}, not "
-                f"{', '.join(sorted(inputs)) or 'nothing'}."
+                f"{', '.join(sorted(values)) or 'nothing'}."
             )
-        arrays = {key: _array(name, key, inputs[key], *spec) for key, spec in specs.items()}
+        arrays = {key: _array(name, key, values[key], *spec) for key, spec in specs.items()}
         try:
             return self._run(self._loaded[name], arrays)
         except tf.errors.ResourceExhaustedError as error:
             raise InputError(f"{name}: out of memory; send fewer or shorter texts.") from error
         except tf.errors.OpError as error:
             raise InputError(f"{name}: {_reason(error)}") from error
-        except UnicodeDecodeError as error:  # TensorFlow's message has the bytes in it
+        except UnicodeDecodeError as error:  # TensorFlow's message contains the bytes
             raise InputError(f"{name}: {_NOT_EXAMPLES}") from error
 
-    def _run(self, loaded: _LoadedSignature, inputs: Arrays) -> Outputs:
-        signature, tokenizer, executable = loaded
-        if signature.plain:
-            batch = plain_texts.pack(signature.plain, tokenizer, inputs)
+    def _run(self, loaded: _LoadedSignature, arrays: Arrays) -> Outputs:
+        name, executable, plain = loaded
+        if plain:
+            batch = inputs.pack_plain(plain.texts, plain.tokenizer, arrays)
             if batch is not None:
                 results = self._scheduler.submit(executable, batch).result()
-                return signature.postprocess(results, {})
-        state = self._session.run(f"{signature.name}/{module.PREPROCESS}", inputs)
+                return plain.postprocess(results, {})
+        state = self._session.run(f"{name}/{module.PREPROCESS}", arrays)
         batch = Batch(*(state.pop(key) for key in MODEL_INPUTS))
         results = self._scheduler.submit(executable, batch).result()
         state |= {module.RESULT.format(number): value for number, value in enumerate(results)}
-        return self._session.run(f"{signature.name}/{module.POSTPROCESS}", state)
+        return self._session.run(f"{name}/{module.POSTPROCESS}", state)
 
     @property
     def waiting(self) -> int:
@@ -208,7 +222,7 @@ class Predictor:
         return self._scheduler.waiting
 
     def close(self) -> None:
-        """Answers the requests that it has, and ends."""
+        """Answers the current requests, and frees the memory."""
         self._scheduler.close()
         self._session.close()
 
@@ -219,7 +233,7 @@ class Predictor:
           name: of its signature; None: the only one.
 
         Raises:
-          InputError: there is no such task, or several to choose from.
+          InputError: the task is unknown, or there are several to choose from.
         """
         known = {task["name"]: task for model in self.manifest["models"] for task in model["tasks"]}
         if name is None and len(known) == 1:
@@ -242,9 +256,11 @@ class Predictor:
 
         Args:
           task: of this export.
-          examples: as its files are read.
+          examples: as read from its files.
           progress: wraps the batches, to show progress.
         """
+        if not examples:
+            return []
         if getattr(task, "document_context", False):
             logging.warning(
                 "%s was trained with document context; exports see each text alone.", task.name
@@ -263,21 +279,6 @@ class Predictor:
             for row, prediction in zip(rows, next(predictions), strict=True):
                 found[row] = prediction
         return found
-
-
-def _plan(
-    path: str, engine: str, threads: int | None, precision: Precision | str | None, cache: str
-) -> ExecutionPlan:
-    here = registry.tensorflow_threads()
-    if engine == EngineName.TENSORFLOW and threads not in (None, here):
-        raise InputError(
-            f"threads={threads}: TensorFlow has {here} in this process; before its first "
-            "computation, tf.config.threading.set_intra_op_parallelism_threads changes that."
-        )
-    if engine != AUTO:  # then nothing has to be measured
-        threads = threads or here
-    precision = Precision(precision) if precision else None
-    return selection.choose(path, engine, threads, precision, cache, here)
 
 
 def _batches(requests: Mapping[str, Sequence[Any]]) -> Iterator[list[int]]:
@@ -300,7 +301,7 @@ def _array(
     Raises:
       InputError: it has another type or rank.
     """
-    array = requests.as_array(f"{signature}: {name}", value)
+    array = inputs.as_array(f"{signature}: {name}", value)
     dtype, rank = tf.as_dtype(dtype_name), len(shape)
     fits = array.size == 0 or (array.dtype == object) == (dtype is tf.string)
     if not fits or array.ndim != rank:
@@ -312,7 +313,7 @@ def _array(
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """What went wrong in the graph, without the place in the graph."""
+    """The reason of an error of the graph, without the place in the graph."""
     text = error.message
     if "assertion failed: [" in text:
         return text.split("assertion failed: [", 1)[1].split("]", 1)[0]

@@ -9,8 +9,6 @@ deadline are not computed.
 import collections
 import contextlib
 import contextvars
-import dataclasses
-import functools
 import math
 import threading
 import time
@@ -21,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.serving.engines.base import Batch, Compute
-from bert_tf.serving.engines.plan import MAX_TOKENS
+from bert_tf.serving.engines import Batch, Compute
+from bert_tf.serving.plan import MAX_TOKENS
 
 # Lengths of a batch differ by at most this factor, because padding costs time...
 _MAX_RATIO = 1.25
@@ -33,7 +31,7 @@ _END = contextvars.ContextVar("end", default=math.inf)
 
 @contextlib.contextmanager
 def deadline(end: float) -> Iterator[None]:
-    """Sequences that this thread submits within fail with TimeoutError after `end`.
+    """A context in which sequences that this thread submits fail with TimeoutError after `end`.
 
     Args:
       end: in seconds of `time.monotonic`.
@@ -45,37 +43,32 @@ def deadline(end: float) -> Iterator[None]:
         _END.reset(token)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Executable:
     """A computation that an engine has loaded.
 
-    Attributes:
+    Args:
       outputs: specifications of the results, as those of `Computation`.
       compute: runs it while other computations may run.
-      single: runs it on one sequence while nothing else runs.
+      single: runs it on one sequence while no other computation runs.
     """
 
-    outputs: tuple[tf.TensorSpec, ...]
-    compute: Compute
-    single: Compute
-
-    @functools.cached_property
-    def _forms(self) -> list[tuple[list[int | None], type, bool]]:
-        """Axes but the first, dtype, and whether it is per token, of each result."""
-        specs = [(spec.shape.as_list()[1:], spec.dtype.as_numpy_dtype) for spec in self.outputs]
-        return [(axes, dtype, axes[:1] == [None]) for axes, dtype in specs]
+    def __init__(self, outputs: Sequence[tf.TensorSpec], compute: Compute, single: Compute):
+        self.compute, self.single = compute, single
+        self._specs = [(spec.shape.as_list()[1:], spec.dtype.as_numpy_dtype) for spec in outputs]
 
     def zeros(self, count: int, length: int) -> Results:
         """Results of `count` sequences of `length` tokens, filled with zeros."""
         return [
             np.zeros([count, *(length if axis is None else axis for axis in axes)], dtype)
-            for axes, dtype, _ in self._forms
+            for axes, dtype in self._specs
         ]
 
-    def place(self, results: Results, row: int, length: int, found: Results, source: int) -> None:
+    def place(
+        self, results: Results, row: int, length: int, found: Sequence[np.ndarray], source: int
+    ) -> None:
         """Copies row `source` of a computed batch, a sequence of `length`, to `row` of results."""
-        for (_, _, per_token), kept, fresh in zip(self._forms, results, found, strict=True):
-            if per_token:
+        for (axes, _), kept, fresh in zip(self._specs, results, found, strict=True):
+            if axes[:1] == [None]:  # per token
                 kept[row, :length] = fresh[source, :length]
             else:
                 kept[row] = fresh[source]
@@ -85,17 +78,12 @@ class Scheduler:
     """Computes sequences, several at once.
 
     Args:
-      threads: that compute at once.
+      threads: number of concurrent computations.
       max_tokens: of a batch, padding included.
       batches: whether sequences are batched at all.
     """
 
-    def __init__(
-        self,
-        threads: int,
-        max_tokens: int = MAX_TOKENS,
-        batches: bool = True,
-    ):
+    def __init__(self, threads: int, max_tokens: int = MAX_TOKENS, batches: bool = True):
         self._threads, self._max_tokens, self._batches = threads, max_tokens, batches
         self._changed = threading.Condition()
         self._waiting: collections.deque[_Item] = collections.deque()
@@ -107,11 +95,11 @@ class Scheduler:
 
     @property
     def waiting(self) -> int:
-        """Number of sequences that wait."""
+        """Number of waiting sequences."""
         return len(self._waiting)
 
     def submit(self, executable: Executable, batch: Batch) -> "Future[Results]":
-        """Begins to compute a request; its results are padded as the request is."""
+        """Starts to compute a request; its results are padded as the request is."""
         request = _Request(executable, batch)
         if not request.left:
             request.future.set_result(request.results)
@@ -124,12 +112,12 @@ class Scheduler:
             else:
                 self._waiting.extend(items)
                 self._changed.notify(len(items))
-        if at_once:  # handing it to another thread may take as long as it takes itself
+        if at_once:  # handing it to another thread may take as long as the computation
             self._compute(items, single)
         return request.future
 
     def close(self) -> None:
-        """Computes what waits, and ends."""
+        """Computes the waiting sequences, and ends."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -151,13 +139,23 @@ class Scheduler:
             self._compute(items, single)
 
     def _begin(self, items: "Sequence[_Item]") -> bool:
-        """Counts a computation; returns whether it is one sequence and nothing else runs."""
+        """Counts a computation; returns whether it is one sequence and no other runs."""
         single = len(items) == 1 and not self._waiting and not self._busy
         self._busy += 1
         return single
 
     def _compute(self, items: "Sequence[_Item]", single: bool) -> None:
-        _compute(items, single)
+        """Computes sequences of one executable for their requests."""
+        executable = items[0].request.executable
+        try:
+            compute = executable.single if single else executable.compute
+            found = compute(_join(items))
+            for source, (request, row, length) in enumerate(items):
+                executable.place(request.results, row, length, found, source)
+                request.finish_one()
+        except Exception as error:  # reported to all requests
+            for item in items:
+                item.request.fail(error)
         with self._changed:
             self._busy -= 1
             self._changed.notify()
@@ -166,9 +164,9 @@ class Scheduler:
         """Drops sequences past their deadline."""
         now = time.monotonic()
         late = {id(i.request): i.request for i in self._waiting if i.request.end < now}
-        if not late:
-            return
-        self._waiting = collections.deque(i for i in self._waiting if id(i.request) not in late)
+        if late:
+            in_time = (item for item in self._waiting if id(item.request) not in late)
+            self._waiting = collections.deque(in_time)
         for request in late.values():
             request.fail(TimeoutError())
 
@@ -185,7 +183,7 @@ class Scheduler:
         taken = [item for item in self._waiting if item.fits(first)]
         taken.sort(key=lambda item: abs(item.length - first.length))
         longest = max(item.length for item in taken)
-        taken = taken[: max(1, min(share, self._max_tokens // max(longest, 1)))]
+        taken = taken[: max(1, min(share, self._max_tokens // longest))]
         chosen = set(map(id, taken))
         self._waiting = collections.deque(i for i in self._waiting if id(i) not in chosen)
         return taken
@@ -202,7 +200,7 @@ class _Request:
         self._lock = threading.Lock()
 
     def finish_one(self) -> None:
-        """Counts a sequence whose results are complete."""
+        """Counts a sequence with complete results."""
         with self._lock:
             self.left -= 1
             done = not self.left
@@ -217,7 +215,7 @@ class _Request:
 
 
 class _Item(NamedTuple):
-    """A waiting sequence."""
+    """A waiting sequence, with its length of at least 1."""
 
     request: _Request
     row: int
@@ -237,22 +235,7 @@ def _lengths(mask: np.ndarray) -> list[int]:
     return np.where(mask.any(1), last, 1).tolist()
 
 
-def _compute(items: Sequence[_Item], single: bool) -> None:
-    """Computes sequences of one executable for their requests."""
-    executable = items[0].request.executable
-    try:
-        compute = executable.single if single else executable.compute
-        found = list(compute(_joined(items)))
-    except Exception as error:  # reported to all who wait
-        for item in items:
-            item.request.fail(error)
-        return
-    for source, (request, row, length) in enumerate(items):
-        executable.place(request.results, row, length, found, source)
-        request.finish_one()
-
-
-def _joined(items: Sequence[_Item]) -> Batch:
+def _join(items: Sequence[_Item]) -> Batch:
     """Sequences as one batch, padded to the longest."""
     if len(items) == 1:
         (request, row, length) = items[0]

@@ -1,7 +1,7 @@
 """Selects the engine and the number of threads for an export, by measuring them on this machine.
 
-Neither is fastest everywhere: the cost of handing work to another thread, and what a processor
-multiplies, differ between machines by more than engines do.
+None is the fastest everywhere: the cost of handing work to another thread, and the speed of
+multiplication, differ more between machines than between engines.
 """
 
 import dataclasses
@@ -12,50 +12,45 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from bert_tf.export import reading, saved_model
-from bert_tf.serving.engines import registry
-from bert_tf.serving.engines.base import Batch, Compute
-from bert_tf.serving.engines.converted import ConvertedModels
-from bert_tf.serving.engines.plan import AUTO, EngineName, ExecutionPlan, Precision
+from bert_tf.serving import engines
+from bert_tf.serving.engines import Batch, Compute, ConvertedModels
+from bert_tf.serving.plan import AUTO, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.scheduler import Executable, Scheduler
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
-_FORMAT = 6  # of the kept plans, and of the measurement
+_FORMAT = 7  # of the cached plans, and of the measurement
 _PACKAGES = ("tensorflow", "onnxruntime", "openvino", "ai-edge-litert")
+_PROCESSOR = ("model name", "flags", "CPU part", "Features")  # lines of /proc/cpuinfo
 _SLOW = (EngineName.LITERT,)  # slower than another engine on every machine measured so far
 _TWO_THREAD_COUNTS = 1.1  # they hold the weights twice, so they must be faster by this factor
 _LENGTHS = (8, 96, 24, 48, 128, 16, 64, 32)  # tokens; some engines prepare each new shape
-_CLIENTS, _LONGEST = 16, 96  # clients that ask at once, for sequences of up to so many tokens
+_CLIENTS, _MAX_LENGTH = 16, 96  # concurrent clients, and the length of their sequences
 _SECONDS = 1.0  # of each measurement
 _TIMEOUT = 300.0  # seconds of a measuring process
 
 
-@dataclasses.dataclass(frozen=True)
-class Measurement:
-    """Speed of an engine with a number of threads.
+class Measurement(NamedTuple):
+    """Speed of a plan with one number of threads.
 
     Attributes:
-      engine: that computed.
-      precision: in which it multiplied.
-      threads: of one computation.
-      single: seconds for a sequence when one client asks.
-      many: seconds for a sequence when many clients ask at once.
+      plan: the plan.
+      single: seconds per sequence with one client.
+      many: seconds per sequence with many concurrent clients.
     """
 
-    engine: EngineName
-    precision: Precision
-    threads: int
+    plan: ExecutionPlan
     single: float
     many: float
 
@@ -68,13 +63,13 @@ def choose(
     cache: str,
     tensorflow_threads: int | None = None,
 ) -> ExecutionPlan:
-    """The plan for an export; where several are possible, the fastest as measured once.
+    """The plan for an export; for `AUTO` the fastest one, which is measured once.
 
     Args:
       path: of the export.
       engine: its name, or `AUTO`.
-      threads: of one computation; None: the fastest of 1 and all cores.
-      precision: to multiply in; None: that which the export was checked with.
+      threads: of one computation; None: all cores; for `AUTO`, the faster of 1 and all cores.
+      precision: in which to multiply; None: that in which the export was checked.
       cache: folder for plans and converted models.
       tensorflow_threads: of this process, if TensorFlow runs in it already.
 
@@ -83,23 +78,7 @@ def choose(
         can compute it.
     """
     plans = candidates(path, engine, threads, precision, tensorflow_threads)
-    if len(plans) == 1:
-        return plans[0]
-    kept = f"{cache}/plans/{_key(path, plans)}.json"
-    if files.gfile.exists(kept):
-        return ExecutionPlan.from_dict(json_files.read(kept, dict[str, Any])["plan"])
-    print(
-        f"{path}: measuring the engines on this machine, once; --engine=tensorflow starts without.",
-        flush=True,
-    )
-    found = measure(path, plans, cache)
-    if not found:
-        raise InputError(f"{path}: {engine} cannot compute it here; the log has the reason.")
-    plan = best(found)
-    files.gfile.makedirs(f"{cache}/plans")
-    measurements = [dataclasses.asdict(each) for each in found]
-    json_files.write(kept, {"plan": dataclasses.asdict(plan), "measurements": measurements})
-    return plan
+    return plans[0] if len(plans) == 1 else fastest(path, plans, cache)
 
 
 def candidates(
@@ -110,45 +89,46 @@ def candidates(
     tensorflow_threads: int | None = None,
 ) -> list[ExecutionPlan]:
     """The plans to choose from; arguments and errors are those of `choose`."""
+    if engine not in (AUTO, *EngineName):
+        known = ", ".join((AUTO, *EngineName))
+        raise InputError(f"engine {engine!r}: is unknown; use one of {known}.")
+    auto, here = engine == AUTO, tensorflow_threads
     kept = saved_model.kept_precisions(path)
-
-    def thread_counts(name: EngineName) -> list[int]:
-        if name is EngineName.TENSORFLOW and tensorflow_threads:
-            return [tensorflow_threads]
-        return [threads] if threads else sorted({1, cores()})
-
-    return [
-        ExecutionPlan.of(name, count, _precision(name, kept, precision, path))
-        for name in _engines(engine, kept, precision)
-        for count in thread_counts(name)
-    ]
-
-
-def _engines(engine: str, kept: Mapping[str, str], precision: Precision | None) -> list[EngineName]:
-    if engine != AUTO:
-        try:
-            return [EngineName(engine)]
-        except ValueError as error:
-            known = ", ".join((AUTO, *EngineName))
-            raise InputError(f"engine {engine!r}: is unknown; use one of {known}.") from error
-    installed = registry.installed()
-    usual = [name for name in installed if name not in _SLOW]
-    if precision in (None, Precision.FLOAT32):
-        return usual
-    checked = [name for name in installed if kept.get(name) == precision]
-    return [name for name in checked if name in usual] or checked or usual
+    plans = []
+    for name in engines.installed() if auto else [EngineName(engine)]:
+        counts = {threads or here or cores()}
+        if auto and not threads and not (here and name is EngineName.TENSORFLOW):
+            counts = {1, cores()}
+        checked = Precision(kept.get(name, Precision.FLOAT32))
+        if precision in (None, checked, Precision.FLOAT32):
+            plans += [ExecutionPlan.of(name, n, precision or checked) for n in sorted(counts)]
+    if not plans:
+        raise InputError(
+            f"{path}: was not checked in {precision} with {engine}; export it with "
+            f"--precision={precision}, which measures whether its scores are kept."
+        )
+    usual = [plan for plan in plans if plan.engine not in _SLOW]
+    return usual if auto and usual else plans
 
 
-def _precision(
-    engine: EngineName, kept: Mapping[str, str], precision: Precision | None, path: str
-) -> Precision:
-    checked = Precision(kept.get(engine, Precision.FLOAT32))
-    if precision in (None, checked) or precision is Precision.FLOAT32:
-        return precision or checked
-    raise InputError(
-        f"{path}: was not checked in {precision} with {engine}; export it with "
-        f"--precision={precision}, which measures whether its scores are kept."
-    )
+def fastest(path: str, plans: Sequence[ExecutionPlan], cache: str) -> ExecutionPlan:
+    """The fastest of several plans for an export, measured once; see `choose` for the arguments.
+
+    Raises:
+      InputError: all of them failed.
+    """
+    kept = f"{cache}/plans/{_key(path, plans)}.json"
+    if files.gfile.exists(kept):
+        return ExecutionPlan.from_dict(json_files.read(kept, dict[str, Any])["plan"])
+    print(f"{path}: measuring the engines, once; --engine=tensorflow skips this.", flush=True)
+    found = measure(path, plans, cache)
+    if not found:
+        names = ", ".join(sorted({plan.engine for plan in plans}))
+        raise InputError(f"{path}: {names} cannot compute it here; the log has the reason.")
+    plan = best(found)
+    measurements = [{**dataclasses.asdict(p), "single": s, "many": m} for p, s, m in found]
+    json_files.write(kept, {"plan": dataclasses.asdict(plan), "measurements": measurements}, True)
+    return plan
 
 
 def best(found: Sequence[Measurement]) -> ExecutionPlan:
@@ -159,69 +139,58 @@ def best(found: Sequence[Measurement]) -> ExecutionPlan:
     def cost(pair: tuple[Measurement, Measurement]) -> tuple[float, float]:
         alone, together = pair
         ratios = alone.single / single, together.many / many
-        factor = 1.0 if alone.threads == together.threads else _TWO_THREAD_COUNTS
+        factor = 1.0 if alone.plan == together.plan else _TWO_THREAD_COUNTS
         return factor * max(ratios), sum(ratios)
 
-    alone, together = min((p for p in itertools.product(found, found) if _fit(*p)), key=cost)
-    return ExecutionPlan(together.engine, together.precision, together.threads, alone.threads)
+    def fits(alone: ExecutionPlan, together: ExecutionPlan) -> bool:
+        """Whether both can be one plan: TensorFlow has one number of threads."""
+        same_engine = alone.engine is together.engine
+        return alone == together or (same_engine and alone.engine is not EngineName.TENSORFLOW)
 
-
-def _fit(alone: Measurement, together: Measurement) -> bool:
-    """Whether two measurements can be one plan: TensorFlow has one number of threads."""
-    if alone.engine is not together.engine:
-        return False
-    return alone.engine is not EngineName.TENSORFLOW or alone.threads == together.threads
+    pairs = ((a, b) for a, b in itertools.product(found, found) if fits(a.plan, b.plan))
+    alone, together = min(pairs, key=cost)
+    return dataclasses.replace(together.plan, single_threads=alone.plan.threads)
 
 
 def measure(path: str, plans: Sequence[ExecutionPlan], cache: str) -> list[Measurement]:
     """Measures plans; an engine that fails is left out with a warning.
 
-    Each engine has a process of its own: TensorFlow has one number of threads in a process, and
-    memory that an engine keeps would disturb the next one.
+    Each engine has its own process: TensorFlow has one number of threads in a process, and memory
+    that an engine keeps would disturb the next one.
     """
     found: list[Measurement] = []
-
-    def process(plan: ExecutionPlan) -> tuple[str, int]:
-        return plan.engine, plan.tensorflow_threads
-
-    for _, group in itertools.groupby(plans, process):
-        asked = [dataclasses.asdict(plan) for plan in group]
-        command = [sys.executable, "-m", __name__, json.dumps([path, cache, asked])]
+    for _, group in itertools.groupby(plans, lambda plan: (plan.engine, plan.tensorflow_threads)):
+        asked = list(group)
+        task = json.dumps([path, cache, [dataclasses.asdict(plan) for plan in asked]])
+        command = [sys.executable, "-m", __name__, task]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_TIMEOUT, check=True
             )
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            reason = (error.stderr or str(error)).strip().splitlines()[-1]
-            logging.warning("%s is left out: %s", asked[0]["engine"], reason)
+        except subprocess.TimeoutExpired:
+            reason = f"it takes longer than {_TIMEOUT:g} s"
+        except subprocess.CalledProcessError as error:
+            reason = (error.stderr.strip() or str(error)).splitlines()[-1]
+        else:
+            measured = json.loads(done.stdout.splitlines()[-1])
+            found += [Measurement(p, *seconds) for p, seconds in zip(asked, measured, strict=True)]
             continue
-        for values in json.loads(done.stdout.splitlines()[-1]):
-            each = Measurement(
-                EngineName(values.pop("engine")), Precision(values.pop("precision")), **values
-            )
-            found.append(each)
-            logging.info(
-                "%s, %d threads: single %.1f ms, many %.0f/s",
-                *(each.engine, each.threads, 1000 * each.single, 1 / each.many),
-            )
+        logging.warning("%s is left out: %s", asked[0].engine, reason)
+    for plan, single, many in found:
+        logging.info("%s: single %.1f ms, many %.0f/s", plan, 1000 * single, 1 / many)
     return found
 
 
-def _measured(path: str, plan: ExecutionPlan, cache: str) -> Measurement:
-    """Measures a plan in this process, on the first computation of the export."""
-    engine = registry.make(plan.engine, ConvertedModels(path, cache), plan.precision, plan.threads)
+def _measure_here(path: str, cache: str, plan: ExecutionPlan) -> tuple[float, float]:
+    """Seconds of a plan in this process, with the first computation of the export."""
+    models = ConvertedModels(path, cache)
+    engine = engines.ENGINES[plan.engine](models, plan.precision, plan.threads)
     model = reading.assembly(path, engine.dtype).models[0]
     computation = model.signatures[0].computation
     compute = engine.load(f"0_{computation.name}", computation)
     longest = model.source.bundle.config.max_length
     executable = Executable(computation.outputs, compute, compute)
-    return Measurement(
-        plan.engine,
-        plan.precision,
-        plan.threads,
-        _seconds_single(compute, longest),
-        _seconds_many(executable, plan, longest),
-    )
+    return _seconds_single(compute, longest), _seconds_many(executable, plan, longest)
 
 
 def _batch(length: int) -> Batch:
@@ -230,7 +199,7 @@ def _batch(length: int) -> Batch:
 
 
 def _seconds_single(compute: Compute, longest: int) -> float:
-    """Seconds for a sequence, when lengths change from request to request."""
+    """Seconds per sequence, with lengths that change from request to request."""
     batches = [_batch(length) for length in _LENGTHS if length <= longest] or [_batch(longest)]
     for batch in batches:
         compute(batch)  # the first call may prepare something
@@ -246,19 +215,20 @@ def _seconds_single(compute: Compute, longest: int) -> float:
 
 
 def _seconds_many(executable: Executable, plan: ExecutionPlan, longest: int) -> float:
-    """Seconds for a sequence, when many clients ask for one after the other."""
+    """Seconds per sequence, with many clients that each wait for their answer."""
     scheduler = Scheduler(max(1, cores() // plan.threads), batches=plan.batches)
     lengths = np.random.default_rng(0).integers(
-        min(8, longest), min(_LONGEST, longest) + 1, (_CLIENTS, 64)
+        min(8, longest), min(_MAX_LENGTH, longest) + 1, (_CLIENTS, 64)
     )
     begin = time.perf_counter()
 
     def ask(wanted: list[int]) -> int:
-        for count, length in enumerate(itertools.cycle(wanted)):
-            if count and time.perf_counter() - begin > _SECONDS:
-                return count
-            scheduler.submit(executable, _batch(length)).result()
-        raise AssertionError
+        count = 0
+        while not count or time.perf_counter() - begin < _SECONDS:
+            batch = _batch(wanted[count % len(wanted)])
+            scheduler.submit(executable, batch).result()
+            count += 1
+        return count
 
     with ThreadPoolExecutor(_CLIENTS) as pool:
         answered = sum(pool.map(ask, lengths.tolist()))
@@ -270,13 +240,13 @@ def _seconds_many(executable: Executable, plan: ExecutionPlan, longest: int) -> 
 def _key(path: str, plans: Sequence[ExecutionPlan]) -> str:
     """Checksum of the models' sizes, the machine, the packages, and the plans to choose from."""
     manifest: Any = saved_model.read_manifest(path)
-    values: dict[str, Any] = {
+    packages = {each.name: each.version for each in metadata.distributions()}
+    values = {
         "format": _FORMAT,
         "models": [[model["config"], model["tasks"]] for model in manifest["models"]],
-        "precision": manifest["precision"],
         "plans": [dataclasses.asdict(plan) for plan in plans],
         "machine": [_processor(), cores()],
-        "packages": [_version(name) for name in _PACKAGES],
+        "packages": [packages.get(name) for name in _PACKAGES],
     }
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -284,26 +254,15 @@ def _key(path: str, plans: Sequence[ExecutionPlan]) -> str:
 def _processor() -> str:
     """The processor's name and instruction sets."""
     try:
-        with files.gfile.GFile("/proc/cpuinfo") as file:
+        with open("/proc/cpuinfo") as file:  # gfile reads nothing: the file has no length
             lines = file.read().splitlines()
-    except tf.errors.OpError:
+    except OSError:
         return platform.processor() or platform.machine()
-    return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags"))}))
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-def _main(path: str, cache: str, asked: Sequence[dict[str, Any]]) -> None:
-    plans = [ExecutionPlan.from_dict(values) for values in asked]
-    tf.config.threading.set_intra_op_parallelism_threads(plans[0].tensorflow_threads)
-    found = [dataclasses.asdict(_measured(path, plan, cache)) for plan in plans]
-    print(json.dumps(found))
+    return "\n".join(sorted({line for line in lines if line.startswith(_PROCESSOR)}))
 
 
 if __name__ == "__main__":
-    _main(*json.loads(sys.argv[1]))
+    _path, _cache, _asked = json.loads(sys.argv[1])
+    _plans = [ExecutionPlan.from_dict(values) for values in _asked]
+    tf.config.threading.set_intra_op_parallelism_threads(_plans[0].tensorflow_threads)
+    print(json.dumps([_measure_here(_path, _cache, plan) for plan in _plans]))

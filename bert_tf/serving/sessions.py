@@ -7,11 +7,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 
-from bert_tf.export import quiet_tensorflow
-from bert_tf.serving.engines import registry
-from pipelines.common.errors import InputError
+from bert_tf.export import reading
+from bert_tf.export.module import quiet
+from bert_tf.serving import engines
 
-_MAX_REASON = 200  # characters
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -31,28 +30,21 @@ class SavedModelSession:
         # A request is a chain of small operations: handing them to other threads costs more than
         # it gains.
         config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
-        # The first computation of a process decides for all that follow.
-        config.intra_op_parallelism_threads = registry.tensorflow_threads()
+        # The first computation of a process sets the number of threads for all others.
+        config.intra_op_parallelism_threads = engines.tensorflow_threads()
         config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
-        with tf.Graph().as_default(), quiet_tensorflow.quiet():
+        with tf.Graph().as_default(), quiet():
             self._session = tf.compat.v1.Session(config=config)
-            loaded = self._load(folder)
+            try:
+                loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], folder)
+            except Exception as error:  # TensorFlow raises many types for damaged graphs
+                raise reading.damaged(folder, error) from error
         self.definitions: dict[str, Any] = {
             name: signature
             for name, signature in loaded.signature_def.items()
             if not name.startswith("__")
         }
         self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
-
-    def _load(self, folder: str) -> Any:
-        try:
-            return tf.compat.v1.saved_model.load(self._session, ["serve"], folder)
-        except Exception as error:  # for a damaged graph, TensorFlow may raise anything
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise InputError(
-                f"{folder}: cannot be loaded ({reason[:_MAX_REASON]}); it is damaged, or not a "
-                "SavedModel. Copy it again."
-            ) from error
 
     def run(self, name: str, inputs: Arrays) -> dict[str, np.ndarray]:
         """The outputs of a signature for its inputs.

@@ -41,8 +41,10 @@ def _of_text_and_ids(model: ServedModel, computation: Computation) -> list[Signa
         masked = sequences["input_word_ids"] == model.tokenizer.mask_id
         return Prepared(sequences, {"masked": masked} if guesses else {})
 
+    names = [spec.name for spec in computation.outputs]
+
     def named(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
-        return dict(zip((spec.name for spec in computation.outputs), results, strict=True))
+        return dict(zip(names, results, strict=True))
 
     mask, longest = model.tokenizer.mask_token, model.config.max_length
     answer = (lambda results, state: _guesses(model, results, state)) if guesses else named

@@ -1,1 +1,1 @@
-"""A server of our own, which speaks as TensorFlow Serving does."""
+"""A server with the interfaces of TensorFlow Serving."""

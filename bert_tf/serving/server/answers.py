@@ -1,7 +1,7 @@
 """Requests of all protocols, answered within limits.
 
 Parsing, conversion and computation happen in threads: the event loop only receives and sends bytes,
-so that it answers others whatever a request contains.
+so that it serves other clients whatever a request contains.
 """
 
 import abc
@@ -16,31 +16,32 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import prometheus_client as prometheus
 from absl import logging
 
 from bert_tf.serving import scheduler
 from bert_tf.serving.predictor import Outputs, Predictor
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Versions
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
-_UNKNOWN = "unknown"  # counts a request before its signature is known
-# Short and long texts of one request are padded to the longest: how many times the bytes that a
-# request may have.
+_UNKNOWN = "unknown"  # in metrics, the signature of a request before it is parsed
+# Texts of one request are padded to the longest: the padded batch may have so many times the bytes
+# of a request.
 _MAX_PADDING = 4
+_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
 class RequestLimits:
-    """What a client may ask for.
+    """Limits of requests.
 
     Attributes:
       rows: of one request.
       bytes: of one request.
-      requests: that are answered or wait at once.
+      requests: that are being answered or wait at once.
       seconds: from the first byte of a body to the encoded answer.
     """
 
@@ -50,7 +51,7 @@ class RequestLimits:
     seconds: float
 
     def check_rows(self, count: int) -> None:
-        """Raises RefusalError where a request has too many rows."""
+        """Raises RefusalError if a request has too many rows."""
         if count > self.rows:
             raise RefusalError(
                 Fault.TOO_LARGE,
@@ -58,11 +59,11 @@ class RequestLimits:
             )
 
     def check_context(self, size: int, count: int) -> None:
-        """Raises RefusalError where a context is too large to be repeated in each example.
+        """Raises RefusalError if a context is too large to be copied into each example.
 
         Args:
-          size: bytes of the context.
-          count: examples.
+          size: of the context in bytes.
+          count: number of examples.
         """
         if size * count > self.bytes:
             raise RefusalError(
@@ -72,7 +73,7 @@ class RequestLimits:
             )
 
     def check_inputs(self, inputs: Mapping[str, Any], sequence_axes: int) -> None:
-        """Raises RefusalError where inputs take far more memory, or time, than they have bytes.
+        """Raises RefusalError if inputs take far more memory or time than their bytes suggest.
 
         Args:
           inputs: of a signature, by name.
@@ -90,15 +91,32 @@ class RequestLimits:
                 )
 
 
+def _sequences(value: Any, axes: int) -> int:
+    """Number of sequences in an input, over its leading axes; 0 if it is not a batch."""
+    if isinstance(value, np.ndarray):
+        return math.prod(value.shape[:axes]) if value.ndim else 0
+    if not isinstance(value, list):
+        return 0
+    rows = [row for row in value if isinstance(row, list)] if axes > 1 else []
+    return max(len(value), sum(map(len, rows)))
+
+
+def _items(value: Any) -> Sequence[Any]:
+    """The rows of a batch that may be texts."""
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.ndim == 1 and value.dtype == object else ()
+    return value if isinstance(value, list) else ()
+
+
 @dataclasses.dataclass(frozen=True)
 class ModelSpec:
-    """What a request asks for.
+    """The model, version and signature that a request names.
 
     Attributes:
-      model: the name of the model.
+      model: name of the model.
       version: its number; None: the newest.
       signature: its name; "": the first one.
-      method: the interface that is used.
+      method: the interface.
     """
 
     model: str
@@ -113,7 +131,7 @@ class ModelResponse:
 
     Attributes:
       version: its number.
-      signature: the name of the signature.
+      signature: name of the signature.
       outputs: by name.
     """
 
@@ -134,28 +152,48 @@ class EncodedRequest(abc.ABC):
 
     @abc.abstractmethod
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """The inputs for a signature.
-
-        Args:
-          names: of the signature's inputs.
-        """
+        """The inputs for a signature with inputs of these names."""
 
     @abc.abstractmethod
     def encode(self, answer: ModelResponse) -> bytes:
-        """The response."""
+        """The encoded response."""
+
+
+class Metrics:
+    """Counts of requests by signature, for Prometheus.
+
+    Args:
+      waiting: returns the number of waiting sequences.
+    """
+
+    def __init__(self, waiting: Callable[[], int]):
+        self._registry = prometheus.CollectorRegistry()
+        self.answered = prometheus.Histogram(
+            "bert_tf_request_seconds",
+            "Time of requests that were answered.",
+            ["signature"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self.refused = prometheus.Counter(
+            "bert_tf_refused_requests",
+            "Requests that were not answered, by the reason.",
+            ["signature", "reason"],
+            registry=self._registry,
+        )
+        prometheus.Gauge(
+            "bert_tf_waiting_sequences",
+            "Sequences that wait to be computed.",
+            registry=self._registry,
+        ).set_function(waiting)
+
+    def text(self) -> bytes:
+        """All counts, in Prometheus' format."""
+        return prometheus.generate_latest(self._registry)
 
 
 class _Job:
-    """A request that is being answered.
-
-    Args:
-      seconds: that it may take.
-
-    Attributes:
-      begin: the time at which it began.
-      end: the time at which nobody waits for it any more.
-      signature: what it asks for, once that is known.
-    """
+    """A request that is being answered, with its times and, once it is known, its signature."""
 
     def __init__(self, seconds: float):
         self.begin = time.monotonic()
@@ -168,24 +206,24 @@ class Answerer:
 
     Args:
       name: of the model.
-      versions: of it.
-      limits: see there.
-      metrics: count what is asked.
+      versions: of the model.
+      limits: of requests.
+      metrics: counts of requests.
     """
 
     def __init__(self, name: str, versions: Versions, limits: RequestLimits, metrics: Metrics):
         self.name, self.versions, self.limits, self.metrics = name, versions, limits, metrics
-        # Each waits for its sequences; as many as there may be requests.
+        # One for each request, as each waits for its sequences.
         self._threads = ThreadPoolExecutor(limits.requests, "request")
         self._places = threading.BoundedSemaphore(limits.requests)
         # Bounds the memory of parsed requests, and how many threads compete with the event loop.
         self._conversions = threading.BoundedSemaphore(cores())
 
     def check_name(self, model: str) -> None:
-        """Raises RefusalError where a model is not this one."""
+        """Raises RefusalError if a model is not this one."""
         if model != self.name:
             raise RefusalError(
-                Fault.NOT_FOUND, f"There is no model {model!r}; there is {self.name!r}."
+                Fault.NOT_FOUND, f"Unknown model {model!r}; this server has {self.name!r}."
             )
 
     async def answer(self, receive: Callable[[], Awaitable[EncodedRequest]]) -> bytes:
@@ -198,15 +236,15 @@ class Answerer:
           The encoded answer.
 
         Raises:
-          RefusalError: it is refused, or took too long.
+          RefusalError: the request is refused, or took too long.
         """
         job = _Job(self.limits.seconds)
         try:
             encoded = await self._answer(job, receive)
         except RefusalError as error:
-            self.metrics.refused(job.signature, error.fault)
+            self.metrics.refused.labels(job.signature, error.fault.name.lower()).inc()
             raise
-        self.metrics.answered(job.signature, time.monotonic() - job.begin)
+        self.metrics.answered.labels(job.signature).observe(time.monotonic() - job.begin)
         return encoded
 
     async def _answer(self, job: _Job, receive: Callable[[], Awaitable[EncodedRequest]]) -> bytes:
@@ -231,34 +269,34 @@ class Answerer:
     def _late(self) -> RefusalError:
         return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} s.")
 
-    def _work(self, job: _Job, question: EncodedRequest) -> bytes | RefusalError:
+    def _work(self, job: _Job, request: EncodedRequest) -> bytes | RefusalError:
         """Answers a request, in a thread; a refusal is returned.
 
-        Raised, its traceback would be part of a cycle, which keeps the request in memory until the
-        next garbage collection.
+        If it were raised, its traceback would be part of a cycle, which keeps the request in memory
+        until the next garbage collection.
         """
         try:
-            return self._computed(job, question)
+            return self._compute(job, request)
         except RefusalError as error:
             return RefusalError(error.fault, error.message)
         except TimeoutError:
             return self._late()
-        except Exception:  # details go to the log only
+        except Exception:  # details only go to the log
             logging.exception("%s failed.", job.signature)
-            return RefusalError(Fault.INTERNAL, "The server failed; its log says how.")
+            return RefusalError(Fault.INTERNAL, "The server failed; its log has the reason.")
 
-    def _computed(self, job: _Job, question: EncodedRequest) -> bytes:
+    def _compute(self, job: _Job, request: EncodedRequest) -> bytes:
         with contextlib.ExitStack() as using:
             with self._converting(job):
-                asked = question.parse(self.limits)
-                self.check_name(asked.model)
-                # Chosen once: a newer version may come at any moment.
-                version = using.enter_context(self.versions.use(asked.version))
+                spec = request.parse(self.limits)
+                self.check_name(spec.model)
+                # Chosen once: a newer version may become available at any moment.
+                version = using.enter_context(self.versions.use(spec.version))
                 predictor = version.predictor
                 assert predictor is not None  # it is available
-                job.signature = signature_of(predictor, asked)
+                job.signature = signature_of(predictor, spec)
                 signature = predictor.manifest["signatures"][job.signature]
-                inputs = question.inputs(list(signature["inputs"]))
+                inputs = request.inputs(list(signature["inputs"]))
                 self.limits.check_inputs(inputs, signature.get("sequence_axes", 1))
             try:
                 with scheduler.deadline(job.end):
@@ -267,11 +305,11 @@ class Answerer:
                 raise RefusalError(Fault.INVALID, str(error)) from error
             answer = ModelResponse(version.number, job.signature, outputs)
         with self._converting(job):
-            return question.encode(answer)
+            return request.encode(answer)
 
     @contextlib.contextmanager
     def _converting(self, job: _Job) -> Iterator[None]:
-        """One of the places for conversions."""
+        """Waits for one of the places for conversions."""
         if not self._conversions.acquire(timeout=job.end - time.monotonic()):
             raise self._late()
         try:
@@ -280,44 +318,26 @@ class Answerer:
             self._conversions.release()
 
     def close(self) -> None:
-        """Ends when all was answered."""
+        """Waits until all requests are answered."""
         self._threads.shutdown()
         self.versions.close()
 
 
-def signature_of(predictor: Predictor, asked: ModelSpec) -> str:
-    """The signature that is asked for.
+def signature_of(predictor: Predictor, spec: ModelSpec) -> str:
+    """The name of the signature that a request names.
 
     Raises:
-      RefusalError: there is none, or it has another interface.
+      RefusalError: it is unknown, or has another interface.
     """
     known = predictor.manifest["signatures"]
-    name = asked.signature
+    name = spec.signature
     if name in ("", "serving_default"):
-        wanted = (n for n, s in known.items() if s["method"] == asked.method)
-        name = next(wanted, name)
+        matching = (n for n, s in known.items() if s["method"] == spec.method)
+        name = next(matching, name)
     if name not in known:
-        raise RefusalError(
-            Fault.NOT_FOUND, f"There is no signature {name!r}; there are {', '.join(known)}."
-        )
-    if known[name]["method"] != asked.method:
+        listed = ", ".join(known)
+        raise RefusalError(Fault.NOT_FOUND, f"Unknown signature {name!r}; there are {listed}.")
+    if known[name]["method"] != spec.method:
         interface = str(known[name]["method"]).rpartition("/")[2]
         raise RefusalError(Fault.INVALID, f"The signature {name!r} is for {interface}.")
     return name
-
-
-def _sequences(value: Any, axes: int) -> int:
-    """Number of sequences in an input, over its leading axes; 0 for what is not a batch."""
-    if isinstance(value, np.ndarray):
-        return math.prod(value.shape[:axes]) if value.ndim else 0
-    if not isinstance(value, list):
-        return 0
-    rows = [row for row in value if isinstance(row, list)] if axes > 1 else []
-    return max(len(value), sum(map(len, rows)))
-
-
-def _items(value: Any) -> Sequence[Any]:
-    """The rows of a batch; nothing of what is not one, or of numbers."""
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.ndim == 1 and value.dtype == object else ()
-    return value if isinstance(value, list) else ()

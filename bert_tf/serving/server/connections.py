@@ -1,4 +1,4 @@
-"""Connections of HTTP: how many there may be, and how long each may take.
+"""Limits of HTTP connections: their number, and the time that each may take.
 
 Uvicorn limits neither: a client that sends nothing keeps its connection for ever, and asyncio's own
 server logs thousands of tracebacks when the process has no file descriptors left.
@@ -19,9 +19,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 # Seconds from a connection, or its last answer, to the headers of the next request.
 IDLE = 15.0
 _MAX_CONNECTIONS = 512
-_MAX_HEADERS = 64 << 10  # bytes that a request may have besides its body, before the body
-_PAUSE = 1.0  # seconds, where there are no file descriptors
-_SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_MAX_HEADERS = 64 << 10  # bytes of a request other than its body
+_PAUSE = 1.0  # seconds, when no file descriptors are left
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -29,12 +29,12 @@ _TOO_LARGE = (
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol with an end to everything that a client can delay.
+    """Uvicorn's protocol with limits on everything that a client can delay.
 
     Args:
       *arguments: see HttpToolsProtocol.
-      seconds: that a request may take; then its answer may take as long to be received.
-      max_body: bytes.
+      seconds: for a request; its answer may then take as long to be received.
+      max_body: in bytes.
       **named: see HttpToolsProtocol.
     """
 
@@ -45,7 +45,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._end = 0.0  # by the loop's clock
         self._timer: asyncio.TimerHandle | None = None
         self._in_headers = self._in_body = False
-        self._besides = 0  # bytes of the request that are not its body
+        self._overhead = 0  # bytes of the request that are not its body
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
@@ -62,13 +62,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
-        # Where a request begins within these bytes, they are not counted: they are a few.
+        # The bytes in which a request begins are not counted: they are few.
         if self._in_headers or self._in_body:
-            self._besides += len(data)
+            self._overhead += len(data)
         super().data_received(data)
         # Chunks of a body may be as small as a byte, so that most of it is their lengths.
         most = _MAX_HEADERS if self._in_headers else _MAX_HEADERS + self._max_body
-        if (self._in_headers or self._in_body) and self._besides > most:
+        if (self._in_headers or self._in_body) and self._overhead > most:
             if self._in_headers:
                 self.transport.write(_TOO_LARGE)
             self.transport.close()
@@ -76,7 +76,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """See httptools."""
         super().on_message_begin()
-        self._in_headers, self._in_body, self._besides = True, False, 0
+        self._in_headers, self._in_body, self._overhead = True, False, 0
 
     def on_headers_complete(self) -> None:
         """See httptools."""
@@ -86,7 +86,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """See httptools."""
-        self._besides -= len(body)
+        self._overhead -= len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -119,15 +119,15 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class Acceptor:
-    """Accepts connections, as many at once as there may be; others wait in the system's queue.
+    """Accepts a limited number of connections; others wait in the system's queue.
 
-    It stands for an `asyncio.Server`, which goes on to accept, and to log, without descriptors.
+    It replaces `asyncio.Server`, which continues to accept, and to log, without file descriptors.
 
     Args:
-      listeners: sockets that listen, which do not block.
-      make: a protocol for a connection.
-      most: connections at once.
-      tls: how connections are encrypted; None: they are not.
+      listeners: listening sockets that do not block.
+      make: makes the protocol of a connection.
+      most: maximum number of connections.
+      tls: context of encryption, or None.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Acceptor:
         self._listeners, self._make, self._tls = listeners, make, tls
         self._places = asyncio.Semaphore(most)
         self._loop = asyncio.get_running_loop()
-        self._short = False
+        self._exhausted = False
         self._connections: set[asyncio.Task[None]] = set()
         self._accepting = [self._loop.create_task(self._accept(each)) for each in listeners]
 
@@ -151,19 +151,16 @@ class Acceptor:
                 connection, _ = await self._loop.sock_accept(listener)
             except OSError as error:
                 self._places.release()
-                if error.errno in _SHORT:
-                    await self._pause(error)
-                continue  # anything else is of a client that has left
-            self._short = False
+                if error.errno in _EXHAUSTED:
+                    if not self._exhausted:
+                        logging.warning("connections have to wait: %s.", error.strerror)
+                    self._exhausted = True
+                    await asyncio.sleep(_PAUSE)
+                continue  # other errors are those of clients that have left
+            self._exhausted = False
             task = self._loop.create_task(self._serve(connection))
             self._connections.add(task)
             task.add_done_callback(self._connections.discard)
-
-    async def _pause(self, error: OSError) -> None:
-        if not self._short:
-            logging.warning("connections have to wait: %s.", error.strerror)
-        self._short = True
-        await asyncio.sleep(_PAUSE)
 
     async def _serve(self, connection: socket.socket) -> None:
         """Serves a connection until it ends."""
@@ -183,18 +180,18 @@ class Acceptor:
             self._places.release()
 
     def close(self) -> None:
-        """Accepts no more; connections stay."""
+        """Accepts no more connections; open ones stay."""
         for task in self._accepting:
             task.cancel()
         for listener in self._listeners:
             listener.close()
 
     async def wait_closed(self) -> None:
-        """Nothing: `close` has done it."""
+        """Does nothing: `close` is immediate."""
 
 
-def most_connections() -> int:
-    """Connections that each of two protocols may have, with descriptors left for files."""
+def max_connections() -> int:
+    """Maximum connections of each of two protocols; file descriptors are left for files."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return _MAX_CONNECTIONS

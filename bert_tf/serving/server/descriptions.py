@@ -1,6 +1,5 @@
-"""What TensorFlow Serving tells of a model: the states of its versions, and its signatures."""
+"""TensorFlow Serving's descriptions of a model: the states of its versions, and its signatures."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -8,35 +7,48 @@ from google.protobuf import json_format
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
-from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.server.versions import Version
+from bert_tf.serving.server.answers import Answerer, ModelSpec
+from bert_tf.serving.server.faults import Fault, RefusalError
 
-_UNKNOWN = 2  # the code of an error of no other kind
+_UNKNOWN = 2  # code of an error of no other kind
 
 
-def statuses(versions: Sequence[Version]) -> get_model_status_pb2.GetModelStatusResponse:
-    """The states of versions."""
+def status(answerer: Answerer, spec: ModelSpec) -> get_model_status_pb2.GetModelStatusResponse:
+    """The states of the versions, or of one.
+
+    Raises:
+      RefusalError: the model or the version is unknown.
+    """
+    answerer.check_name(spec.model)
+    versions = [v for v in answerer.versions.known if spec.version in (None, v.number)]
+    if not versions:
+        raise RefusalError(Fault.NOT_FOUND, f"There is no version {spec.version}.")
     response = get_model_status_pb2.GetModelStatusResponse()
     for version in versions:
-        status = response.model_version_status.add()
-        status.version = version.number
-        status.state = status.State.Value(version.state.value)
-        if version.error:
-            status.status.error_code, status.status.error_message = _UNKNOWN, version.error
-        else:
-            status.status.error_code = 0
+        found = response.model_version_status.add()
+        found.version = version.number
+        found.state = found.State.Value(version.state.value)
+        found.status.error_code = _UNKNOWN if version.error else 0
+        found.status.error_message = version.error
     return response
 
 
 def metadata(
-    name: str, version: int, predictor: Predictor
+    answerer: Answerer, spec: ModelSpec
 ) -> get_model_metadata_pb2.GetModelMetadataResponse:
-    """The signatures of a version."""
+    """The signatures of a version.
+
+    Raises:
+      RefusalError: the model is unknown, or the version is not available.
+    """
+    answerer.check_name(spec.model)
     response = get_model_metadata_pb2.GetModelMetadataResponse()
-    response.model_spec.name = name
-    response.model_spec.version.value = version
     found = get_model_metadata_pb2.SignatureDefMap()
-    signatures: dict[str, Any] = dict(predictor.manifest["signatures"])
+    with answerer.versions.use(spec.version) as version:
+        assert version.predictor is not None  # it is available
+        response.model_spec.name = answerer.name
+        response.model_spec.version.value = version.number
+        signatures: dict[str, Any] = dict(version.predictor.manifest["signatures"])
     signatures["serving_default"] = next(iter(signatures.values()))
     for key, signature in signatures.items():
         found.signature_def[key].CopyFrom(_definition(signature))

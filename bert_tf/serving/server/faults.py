@@ -1,4 +1,4 @@
-"""What a server says where it does not answer."""
+"""Refusals of requests."""
 
 import enum
 
@@ -6,8 +6,8 @@ import grpc
 
 from pipelines.common import texts
 
-# Characters of a message: what it quotes may be as long as a request, and clients of gRPC take
-# 8 KiB of metadata.
+# Characters of a message: it may quote a request of any length, and clients of gRPC accept 8 KiB of
+# metadata.
 _MAX_LENGTH = 800
 
 
@@ -22,27 +22,19 @@ class Fault(enum.Enum):
     MEDIA_TYPE = 415, grpc.StatusCode.INVALID_ARGUMENT
     BUSY = 429, grpc.StatusCode.RESOURCE_EXHAUSTED
     INTERNAL = 500, grpc.StatusCode.INTERNAL
-    UNIMPLEMENTED = 501, grpc.StatusCode.UNIMPLEMENTED
     UNAVAILABLE = 503, grpc.StatusCode.UNAVAILABLE
     TIMEOUT = 504, grpc.StatusCode.DEADLINE_EXCEEDED
 
-    @property
-    def http(self) -> int:
-        """The status of HTTP."""
-        return self.value[0]
-
-    @property
-    def grpc(self) -> grpc.StatusCode:
-        """The status of gRPC."""
-        return self.value[1]
+    def __init__(self, http: int, status: grpc.StatusCode):
+        self.http, self.grpc = http, status
 
 
 class RefusalError(Exception):
-    """A request that is not answered.
+    """A refused request.
 
     Args:
-      fault: what kind of refusal it is.
-      message: what is wrong, and what to do; one line, whatever text of a client's it quotes.
+      fault: kind of the refusal.
+      message: the reason and the remedy; it becomes one line, whatever text it quotes.
     """
 
     def __init__(self, fault: Fault, message: str):

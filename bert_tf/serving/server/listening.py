@@ -1,4 +1,4 @@
-"""What listens: a server of REST and one of gRPC, with limits to what their clients can hold."""
+"""The servers of REST and gRPC, with limits on the resources that their clients can hold."""
 
 import contextlib
 import functools
@@ -12,30 +12,21 @@ import uvicorn
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import connections, rpc
 from bert_tf.serving.server.answers import Answerer, RequestLimits
-from bert_tf.serving.server.rest import RestInterface
-from bert_tf.serving.server.sites import Sites
+from bert_tf.serving.server.rest import RestInterface, Sites
 from pipelines.common.errors import InputError
 
-GRACE = 30.0  # seconds for what was begun when the end comes
+GRACE = 30.0  # seconds for current requests when the server ends
 _BACKLOG = 2048  # connections that wait to be accepted
 _MAX_ANSWER = 1 << 30  # bytes, of gRPC
-_MAX_METADATA = 16 << 10  # bytes of a request of gRPC besides its message
-_MAX_IDLE = 300.0  # seconds in which a connection of gRPC asks nothing
-_PING = 60.0  # seconds after which a client of gRPC that is silent is asked whether it is there
+_MAX_METADATA = 16 << 10  # bytes of a request of gRPC other than its message
+_MAX_IDLE = 300.0  # seconds of a connection of gRPC without requests
+_PING = 60.0  # seconds of silence after which a client of gRPC has to confirm that it is there
 
 
 def rest_server(
     answerer: Answerer, host: str, port: int, identity: Identity, tls: tuple[str, str] | None
 ) -> "RestServer":
-    """A server of REST.
-
-    Args:
-      answerer: of the model.
-      host: to listen on.
-      port: to listen on.
-      identity: knows the token.
-      tls: files of the certificate and its key; None: no TLS.
-    """
+    """A server of REST; `tls` are the files of the certificate and its key, or None."""
     certificate, key = tls or (None, None)
     config = uvicorn.Config(
         RestInterface(answerer, identity, Sites(host)).app(),
@@ -43,7 +34,7 @@ def rest_server(
         port=port,
         http="httptools",
         ws="none",
-        log_level="error",  # below it are lines that any client can cause
+        log_level="error",  # any client can cause lines of lower levels
         access_log=False,
         server_header=False,
         lifespan="off",
@@ -85,27 +76,23 @@ class RestServer(uvicorn.Server):
         )
         listeners = _listeners(self.config.host, self.config.port)
         acceptor = connections.Acceptor(
-            listeners, make, connections.most_connections(), self.config.ssl
+            listeners, make, connections.max_connections(), self.config.ssl
         )
         self.servers = [acceptor]  # type: ignore[list-item]  # as far as uvicorn uses them
         self.started = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handles none."""
+        """Handles no signals."""
         yield
 
     def end(self) -> None:
-        """Ends when what was begun is answered."""
+        """Ends when the current requests are answered."""
         self.should_exit = True
 
 
 def _listeners(host: str, port: int) -> list[socket.socket]:
-    """Sockets on all addresses of a host.
-
-    Raises:
-      InputError: the port is taken.
-    """
+    """Sockets on all addresses of a host."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners = []
     try:
@@ -114,14 +101,13 @@ def _listeners(host: str, port: int) -> list[socket.socket]:
             listeners[-1].setblocking(False)
     except OSError as error:
         raise InputError(
-            f"--rest_port={port}: cannot be listened on ({error.strerror}); another program may "
-            "have it."
+            f"--rest_port={port}: cannot be opened ({error.strerror}); another program may use it."
         ) from error
     return listeners
 
 
 async def grpc_server(answerer: Answerer, place: str, identity: Identity) -> grpc.aio.Server:
-    """A server of gRPC that has begun to listen.
+    """A listening server of gRPC.
 
     Args:
       answerer: of the model.
@@ -131,15 +117,14 @@ async def grpc_server(answerer: Answerer, place: str, identity: Identity) -> grp
     Raises:
       InputError: the port is taken.
     """
-    requests = answerer.limits.requests
     options = [
         ("grpc.max_receive_message_length", answerer.limits.bytes),
         ("grpc.max_send_message_length", _MAX_ANSWER),
         ("grpc.so_reuseport", 0),
         ("grpc.max_metadata_size", _MAX_METADATA),
         ("grpc.absolute_max_metadata_size", _MAX_METADATA),
-        ("grpc.max_concurrent_streams", requests),
-        ("grpc.max_allowed_incoming_connections", connections.most_connections()),
+        ("grpc.max_concurrent_streams", answerer.limits.requests),
+        ("grpc.max_allowed_incoming_connections", connections.max_connections()),
         ("grpc.server_handshake_timeout_ms", round(connections.IDLE * 1000)),
         ("grpc.max_connection_idle_ms", round(_MAX_IDLE * 1000)),
         ("grpc.keepalive_time_ms", round(_PING * 1000)),
@@ -154,7 +139,7 @@ async def grpc_server(answerer: Answerer, place: str, identity: Identity) -> grp
             server.add_secure_port(place, grpc.ssl_server_credentials([identity.pair]))
     except RuntimeError as error:
         raise InputError(
-            f"--grpc_port: {place} cannot be listened on; another program may have it."
+            f"--grpc_port: {place} cannot be opened; another program may use it."
         ) from error
     await server.start()
     return server

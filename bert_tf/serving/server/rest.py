@@ -1,6 +1,8 @@
-"""TensorFlow Serving's REST interface, the page, and what a supervisor asks."""
+"""TensorFlow Serving's REST interface, the page, and the paths for supervisors."""
 
 import dataclasses
+import functools
+import ipaddress
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +23,6 @@ from bert_tf.serving.server.answers import (
     RequestLimits,
 )
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.sites import Sites
 from bert_tf.tasks.signatures import Method
 
 _METHODS = {
@@ -30,38 +31,95 @@ _METHODS = {
     "regress": Method.REGRESS,
 }
 _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
-_LARGEST_VERSION = 2**63 - 1
+_MAX_VERSION = 2**63 - 1
 _BASIC = 'Basic realm="any user; the token as the password"'
+_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+_JSON = "application/json"
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class _RestRequest(EncodedRequest):
-    """A request for `predict`, `classify` or `regress`, in JSON.
+@dataclasses.dataclass(frozen=True)
+class Sites:
+    """Refuses requests that another website makes a browser send.
 
-    Args:
-      asked: what its path says.
-      body: JSON.
+    A browser sends requests wherever a website tells it to, with the rights of its user: to a
+    server that listens to this machine only, for example. Browsers name the website in a header,
+    other programs do not.
+
+    Attributes:
+      host: the address that the server listens to.
     """
 
-    def __init__(self, asked: ModelSpec, body: bytes):
-        self._asked, self._encoded = asked, body
+    host: str
+
+    def check(self, method: str, headers: Mapping[str, str]) -> None:
+        """Checks a request.
+
+        Args:
+          method: of HTTP.
+          headers: by lower-case names.
+
+        Raises:
+          RefusalError: the host is a name of another machine (DNS rebinding), the origin is another
+            website, or a browser posts a content type that a form of any website can have.
+        """
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if host and self._names and _name(host) not in self._names:
+            raise RefusalError(
+                Fault.FORBIDDEN,
+                f"{host!r} is not a name of this machine; use localhost, or let a proxy send that "
+                "as the Host.",
+            )
+        allowed = (f"http://{host.lower()}", f"https://{host.lower()}") if host else ()
+        if origin is not None and origin.lower() not in allowed:
+            raise RefusalError(Fault.FORBIDDEN, f"Pages of {origin!r} may not use this server.")
+        by_browser = origin is not None or "sec-fetch-site" in headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if method == "POST" and by_browser and kind != _JSON:
+            raise RefusalError(
+                Fault.MEDIA_TYPE, f"Browsers must send JSON, with Content-Type: {_JSON}."
+            )
+
+    @functools.cached_property
+    def _names(self) -> frozenset[str]:
+        """The names of this machine for itself; empty if the server listens to others, too."""
+        try:
+            local = ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            local = self.host.lower() == "localhost"
+        own = f"[{self.host}]" if ":" in self.host else self.host
+        return frozenset((*_LOCAL, own.lower())) if local else frozenset()
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without its port."""
+    name, _, port = host.rpartition(":")
+    return (name if port.isdecimal() else host).lower()
+
+
+class _RestRequest(EncodedRequest):
+    """A request for `predict`, `classify` or `regress`: its path, and its body in JSON."""
+
+    def __init__(self, spec: ModelSpec, body: bytes):
+        self._spec, self._encoded = spec, body
 
     def parse(self, limits: RequestLimits) -> ModelSpec:
         """See `EncodedRequest`."""
         try:
             self._body = msgspec.json.decode(self._encoded, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise RefusalError(Fault.INVALID, f"The request is no JSON object: {error}") from error
+            message = f"The request is not a JSON object: {error}"
+            raise RefusalError(Fault.INVALID, message) from error
         self._encoded, self._limits = b"", limits
         name = self._body.get("signature_name", "")
         if not isinstance(name, str):
             raise RefusalError(Fault.INVALID, '"signature_name" must be a string.')
         limits.check_rows(rest_values.rows_of(self._body))
-        return dataclasses.replace(self._asked, signature=name)
+        return dataclasses.replace(self._spec, signature=name)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
         """See `EncodedRequest`."""
-        if self._asked.method is Method.PREDICT:
+        if self._spec.method is Method.PREDICT:
             return rest_values.inputs_of(self._body, names)
         rows = rest_values.rows_of(self._body)
         self._limits.check_context(rest_values.context_size(self._body), rows)
@@ -69,12 +127,12 @@ class _RestRequest(EncodedRequest):
 
     def encode(self, answer: ModelResponse) -> bytes:
         """See `EncodedRequest`."""
-        if self._asked.method is Method.PREDICT:
+        if self._spec.method is Method.PREDICT:
             by_rows = rest_values.is_by_rows(self._body)
             return msgspec.json.encode(rest_values.predictions_of(answer.outputs, by_rows))
-        classify = self._asked.method is Method.CLASSIFY
-        shown = rest_values.classes_of if classify else rest_values.numbers_of
-        return msgspec.json.encode(shown(answer.outputs))
+        classify = self._spec.method is Method.CLASSIFY
+        encoded = rest_values.classes_of if classify else rest_values.numbers_of
+        return msgspec.json.encode(encoded(answer.outputs))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +165,7 @@ class RestInterface:
         return Starlette(routes=routes)
 
     def _guarded(self, handler: Handler, secret: bool = True, by_browser: bool = False) -> Handler:
-        """A handler that knows who asks, and whose refusals are answers.
+        """A handler that checks the client, and answers with refusals.
 
         Args:
           handler: answers.
@@ -127,7 +185,7 @@ class RestInterface:
                     response.headers["www-authenticate"] = _BASIC if by_browser else "Bearer"
                 return response
             except ClientDisconnect:
-                return Response()  # which nobody gets
+                return Response()  # which nobody receives
 
         return guarded
 
@@ -135,19 +193,19 @@ class RestInterface:
         given = request.headers.get("authorization", "")
         if self.identity.admits(given) or (by_browser and self.identity.admits(given, "Basic")):
             return
-        raise RefusalError(Fault.UNAUTHORIZED, "This server wants a bearer token.")
+        raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
 
     async def _answer(self, request: Request) -> Response:
         method = _METHODS.get(request.path_params["method"])
         if method is None:
             raise RefusalError(Fault.NOT_FOUND, f"Methods are {', '.join(_METHODS)}.")
-        asked = ModelSpec(request.path_params["model"], _version(request), method=method)
-        self.answerer.check_name(asked.model)
+        spec = ModelSpec(request.path_params["model"], _version(request), method=method)
+        self.answerer.check_name(spec.model)
 
         async def receive() -> EncodedRequest:
-            return _RestRequest(asked, await self._body(request))
+            return _RestRequest(spec, await self._body(request))
 
-        return Response(await self.answerer.answer(receive), media_type="application/json")
+        return Response(await self.answerer.answer(receive), media_type=_JSON)
 
     async def _body(self, request: Request) -> bytes:
         """The body of a request.
@@ -169,19 +227,12 @@ class RestInterface:
         return b"".join(parts)
 
     async def _status(self, request: Request) -> Response:
-        self.answerer.check_name(request.path_params["model"])
-        wanted = _version(request)
-        known = [v for v in self.answerer.versions.known if wanted in (None, v.number)]
-        if not known:
-            raise RefusalError(Fault.NOT_FOUND, f"There is no version {wanted}.")
-        return _json(descriptions.as_json(descriptions.statuses(known)))
+        spec = ModelSpec(request.path_params["model"], _version(request))
+        return _json_response(descriptions.status(self.answerer, spec))
 
     async def _metadata(self, request: Request) -> Response:
-        self.answerer.check_name(request.path_params["model"])
-        with self.answerer.versions.use(_version(request)) as version:
-            assert version.predictor is not None  # it is available
-            found = descriptions.metadata(self.answerer.name, version.number, version.predictor)
-        return _json(descriptions.as_json(found))
+        spec = ModelSpec(request.path_params["model"], _version(request))
+        return _json_response(descriptions.metadata(self.answerer, spec))
 
     async def _page(self, request: Request) -> Response:
         with self.answerer.versions.use(None) as version:
@@ -200,18 +251,18 @@ def _version(request: Request) -> int | None:
     """The version in a path; None: the newest.
 
     Raises:
-      RefusalError: it is not a number that a version can have.
+      RefusalError: it is not the number of a version.
     """
     text = request.path_params.get("version")
     if text is None:
         return None
     # The length first: converting thousands of digits takes long, and Python refuses it.
-    if text.isascii() and text.isdecimal() and len(text) <= len(str(_LARGEST_VERSION)):
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_VERSION)):
         number = int(text)
-        if number <= _LARGEST_VERSION:
+        if number <= _MAX_VERSION:
             return number
     raise RefusalError(Fault.NOT_FOUND, f"There is no version {text!r}.")
 
 
-def _json(value: Any) -> Response:
-    return Response(msgspec.json.encode(value), media_type="application/json")
+def _json_response(message: Any) -> Response:
+    return Response(msgspec.json.encode(descriptions.as_json(message)), media_type=_JSON)

@@ -1,20 +1,20 @@
-"""Values of TensorFlow Serving's REST interface: its JSON, to inputs and from outputs."""
+"""The JSON of TensorFlow Serving's REST interface: to inputs, and from outputs."""
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.serving.inputs import MAX_DEPTH
 from bert_tf.serving.predictor import Outputs
-from bert_tf.serving.requests import DEEPEST
 from bert_tf.serving.server.faults import Fault, RefusalError
 
 
 def is_by_rows(body: Mapping[str, Any]) -> bool:
-    """Whether a request has `instances`, a value for each row, and no `inputs`.
+    """Whether a request has `instances`, a value for each row, rather than `inputs`.
 
     Raises:
       RefusalError: it has both, or neither.
@@ -25,8 +25,9 @@ def is_by_rows(body: Mapping[str, Any]) -> bool:
 
 
 def rows_of(body: Mapping[str, Any]) -> int:
-    """The rows of a request, before it is checked or converted: the most that it may mean."""
-    rows = [body.get("instances"), body.get("examples"), inputs := body.get("inputs")]
+    """The maximum number of rows of a request, before it is checked or converted."""
+    inputs = body.get("inputs")
+    rows = [body.get("instances"), body.get("examples"), inputs]
     if isinstance(inputs, dict):
         rows += inputs.values()
     return max((len(found) for found in rows if isinstance(found, list)), default=0)
@@ -37,10 +38,10 @@ def inputs_of(body: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
     Args:
       body: the request.
-      names: of the signature's inputs; the only one may go without its name.
+      names: of the signature's inputs; a single one may go without its name.
 
     Raises:
-      RefusalError: it is no such request.
+      RefusalError: the request is invalid.
     """
     if not is_by_rows(body):
         return _named(body["inputs"], names)
@@ -63,29 +64,31 @@ def _named(value: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """A value, in so many lists, with bytes in place of what is in base64.
+    """A value with base64 decoded, within `depth` lists.
 
     Raises:
-      RefusalError: that is damaged, there is another object, or lists are nested too deeply.
+      RefusalError: the base64 is damaged, there is another object, or lists are nested too deeply.
     """
     if isinstance(value, list):
-        if depth == DEEPEST:
-            raise _invalid(f"Lists may be nested {DEEPEST} deep at the most.")
+        if depth == MAX_DEPTH:
+            raise _invalid(f"Lists may be nested {MAX_DEPTH} deep at most.")
         return [_plain(part, depth + 1) for part in value]
     if isinstance(value, dict):
         try:
-            (encoded,) = (value[key] for key in ("b64",) if len(value) == 1)
-            return base64.b64decode(encoded, validate=True)
-        except (KeyError, ValueError, TypeError, binascii.Error) as error:
-            raise _invalid('An object must be {"b64": "..."}, of bytes in base64.') from error
+            ((key, encoded),) = value.items()
+            if key == "b64":
+                return base64.b64decode(encoded, validate=True)
+        except (ValueError, TypeError, binascii.Error):
+            pass
+        raise _invalid('An object must be {"b64": "..."}, with bytes in base64.')
     return value
 
 
 def context_size(body: Mapping[str, Any]) -> int:
-    """The bytes of a context, which all examples of a request get.
+    """Bytes of the context, which is copied into all examples of a request.
 
     Raises:
-      RefusalError: it has values that no example can have.
+      RefusalError: its values are invalid in an example.
     """
     context = body.get("context")
     return len(_example(context)) if isinstance(context, dict) else 0
@@ -95,14 +98,13 @@ def examples_of(body: Mapping[str, Any]) -> list[bytes]:
     """The serialized tf.Examples of a request for `classify` or `regress`.
 
     Raises:
-      RefusalError: it is no such request.
+      RefusalError: the request is invalid.
     """
-    rows = body.get("examples")
-    context = body.get("context", {})
-    if not isinstance(rows, list) or not rows or not isinstance(context, dict):
+    rows, context = body.get("examples"), body.get("context", {})
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise _invalid('"examples" must be a list of objects, and not empty.')
-    if not all(isinstance(row, dict) for row in rows):
-        raise _invalid('"examples" must be a list of objects.')
+    if not isinstance(context, dict):
+        raise _invalid('"context" must be an object.')
     return [_example({**context, **row}) for row in rows]
 
 
@@ -110,36 +112,25 @@ def _example(values: Mapping[str, Any]) -> bytes:
     example = tf.train.Example()
     for name, value in values.items():
         parts = _plain(value)
+        parts = parts if isinstance(parts, list) else [parts]
         try:
-            _fill(example.features.feature[name], parts if isinstance(parts, list) else [parts])
-        except TypeError as error:
-            message = f"{name}: a feature must be of strings, or of numbers."
-            raise _invalid(message) from error
+            feature = example.features.feature[name]
+            if all(isinstance(part, str | bytes) for part in parts):
+                encoded = (part.encode() if isinstance(part, str) else part for part in parts)
+                feature.bytes_list.value.extend(encoded)
+            elif not all(isinstance(part, int | float) for part in parts):
+                raise _invalid(f"{name}: a feature must be of strings, or of numbers.")
+            elif any(isinstance(part, bool | float) for part in parts):
+                feature.float_list.value.extend(parts)
+            else:
+                feature.int64_list.value.extend(parts)
         except (ValueError, OverflowError) as error:
             raise _invalid(f"{name}: has a number beyond 64 bits.") from error
     return example.SerializeToString()
 
 
-def _fill(feature: tf.train.Feature, parts: list[Any]) -> None:
-    """Puts values into a feature.
-
-    Raises:
-      TypeError: they are neither strings nor numbers.
-      ValueError, OverflowError: a number is beyond 64 bits.
-    """
-    if all(isinstance(part, str | bytes) for part in parts):
-        encoded = (part.encode() if isinstance(part, str) else part for part in parts)
-        feature.bytes_list.value.extend(encoded)
-    elif all(isinstance(part, int) and not isinstance(part, bool) for part in parts):
-        feature.int64_list.value.extend(parts)
-    elif all(isinstance(part, int | float) for part in parts):
-        feature.float_list.value.extend(parts)
-    else:
-        raise TypeError
-
-
 def predictions_of(outputs: Outputs, by_rows: bool) -> dict[str, Any]:
-    """The answer to a request for `predict`, in the form that it was asked in."""
+    """The answer to a request for `predict`, by rows or by columns as the request."""
     columns = {name: json_value(name, value) for name, value in outputs.items()}
     if not by_rows:
         return {"outputs": _unnamed(columns)}
@@ -170,18 +161,18 @@ def _unnamed(values: dict[str, Any]) -> Any:
 
 
 def json_value(name: str, value: np.ndarray) -> Any:
-    """An output as JSON; strings are text, those of names that end in `_bytes` in base64."""
+    """An output as JSON; strings are text, or base64 if the name ends in `_bytes`."""
     if value.dtype != object:
         return value.tolist()
-    if name.endswith("_bytes"):
-        return _mapped(value.tolist(), lambda x: {"b64": base64.b64encode(x).decode()})
-    return _mapped(value.tolist(), lambda x: x.decode("utf-8", "replace"))
 
+    def encoded(part: Any) -> Any:
+        if isinstance(part, list):
+            return [encoded(item) for item in part]
+        if name.endswith("_bytes"):
+            return {"b64": base64.b64encode(part).decode()}
+        return part.decode("utf-8", "replace")
 
-def _mapped(value: Any, function: Callable[[bytes], Any]) -> Any:
-    if isinstance(value, list):
-        return [_mapped(part, function) for part in value]
-    return function(value)
+    return encoded(value.tolist())
 
 
 def _invalid(message: str) -> RefusalError:

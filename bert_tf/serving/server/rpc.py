@@ -1,8 +1,8 @@
 """TensorFlow Serving's gRPC interface.
 
-Messages arrive and leave as bytes: they are parsed in threads, after the token was checked. To
+Messages arrive and leave as bytes: they are parsed in threads, after the token is checked. To
 clients the methods are unary; here they are streams of one message, because only then can a server
-refuse a request, or stop to wait for it, before the message is there.
+refuse a request, or stop waiting for it, before the message arrives.
 """
 
 import asyncio
@@ -15,13 +15,9 @@ import grpc
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
-from tensorflow_serving.apis import (
-    classification_pb2,
-    get_model_metadata_pb2,
-    get_model_status_pb2,
-    predict_pb2,
-    regression_pb2,
-)
+from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
+from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest
+from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import descriptions
@@ -36,16 +32,12 @@ from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.tasks.signatures import Method
 
 _PACKAGE = "tensorflow.serving"
-_DESCRIBED_BYTES = 16 << 10  # of a request that names nothing but a model
+_MAX_SPEC = 16 << 10  # bytes of a request that only names a model
 Receive = Callable[[], Awaitable[bytes]]
 
 
 class Predict(EncodedRequest):
-    """Asks for outputs of any signature.
-
-    Args:
-      encoded: a PredictRequest.
-    """
+    """A PredictRequest: for the outputs of any signature."""
 
     def __init__(self, encoded: bytes):
         self._encoded = encoded
@@ -57,7 +49,7 @@ class Predict(EncodedRequest):
         for value in self._request.inputs.values():
             axes = value.tensor_shape.dim
             limits.check_rows(axes[0].size if axes else 0)
-        return _asked(self._request.model_spec, Method.PREDICT)
+        return _spec(self._request.model_spec, Method.PREDICT)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
         """See `EncodedRequest`."""
@@ -67,17 +59,13 @@ class Predict(EncodedRequest):
     def encode(self, answer: ModelResponse) -> bytes:
         """See `EncodedRequest`."""
         response = predict_pb2.PredictResponse()
-        for name in _wanted(self._request.output_filter, answer):
+        for name in _filtered(self._request.output_filter, answer):
             response.outputs[name].CopyFrom(tf.make_tensor_proto(answer.outputs[name]))
         return _encode(response, self._request.model_spec.name, answer)
 
 
 class _ByExamples(EncodedRequest):
-    """Asks for classes, or for a number, of examples.
-
-    Args:
-      encoded: a ClassificationRequest or RegressionRequest.
-    """
+    """A request with tf.Examples."""
 
     kind: type
     method: Method
@@ -93,7 +81,7 @@ class _ByExamples(EncodedRequest):
         count = max(len(given.example_list.examples), len(joined.examples))
         limits.check_rows(count)
         limits.check_context(joined.context.ByteSize(), count)
-        return _asked(self._request.model_spec, self.method)
+        return _spec(self._request.model_spec, self.method)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
         """See `EncodedRequest`."""
@@ -108,7 +96,7 @@ class _ByExamples(EncodedRequest):
 
 
 class Classify(_ByExamples):
-    """Asks for classes and their scores."""
+    """A ClassificationRequest: for classes and their scores."""
 
     kind, method = classification_pb2.ClassificationRequest, Method.CLASSIFY
 
@@ -123,7 +111,7 @@ class Classify(_ByExamples):
 
 
 class Regress(_ByExamples):
-    """Asks for a number each."""
+    """A RegressionRequest: for a number each."""
 
     kind, method = regression_pb2.RegressionRequest, Method.REGRESS
 
@@ -135,20 +123,21 @@ class Regress(_ByExamples):
 
 
 def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHandler]:
-    """The services of TensorFlow Serving that there are; other methods are unimplemented.
-
-    Args:
-      answerer: of the model.
-      identity: knows the token, if clients need one.
-    """
+    """The implemented services of TensorFlow Serving; the token is that of the identity."""
     services = {
         "PredictionService": {
             "Predict": functools.partial(_answered, answerer, Predict),
             "Classify": functools.partial(_answered, answerer, Classify),
             "Regress": functools.partial(_answered, answerer, Regress),
-            "GetModelMetadata": functools.partial(_described, answerer, _metadata),
+            "GetModelMetadata": functools.partial(
+                _described, answerer, GetModelMetadataRequest, descriptions.metadata
+            ),
         },
-        "ModelService": {"GetModelStatus": functools.partial(_described, answerer, _status)},
+        "ModelService": {
+            "GetModelStatus": functools.partial(
+                _described, answerer, GetModelStatusRequest, descriptions.status
+            )
+        },
     }
     return [
         grpc.method_handlers_generic_handler(
@@ -163,7 +152,7 @@ def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHand
 
 
 def _guarded(method: Callable[[Receive], Awaitable[bytes]], identity: Identity) -> Any:
-    """A method that knows who asks, and whose refusals are statuses."""
+    """A method that checks the token, and answers refusals with a status."""
 
     async def guarded(requests: Any, context: Any) -> bytes:
         async def receive() -> bytes:
@@ -175,7 +164,7 @@ def _guarded(method: Callable[[Receive], Awaitable[bytes]], identity: Identity) 
         try:
             given = dict(context.invocation_metadata() or ()).get("authorization", "")
             if not identity.admits(given):
-                raise RefusalError(Fault.UNAUTHORIZED, "This server wants a bearer token.")
+                raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
             return await method(receive)
         except RefusalError as error:
             await context.abort(error.fault.grpc, error.message)
@@ -187,47 +176,25 @@ def _guarded(method: Callable[[Receive], Awaitable[bytes]], identity: Identity) 
 async def _answered(
     answerer: Answerer, kind: Callable[[bytes], EncodedRequest], receive: Receive
 ) -> bytes:
-    async def question() -> EncodedRequest:
+    async def request() -> EncodedRequest:
         return kind(await receive())
 
-    return await answerer.answer(question)
+    return await answerer.answer(request)
 
 
 async def _described(
-    answerer: Answerer, describe: Callable[[Answerer, bytes], Any], receive: Receive
+    answerer: Answerer, kind: Any, describe: Callable[[Answerer, ModelSpec], Any], receive: Receive
 ) -> bytes:
-    """Descriptions of the model, which need no computation."""
+    """A description of the model, which needs no computation."""
     try:
         async with asyncio.timeout(answerer.limits.seconds):
             encoded = await receive()
     except TimeoutError:
         raise RefusalError(Fault.TIMEOUT, "The request has not arrived.") from None
-    if len(encoded) > _DESCRIBED_BYTES:
-        raise RefusalError(Fault.TOO_LARGE, f"Such a request may have {_DESCRIBED_BYTES:,} bytes.")
-    return describe(answerer, encoded).SerializeToString()
-
-
-def _metadata(
-    answerer: Answerer, encoded: bytes
-) -> get_model_metadata_pb2.GetModelMetadataResponse:
-    """The signatures."""
-    request = _decode(get_model_metadata_pb2.GetModelMetadataRequest, encoded)
-    asked = _asked(request.model_spec, Method.PREDICT)
-    answerer.check_name(asked.model)
-    with answerer.versions.use(asked.version) as version:
-        assert version.predictor is not None  # it is available
-        return descriptions.metadata(answerer.name, version.number, version.predictor)
-
-
-def _status(answerer: Answerer, encoded: bytes) -> get_model_status_pb2.GetModelStatusResponse:
-    """The states of the versions."""
-    request = _decode(get_model_status_pb2.GetModelStatusRequest, encoded)
-    asked = _asked(request.model_spec, Method.PREDICT)
-    answerer.check_name(asked.model)
-    found = [v for v in answerer.versions.known if asked.version in (None, v.number)]
-    if not found:
-        raise RefusalError(Fault.NOT_FOUND, f"There is no version {asked.version}.")
-    return descriptions.statuses(found)
+    if len(encoded) > _MAX_SPEC:
+        raise RefusalError(Fault.TOO_LARGE, f"Such a request may have {_MAX_SPEC:,} bytes.")
+    spec = _spec(_decode(kind, encoded).model_spec, Method.PREDICT)
+    return describe(answerer, spec).SerializeToString()
 
 
 def _decode(kind: Any, encoded: bytes) -> Any:
@@ -246,15 +213,15 @@ def _encode(response: Any, name: str, answer: ModelResponse) -> bytes:
     return response.SerializeToString()
 
 
-def _asked(spec: Any, method: Method) -> ModelSpec:
+def _spec(spec: Any, method: Method) -> ModelSpec:
     if spec.version_label:
-        raise RefusalError(Fault.INVALID, "There are no labels of versions here; ask for a number.")
+        raise RefusalError(Fault.INVALID, "Labels of versions are not supported; name a number.")
     version = spec.version.value if spec.HasField("version") else None
     return ModelSpec(spec.name, version, spec.signature_name, method)
 
 
 def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:
-    """The array of a message, in which a last value may stand for all that follow."""
+    """The array of a message; its last value may stand for all that follow."""
     try:
         count = math.prod(axis.size for axis in value.tensor_shape.dim)
         if count * np.dtype(tf.as_dtype(value.dtype).as_numpy_dtype).itemsize > most_bytes:
@@ -264,15 +231,15 @@ def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:
         return tf.make_ndarray(value)
     except (KeyError, TypeError, ValueError) as error:
         raise RefusalError(
-            Fault.INVALID, f"{name}: is no tensor of numbers or texts: {error}"
+            Fault.INVALID, f"{name}: is not a numeric or string tensor: {error}"
         ) from error
 
 
-def _wanted(names: Any, answer: ModelResponse) -> list[str]:
-    """The outputs that are asked for; all, if none are."""
+def _filtered(names: Any, answer: ModelResponse) -> list[str]:
+    """The outputs that the request names, or all of them."""
     unknown = [name for name in names if name not in answer.outputs]
     if unknown:
-        raise RefusalError(Fault.INVALID, f"{unknown[0]}: is no output of {answer.signature}.")
+        raise RefusalError(Fault.INVALID, f"{answer.signature}: has no output {unknown[0]!r}.")
     return list(names) or list(answer.outputs)
 
 

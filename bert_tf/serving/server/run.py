@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import errno
+import functools
 import gc
 import signal
 import socket
@@ -12,23 +13,28 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.export import saved_model, warmup
-from bert_tf.serving import selection
+from bert_tf.serving import engines, selection
 from bert_tf.serving.credentials import Identity
-from bert_tf.serving.engines import converted
-from bert_tf.serving.engines.plan import AUTO, ExecutionPlan, Precision
+from bert_tf.serving.plan import ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import listening
-from bert_tf.serving.server.answers import Answerer, ModelSpec, RequestLimits, signature_of
+from bert_tf.serving.server.answers import (
+    Answerer,
+    Metrics,
+    ModelSpec,
+    RequestLimits,
+    signature_of,
+)
 from bert_tf.serving.server.faults import RefusalError
-from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.serving.server.versions import Versions, newest_complete
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.common.parallel import mapped
 
-# New containers after which Python looks for cycles. A JSON body of 4 MiB can have a million lists;
-# by default it looks at all of the process, for half a second, many times while one is parsed.
+# New containers after which Python searches for cycles. A JSON body of 4 MiB can have a million
+# lists; by default Python searches the whole process, for half a second, many times while it is
+# parsed.
 _COLLECT_AFTER = 100_000
 
 
@@ -37,9 +43,9 @@ class Address:
     """Where a server listens.
 
     Attributes:
-      host: the address.
+      host: name or IP address.
       rest_port: for REST and the page.
-      grpc_port: for gRPC; None: nowhere.
+      grpc_port: for gRPC; None: no gRPC.
     """
 
     host: str
@@ -47,18 +53,18 @@ class Address:
     grpc_port: int | None
 
     def check(self) -> None:
-        """Raises InputError where nobody can listen, before anything that takes time."""
+        """Raises InputError if a port cannot be opened, before anything that takes time."""
         if self.grpc_port == self.rest_port:
             raise InputError(
                 f"--grpc_port={self.grpc_port} and --rest_port={self.rest_port}: each protocol "
                 "needs a port of its own; change one of them."
             )
-        self._check_port("rest_port", self.rest_port)
-        if self.grpc_port is not None:
-            self._check_port("grpc_port", self.grpc_port)
+        for flag, port in (("rest_port", self.rest_port), ("grpc_port", self.grpc_port)):
+            if port is not None:
+                self._check_port(flag, port)
 
     def of(self, port: int | None) -> str:
-        """A port of the host, as URLs have it: IPv6 in brackets."""
+        """A port of the host, as in URLs: IPv6 in brackets."""
         return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
 
     def _check_port(self, flag: str, port: int) -> None:
@@ -72,34 +78,37 @@ class Address:
         except OSError as error:
             if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
                 raise InputError(
-                    f"--host={self.host}: is no address of this machine; use 127.0.0.1 for this "
-                    "machine alone, 0.0.0.0 for all that can reach it."
+                    f"--host={self.host}: is not an address of this machine; use 127.0.0.1 for "
+                    "this machine alone, 0.0.0.0 for all networks."
                 ) from error
             raise InputError(
-                f"--{flag}={port}: cannot be listened on ({error.strerror}); another program may "
-                "have it."
+                f"--{flag}={port}: cannot be opened ({error.strerror}); another program may use it."
             ) from error
 
 
 def serve(folder: str, name: str, address: Address, settings: ServerSettings) -> None:
-    """Serves a folder of versions until a signal comes, and answers what was asked before it ends.
+    """Serves a folder of versions until a signal arrives, and answers the current requests.
 
     Args:
       folder: of the versions.
-      name: what the model is called.
-      address: where.
-      settings: how.
+      name: of the model on the server.
+      address: host and ports.
+      settings: of the server.
 
     Raises:
       InputError: no version is complete, a file cannot be read, or a port is taken.
     """
     address.check()
     identity = Identity.of_files(settings.token_file, settings.certificate, settings.key)
-    plan = _plan(newest_complete(folder), settings)
-    # It has one number of threads in a process, from its first computation on.
+    newest = newest_complete(folder)
+    cache = settings.cache or engines.user_folder()
+    precision = Precision(settings.precision) if settings.precision else None
+    plan = selection.choose(newest, settings.engine, settings.threads, precision, cache)
+    # The first computation of a process sets the number of threads for all others.
     tf.config.threading.set_intra_op_parallelism_threads(plan.tensorflow_threads)
     print(f"computes with {plan}", flush=True)
-    versions = Versions(folder, settings.versions, lambda path: _load(path, plan, settings))
+    load = functools.partial(_load, plan=plan, precision=precision, settings=settings)
+    versions = Versions(folder, settings.versions, load)
     metrics = Metrics(lambda: sum(v.predictor.waiting for v in versions.known if v.predictor))
     limits = RequestLimits(
         settings.most_rows, settings.most_bytes, settings.most_requests, settings.timeout
@@ -117,17 +126,16 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
         answerer.close()
 
 
-def _plan(path: str, settings: ServerSettings) -> ExecutionPlan:
-    threads = settings.threads
-    if settings.engine != AUTO:  # then nothing has to be measured
-        threads = threads or cores()
-    precision = Precision(settings.precision) if settings.precision else None
-    cache = settings.cache or converted.user_folder()
-    return selection.choose(path, settings.engine, threads, precision, cache)
+def _load(
+    path: str, plan: ExecutionPlan, precision: Precision | None, settings: ServerSettings
+) -> Predictor:
+    """A version that has answered each of its warm-up requests, in a precision it was checked in.
 
-
-def _load(path: str, plan: ExecutionPlan, settings: ServerSettings) -> Predictor:
-    """A version that has answered each of its warm-up requests."""
+    Raises:
+      InputError: it was not checked in this precision, or cannot be loaded.
+    """
+    (checked,) = selection.candidates(path, plan.engine, plan.threads, precision)
+    plan = dataclasses.replace(plan, precision=checked.precision)
     predictor = Predictor(path, plan=plan, cache=settings.cache, max_tokens=settings.most_tokens)
     try:
         _warm_up(predictor, f"{path}/{saved_model.EXTRA}")
@@ -136,13 +144,14 @@ def _load(path: str, plan: ExecutionPlan, settings: ServerSettings) -> Predictor
         raise
     if predictor.difference is not None:
         print(f"{plan}: within {predictor.difference:.1e} of TensorFlow", flush=True)
+    gc.collect()  # the weights that another engine has converted
     return predictor
 
 
 def _warm_up(predictor: Predictor, folder: str) -> None:
     def ask(request: warmup.WarmupRequest) -> None:
-        asked = ModelSpec(predictor.path, signature=request.signature, method=request.method)
-        predictor(signature_of(predictor, asked), **request.inputs)
+        spec = ModelSpec(predictor.path, signature=request.signature, method=request.method)
+        predictor(signature_of(predictor, spec), **request.inputs)
 
     try:
         for _ in mapped(ask, warmup.read(folder), cores()):
@@ -155,8 +164,8 @@ def _watch(versions: Versions, seconds: float, ended: threading.Event) -> None:
     while not ended.is_set():
         try:
             versions.refresh()
-        except Exception:  # a disk that is away comes back
-            logging.exception("looking for new versions failed; it is tried again.")
+        except Exception:  # a missing disk may come back
+            logging.exception("the check for new versions failed; it is tried again.")
         ended.wait(seconds)
 
 

@@ -111,8 +111,10 @@ def test_versions_count_up_and_none_is_overwritten(folders, tmp_path):
     folder = f"{tmp_path}/bert"
     assert saved_model.export(found, folder) == f"{folder}/1"
     assert saved_model.export(found, folder) == f"{folder}/2"
-    with pytest.raises(InputError, match="bert/2: exists already"):
-        saved_model.export(found, folder, version=2)
+    os.makedirs(f"{folder}/9223372036854775807")
+    with pytest.raises(InputError, match="bert/9223372036854775808: is not an int64"):
+        saved_model.export(found, folder)
+    os.rmdir(f"{folder}/9223372036854775807")
     assert saved_model.newest(folder) == f"{folder}/2"
 
 

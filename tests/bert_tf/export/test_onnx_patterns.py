@@ -1,41 +1,45 @@
-"""Norms and gelus of converted models: known to runtimes, and the same numbers."""
+"""Norms and gelus of converted models: recognized by runtimes, and with the same results."""
 
 import collections
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export import conversion, onnx_patterns, sources
-from bert_tf.export.module import Assembly
-from bert_tf.serving.engines.base import RESULTS, traced
+from bert_tf.export.module import RESULT, Assembly
+from bert_tf.serving.engines import traced
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
+def _convert(function):
+    """A concrete function in ONNX, without the rules and with them."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(onnx_patterns, "rules", list)
+        plain = conversion.to_onnx(function)
+    return plain, conversion.to_onnx(function)
+
+
 @pytest.fixture(scope="module", params=["same", "score"])
 def models(request, folders):
-    """The activation, and the model as it was converted, before and after."""
+    """The activation, and the converted model without the rules and with them."""
     folder = folders[request.param]
     (model,) = Assembly(sources.find([f"{request.param}={folder}"]), "float32").models
-    computation = model.signatures[0].computation
-    kept = {}
-
-    def keep(found):
-        kept["plain"] = found.SerializeToString()
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(onnx_patterns, "rewrite", keep)
-        conversion.to_onnx(traced(computation))
-    rewritten = onnx.load_from_string(kept["plain"])
-    onnx_patterns.rewrite(rewritten)
-    return weights.read(folder).config.hidden_act, kept["plain"], rewritten.SerializeToString()
+    function = traced(model.signatures[0].computation)
+    return weights.read(folder).config.hidden_act, *_convert(function)
 
 
 def _kinds(content):
     return collections.Counter(node.op_type for node in onnx.load_from_string(content).graph.node)
+
+
+def _run(content, name, inputs):
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    return session.run([name], inputs)[0]
 
 
 def _inputs():
@@ -45,19 +49,14 @@ def _inputs():
     return dict(zip(MODEL_INPUTS, (ids * mask, mask, (ids % 2) * mask), strict=True))
 
 
-def test_the_numbers_are_the_same(models):
+def test_the_results_are_the_same(models):
     _, plain, rewritten = models
     onnx.checker.check_model(onnx.load_from_string(rewritten), full_check=True)
-    found = [
-        onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"]).run(
-            [RESULTS.format(0)], _inputs()
-        )[0]
-        for content in (plain, rewritten)
-    ]
+    found = [_run(content, RESULT.format(0), _inputs()) for content in (plain, rewritten)]
     np.testing.assert_allclose(*found, atol=1e-5)
 
 
-def test_runtimes_know_them(models, tmp_path):
+def test_runtimes_recognize_them(models, tmp_path):
     activation, plain, rewritten = models
     layers = 2
     assert _kinds(plain)["LayerNormalization"] == 0
@@ -71,77 +70,32 @@ def test_runtimes_know_them(models, tmp_path):
     assert fused[wanted] + fused["BiasGelu"] == layers, fused
 
 
-def _model(*nodes, **constants):
-    """A graph of x: float32 [rows, 4] with these nodes, of which the last is the result."""
-    initializers = [
-        onnx.numpy_helper.from_array(np.array(value, np.float32), name)
-        for name, value in constants.items()
-    ]
-    x, y = (
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, 4])
-        for name in ("x", nodes[-1].output[0])
-    )
-    graph = onnx.helper.make_graph(list(nodes), "g", [x], [y], initializers)
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
-
-
-def _node(kind, inputs, output, **attributes):
-    return onnx.helper.make_node(kind, inputs.split(), [output], output, **attributes)
-
-
-def _norm_nodes(square="centred centred", axis=1):
-    return (
-        _node("ReduceMean", "x", "mean", axes=[axis], keepdims=1),
-        _node("Sub", "x mean", "centred"),
-        _node("Mul", square, "square"),
-        _node("ReduceMean", "square", "variance", axes=[axis], keepdims=1),
-        _node("Add", "variance epsilon", "total"),
-        _node("Sqrt", "total", "root"),
-        _node("Reciprocal", "root", "inverse"),
-        _node("Mul", "scale inverse", "factor"),
-        _node("Mul", "centred factor", "product"),
-        _node("Add", "offset product", "y"),
-    )
-
-
-_NORM = {"epsilon": 1e-6, "scale": [1.0, 2, 3, 4], "offset": [0.5, 0, -1, 2]}
-
-
-def test_a_norm_by_hand():
-    model = _model(*_norm_nodes(), **_NORM)
-    onnx_patterns.rewrite(model)
-    (node,) = model.graph.node
-    assert node.op_type == "LayerNormalization" and list(node.input) == ["x", "scale", "offset"]
-    assert [each.name for each in model.graph.initializer] == ["scale", "offset"]
-    attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
-    assert attributes["axis"] == -1 and attributes["epsilon"] == pytest.approx(1e-6)
-
-
-@pytest.mark.parametrize("nodes", [_norm_nodes("centred x"), _norm_nodes(axis=0)])
-def test_what_is_no_norm_stays(nodes):
-    model = _model(*nodes, **_NORM)
-    before = model.SerializeToString()
-    onnx_patterns.rewrite(model)
-    assert model.SerializeToString() == before
+def _norm(x, axis=-1, square=tf.square):
+    centred = x - tf.reduce_mean(x, axis, keepdims=True)
+    inverse = tf.math.rsqrt(tf.reduce_mean(square(centred), axis, keepdims=True) + 1e-6)
+    return centred * ([1.0, 2, 3, 4] * inverse) + [0.5, 0, -1, 2]
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"), [(np.sqrt(0.5), "Div"), (0.7, "Mul")], ids=["of gelu", "another"]
+    ("function", "kind", "count"),
+    [
+        (_norm, "LayerNormalization", 1),
+        (lambda x: _norm(x, axis=0), "LayerNormalization", 0),
+        (lambda x: _norm(x, square=lambda y: tf.square(y - 1)), "LayerNormalization", 0),
+        (lambda x: tf.math.erf(np.float32(np.sqrt(0.5)) * x), "Div", 1),
+        (lambda x: tf.math.erf(0.7 * x), "Div", 0),
+        (lambda x: 0.044715 * x * x * x, "Pow", 1),
+        (lambda x: 0.05 * x * x * x, "Pow", 0),
+        (lambda x: 0.044715 * x * tf.abs(x) * x, "Pow", 0),
+    ],
 )
-def test_what_is_under_an_erf(number, kind):
-    model = _model(_node("Mul", "c x", "scaled"), _node("Erf", "scaled", "y"), c=number)
-    onnx_patterns.rewrite(model)
-    assert [node.op_type for node in model.graph.node] == [kind, "Erf"]
-
-
-@pytest.mark.parametrize(
-    ("number", "kinds"),
-    [(0.044715, ["Pow", "Mul"]), (0.05, ["Mul"] * 3)],
-    ids=["of gelu", "another"],
-)
-def test_a_third_power(number, kinds):
-    model = _model(
-        _node("Mul", "x c", "a"), _node("Mul", "a x", "b"), _node("Mul", "x b", "y"), c=number
+def test_only_norms_and_gelus_are_rewritten(function, kind, count):
+    specs = {"x": tf.TensorSpec([None, 4], tf.float32, "x")}
+    concrete = tf.function(lambda **inputs: {"y": function(inputs["x"])}).get_concrete_function(
+        **specs
     )
-    onnx_patterns.rewrite(model)
-    assert [node.op_type for node in model.graph.node] == kinds
+    plain, rewritten = _convert(concrete)
+    assert _kinds(plain)[kind] == 0 and _kinds(rewritten)[kind] == count
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    found = [_run(content, "y", {"x": x}) for content in (plain, rewritten)]
+    np.testing.assert_allclose(*found, atol=1e-5)

@@ -50,7 +50,7 @@ def test_a_request_that_names_no_signature_is_for_the_first_of_its_kind(tmp_path
 
 def test_a_request_for_another_signature_is_told_with_the_file(tmp_path):
     _write(tmp_path, _asking("a", "tags"))
-    with pytest.raises(InputError, match=f"{warmup.FILE}: There is no signature 'tags'"):
+    with pytest.raises(InputError, match=f"{warmup.FILE}: Unknown signature 'tags'"):
         run._warm_up(_Predictor(), str(tmp_path))
 
 
@@ -60,7 +60,7 @@ def test_a_file_that_holds_no_requests_is_named(tmp_path, how):
     path = tmp_path / warmup.FILE
     if how == "cut":
         path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(InputError, match=f"{warmup.FILE}: is damaged, or holds no requests"):
+    with pytest.raises(InputError, match=f"{warmup.FILE}: is damaged, or has no requests"):
         warmup.read(str(tmp_path))
 
 

@@ -93,7 +93,7 @@ def test_serving_mounts_the_versions_and_its_batching(export):
     assert "--batching_parameters_file=/models/bert/batching.config" in arguments
     assert arguments[3:7] == ["-p", "127.0.0.1:1:8500", "-p", "127.0.0.1:2:8501"]
     assert "--tensorflow_intra_op_parallelism=3" in arguments
-    config = docker.batching_config(3, measured=True)
+    config = docker.batching_config(3, "as measured")
     values = dict(re.findall(r"^(\w+) \{ value: (\d+) \}$", config, re.M))
     assert values["batch_timeout_micros"] == "0"
     assert "--tensorflow_intra_op_parallelism=3" in config and "measured" in config

@@ -33,7 +33,7 @@ def test_what_files_hold(folder):
     access = Access.of_files(f"{folder}/token", f"{folder}/authority.pem")
     assert access.headers == {"authorization": "Bearer secret"}
     assert access.certificates() == (folder / "authority.pem").read_bytes()
-    assert isinstance(access.trust(), ssl.SSLContext) and Access().certificates() is None
+    assert isinstance(access.ssl_context(), ssl.SSLContext) and Access().certificates() is None
 
 
 @pytest.mark.parametrize(
@@ -41,22 +41,26 @@ def test_what_files_hold(folder):
     [("one.pem", "other.key"), ("one.pem", "bytes"), ("token", "one.key"), ("none", "one.key")],
 )
 def test_certificates_and_keys_that_do_not_go_together_are_named(folder, certificate, key):
-    words = f"{certificate}: cannot be read|{certificate}, --key=.*{key}: are no certificate"
+    words = f"{certificate}: cannot be read|{certificate}, --key=.*{key}: are not a certificate"
     with pytest.raises(InputError, match=words):
         Identity.of_files(None, f"{folder}/{certificate}", f"{folder}/{key}")
 
 
 @pytest.mark.parametrize("name", ["empty", "bytes", "none"])
 def test_files_without_a_token_are_named(folder, name):
-    with pytest.raises(InputError, match=f"{name}: (holds no token|cannot be read)"):
+    with pytest.raises(
+        InputError, match=f"{name}: (is empty|does not contain a token|cannot be read)"
+    ):
         Access.of_files(f"{folder}/{name}", None)
 
 
 @pytest.mark.parametrize("name", ["token", "bytes", "none"])
 def test_authorities_that_are_none_are_named(folder, name):
     access = Access(authority=f"{folder}/{name}")
-    for function in (access.trust, access.certificates):
-        with pytest.raises(InputError, match=f"{name}: cannot be read, or holds no certificates"):
+    for function in (access.ssl_context, access.certificates):
+        with pytest.raises(
+            InputError, match=f"{name}: cannot be read, or does not contain certificates"
+        ):
             function()
 
 

@@ -1,17 +1,18 @@
 """All engines answer as the SavedModel itself does, in TensorFlow Serving's way."""
 
 import functools
+import gc
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
 
-from bert_tf.export import saved_model, warmup
+from bert_tf.export import saved_model, sources, warmup
 from bert_tf.serving import predictor as predictor_module
-from bert_tf.serving.engines import converted
-from bert_tf.serving.engines.onnxruntime_engine import OnnxRuntimeEngine
-from bert_tf.serving.engines.plan import EngineName, ExecutionPlan
+from bert_tf.serving.engines import ConvertedModels, OnnxRuntimeEngine
+from bert_tf.serving.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.sessions import SavedModelSession
 from pipelines.common import checksums
@@ -160,6 +161,38 @@ def test_an_engine_that_computes_something_else_is_refused(
             Predictor(export, "onnxruntime", cache=str(tmp_path))
 
 
+def test_other_engines_release_the_weights(folders, tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    entries = [f"{name}={folders[name]}" for name in ("mood", "pretrained")]
+    path = saved_model.export(sources.find(entries), f"{tmp_path}/bert")
+    found, load = [], predictor_module.reading.assembly
+
+    def assembly(path, dtype):
+        loaded = load(path, dtype)
+        found.extend(map(weakref.ref, loaded.variables))
+        return loaded
+
+    monkeypatch.setattr(predictor_module.reading, "assembly", assembly)
+    predictor = Predictor(path, "onnxruntime", cache=str(tmp_path))
+    gc.collect()
+    assert found and all(reference() is None for reference in found)
+    assert predictor("mood", text=["a layer"])["label"].shape == (1,)
+    assert predictor("embed", text=["a layer"])["mean_output"].shape == (1, 32)
+    predictor.close()
+
+
+def test_exports_in_bfloat16_may_be_computed_in_float32(folders, tmp_path):
+    found = sources.find([f"mood={folders['mood']}"])
+    path = saved_model.export(found, f"{tmp_path}/bert", dtype="bfloat16")
+    answers = {}
+    for precision in (None, "float32"):
+        predictor = Predictor(path, precision=precision)
+        answers[predictor.plan.precision] = predictor("mood", text=_TEXTS)["logits"]
+        predictor.close()
+    difference = np.abs(answers["bfloat16"] - answers["float32"]).max()
+    assert 1e-4 < difference < 0.5
+
+
 def test_threads_that_tensorflow_cannot_have_are_told(export):
     with pytest.raises(InputError, match="threads=77: TensorFlow has .* in this process"):
         Predictor(export, threads=77)
@@ -172,8 +205,8 @@ def test_exports_without_checksums_are_converted_by_what_is_in_them(tmp_path):
         (export / name).write_text(name)
     sums = saved_model.sums(str(export))
     assert list(sums) == ["assets.extra/labels.json", "manifest.json", "saved_model.pb"]
-    first = converted.ConvertedModels(str(export), str(tmp_path)).path("a", lambda: b"1")
+    first = ConvertedModels(str(export), str(tmp_path)).path("a", lambda: b"1")
     (export / "assets.extra" / "labels.json").write_text("others")
-    assert converted.ConvertedModels(str(export), str(tmp_path)).path("a", lambda: b"2") != first
+    assert ConvertedModels(str(export), str(tmp_path)).path("a", lambda: b"2") != first
     checksums.write(str(export), ["manifest.json"])
     assert list(saved_model.sums(str(export))) == ["manifest.json"]

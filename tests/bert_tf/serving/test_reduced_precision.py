@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.export import saved_model, sources
-from bert_tf.serving.engines.plan import Precision
+from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.reduced_precision import ScoreCheck
 from pipelines.common.errors import InputError

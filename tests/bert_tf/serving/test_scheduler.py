@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.serving.engines.base import Batch
+from bert_tf.serving.engines import Batch
 from bert_tf.serving.scheduler import Executable, Scheduler, deadline
 
 _OUTPUTS = (

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from bert_tf.serving import selection
-from bert_tf.serving.engines.plan import AUTO, EngineName, ExecutionPlan, Precision
+from bert_tf.serving.plan import AUTO, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.selection import Measurement
 from bert_tf.serving.server import run
 from bert_tf.serving.server.settings import ServerSettings
@@ -19,7 +19,7 @@ _ORT, _TF = EngineName.ONNXRUNTIME, EngineName.TENSORFLOW
 
 
 def _measurement(engine, threads, single, many, precision=Precision.FLOAT32):
-    return Measurement(engine, precision, threads, single, many)
+    return Measurement(ExecutionPlan.of(engine, threads, precision), single, many)
 
 
 def test_the_fastest_engine_is_selected():
@@ -55,14 +55,10 @@ def test_a_plan_is_kept(export, tmp_path, monkeypatch):
 
     def measure(path, plans, cache):
         asked.extend(plans)
-        return [
-            Measurement(p.engine, p.precision, p.threads, 1 / p.threads, 1)
-            for p in plans
-            if p.engine is _TF
-        ]
+        return [Measurement(plan, 1 / plan.threads, 1) for plan in plans if plan.engine is _TF]
 
     monkeypatch.setattr(selection, "measure", measure)
-    monkeypatch.setattr(selection.registry, "installed", lambda: [_TF, _ORT])
+    monkeypatch.setattr(selection.engines, "installed", lambda: [_TF, _ORT])
     monkeypatch.setattr(selection, "cores", lambda: 2)
     plan = selection.choose(export, AUTO, None, None, str(tmp_path))
     once = [
@@ -89,7 +85,7 @@ def test_a_plan_is_kept(export, tmp_path, monkeypatch):
     ],
 )
 def test_a_precision_is_for_engines_that_keep_it(export, monkeypatch, kept, engines):
-    monkeypatch.setattr(selection.registry, "installed", lambda: list(EngineName))
+    monkeypatch.setattr(selection.engines, "installed", lambda: list(EngineName))
     monkeypatch.setattr(selection.saved_model, "kept_precisions", lambda path: kept)
     plans = selection.candidates(export, AUTO, None, Precision.INT8)
     assert sorted({plan.engine for plan in plans}) == engines
@@ -98,7 +94,7 @@ def test_a_precision_is_for_engines_that_keep_it(export, monkeypatch, kept, engi
 def test_a_plan_in_json():
     plan = ExecutionPlan(_ORT, Precision.INT8, 1, 4)
     assert ExecutionPlan.from_dict(json.loads(json.dumps(dataclasses.asdict(plan)))) == plan
-    assert str(plan) == "onnxruntime (int8) with 1 thread, 4 for a sequence alone"
+    assert str(plan) == "onnxruntime (int8) with 1 thread, 4 for a single sequence"
 
 
 def test_engines_that_fail_are_left_out(export, tmp_path, monkeypatch, caplog):
@@ -106,16 +102,15 @@ def test_engines_that_fail_are_left_out(export, tmp_path, monkeypatch, caplog):
         raise subprocess.CalledProcessError(1, command, "", "Traceback\nno such instruction")
 
     monkeypatch.setattr(selection.subprocess, "run", fail)
+    monkeypatch.setattr(selection.engines, "installed", lambda: [_TF])
     monkeypatch.setattr(selection, "cores", lambda: 2)
     with pytest.raises(InputError, match="tensorflow cannot compute it here"):
-        selection.choose(export, "tensorflow", None, None, str(tmp_path))
+        selection.choose(export, AUTO, None, None, str(tmp_path))
     assert "tensorflow is left out: no such instruction" in caplog.text
 
 
-def test_nothing_is_measured_without_a_choice(export, tmp_path, monkeypatch):
-    monkeypatch.setattr(selection, "measure", None)
-    found = selection.choose(export, "onnxruntime", 3, None, str(tmp_path))
-    assert found == ExecutionPlan.of(_ORT, 3)
+def test_the_processor_is_part_of_the_key():
+    assert "model name" in selection._processor() or "CPU part" in selection._processor()
 
 
 @pytest.mark.parametrize(
@@ -133,23 +128,28 @@ def test_unknown_engines_and_unchecked_precisions(export, tmp_path, engine, prec
 
 def test_this_machine_is_measured(export, tmp_path, caplog, monkeypatch):
     caplog.set_level(logging.INFO, logger="absl")
-    (found,) = selection.measure(export, [ExecutionPlan.of(_TF, 1)], str(tmp_path))
-    assert found.engine is _TF and found.threads == 1
-    assert 0 < found.single < 60 and 0 < found.many < 60
+    plan = ExecutionPlan.of(_TF, 1)
+    (found,) = selection.measure(export, [plan], str(tmp_path))
+    assert found.plan == plan and 0 < found.single < 60 and 0 < found.many < 60
     monkeypatch.setattr(selection, "_TIMEOUT", 0.01)
-    assert selection.measure(export, [ExecutionPlan.of(_TF, 1)], str(tmp_path)) == []
-    assert "timed out after 0.01 seconds" in caplog.text
+    assert selection.measure(export, [plan], str(tmp_path)) == []
+    assert "tensorflow is left out: it takes longer than 0.01 s" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("asked", "plan"),
-    [
-        ({"engine": "tensorflow"}, ExecutionPlan.of(_TF, 6)),
-        ({"engine": "onnxruntime"}, ExecutionPlan.of(_ORT, 6)),
-        ({"engine": "tensorflow", "threads": 1}, ExecutionPlan.of(_TF, 1)),
-    ],
-)
-def test_a_server_measures_nothing_where_its_engine_is_named(export, monkeypatch, asked, plan):
+@pytest.mark.parametrize("engine", [_TF, _ORT])
+@pytest.mark.parametrize(("threads", "wanted"), [(None, 6), (1, 1)])
+def test_nothing_is_measured_if_the_engine_is_named(export, monkeypatch, engine, threads, wanted):
     monkeypatch.setattr(selection, "measure", lambda *_: pytest.fail("it is measured"))
-    monkeypatch.setattr(run, "cores", lambda: 6)
-    assert run._plan(export, ServerSettings(**asked)) == plan
+    monkeypatch.setattr(selection, "cores", lambda: 6)
+    plan = selection.choose(export, engine, threads, None, "")
+    assert plan == ExecutionPlan.of(engine, wanted)
+
+
+def test_each_version_is_computed_in_a_precision_that_it_was_checked_in(export, monkeypatch):
+    """The plan is that of the version that was the newest when the server started."""
+    monkeypatch.setattr(run, "Predictor", lambda path, plan, **_: pytest.fail(str(plan)))
+    plan = ExecutionPlan.of(_ORT, 2, Precision.INT8)
+    with pytest.raises(pytest.fail.Exception, match=r"onnxruntime \(float32\) with 2 threads"):
+        run._load(export, plan, None, ServerSettings())
+    with pytest.raises(InputError, match="was not checked in int8 with onnxruntime"):
+        run._load(export, plan, Precision.INT8, ServerSettings())

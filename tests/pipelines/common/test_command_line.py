@@ -39,7 +39,7 @@ PRETRAIN = ("pretrain", "--tfrecords=none")
          "--learning_rate=nan: it must be a finite number"),
         (("finetune", "--task=mrpc", "--data=d", "--init=i", "--seeds=²"),
          "--seeds=²: it must be whole numbers separated by commas"),
-        (("serve", "--host=example"), "--host=example: is no address of this machine"),
+        (("serve", "--host=example"), "--host=example: is not an address of this machine"),
         (("ask", "--inputs=" + "[" * 100_000), "--inputs: is not JSON"),
         (("ask", '--inputs={"text": NaN}', "--model=m"), "NaN is not a number"),
     ],

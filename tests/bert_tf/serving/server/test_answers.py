@@ -1,25 +1,46 @@
-"""Requests are answered by one version each, whatever comes and goes meanwhile."""
+"""Each request is answered by one version, even if others are loaded or removed meanwhile."""
 
 import asyncio
+import json
 import threading
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2
 
-from bert_tf.serving.server.answers import Answerer, EncodedRequest, ModelSpec, RequestLimits
+from bert_tf.serving.credentials import Identity
+from bert_tf.serving.server import rpc
+from bert_tf.serving.server.answers import (
+    Answerer,
+    EncodedRequest,
+    Metrics,
+    ModelSpec,
+    RequestLimits,
+)
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.metrics import Metrics
+from bert_tf.serving.server.rest import RestInterface, Sites
 from bert_tf.serving.server.versions import Version, Versions, VersionState
 from bert_tf.tasks.signatures import Method
+from tests.bert_tf.serving.server import asgi
 
 
 class _Predictor:
-    def __init__(self, name):
-        self.manifest = {"signatures": {"only": {"method": Method.PREDICT, "inputs": {name: []}}}}
+    """Returns the name of its input; `meanwhile` happens before each of its steps."""
+
+    def __init__(self, name, meanwhile=lambda step: None):
+        self._name, self._meanwhile = name, meanwhile
+
+    @property
+    def manifest(self):
+        self._meanwhile("signature")
+        signature = {"method": Method.PREDICT, "inputs": {self._name: ["string", [None]]}}
+        return {"signatures": {"only": signature}}
 
     def __call__(self, signature, /, **inputs):
-        assert [*inputs] == [*self.manifest["signatures"][signature]["inputs"]]
-        return {"output": np.array([*inputs], object)}
+        self._meanwhile("computation")
+        assert signature == "only" and [*inputs] == [self._name]
+        return {"output": np.array([name.encode() for name in inputs], object)}
 
     def close(self):
         pass
@@ -42,12 +63,17 @@ class _Request(EncodedRequest):
         return f"{answer.version} {answer.outputs['output'].tolist()}".encode()
 
 
+def _add(answerer, number, predictor):
+    version = Version(number, VersionState.AVAILABLE, predictor=predictor)
+    answerer.versions._known[number] = version
+
+
 @pytest.fixture
 def answerer(tmp_path):
-    """Answers one request at once, with version 1."""
+    """Answers one request at a time, with version 1."""
     versions = Versions(str(tmp_path), 1, None)
-    versions._known = {1: Version(1, VersionState.AVAILABLE, predictor=_Predictor("first"))}
     answerer = Answerer("bert", versions, RequestLimits(8, 1000, 1, 1.0), Metrics(lambda: 0))
+    _add(answerer, 1, _Predictor("first"))
     yield answerer
     answerer.close()
 
@@ -59,14 +85,40 @@ async def _ask(answerer, meanwhile=lambda: None):
     return await answerer.answer(receive)
 
 
-def test_a_version_is_chosen_once(answerer):
-    def newer():
-        answerer.versions._known[2] = Version(
-            2, VersionState.AVAILABLE, predictor=_Predictor("second")
-        )
+async def _rest(answerer, name):
+    """The answer over REST, where a single input needs no name."""
+    app = RestInterface(answerer, Identity(), Sites("127.0.0.1")).app()
+    status, content = await asgi.post(app, "predict", b'{"inputs": ["x"]}')
+    assert status == 200, content
+    return json.loads(content)["outputs"]
 
-    assert asyncio.run(_ask(answerer, newer)) == b"1 ['first']"
-    assert asyncio.run(_ask(answerer)) == b"2 ['second']"
+
+async def _grpc(answerer, name):
+    """The answer over gRPC."""
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "bert"
+    request.inputs[name].CopyFrom(tf.make_tensor_proto(["x"]))
+
+    async def receive():
+        return rpc.Predict(request.SerializeToString())
+
+    response = predict_pb2.PredictResponse.FromString(await answerer.answer(receive))
+    assert response.model_spec.version.value == {"first": 1, "second": 2}[name]
+    return [value.decode() for value in tf.make_ndarray(response.outputs["output"])]
+
+
+@pytest.mark.parametrize("ask", [_rest, _grpc])
+@pytest.mark.parametrize("moment", ["signature", "computation"])
+def test_a_version_is_chosen_once(answerer, ask, moment):
+    """A newer version with another input becomes available while a request is answered."""
+
+    def newer(step):
+        if step == moment:
+            _add(answerer, 2, _Predictor("second"))
+
+    _add(answerer, 1, _Predictor("first", newer))
+    assert asyncio.run(ask(answerer, "first")) == ["first"]
+    assert asyncio.run(ask(answerer, "second")) == ["second"]
 
 
 def test_a_place_is_free_when_its_thread_is(answerer):
@@ -78,17 +130,17 @@ def test_a_place_is_free_when_its_thread_is(answerer):
         return raised.value.fault
 
     assert fault() is Fault.TIMEOUT
-    assert fault() is Fault.BUSY  # nobody waits for the first, which still computes
+    assert fault() is Fault.BUSY  # nobody waits for the first, which is still computing
     done.set()
     answerer._threads.submit(lambda: None).result(60)
-    assert asyncio.run(_ask(answerer)) == b"1 ['first']"
+    assert asyncio.run(_ask(answerer)) == b"1 [b'first']"
 
 
-def test_a_request_that_does_not_come_leaves_its_place(answerer):
+def test_a_request_that_does_not_arrive_leaves_its_place(answerer):
     async def never():
         await asyncio.sleep(60)
 
     with pytest.raises(RefusalError) as raised:
         asyncio.run(answerer.answer(never))
     assert raised.value.fault is Fault.TIMEOUT
-    assert asyncio.run(_ask(answerer)) == b"1 ['first']"
+    assert asyncio.run(_ask(answerer)) == b"1 [b'first']"

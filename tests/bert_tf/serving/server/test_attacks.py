@@ -76,8 +76,8 @@ def _inputs(signature, **inputs):
         (_inputs("mood", text=["x" * 20_000] + ["x"] * 1000), "padded to the longest"),
         (_inputs("mood", text=[[[[[[[[["x"]]]]]]]]]), "nested"),
         (b'{"signature_name": "mood_ids", "inputs": [[[[1]]]]}', "must be named"),
-        (b'{"instances": [NaN]}', "no JSON object"),
-        (b'{"instances": [1e999]}', "no JSON object"),
+        (b'{"instances": [NaN]}', "not a JSON object"),
+        (b'{"instances": [1e999]}', "not a JSON object"),
         (b'{"instances": [%d]}' % 10**400, "is beyond int32"),
         (b'{"instances": [1], "instances": [2]}', "must be"),
     ],
@@ -177,13 +177,13 @@ def test_what_a_client_can_break_leaves_no_traceback(stub):
         with pytest.raises(grpc.RpcError) as raised:
             service.HandleReloadConfigRequest(model_management_pb2.ReloadConfigRequest(), 60)
         assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
-        with pytest.raises(grpc.RpcError, match="no model"):
+        with pytest.raises(grpc.RpcError, match="Unknown model"):
             service.GetModelStatus(get_model_status_pb2.GetModelStatusRequest(), 60)
     labelled = predict_pb2.PredictRequest()
     labelled.model_spec.name, labelled.model_spec.version_label = "bert", "stable"
     with (
         attacks.service(server) as service,
-        pytest.raises(grpc.RpcError, match="labels of versions"),
+        pytest.raises(grpc.RpcError, match="Labels of versions"),
     ):
         service.Predict(labelled, 60)
     time.sleep(2)  # the slow one

@@ -19,13 +19,12 @@ from bert_tf.export import saved_model
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import rpc
-from bert_tf.serving.server.answers import Answerer, RequestLimits
+from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.metrics import Metrics
-from bert_tf.serving.server.rest import RestInterface
-from bert_tf.serving.server.sites import Sites
+from bert_tf.serving.server.rest import RestInterface, Sites
 from bert_tf.serving.server.versions import Versions
 from tests import strategies
+from tests.bert_tf.serving.server import asgi
 
 _BODIES = [
     {"instances": ["a good film"]},
@@ -67,31 +66,11 @@ def _check_finite(value):
     assert not isinstance(value, float) or math.isfinite(value)
 
 
-async def _post(app, method, body):
-    """The status and the body of an answer over REST."""
-    sent = []
-
-    async def receive():
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(event):
-        sent.append(event)
-
-    path = f"/v1/models/bert:{method}"
-    scope = {
-        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(),
-        "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
-        "root_path": "",
-    }  # fmt: skip
-    await app(scope, receive, send)
-    return sent[0]["status"], b"".join(event.get("body", b"") for event in sent[1:])
-
-
 @pytest.mark.parametrize("method", ["predict", "classify"])
 @given(body=_JSON_BODIES)
 def test_rest(answerer, method, body):
     app = RestInterface(answerer, Identity(), Sites("127.0.0.1")).app()
-    status, content = asyncio.run(_post(app, method, body))
+    status, content = asyncio.run(asgi.post(app, method, body))
     found = json.loads(content)
     if status == 200:
         _check_finite(found)
@@ -114,18 +93,18 @@ def _messages(export):
 
 
 @pytest.mark.parametrize(
-    ("method", "question", "response"),
+    ("method", "request_type", "response"),
     [
         ("predict", rpc.Predict, predict_pb2.PredictResponse),
         ("classify", rpc.Classify, classification_pb2.ClassificationResponse),
     ],
 )
 @given(data=st.data())
-def test_grpc(answerer, two_tasks, method, question, response, data):
+def test_grpc(answerer, two_tasks, method, request_type, response, data):
     body = data.draw(strategies.file_contents(_messages(two_tasks)[method]))
 
     async def receive():
-        return question(body)
+        return request_type(body)
 
     try:
         encoded = asyncio.run(answerer.answer(receive))

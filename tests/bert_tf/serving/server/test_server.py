@@ -147,12 +147,12 @@ def test_what_is_told_of_the_model(served):
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("/v1/models/other:predict", b"{}", 404, "There is no model 'other'"),
+        ("/v1/models/other:predict", b"{}", 404, "Unknown model 'other'"),
         ("/v1/models/bert/versions/7:predict", b'{"instances": ["x"]}', 404, "Version 7"),
         ("/v1/models/bert:predict", b'{"signature_name": "no"}', 404, "no signature 'no'"),
         ("/v1/models/bert:guess", b"{}", 404, "Methods are"),
-        ("/v1/models/bert:predict", b"[1", 400, "no JSON object"),
-        ("/v1/models/bert:predict", b"\xff", 400, "no JSON object"),
+        ("/v1/models/bert:predict", b"[1", 400, "not a JSON object"),
+        ("/v1/models/bert:predict", b"\xff", 400, "not a JSON object"),
         ("/v1/models/bert:predict", b'{"signature_name": "mood"}', 400, 'either "instances"'),
         (
             "/v1/models/bert:classify",
@@ -201,10 +201,10 @@ def test_what_makes_no_sense_is_told_in_a_line(served, path, body, status, words
         ({"shape": [1, 2_000_000_000], "values": [b"x"]}, "text: is too large"),
         ({"shape": [1, 1 << 40, 1 << 40], "values": []}, "text: is too large"),
         ({"shape": [], "values": [b"x"]}, "must be an array of string with 1 dimension"),
-        ({"dtype": 20, "shape": [1], "values": []}, "text: is no tensor of numbers or texts"),
+        ({"dtype": 20, "shape": [1], "values": []}, "text: is not a numeric or string tensor"),
         (
             {"dtype": 0, "name": "a\x1db\nc", "shape": [1], "values": []},
-            r"a.*1db.*nc: is no tensor",
+            r"a.*1db.*nc: is not a numeric",
         ),
     ],
 )

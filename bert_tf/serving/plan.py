@@ -4,7 +4,8 @@ import dataclasses
 import enum
 from typing import Any
 
-MAX_TOKENS = 1024  # of different requests computed together, unless the user says otherwise
+MAX_TOKENS = 1024  # of different requests computed together, by default
+AUTO = "auto"  # in place of an engine's name: the fastest on this machine
 
 
 class EngineName(enum.StrEnum):
@@ -17,15 +18,11 @@ class EngineName(enum.StrEnum):
 
 
 class Precision(enum.StrEnum):
-    """Type in which weights are multiplied."""
+    """Type in which an engine multiplies."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
-    INT8 = "int8"  # dynamic quantization: activations are scaled as they come
-
-
-# In place of an engine's name: the fastest of those installed, as measured on this machine.
-AUTO = "auto"
+    INT8 = "int8"  # dynamic quantization: scales follow the activations of each batch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +30,11 @@ class ExecutionPlan:
     """How an export is computed.
 
     Attributes:
-      engine: runs the computations.
-      precision: that it multiplies in. TensorFlow's is that of the export.
+      engine: name of the engine.
+      precision: in which it multiplies.
       threads: of each computation while several run at once, as many as there are cores for.
-      single_threads: of a computation that nothing else runs beside. TensorFlow has one number of
-        threads in a process, so there it equals `threads`.
+      single_threads: of a computation while no other runs. TensorFlow has one number of threads in
+        a process, so there it equals `threads`.
     """
 
     engine: EngineName = EngineName.TENSORFLOW
@@ -59,8 +56,8 @@ class ExecutionPlan:
     def batches(self) -> bool:
         """Whether sequences of several requests are computed as one batch.
 
-        Dynamic int8 scales by the largest activation of a batch: there an answer would depend on
-        its neighbours.
+        Dynamic int8 scales by the largest activation of a batch, so that an answer would depend on
+        the other requests.
         """
         return self.precision is not Precision.INT8
 
@@ -72,15 +69,11 @@ class ExecutionPlan:
     def __str__(self) -> str:
         threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
         if self.single_threads != self.threads:
-            threads += f", {self.single_threads} for a sequence alone"
+            threads += f", {self.single_threads} for a single sequence"
         return f"{self.engine} ({self.precision}) with {threads}"
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "ExecutionPlan":
-        """The plan that `dataclasses.asdict` described."""
-        return cls(
-            EngineName(values["engine"]),
-            Precision(values["precision"]),
-            values["threads"],
-            values["single_threads"],
-        )
+        """The inverse of `dataclasses.asdict`."""
+        engine, precision = EngineName(values["engine"]), Precision(values["precision"])
+        return cls(engine, precision, values["threads"], values["single_threads"])

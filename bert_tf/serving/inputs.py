@@ -1,14 +1,19 @@
-"""Values of requests as the arrays that signatures take."""
+"""Values of requests as arrays, and plain texts as sequences."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.serving.engines import Batch
+from bert_tf.tasks.signatures import PlainTexts
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import packing
+from pipelines.tokenizers.base import Tokenizer
 
 _INT32 = np.iinfo(np.int32)
-DEEPEST = 8  # no input has so many axes
+MAX_DEPTH = 8  # of nested lists; no input has so many axes
 
 
 def as_array(name: str, value: Any) -> np.ndarray:
@@ -20,7 +25,7 @@ def as_array(name: str, value: Any) -> np.ndarray:
         or an array or tensor of them.
 
     Raises:
-      InputError: it is none of these, ragged, or an integer is beyond int32.
+      InputError: the value has another type, rows of unequal lengths, or an integer beyond int32.
     """
     if isinstance(value, tf.Tensor):
         value = value.numpy()
@@ -33,9 +38,8 @@ def as_array(name: str, value: Any) -> np.ndarray:
         return value if isinstance(value, np.ndarray) else _nested(name, value)
     if all(isinstance(item, str | bytes) for item in flat):
         array = _nested(name, value)
-        encoded = [_encode(name, item) for item in array.ravel()]
-        found = np.empty(len(encoded), object)
-        found[:] = encoded
+        found = np.empty(array.size, object)
+        found[:] = [_encode(name, item) for item in array.ravel()]
         return found.reshape(array.shape)
     if all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in flat):
         return _int32(name, _nested(name, value))
@@ -54,7 +58,7 @@ def _flatten(name: str, value: Any, depth: int = 0) -> list[Any]:
         return value.ravel().tolist()
     if not isinstance(value, list | tuple):
         return [value]
-    if depth == DEEPEST:
+    if depth == MAX_DEPTH:
         raise InputError(f"{name}: is nested too deeply.")
     return [item for part in value for item in _flatten(name, part, depth + 1)]
 
@@ -73,4 +77,48 @@ def _encode(name: str, text: str | bytes) -> bytes:
     try:
         return text if isinstance(text, bytes) else text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{name}: has half of a surrogate pair, which is no text.") from error
+        raise InputError(f"{name}: has half of a surrogate pair, which UTF-8 cannot.") from error
+
+
+def pack_plain(
+    plain: PlainTexts, tokenizer: Tokenizer, inputs: Mapping[str, np.ndarray]
+) -> Batch | None:
+    """The sequences of a request, made without TensorFlow by the same rules as the graph.
+
+    Args:
+      plain: how the texts become sequences.
+      tokenizer: of the model.
+      inputs: object [batch] of bytes, by name.
+
+    Returns:
+      The sequences; None if the graph has to make them, or to report an error.
+    """
+    columns = [inputs[name] for name in plain.names]
+    if not len(columns[0]) or len({len(column) for column in columns}) > 1:
+        return None
+    rows = []
+    for texts in zip(*columns, strict=True):
+        segments = []
+        for text in texts:
+            ids = _plain_ids(plain, tokenizer, text)
+            if ids is None:
+                return None
+            segments.append(ids)
+        second = segments[1] if len(segments) > 1 else None
+        rows.append(packing.pack_ids(tokenizer, segments[0], second, plain.max_length))
+    shape = (len(rows), max(len(ids) for ids, _ in rows))
+    batch = Batch(np.full(shape, tokenizer.pad_id, np.int32), *np.zeros([2, *shape], np.int32))
+    for row, (ids, types) in enumerate(rows):
+        batch.ids[row, : len(ids)] = ids
+        batch.mask[row, : len(ids)] = 1
+        batch.types[row, : len(ids)] = types
+    return batch
+
+
+def _plain_ids(plain: PlainTexts, tokenizer: Tokenizer, text: bytes) -> list[int] | None:
+    if not text.isascii():
+        return None
+    decoded = text.decode("ascii")
+    if plain.excluded and plain.excluded in decoded:
+        return None
+    return tokenizer.plain_ids(decoded)

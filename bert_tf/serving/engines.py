@@ -1,0 +1,312 @@
+"""Engines, which run the computations of an export: TensorFlow, and other runtimes."""
+
+import abc
+import contextlib
+import functools
+import hashlib
+import json
+import math
+import os
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.export import conversion, saved_model
+from bert_tf.export.module import RESULT
+from bert_tf.models import fused_ops
+from bert_tf.models.base_config import EncoderConfig
+from bert_tf.serving.plan import EngineName, Precision
+from bert_tf.tasks.signatures import Computation, Tensors
+from pipelines.common import files, json_files, optional
+from pipelines.common.errors import InputError
+from pipelines.common.machine import cores
+from pipelines.tokenizers.packing import MODEL_INPUTS
+
+_FORMAT = 5  # of converted models; those of another format are converted again
+_MAX_DIFFERENCE = 1e-3  # of float32 results between engines
+_SHAPES = ((1, 8), (3, 24))  # sequences and tokens for the comparison
+ItemT = TypeVar("ItemT")
+
+
+class Batch(NamedTuple):
+    """Padded sequences, int32 [sequences, length] each, in the order of `MODEL_INPUTS`."""
+
+    ids: np.ndarray
+    mask: np.ndarray
+    types: np.ndarray
+
+
+# Results of a batch; the first axis of each is that of the sequences.
+Compute = Callable[[Batch], Sequence[np.ndarray]]
+
+
+class ConvertedModels:
+    """The converted models of an export, cached in a folder on a local disk."""
+
+    def __init__(self, export: str, folder: str):
+        self._export, self._folder = export, folder
+
+    @functools.cached_property
+    def _key(self) -> str:
+        """Checksum of the export and of the format of conversions."""
+        sums = saved_model.sums(self._export)
+        lines = "".join(f"{sums[name]} {name}\n" for name in sorted(sums))
+        return hashlib.sha256(f"{_FORMAT}\n{lines}".encode()).hexdigest()[:16]
+
+    def path(self, name: str, convert: Callable[[], bytes]) -> str:
+        """The file of a model; `convert` makes its contents if it does not exist."""
+        path = f"{self._folder}/{self._key}/{name}"
+        if not files.gfile.exists(path):
+            content = convert()
+            with (
+                files.write_aside(path, shared=True) as partial,
+                files.gfile.GFile(partial, "wb") as file,
+            ):
+                file.write(content)
+        return path
+
+    def onnx(self, name: str, computation: Computation) -> str:
+        """The file of a computation in ONNX."""
+        return self.path(f"{name}.onnx", lambda: conversion.to_onnx(traced(computation)))
+
+    def number(self, name: str, measure: Callable[[], float]) -> float:
+        """A cached number about a model."""
+        path = self.path(name, lambda: json.dumps(measure()).encode())
+        return json_files.read(path, float)
+
+
+def user_folder() -> str:
+    """Folder of the user's converted models and plans."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return f"{base}/bert-tf/engines"
+
+
+class Engine(abc.ABC):
+    """Runs computations.
+
+    Args:
+      models: cache of converted models.
+      precision: in which it multiplies.
+      threads: of one computation; as many computations run at once as there are cores for.
+
+    Attributes:
+      modules: top-level modules of optional packages that it needs.
+      dtype: of the weights that it loads.
+
+    Raises:
+      InputError: a package is not installed.
+    """
+
+    modules: Sequence[str] = ()
+    dtype = "float32"
+
+    def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
+        self._models, self._precision, self._threads = models, precision, threads
+        self._concurrency = max(1, cores() // threads)
+
+    @abc.abstractmethod
+    def load(self, name: str, computation: Computation) -> Compute:
+        """Loads a computation; several threads may call the result at once.
+
+        Args:
+          name: identifies the computation within the export.
+          computation: of a model with its weights.
+        """
+
+
+class TensorFlowEngine(Engine):
+    """TensorFlow in this process, with the threads of its pool."""
+
+    def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
+        super().__init__(models, precision, threads)
+        if precision is Precision.BFLOAT16:
+            self.dtype = "bfloat16"
+
+    def load(self, name: str, computation: Computation) -> Compute:
+        """See `Engine`."""
+        whole, skipping = (traced(computation, skip) for skip in (False, True))
+
+        def compute(batch: Batch) -> Sequence[np.ndarray]:
+            function = whole if batch.mask.all() else skipping
+            tensors = map(tf.convert_to_tensor, batch)
+            found = function(**dict(zip(MODEL_INPUTS, tensors, strict=True)))
+            return [found[RESULT.format(number)].numpy() for number in range(len(found))]
+
+        return compute
+
+
+class OnnxRuntimeEngine(Engine):
+    """ONNX Runtime on a CPU, in float32 or int8."""
+
+    modules = ("onnxruntime", "tf2onnx")
+
+    def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
+        super().__init__(models, precision, threads)
+        self._runtime = optional.load("onnxruntime", "onnx")
+        self._options = self._runtime.SessionOptions()
+        self._options.intra_op_num_threads = threads
+        # Spinning threads notice work sooner, and take the processor from all others: only where
+        # nothing else is computed.
+        spinning = str(int(self._concurrency == 1))
+        self._options.add_session_config_entry("session.intra_op.allow_spinning", spinning)
+
+    def load(self, name: str, computation: Computation) -> Compute:
+        """See `Engine`."""
+        path = full = self._models.onnx(name, computation)
+        if self._precision is Precision.INT8:
+            path = self._models.path(f"{name}.int8.onnx", lambda: conversion.onnx_in_int8(full))
+        session = self._runtime.InferenceSession(path, self._options, ["CPUExecutionProvider"])
+        return lambda batch: session.run(None, dict(zip(MODEL_INPUTS, batch, strict=True)))
+
+
+class OpenVinoEngine(Engine):
+    """OpenVINO on a CPU, in float32 or bfloat16."""
+
+    modules = ("openvino", "tf2onnx")
+
+    def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
+        super().__init__(models, precision, threads)
+        self._core = optional.load("openvino", "openvino").Core()
+        self._settings = {
+            "INFERENCE_PRECISION_HINT": "bf16" if precision is Precision.BFLOAT16 else "f32",
+            "INFERENCE_NUM_THREADS": threads * self._concurrency,
+            "NUM_STREAMS": self._concurrency,
+        }
+
+    def load(self, name: str, computation: Computation) -> Compute:
+        """See `Engine`."""
+        path = self._models.onnx(name, computation)
+        requests = _Pool(self._core.compile_model(path, "CPU", self._settings).create_infer_request)
+        names = [RESULT.format(number) for number in range(len(computation.outputs))]
+
+        def compute(batch: Batch) -> Sequence[np.ndarray]:
+            with requests.borrowed() as request:
+                inputs = dict(zip(MODEL_INPUTS, batch, strict=True))
+                found = request.infer(inputs, share_inputs=True, share_outputs=True)
+                return [found[name].copy() for name in names]
+
+        return compute
+
+
+class LiteRtEngine(Engine):
+    """LiteRT on a CPU, in float32 or int8."""
+
+    modules = ("ai_edge_litert",)
+
+    def load(self, name: str, computation: Computation) -> Compute:
+        """See `Engine`."""
+        runtime = optional.load("ai_edge_litert.interpreter", "litert")
+        quantized = self._precision is Precision.INT8
+        path = self._models.path(
+            f"{name}{'.int8' * quantized}.tflite",
+            lambda: conversion.to_litert(traced(computation), quantized),
+        )
+        threads = self._threads
+        runners = _Pool(
+            lambda: runtime.Interpreter(path, num_threads=threads).get_signature_runner()
+        )
+
+        def compute(batch: Batch) -> Sequence[np.ndarray]:
+            with runners.borrowed() as run:
+                found = run(**dict(zip(MODEL_INPUTS, batch, strict=True)))
+                return [found[RESULT.format(number)] for number in range(len(found))]
+
+        return compute
+
+
+ENGINES: dict[EngineName, type[Engine]] = {
+    EngineName.TENSORFLOW: TensorFlowEngine,
+    EngineName.ONNXRUNTIME: OnnxRuntimeEngine,
+    EngineName.OPENVINO: OpenVinoEngine,
+    EngineName.LITERT: LiteRtEngine,
+}
+# Engines with a precision lower than float32.
+REDUCED: dict[Precision, Sequence[EngineName]] = {
+    Precision.BFLOAT16: (EngineName.TENSORFLOW, EngineName.OPENVINO),
+    Precision.INT8: (EngineName.ONNXRUNTIME, EngineName.LITERT),
+}
+
+
+def installed() -> list[EngineName]:
+    """The engines with all their packages installed."""
+    return [name for name, kind in ENGINES.items() if all(map(optional.is_there, kind.modules))]
+
+
+def tensorflow_threads() -> int:
+    """The threads that TensorFlow has for one computation in this process."""
+    return tf.config.threading.get_intra_op_parallelism_threads() or cores()
+
+
+class _Pool(Generic[ItemT]):
+    """Objects for one thread at a time; a new one is made when all are in use."""
+
+    def __init__(self, make: Callable[[], ItemT]):
+        self._make = make
+        self._free: queue.SimpleQueue[ItemT] = queue.SimpleQueue()
+
+    @contextlib.contextmanager
+    def borrowed(self) -> Iterator[ItemT]:
+        """An object that no other thread uses meanwhile."""
+        try:
+            item = self._free.get_nowait()
+        except queue.Empty:
+            item = self._make()
+        try:
+            yield item
+        finally:
+            self._free.put(item)
+
+
+def traced(computation: Computation, skip_padding: bool = False) -> Any:
+    """A computation as a concrete function of `MODEL_INPUTS`; it returns `RESULT` by name."""
+
+    def function(**inputs: tf.Tensor) -> Tensors:
+        with fused_ops.inference():
+            found = computation.function(inputs, skip_padding)
+        return {RESULT.format(number): value for number, value in enumerate(found)}
+
+    specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in MODEL_INPUTS}
+    return tf.function(function, autograph=False).get_concrete_function(**specs)
+
+
+def difference_from_tensorflow(
+    name: EngineName,
+    precision: Precision,
+    compute: Compute,
+    computation: Computation,
+    config: EncoderConfig,
+) -> float:
+    """The largest difference of an engine's results from TensorFlow's, on random sequences.
+
+    Returns:
+      The difference relative to the largest result, at least 1.
+
+    Raises:
+      InputError: a result is NaN or infinite, or differs in float32 by more than rounding errors.
+    """
+    reference = traced(computation)
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for count, tokens in _SHAPES:
+        shape = (count, min(tokens, config.max_length))
+        ids = rng.integers(0, config.vocab_size, shape, np.int32)
+        batch = Batch(ids, np.ones_like(ids), np.zeros_like(ids))
+        expected = reference(**dict(zip(MODEL_INPUTS, map(tf.constant, batch), strict=True)))
+        for number, found in enumerate(compute(batch)):
+            exact = expected[RESULT.format(number)].numpy()
+            if np.issubdtype(exact.dtype, np.floating):
+                scale = max(1.0, float(np.abs(exact).max()))
+                worst = max(worst, float(np.abs(found - exact).max()) / scale)
+                if not np.isfinite(found).all():
+                    worst = math.inf
+    if not math.isfinite(worst):
+        raise InputError(f"{name} computes NaN or infinity here; use --engine=tensorflow.")
+    if precision is Precision.FLOAT32 and worst > _MAX_DIFFERENCE:
+        raise InputError(
+            f"{name} differs from TensorFlow by {worst:.1e} here, which rounding does not explain; "
+            "use --engine=tensorflow."
+        )
+    return worst

@@ -1,1 +1,0 @@
-"""What computes sequences: TensorFlow, and other runtimes."""

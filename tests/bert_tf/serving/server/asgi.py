@@ -1,0 +1,21 @@
+"""Requests to the REST interface without a network."""
+
+
+async def post(app, method, body):
+    """The status and the body of an answer to a POST request."""
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(event):
+        sent.append(event)
+
+    path = f"/v1/models/bert:{method}"
+    scope = {
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(),
+        "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
+        "root_path": "",
+    }  # fmt: skip
+    await app(scope, receive, send)
+    return sent[0]["status"], b"".join(event.get("body", b"") for event in sent[1:])
