@@ -94,15 +94,10 @@ def export(
     ours = [f"{number}/{MANIFEST}" for number in versions(folder)]
     outputs.check_folder(folder, "exported versions", ours, _VERSIONS)
     with locks.held(folder):
-        if version is None:
-            version = 1 + max(versions(folder), default=0)
+        version = 1 + max(versions(folder), default=0)
         path = f"{folder}/{version}"
         if version > _MAX_VERSION:
-            raise InputError(
-                f"{path}: is beyond the numbers of versions; choose another folder (OUT=)."
-            )
-        if files.gfile.exists(path):
-            raise InputError(f"{path}: exists already; choose another version, or remove it.")
+            raise InputError(f"{path}: is not an int64; export to another folder (OUT=).")
         write(sources, path, dtype, check=check)
     return path
 
