@@ -79,7 +79,7 @@ def connect(
 
 
 class GrpcClient(Client):
-    """Over gRPC, with the stubs of tensorflow-serving-api; see `connect` for the arguments."""
+    """Over gRPC, with the stubs of tensorflow-serving-api; the arguments are those of `connect`."""
 
     def __init__(
         self,
@@ -105,7 +105,6 @@ class GrpcClient(Client):
         self._stub = service.PredictionServiceStub(channel)
 
     def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
-        """See `Client`."""
         request = self._messages.PredictRequest()
         request.model_spec.name = self._model
         request.model_spec.signature_name = signature or "serving_default"
@@ -131,7 +130,7 @@ class GrpcClient(Client):
 
 
 class RestClient(Client):
-    """Over HTTP with JSON; see `connect` for the arguments."""
+    """Over HTTP with JSON; the arguments are those of `connect`."""
 
     def __init__(self, base: str, model: str, version: int | None, timeout: float, access: Access):
         self._base, self._timeout = base, timeout
@@ -143,7 +142,6 @@ class RestClient(Client):
         self._outputs: dict[str, dict[str, str]] = {}  # dtypes by signature and output
 
     def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
-        """See `Client`."""
         signature = signature or "serving_default"
         columns = {
             name: _as_json(values_of_requests.as_array(name, value).tolist())
@@ -178,11 +176,7 @@ class RestClient(Client):
         return self._outputs[signature]
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Sends a request, with a body by POST.
-
-        Raises:
-          InputError: there is no good answer.
-        """
+        """The answer to a request, with a body by POST."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self._url}{path}", data, self._headers)
         try:

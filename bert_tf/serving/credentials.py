@@ -11,23 +11,14 @@ from pipelines.common.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """Token and trusted certificates of a client.
+    """Token and trusted certificates of a client."""
 
-    Attributes:
-      token: sent with each request, as `Authorization: Bearer TOKEN`.
-      authority: file of certificates (PEM) of trusted authorities; None: the system's.
-    """
-
-    token: str | None = None
-    authority: str | None = None
+    token: str | None = None  # sent with each request, as `Authorization: Bearer TOKEN`
+    authority: str | None = None  # file of certificates (PEM) of trusted authorities
 
     @classmethod
     def of_files(cls, token: str | None, authority: str | None) -> "Access":
-        """Reads the token from its file.
-
-        Raises:
-          InputError: the file cannot be read, or does not contain a token.
-        """
+        """Reads the token from its file; raises InputError if there is none."""
         return cls(token and _token(token), authority)
 
     @property
@@ -36,11 +27,7 @@ class Access:
         return {} if self.token is None else {"authorization": f"Bearer {self.token}"}
 
     def ssl_context(self) -> ssl.SSLContext:
-        """The trusted certificates for HTTPS.
-
-        Raises:
-          InputError: the file cannot be read, or does not contain certificates.
-        """
+        """The trusted certificates for HTTPS; raises InputError if the file has none."""
         try:
             return ssl.create_default_context(cafile=self.authority)
         except OSError as error:  # SSLError is one
@@ -50,11 +37,7 @@ class Access:
             ) from error
 
     def certificates(self) -> bytes | None:
-        """The certificates of the authorities, PEM; None: the system's.
-
-        Raises:
-          InputError: see `ssl_context`.
-        """
+        """The certificates of the authorities, PEM; None: the system's."""
         if self.authority is None:
             return None
         self.ssl_context()
@@ -63,15 +46,10 @@ class Access:
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """Token and certificate of a server.
+    """Token and certificate of a server."""
 
-    Attributes:
-      token: required from clients; None: not required.
-      pair: the private key and its certificates, both PEM; None: no TLS.
-    """
-
-    token: str | None = None
-    pair: tuple[bytes, bytes] | None = None
+    token: str | None = None  # required from clients
+    pair: tuple[bytes, bytes] | None = None  # private key and its certificates, PEM, for TLS
 
     @classmethod
     def of_files(cls, token: str | None, certificate: str | None, key: str | None) -> "Identity":

@@ -56,8 +56,8 @@ def serve(
       folder: of the versions.
       name: of the model on the server.
       host: address to listen on.
-      grpc_port: of this machine.
-      rest_port: of this machine.
+      grpc_port: on this machine.
+      rest_port: on this machine.
       threads: of one computation; None: the fastest number, which is measured once.
 
     Raises:
@@ -96,11 +96,7 @@ def serve(
 
 
 def _address(host: str) -> str:
-    """An address as docker takes it before a port.
-
-    Raises:
-      InputError: it is not an IP address.
-    """
+    """An address as docker takes it before a port."""
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError as error:

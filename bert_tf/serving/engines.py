@@ -1,15 +1,14 @@
 """Engines, which run the computations of an export: TensorFlow, and other runtimes."""
 
 import abc
-import contextlib
 import functools
 import hashlib
 import json
 import math
 import os
 import queue
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -28,7 +27,6 @@ from pipelines.tokenizers.packing import MODEL_INPUTS
 _FORMAT = 5  # of converted models; those of another format are converted again
 _MAX_DIFFERENCE = 1e-3  # of float32 results between engines
 _SHAPES = ((1, 8), (3, 24))  # sequences and tokens for the comparison
-ItemT = TypeVar("ItemT")
 
 
 class Batch(NamedTuple):
@@ -84,24 +82,44 @@ def user_folder() -> str:
     return f"{base}/bert-tf/engines"
 
 
+def _for_one_thread(
+    make: Callable[[], Any], use: Callable[[Any, dict[str, np.ndarray]], Sequence[np.ndarray]]
+) -> Compute:
+    """A computation with objects for one thread at a time; one is made when all are in use."""
+    free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def compute(batch: Batch) -> Sequence[np.ndarray]:
+        try:
+            item = free.get_nowait()
+        except queue.Empty:
+            item = make()
+        try:
+            return use(item, _inputs(batch))
+        finally:
+            free.put(item)
+
+    return compute
+
+
+def _inputs(batch: Batch) -> dict[str, np.ndarray]:
+    return dict(zip(MODEL_INPUTS, batch, strict=True))
+
+
+def _results(found: Mapping[str, Any]) -> list[Any]:
+    """Results of `traced` in their order."""
+    return [found[RESULT.format(number)] for number in range(len(found))]
+
+
 class Engine(abc.ABC):
-    """Runs computations.
-
-    Args:
-      models: cache of converted models.
-      precision: in which it multiplies.
-      threads: of one computation; as many computations run at once as there are cores for.
-
-    Attributes:
-      modules: top-level modules of optional packages that it needs.
-      dtype: of the weights that it loads.
+    """Runs computations in a precision, as many at once as there are cores for.
 
     Raises:
       InputError: a package is not installed.
     """
 
-    modules: Sequence[str] = ()
-    dtype = "float32"
+    name: EngineName
+    modules: Sequence[str] = ()  # top-level modules of optional packages that it needs
+    dtype = "float32"  # of the weights that it loads
 
     def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
         self._models, self._precision, self._threads = models, precision, threads
@@ -109,16 +127,62 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def load(self, name: str, computation: Computation) -> Compute:
-        """Loads a computation; several threads may call the result at once.
+        """Loads a computation under a name; several threads may call the result at once."""
 
-        Args:
-          name: identifies the computation within the export.
-          computation: of a model with its weights.
+    def difference(
+        self, name: str, compute: Compute, computation: Computation, config: EncoderConfig
+    ) -> float:
+        """The largest difference of a loaded computation from TensorFlow's; it is cached.
+
+        Returns:
+          The difference on random sequences, relative to the largest result, at least 1.
+
+        Raises:
+          InputError: a result is NaN or infinite, or differs in float32 by more than rounding.
         """
+
+        def measure() -> float:
+            reference = _compute_with_tensorflow(computation)
+            rng = np.random.default_rng(0)
+            worst = 0.0
+            for count, tokens in _SHAPES:
+                shape = (count, min(tokens, config.max_length))
+                ids = rng.integers(0, config.vocab_size, shape, np.int32)
+                batch = Batch(ids, np.ones_like(ids), np.zeros_like(ids))
+                for found, exact in zip(compute(batch), reference(batch), strict=True):
+                    if np.issubdtype(exact.dtype, np.floating):
+                        difference = float(np.abs(found - exact).max())
+                        worst = max(worst, difference / max(1.0, float(np.abs(exact).max())))
+                        self._check(worst if np.isfinite(found).all() else math.inf)
+            return worst
+
+        return self._models.number(f"{name}.{self.name}.{self._precision}.json", measure)
+
+    def _check(self, difference: float) -> None:
+        if not math.isfinite(difference):
+            raise InputError(f"{self.name} computes NaN or infinity here; use --engine=tensorflow.")
+        if self._precision is Precision.FLOAT32 and difference > _MAX_DIFFERENCE:
+            raise InputError(
+                f"{self.name} differs from TensorFlow by {difference:.1e} here, which rounding "
+                "does not explain; use --engine=tensorflow."
+            )
+
+
+def _compute_with_tensorflow(computation: Computation) -> Compute:
+    whole, skipping = (traced(computation, skip) for skip in (False, True))
+
+    def compute(batch: Batch) -> Sequence[np.ndarray]:
+        function = whole if batch.mask.all() else skipping
+        found = function(**_inputs(Batch(*map(tf.convert_to_tensor, batch))))
+        return [value.numpy() for value in _results(found)]
+
+    return compute
 
 
 class TensorFlowEngine(Engine):
     """TensorFlow in this process, with the threads of its pool."""
+
+    name = EngineName.TENSORFLOW
 
     def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
         super().__init__(models, precision, threads)
@@ -126,21 +190,13 @@ class TensorFlowEngine(Engine):
             self.dtype = "bfloat16"
 
     def load(self, name: str, computation: Computation) -> Compute:
-        """See `Engine`."""
-        whole, skipping = (traced(computation, skip) for skip in (False, True))
-
-        def compute(batch: Batch) -> Sequence[np.ndarray]:
-            function = whole if batch.mask.all() else skipping
-            tensors = map(tf.convert_to_tensor, batch)
-            found = function(**dict(zip(MODEL_INPUTS, tensors, strict=True)))
-            return [found[RESULT.format(number)].numpy() for number in range(len(found))]
-
-        return compute
+        return _compute_with_tensorflow(computation)
 
 
 class OnnxRuntimeEngine(Engine):
     """ONNX Runtime on a CPU, in float32 or int8."""
 
+    name = EngineName.ONNXRUNTIME
     modules = ("onnxruntime", "tf2onnx")
 
     def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
@@ -154,17 +210,17 @@ class OnnxRuntimeEngine(Engine):
         self._options.add_session_config_entry("session.intra_op.allow_spinning", spinning)
 
     def load(self, name: str, computation: Computation) -> Compute:
-        """See `Engine`."""
         path = full = self._models.onnx(name, computation)
         if self._precision is Precision.INT8:
             path = self._models.path(f"{name}.int8.onnx", lambda: conversion.onnx_in_int8(full))
         session = self._runtime.InferenceSession(path, self._options, ["CPUExecutionProvider"])
-        return lambda batch: session.run(None, dict(zip(MODEL_INPUTS, batch, strict=True)))
+        return lambda batch: session.run(None, _inputs(batch))
 
 
 class OpenVinoEngine(Engine):
     """OpenVINO on a CPU, in float32 or bfloat16."""
 
+    name = EngineName.OPENVINO
     modules = ("openvino", "tf2onnx")
 
     def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
@@ -177,27 +233,24 @@ class OpenVinoEngine(Engine):
         }
 
     def load(self, name: str, computation: Computation) -> Compute:
-        """See `Engine`."""
         path = self._models.onnx(name, computation)
-        requests = _Pool(self._core.compile_model(path, "CPU", self._settings).create_infer_request)
+        model = self._core.compile_model(path, "CPU", self._settings)
         names = [RESULT.format(number) for number in range(len(computation.outputs))]
 
-        def compute(batch: Batch) -> Sequence[np.ndarray]:
-            with requests.borrowed() as request:
-                inputs = dict(zip(MODEL_INPUTS, batch, strict=True))
-                found = request.infer(inputs, share_inputs=True, share_outputs=True)
-                return [found[name].copy() for name in names]
+        def infer(request: Any, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+            found = request.infer(inputs, share_inputs=True, share_outputs=True)
+            return [found[name].copy() for name in names]
 
-        return compute
+        return _for_one_thread(model.create_infer_request, infer)
 
 
 class LiteRtEngine(Engine):
     """LiteRT on a CPU, in float32 or int8."""
 
+    name = EngineName.LITERT
     modules = ("ai_edge_litert",)
 
     def load(self, name: str, computation: Computation) -> Compute:
-        """See `Engine`."""
         runtime = optional.load("ai_edge_litert.interpreter", "litert")
         quantized = self._precision is Precision.INT8
         path = self._models.path(
@@ -205,23 +258,15 @@ class LiteRtEngine(Engine):
             lambda: conversion.to_litert(traced(computation), quantized),
         )
         threads = self._threads
-        runners = _Pool(
-            lambda: runtime.Interpreter(path, num_threads=threads).get_signature_runner()
-        )
 
-        def compute(batch: Batch) -> Sequence[np.ndarray]:
-            with runners.borrowed() as run:
-                found = run(**dict(zip(MODEL_INPUTS, batch, strict=True)))
-                return [found[RESULT.format(number)] for number in range(len(found))]
+        def make() -> Any:
+            return runtime.Interpreter(path, num_threads=threads).get_signature_runner()
 
-        return compute
+        return _for_one_thread(make, lambda run, inputs: _results(run(**inputs)))
 
 
 ENGINES: dict[EngineName, type[Engine]] = {
-    EngineName.TENSORFLOW: TensorFlowEngine,
-    EngineName.ONNXRUNTIME: OnnxRuntimeEngine,
-    EngineName.OPENVINO: OpenVinoEngine,
-    EngineName.LITERT: LiteRtEngine,
+    kind.name: kind for kind in (TensorFlowEngine, OnnxRuntimeEngine, OpenVinoEngine, LiteRtEngine)
 }
 # Engines with a precision lower than float32.
 REDUCED: dict[Precision, Sequence[EngineName]] = {
@@ -240,26 +285,6 @@ def tensorflow_threads() -> int:
     return tf.config.threading.get_intra_op_parallelism_threads() or cores()
 
 
-class _Pool(Generic[ItemT]):
-    """Objects for one thread at a time; a new one is made when all are in use."""
-
-    def __init__(self, make: Callable[[], ItemT]):
-        self._make = make
-        self._free: queue.SimpleQueue[ItemT] = queue.SimpleQueue()
-
-    @contextlib.contextmanager
-    def borrowed(self) -> Iterator[ItemT]:
-        """An object that no other thread uses meanwhile."""
-        try:
-            item = self._free.get_nowait()
-        except queue.Empty:
-            item = self._make()
-        try:
-            yield item
-        finally:
-            self._free.put(item)
-
-
 def traced(computation: Computation, skip_padding: bool = False) -> Any:
     """A computation as a concrete function of `MODEL_INPUTS`; it returns `RESULT` by name."""
 
@@ -270,43 +295,3 @@ def traced(computation: Computation, skip_padding: bool = False) -> Any:
 
     specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in MODEL_INPUTS}
     return tf.function(function, autograph=False).get_concrete_function(**specs)
-
-
-def difference_from_tensorflow(
-    name: EngineName,
-    precision: Precision,
-    compute: Compute,
-    computation: Computation,
-    config: EncoderConfig,
-) -> float:
-    """The largest difference of an engine's results from TensorFlow's, on random sequences.
-
-    Returns:
-      The difference relative to the largest result, at least 1.
-
-    Raises:
-      InputError: a result is NaN or infinite, or differs in float32 by more than rounding errors.
-    """
-    reference = traced(computation)
-    rng = np.random.default_rng(0)
-    worst = 0.0
-    for count, tokens in _SHAPES:
-        shape = (count, min(tokens, config.max_length))
-        ids = rng.integers(0, config.vocab_size, shape, np.int32)
-        batch = Batch(ids, np.ones_like(ids), np.zeros_like(ids))
-        expected = reference(**dict(zip(MODEL_INPUTS, map(tf.constant, batch), strict=True)))
-        for number, found in enumerate(compute(batch)):
-            exact = expected[RESULT.format(number)].numpy()
-            if np.issubdtype(exact.dtype, np.floating):
-                scale = max(1.0, float(np.abs(exact).max()))
-                worst = max(worst, float(np.abs(found - exact).max()) / scale)
-                if not np.isfinite(found).all():
-                    worst = math.inf
-    if not math.isfinite(worst):
-        raise InputError(f"{name} computes NaN or infinity here; use --engine=tensorflow.")
-    if precision is Precision.FLOAT32 and worst > _MAX_DIFFERENCE:
-        raise InputError(
-            f"{name} differs from TensorFlow by {worst:.1e} here, which rounding does not explain; "
-            "use --engine=tensorflow."
-        )
-    return worst

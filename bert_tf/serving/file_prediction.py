@@ -113,11 +113,7 @@ def _listed(manifest: str) -> list[str] | None:
 
 
 def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
-    """Reads the examples of a file, and logs problems of some of them.
-
-    Args:
-      task: of the model.
-      request: the file.
+    """Reads the examples of a file for a task of the model; their problems are logged.
 
     Raises:
       InputError: the file is bad, or its layout is not that of the task's files.
@@ -189,11 +185,7 @@ def progress(items: Iterable[Any]) -> Any:
 
 
 def _reading(task: Task, kind: str | None) -> Task:
-    """The task that reads the file, and writes and scores the predictions.
-
-    Raises:
-      InputError: its labels are not those of the model.
-    """
+    """The task that reads the file, and writes and scores the predictions."""
     if kind is None:
         return task
     other = tasks.alike(kind, task.describe())

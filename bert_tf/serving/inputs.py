@@ -33,17 +33,22 @@ def as_array(name: str, value: Any) -> np.ndarray:
         raise InputError(f"{name}: is one text; give a batch, a list of texts.")
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size:
         return _int32(name, value)
-    flat = _flatten(name, value)
-    if not flat:
-        return value if isinstance(value, np.ndarray) else _nested(name, value)
-    if all(isinstance(item, str | bytes) for item in flat):
-        array = _nested(name, value)
+    try:
+        array = np.array(value, object)
+    except ValueError as error:  # nested to unequal depths
+        raise _ragged(name) from error
+    if array.ndim > MAX_DEPTH:
+        raise InputError(f"{name}: is nested too deeply.")
+    items = array.ravel().tolist()
+    if any(isinstance(item, list | tuple) for item in items):
+        raise _ragged(name)
+    if all(isinstance(item, str | bytes) for item in items):
         found = np.empty(array.size, object)
-        found[:] = [_encode(name, item) for item in array.ravel()]
+        found[:] = [_encode(name, item) for item in items]
         return found.reshape(array.shape)
-    if all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in flat):
-        return _int32(name, _nested(name, value))
-    raise InputError(f"{name}: must be all strings or all integers.")
+    if not all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in items):
+        raise InputError(f"{name}: must be all strings or all integers.")
+    return _int32(name, array)
 
 
 def _int32(name: str, array: np.ndarray) -> np.ndarray:
@@ -53,24 +58,8 @@ def _int32(name: str, array: np.ndarray) -> np.ndarray:
     return array.astype(np.int32)
 
 
-def _flatten(name: str, value: Any, depth: int = 0) -> list[Any]:
-    if isinstance(value, np.ndarray):
-        return value.ravel().tolist()
-    if not isinstance(value, list | tuple):
-        return [value]
-    if depth == MAX_DEPTH:
-        raise InputError(f"{name}: is nested too deeply.")
-    return [item for part in value for item in _flatten(name, part, depth + 1)]
-
-
-def _nested(name: str, value: Any) -> np.ndarray:
-    try:
-        array = np.array(value, object)
-    except ValueError:  # nested to unequal depths
-        array = None
-    if array is None or any(isinstance(item, list | tuple) for item in array.ravel()):
-        raise InputError(f"{name}: rows of unequal lengths; fill them up.")
-    return array
+def _ragged(name: str) -> InputError:
+    return InputError(f"{name}: rows of unequal lengths; fill them up.")
 
 
 def _encode(name: str, text: str | bytes) -> bytes:
@@ -85,13 +74,8 @@ def pack_plain(
 ) -> Batch | None:
     """The sequences of a request, made without TensorFlow by the same rules as the graph.
 
-    Args:
-      plain: how the texts become sequences.
-      tokenizer: of the model.
-      inputs: object [batch] of bytes, by name.
-
-    Returns:
-      The sequences; None if the graph has to make them, or to report an error.
+    The inputs are object [batch] of bytes. None if the graph has to make the sequences, or to
+    report an error.
     """
     columns = [inputs[name] for name in plain.names]
     if not len(columns[0]) or len({len(column) for column in columns}) > 1:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import enum
-from typing import Any
 
 MAX_TOKENS = 1024  # of different requests computed together, by default
 AUTO = "auto"  # in place of an engine's name: the fastest on this machine
@@ -33,8 +32,7 @@ class ExecutionPlan:
       engine: name of the engine.
       precision: in which it multiplies.
       threads: of each computation while several run at once, as many as there are cores for.
-      single_threads: of a computation while no other runs. TensorFlow has one number of threads in
-        a process, so there it equals `threads`.
+      single_threads: of a computation while no other runs; TensorFlow needs the same number.
     """
 
     engine: EngineName = EngineName.TENSORFLOW
@@ -71,9 +69,3 @@ class ExecutionPlan:
         if self.single_threads != self.threads:
             threads += f", {self.single_threads} for a single sequence"
         return f"{self.engine} ({self.precision}) with {threads}"
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "ExecutionPlan":
-        """The inverse of `dataclasses.asdict`."""
-        engine, precision = EngineName(values["engine"]), Precision(values["precision"])
-        return cls(engine, precision, values["threads"], values["single_threads"])

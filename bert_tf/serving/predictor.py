@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 from absl import logging
 
 from bert_tf import tasks
 from bert_tf.export import module, reading, saved_model
-from bert_tf.export.module import ExportedModel
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.serving import engines, inputs, selection
 from bert_tf.serving.engines import Batch, ConvertedModels, Engine
 from bert_tf.serving.plan import MAX_TOKENS, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.scheduler import Executable, Scheduler
-from bert_tf.serving.sessions import Arrays, SavedModelSession
 from bert_tf.tasks import Task
 from bert_tf.tasks.signatures import Computation, PlainTexts
 from pipelines.common import checksums
@@ -28,7 +28,56 @@ _BATCH = 32
 _MAX_REASON = 200  # characters
 _NOT_EXAMPLES = "inputs are not serialized tf.Examples with the features that it takes."
 _DEFAULT = "serving_default"
+Arrays = Mapping[str, np.ndarray]
 Outputs = dict[str, np.ndarray]
+
+
+class SavedModelSession:
+    """Runs the signatures of a SavedModel as TensorFlow Serving does.
+
+    Args:
+      folder: of the SavedModel.
+      optimize: whether graphs are optimized. That takes seconds at the first request of each
+        signature, and speeds up those that compute.
+
+    Raises:
+      InputError: it cannot be loaded.
+    """
+
+    def __init__(self, folder: str, optimize: bool = True):
+        # A request is a chain of small operations: handing them to other threads costs more than
+        # it gains.
+        config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
+        # The first computation of a process sets the number of threads for all others.
+        config.intra_op_parallelism_threads = engines.tensorflow_threads()
+        config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
+        with tf.Graph().as_default(), module.quiet():
+            self._session = tf.compat.v1.Session(config=config)
+            try:
+                loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], folder)
+            except Exception as error:  # TensorFlow raises many types for damaged graphs
+                raise reading.damaged(folder, error) from error
+        self._definitions = loaded.signature_def
+        self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
+
+    def run(self, name: str, inputs: Arrays) -> Outputs:
+        """The outputs of a signature for its inputs.
+
+        Raises:
+          tf.errors.OpError: the inputs are invalid.
+        """
+        definition = self._definitions[name]
+        if name not in self._calls:
+            self._calls[name] = self._session.make_callable(
+                [info.name for info in definition.outputs.values()],
+                [info.name for info in definition.inputs.values()],
+            )
+        found = self._calls[name](*(inputs[key] for key in definition.inputs))
+        return dict(zip(definition.outputs, found, strict=True))
+
+    def close(self) -> None:
+        """Frees the memory."""
+        self._session.close()
 
 
 class _PlainPath(NamedTuple):
@@ -126,39 +175,32 @@ class Predictor:
         for number, model in enumerate(assembly.models):
             executables: dict[str, Executable] = {}
             for signature in model.signatures:
-                computation = signature.computation
-                if computation.name not in executables:
-                    name = f"{number}_{computation.name}"
-                    executable = self._executable(name, computation, model, loaders, models)
-                    executables[computation.name] = executable
+                key = signature.computation.name
+                if key not in executables:
+                    name, config = f"{number}_{key}", model.source.bundle.config
+                    executables[key] = self._executable(
+                        name, signature.computation, config, loaders
+                    )
                 plain = None
                 if signature.plain:
                     plain = _PlainPath(signature.plain, model.tokenizer, signature.postprocess)
-                executable = executables[computation.name]
-                found[signature.name] = _LoadedSignature(signature.name, executable, plain)
+                found[signature.name] = _LoadedSignature(signature.name, executables[key], plain)
         return found
 
     def _executable(
         self,
         name: str,
         computation: Computation,
-        model: ExportedModel,
+        config: EncoderConfig,
         loaders: Mapping[int, Engine],
-        models: ConvertedModels,
     ) -> Executable:
         """Loads a computation, and compares its results with TensorFlow's."""
         plan = self.plan
         computes = {threads: engine.load(name, computation) for threads, engine in loaders.items()}
         compute = computes[plan.threads]
         if plan.engine is not EngineName.TENSORFLOW:
-            config = model.source.bundle.config
-            difference = models.number(
-                f"{name}.{plan.engine}.{plan.precision}.json",
-                lambda: engines.difference_from_tensorflow(
-                    plan.engine, plan.precision, compute, computation, config
-                ),
-            )
-            self.difference = max(difference, self.difference or 0.0)
+            found = loaders[plan.threads].difference(name, compute, computation, config)
+            self.difference = max(found, self.difference or 0.0)
         return Executable(computation.outputs, compute, computes[plan.single_threads])
 
     @property
@@ -227,10 +269,7 @@ class Predictor:
         self._session.close()
 
     def task(self, name: str | None = None) -> Task:
-        """A task of the export.
-
-        Args:
-          name: of its signature; None: the only one.
+        """The task with a name, or the only task, of the export.
 
         Raises:
           InputError: the task is unknown, or there are several to choose from.
@@ -254,10 +293,7 @@ class Predictor:
     ) -> list[Any]:
         """Predictions of a task of this export for examples, in their order.
 
-        Args:
-          task: of this export.
-          examples: as read from its files.
-          progress: wraps the batches, to show progress.
+        `progress` wraps the batches, to show progress.
         """
         if not examples:
             return []
@@ -296,11 +332,7 @@ def _length(value: str | Sequence[str]) -> int:
 def _array(
     signature: str, name: str, value: Any, dtype_name: str, shape: Sequence[int | None]
 ) -> np.ndarray:
-    """A value as the array that an input takes.
-
-    Raises:
-      InputError: it has another type or rank.
-    """
+    """A value as the array that an input takes."""
     array = inputs.as_array(f"{signature}: {name}", value)
     dtype, rank = tf.as_dtype(dtype_name), len(shape)
     fits = array.size == 0 or (array.dtype == object) == (dtype is tf.string)
@@ -313,7 +345,7 @@ def _array(
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """The reason of an error of the graph, without the place in the graph."""
+    """The reason of an error, without the place in the graph."""
     text = error.message
     if "assertion failed: [" in text:
         return text.split("assertion failed: [", 1)[1].split("]", 1)[0]

@@ -80,10 +80,7 @@ class ScoreCheck:
         return {task.name: file_prediction.read(task, requests[task.name]) for task in self._tasks}
 
     def __call__(self, path: str) -> list[ReducedScore]:
-        """The scores with each engine that keeps them.
-
-        Args:
-          path: of the export.
+        """The scores of an export with each engine that keeps them.
 
         Raises:
           InputError: no engine keeps them.
@@ -93,17 +90,24 @@ class ScoreCheck:
         lost: list[str] = []
         for engine in self._engines:
             scores = self._scores(path, ExecutionPlan.of(engine, cores(), self.precision))
-            losses = [
-                f"{task.name} with {engine}: {task.main_metric} {scores[task.name]:.4f} instead of "
-                f"{full[task.name]:.4f}"
+            found = [
+                ReducedScore(
+                    engine=engine.value,
+                    precision=self.precision.value,
+                    task=task.name,
+                    metric=task.main_metric,
+                    score=scores[task.name],
+                    full=full[task.name],
+                )
                 for task in self._tasks
-                if full[task.name] - scores[task.name] > self.most_loss
             ]
-            if not losses:
-                kept += [self._entry(engine, task, scores, full) for task in self._tasks]
+            losses = [
+                _loss(each) for each in found if each["full"] - each["score"] > self.most_loss
+            ]
+            kept += [] if losses else found
+            lost += losses
             for line in losses:
                 logging.warning("%s; it is not used.", line)
-            lost += losses
         # TensorFlow computes in the precision in which the export is stored.
         needed = self.precision is Precision.BFLOAT16
         if not kept or (needed and kept[0]["engine"] != EngineName.TENSORFLOW):
@@ -112,18 +116,6 @@ class ScoreCheck:
                 "float32, or allow a larger --most_loss."
             )
         return kept
-
-    def _entry(
-        self, engine: EngineName, task: Task, scores: Mapping[str, float], full: Mapping[str, float]
-    ) -> ReducedScore:
-        return ReducedScore(
-            engine=engine.value,
-            precision=self.precision.value,
-            task=task.name,
-            metric=task.main_metric,
-            score=scores[task.name],
-            full=full[task.name],
-        )
 
     def _full_scores(self, path: str) -> dict[str, float]:
         plan = ExecutionPlan.of(threads=engines.tensorflow_threads())
@@ -146,3 +138,10 @@ class ScoreCheck:
         examples = self._examples[task.name]
         predictions = predictor.predict(task, examples, file_prediction.progress)
         return task.metrics(examples, predictions)[task.main_metric]
+
+
+def _loss(found: ReducedScore) -> str:
+    return (
+        f"{found['task']} with {found['engine']}: {found['metric']} {found['score']:.4f} "
+        f"instead of {found['full']:.4f}"
+    )

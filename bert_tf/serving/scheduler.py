@@ -33,8 +33,7 @@ _END = contextvars.ContextVar("end", default=math.inf)
 def deadline(end: float) -> Iterator[None]:
     """A context in which sequences that this thread submits fail with TimeoutError after `end`.
 
-    Args:
-      end: in seconds of `time.monotonic`.
+    `end` is in seconds of `time.monotonic`.
     """
     token = _END.set(end)
     try:
@@ -43,35 +42,18 @@ def deadline(end: float) -> Iterator[None]:
         _END.reset(token)
 
 
-class Executable:
+class Executable(NamedTuple):
     """A computation that an engine has loaded.
 
-    Args:
+    Attributes:
       outputs: specifications of the results, as those of `Computation`.
       compute: runs it while other computations may run.
       single: runs it on one sequence while no other computation runs.
     """
 
-    def __init__(self, outputs: Sequence[tf.TensorSpec], compute: Compute, single: Compute):
-        self.compute, self.single = compute, single
-        self._specs = [(spec.shape.as_list()[1:], spec.dtype.as_numpy_dtype) for spec in outputs]
-
-    def zeros(self, count: int, length: int) -> Results:
-        """Results of `count` sequences of `length` tokens, filled with zeros."""
-        return [
-            np.zeros([count, *(length if axis is None else axis for axis in axes)], dtype)
-            for axes, dtype in self._specs
-        ]
-
-    def place(
-        self, results: Results, row: int, length: int, found: Sequence[np.ndarray], source: int
-    ) -> None:
-        """Copies row `source` of a computed batch, a sequence of `length`, to `row` of results."""
-        for (axes, _), kept, fresh in zip(self._specs, results, found, strict=True):
-            if axes[:1] == [None]:  # per token
-                kept[row, :length] = fresh[source, :length]
-            else:
-                kept[row] = fresh[source]
+    outputs: Sequence[tf.TensorSpec]
+    compute: Compute
+    single: Compute
 
 
 class Scheduler:
@@ -151,8 +133,7 @@ class Scheduler:
             compute = executable.single if single else executable.compute
             found = compute(_join(items))
             for source, (request, row, length) in enumerate(items):
-                executable.place(request.results, row, length, found, source)
-                request.finish_one()
+                request.finish(row, length, [values[source] for values in found])
         except Exception as error:  # reported to all requests
             for item in items:
                 item.request.fail(error)
@@ -195,12 +176,24 @@ class _Request:
     def __init__(self, executable: Executable, batch: Batch):
         self.executable, self.batch, self.end = executable, batch, _END.get()
         self.left, length = batch.ids.shape
-        self.results = executable.zeros(self.left, length)
+        specs = [
+            (spec.shape.as_list()[1:], spec.dtype.as_numpy_dtype) for spec in executable.outputs
+        ]
+        self._per_token = [axes[:1] == [None] for axes, _ in specs]
+        self.results = [
+            np.zeros([self.left, *(length if axis is None else axis for axis in axes)], dtype)
+            for axes, dtype in specs
+        ]
         self.future: Future[Results] = Future()
         self._lock = threading.Lock()
 
-    def finish_one(self) -> None:
-        """Counts a sequence with complete results."""
+    def finish(self, row: int, length: int, found: Sequence[np.ndarray]) -> None:
+        """Takes the results of a sequence of `length` tokens."""
+        for per_token, kept, fresh in zip(self._per_token, self.results, found, strict=True):
+            if per_token:
+                kept[row, :length] = fresh[:length]
+            else:
+                kept[row] = fresh
         with self._lock:
             self.left -= 1
             done = not self.left

@@ -36,19 +36,12 @@ _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # s
 
 @dataclasses.dataclass(frozen=True)
 class RequestLimits:
-    """Limits of requests.
+    """Limits of requests."""
 
-    Attributes:
-      rows: of one request.
-      bytes: of one request.
-      requests: that are being answered or wait at once.
-      seconds: from the first byte of a body to the encoded answer.
-    """
-
-    rows: int
-    bytes: int
-    requests: int
-    seconds: float
+    rows: int  # of one request
+    bytes: int  # of one request
+    requests: int  # that are being answered or wait at once
+    seconds: float  # from the first byte of a body to the encoded answer
 
     def check_rows(self, count: int) -> None:
         """Raises RefusalError if a request has too many rows."""
@@ -59,12 +52,7 @@ class RequestLimits:
             )
 
     def check_context(self, size: int, count: int) -> None:
-        """Raises RefusalError if a context is too large to be copied into each example.
-
-        Args:
-          size: of the context in bytes.
-          count: number of examples.
-        """
+        """Raises RefusalError if a context of `size` bytes is too large for `count` copies."""
         if size * count > self.bytes:
             raise RefusalError(
                 Fault.TOO_LARGE,
@@ -73,12 +61,7 @@ class RequestLimits:
             )
 
     def check_inputs(self, inputs: Mapping[str, Any], sequence_axes: int) -> None:
-        """Raises RefusalError if inputs take far more memory or time than their bytes suggest.
-
-        Args:
-          inputs: of a signature, by name.
-          sequence_axes: of the signature.
-        """
+        """Raises RefusalError if a signature's inputs take far more memory than their bytes."""
         for name, value in inputs.items():
             self.check_rows(_sequences(value, sequence_axes))
             lengths = [len(text) for text in _items(value) if isinstance(text, str | bytes)]
@@ -110,30 +93,17 @@ def _items(value: Any) -> Sequence[Any]:
 
 @dataclasses.dataclass(frozen=True)
 class ModelSpec:
-    """The model, version and signature that a request names.
-
-    Attributes:
-      model: name of the model.
-      version: its number; None: the newest.
-      signature: its name; "": the first one.
-      method: the interface.
-    """
+    """The model, version and signature that a request names."""
 
     model: str
-    version: int | None = None
-    signature: str = ""
+    version: int | None = None  # None: the newest
+    signature: str = ""  # "": the first one with this interface
     method: Method = Method.PREDICT
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelResponse:
-    """The answer of a version.
-
-    Attributes:
-      version: its number.
-      signature: name of the signature.
-      outputs: by name.
-    """
+    """The answer of a version: the outputs of a signature by name."""
 
     version: int
     signature: str
@@ -141,13 +111,22 @@ class ModelResponse:
 
 
 class EncodedRequest(abc.ABC):
-    """A request in the encoding of its protocol; the methods are called once each, in this order.
+    """A request in the encoding of its protocol.
 
-    All of them run in threads, and may raise RefusalError.
+    `parse`, `inputs` and `encode` are called once each, in this order, in a thread. All of them may
+    raise RefusalError.
     """
 
+    def __init__(self, encoded: bytes, limits: RequestLimits):
+        self._encoded, self.limits = encoded, limits
+
+    def take(self) -> bytes:
+        """Returns the encoded request, and does not keep it."""
+        encoded, self._encoded = self._encoded, b""
+        return encoded
+
     @abc.abstractmethod
-    def parse(self, limits: RequestLimits) -> ModelSpec:
+    def parse(self) -> ModelSpec:
         """Parses the request, and refuses too many rows before anything is converted."""
 
     @abc.abstractmethod
@@ -160,11 +139,7 @@ class EncodedRequest(abc.ABC):
 
 
 class Metrics:
-    """Counts of requests by signature, for Prometheus.
-
-    Args:
-      waiting: returns the number of waiting sequences.
-    """
+    """Counts of requests by signature, for Prometheus; `waiting` counts waiting sequences."""
 
     def __init__(self, waiting: Callable[[], int]):
         self._registry = prometheus.CollectorRegistry()
@@ -202,14 +177,7 @@ class _Job:
 
 
 class Answerer:
-    """Answers requests with the versions of one model.
-
-    Args:
-      name: of the model.
-      versions: of the model.
-      limits: of requests.
-      metrics: counts of requests.
-    """
+    """Answers requests with the versions of one model."""
 
     def __init__(self, name: str, versions: Versions, limits: RequestLimits, metrics: Metrics):
         self.name, self.versions, self.limits, self.metrics = name, versions, limits, metrics
@@ -227,13 +195,7 @@ class Answerer:
             )
 
     async def answer(self, receive: Callable[[], Awaitable[EncodedRequest]]) -> bytes:
-        """Answers a request.
-
-        Args:
-          receive: waits for the whole request.
-
-        Returns:
-          The encoded answer.
+        """The encoded answer to a request, for which `receive` waits.
 
         Raises:
           RefusalError: the request is refused, or took too long.
@@ -288,7 +250,7 @@ class Answerer:
     def _compute(self, job: _Job, request: EncodedRequest) -> bytes:
         with contextlib.ExitStack() as using:
             with self._converting(job):
-                spec = request.parse(self.limits)
+                spec = request.parse()
                 self.check_name(spec.model)
                 # Chosen once: a newer version may become available at any moment.
                 version = using.enter_context(self.versions.use(spec.version))

@@ -30,12 +30,7 @@ class Fault(enum.Enum):
 
 
 class RefusalError(Exception):
-    """A refused request.
-
-    Args:
-      fault: kind of the refusal.
-      message: the reason and the remedy; it becomes one line, whatever text it quotes.
-    """
+    """A refused request; its message becomes one line, whatever text it quotes."""
 
     def __init__(self, fault: Fault, message: str):
         shown = message if len(message) <= _MAX_LENGTH else f"{message[: _MAX_LENGTH - 1]}…"

@@ -1,18 +1,30 @@
-"""The servers of REST and gRPC, with limits on the resources that their clients can hold."""
+"""The servers of REST and gRPC, with limits on the resources that their clients can hold.
 
+Uvicorn limits neither the number of connections nor the time of each: a client that sends nothing
+keeps its connection for ever, and asyncio's own server logs thousands of tracebacks when the
+process has no file descriptors left.
+"""
+
+import asyncio
 import contextlib
+import errno
 import functools
 import math
+import os
+import resource
 import socket
-from collections.abc import Iterator
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import grpc
 import uvicorn
+from absl import logging
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bert_tf.serving.credentials import Identity
-from bert_tf.serving.server import connections, rpc
-from bert_tf.serving.server.answers import Answerer, RequestLimits
-from bert_tf.serving.server.rest import RestInterface, Sites
+from bert_tf.serving.server import rest, rpc
+from bert_tf.serving.server.answers import Answerer
 from pipelines.common.errors import InputError
 
 GRACE = 30.0  # seconds for current requests when the server ends
@@ -21,63 +33,217 @@ _MAX_ANSWER = 1 << 30  # bytes, of gRPC
 _MAX_METADATA = 16 << 10  # bytes of a request of gRPC other than its message
 _MAX_IDLE = 300.0  # seconds of a connection of gRPC without requests
 _PING = 60.0  # seconds of silence after which a client of gRPC has to confirm that it is there
+# Seconds from a connection, or its last answer, to the headers of the next request.
+IDLE = 15.0
+_MAX_CONNECTIONS = 512
+_MAX_HEADERS = 64 << 10  # bytes of a request other than its body
+_PAUSE = 1.0  # seconds, when no file descriptors are left
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
 
 
-def rest_server(
-    answerer: Answerer, host: str, port: int, identity: Identity, tls: tuple[str, str] | None
-) -> "RestServer":
-    """A server of REST; `tls` are the files of the certificate and its key, or None."""
-    certificate, key = tls or (None, None)
-    config = uvicorn.Config(
-        RestInterface(answerer, identity, Sites(host)).app(),
-        host=host,
-        port=port,
-        http="httptools",
-        ws="none",
-        log_level="error",  # any client can cause lines of lower levels
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-        timeout_keep_alive=math.ceil(connections.IDLE),
-        timeout_graceful_shutdown=round(GRACE),
-    )
-    return RestServer(config, answerer.limits)
+class BoundedProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol with limits on everything that a client can delay.
+
+    A request may take so many seconds, and then its answer as long to be received; `max_body` is in
+    bytes.
+    """
+
+    def __init__(self, *arguments: Any, seconds: float, max_body: int, **named: Any):
+        super().__init__(*arguments, **named)
+        self.lost = asyncio.Event()
+        self._seconds, self._max_body = seconds, max_body
+        self._end = 0.0  # by the loop's clock
+        self._timer: asyncio.TimerHandle | None = None
+        self._in_headers = self._in_body = False
+        self._overhead = 0  # bytes of the request that are not its body
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]
+        self._limit_time()
+        self._check_time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+        self.lost.set()
+
+    def data_received(self, data: bytes) -> None:
+        # The bytes in which a request begins are not counted: they are few.
+        if self._in_headers or self._in_body:
+            self._overhead += len(data)
+        super().data_received(data)
+        # Chunks of a body may be as small as a byte, so that most of it is their lengths.
+        most = _MAX_HEADERS if self._in_headers else _MAX_HEADERS + self._max_body
+        if (self._in_headers or self._in_body) and self._overhead > most:
+            if self._in_headers:
+                self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_headers, self._in_body, self._overhead = True, False, 0
+
+    def on_headers_complete(self) -> None:
+        self._in_headers, self._in_body = False, True
+        super().on_headers_complete()
+        self._limit_time()
+
+    def on_body(self, body: bytes) -> None:
+        self._overhead -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._limit_time()
+
+    def _limit_time(self) -> None:
+        """Sets the time at which the connection ends if the client, not the server, is slow."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            seconds = self._seconds + IDLE  # the request itself is refused earlier
+        elif self.transport.get_write_buffer_size():
+            seconds = self._seconds
+        else:
+            seconds = IDLE
+        self._end = self.loop.time() + seconds
+
+    def _check_time(self) -> None:
+        """Ends the connection when its time is over; one timer for all of its requests."""
+        left = self._end - self.loop.time()
+        if left > 0:  # it may become less meanwhile
+            self._timer = self.loop.call_later(min(left, IDLE), self._check_time)
+        else:
+            self.transport.abort()
+
+
+class Acceptor:
+    """Accepts at most `most` connections at once; others wait in the system's queue.
+
+    It replaces `asyncio.Server`, which continues to accept, and to log, without file descriptors.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[socket.socket],
+        make: Callable[[], BoundedProtocol],
+        most: int,
+        tls: ssl.SSLContext | None,
+    ):
+        self._listeners, self._make, self._tls = listeners, make, tls
+        self._places = asyncio.Semaphore(most)
+        self._loop = asyncio.get_running_loop()
+        self._exhausted = False
+        self._connections: set[asyncio.Task[None]] = set()
+        self._accepting = [self._loop.create_task(self._accept(each)) for each in listeners]
+
+    async def _accept(self, listener: socket.socket) -> None:
+        while True:
+            await self._places.acquire()
+            try:
+                connection, _ = await self._loop.sock_accept(listener)
+            except OSError as error:
+                self._places.release()
+                if error.errno in _EXHAUSTED:
+                    if not self._exhausted:
+                        logging.warning("connections have to wait: %s.", error.strerror)
+                    self._exhausted = True
+                    await asyncio.sleep(_PAUSE)
+                continue  # other errors are those of clients that have left
+            self._exhausted = False
+            task = self._loop.create_task(self._serve(connection))
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        """Serves a connection until it ends."""
+        try:
+            # Headers and body are two writes; the second must not wait until the first is received.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _, protocol = await self._loop.connect_accepted_socket(
+                self._make,
+                connection,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else IDLE,
+            )
+            await protocol.lost.wait()
+        except OSError:  # the client has left, or does not speak TLS
+            connection.close()
+        finally:
+            self._places.release()
+
+    def close(self) -> None:
+        """Accepts no more connections; open ones stay."""
+        for task in self._accepting:
+            task.cancel()
+        for listener in self._listeners:
+            listener.close()
+
+    async def wait_closed(self) -> None:
+        """Does nothing: `close` is immediate."""
+
+
+def max_connections() -> int:
+    """Maximum connections of each of two protocols; file descriptors are left for files."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return _MAX_CONNECTIONS
+    free = limit - len(os.listdir("/dev/fd"))
+    return max(1, min(_MAX_CONNECTIONS, free // 3))
 
 
 class RestServer(uvicorn.Server):
-    """Uvicorn that accepts only as many connections as it can serve.
+    """Uvicorn with REST, which accepts only as many connections as it can serve.
 
-    `end` stops it: uvicorn's own signal handlers would end the process.
-
-    Args:
-      config: of uvicorn, with host and port.
-      limits: of requests.
+    `end` stops it: uvicorn's own signal handlers would end the process. `tls` are the files of the
+    certificate and its key.
     """
 
-    def __init__(self, config: uvicorn.Config, limits: RequestLimits):
+    def __init__(
+        self,
+        answerer: Answerer,
+        host: str,
+        port: int,
+        identity: Identity,
+        tls: tuple[str, str] | None,
+    ):
+        certificate, key = tls or (None, None)
+        config = uvicorn.Config(
+            rest.make_app(answerer, identity, host),
+            host=host,
+            port=port,
+            http="httptools",
+            ws="none",
+            log_level="error",  # any client can cause lines of lower levels
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+            timeout_keep_alive=math.ceil(IDLE),
+            timeout_graceful_shutdown=round(GRACE),
+        )
         super().__init__(config)
-        self._limits = limits
+        self._limits = answerer.limits
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn; listens.
-
-        Raises:
-          InputError: the port is taken.
-        """
         make = functools.partial(
-            connections.BoundedProtocol,
+            BoundedProtocol,
             self.config,
             self.server_state,
             self.lifespan.state,
             seconds=self._limits.seconds,
             max_body=self._limits.bytes,
         )
-        listeners = _listeners(self.config.host, self.config.port)
-        acceptor = connections.Acceptor(
-            listeners, make, connections.max_connections(), self.config.ssl
-        )
+        listeners = open_port("rest_port", self.config.host, self.config.port)
+        acceptor = Acceptor(listeners, make, max_connections(), self.config.ssl)
         self.servers = [acceptor]  # type: ignore[list-item]  # as far as uvicorn uses them
         self.started = True
 
@@ -91,28 +257,32 @@ class RestServer(uvicorn.Server):
         self.should_exit = True
 
 
-def _listeners(host: str, port: int) -> list[socket.socket]:
-    """Sockets on all addresses of a host."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    listeners = []
+def open_port(flag: str, host: str, port: int) -> list[socket.socket]:
+    """Listening sockets on all addresses of a host.
+
+    Raises:
+      InputError: the port of this flag is taken, or the host is not this machine.
+    """
+    opened: list[socket.socket] = []
     try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, place in {(family, place) for family, *_, place in found}:
-            listeners.append(socket.create_server(place, family=family, backlog=_BACKLOG))
-            listeners[-1].setblocking(False)
+            opened.append(socket.create_server(place, family=family, backlog=_BACKLOG))
+            opened[-1].setblocking(False)
     except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise InputError(
+                f"--host={host}: is not an address of this machine; use 127.0.0.1 for this machine "
+                "alone, 0.0.0.0 for all networks."
+            ) from error
         raise InputError(
-            f"--rest_port={port}: cannot be opened ({error.strerror}); another program may use it."
+            f"--{flag}={port}: cannot be opened ({error.strerror}); another program may use it."
         ) from error
-    return listeners
+    return opened
 
 
 async def grpc_server(answerer: Answerer, place: str, identity: Identity) -> grpc.aio.Server:
-    """A listening server of gRPC.
-
-    Args:
-      answerer: of the model.
-      place: host:port.
-      identity: token and TLS.
+    """A server of gRPC that listens to `place`, host:port.
 
     Raises:
       InputError: the port is taken.
@@ -124,11 +294,11 @@ async def grpc_server(answerer: Answerer, place: str, identity: Identity) -> grp
         ("grpc.max_metadata_size", _MAX_METADATA),
         ("grpc.absolute_max_metadata_size", _MAX_METADATA),
         ("grpc.max_concurrent_streams", answerer.limits.requests),
-        ("grpc.max_allowed_incoming_connections", connections.max_connections()),
-        ("grpc.server_handshake_timeout_ms", round(connections.IDLE * 1000)),
+        ("grpc.max_allowed_incoming_connections", max_connections()),
+        ("grpc.server_handshake_timeout_ms", round(IDLE * 1000)),
         ("grpc.max_connection_idle_ms", round(_MAX_IDLE * 1000)),
         ("grpc.keepalive_time_ms", round(_PING * 1000)),
-        ("grpc.keepalive_timeout_ms", round(connections.IDLE * 1000)),
+        ("grpc.keepalive_timeout_ms", round(IDLE * 1000)),
     ]
     server = grpc.aio.server(options=options)
     server.add_generic_rpc_handlers(tuple(rpc.handlers(answerer, identity)))

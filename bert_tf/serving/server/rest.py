@@ -1,7 +1,6 @@
 """TensorFlow Serving's REST interface, the page, and the paths for supervisors."""
 
 import dataclasses
-import functools
 import ipaddress
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from starlette.routing import Route
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.demo import page
-from bert_tf.serving.server import descriptions, rest_values
+from bert_tf.serving.server import rest_values, rpc
 from bert_tf.serving.server.answers import (
     Answerer,
     EncodedRequest,
@@ -38,95 +37,78 @@ _JSON = "application/json"
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-@dataclasses.dataclass(frozen=True)
-class Sites:
-    """Refuses requests that another website makes a browser send.
+def check_site(names: frozenset[str], method: str, headers: Mapping[str, str]) -> None:
+    """Refuses a request that another website makes a browser send.
 
     A browser sends requests wherever a website tells it to, with the rights of its user: to a
     server that listens to this machine only, for example. Browsers name the website in a header,
     other programs do not.
 
-    Attributes:
-      host: the address that the server listens to.
+    Args:
+      names: of this machine, see `local_names`; empty: any.
+      method: of HTTP.
+      headers: by lower-case names.
+
+    Raises:
+      RefusalError: the host is a name of another machine (DNS rebinding), the origin is another
+        website, or a browser posts a content type that a form of any website can have.
     """
-
-    host: str
-
-    def check(self, method: str, headers: Mapping[str, str]) -> None:
-        """Checks a request.
-
-        Args:
-          method: of HTTP.
-          headers: by lower-case names.
-
-        Raises:
-          RefusalError: the host is a name of another machine (DNS rebinding), the origin is another
-            website, or a browser posts a content type that a form of any website can have.
-        """
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if host and self._names and _name(host) not in self._names:
-            raise RefusalError(
-                Fault.FORBIDDEN,
-                f"{host!r} is not a name of this machine; use localhost, or let a proxy send that "
-                "as the Host.",
-            )
-        allowed = (f"http://{host.lower()}", f"https://{host.lower()}") if host else ()
-        if origin is not None and origin.lower() not in allowed:
-            raise RefusalError(Fault.FORBIDDEN, f"Pages of {origin!r} may not use this server.")
-        by_browser = origin is not None or "sec-fetch-site" in headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if method == "POST" and by_browser and kind != _JSON:
-            raise RefusalError(
-                Fault.MEDIA_TYPE, f"Browsers must send JSON, with Content-Type: {_JSON}."
-            )
-
-    @functools.cached_property
-    def _names(self) -> frozenset[str]:
-        """The names of this machine for itself; empty if the server listens to others, too."""
-        try:
-            local = ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            local = self.host.lower() == "localhost"
-        own = f"[{self.host}]" if ":" in self.host else self.host
-        return frozenset((*_LOCAL, own.lower())) if local else frozenset()
-
-
-def _name(host: str) -> str:
-    """The name in a Host header, without its port."""
+    host, origin = headers.get("host", ""), headers.get("origin")
     name, _, port = host.rpartition(":")
-    return (name if port.isdecimal() else host).lower()
+    if host and names and (name if port.isdecimal() else host).lower() not in names:
+        raise RefusalError(
+            Fault.FORBIDDEN,
+            f"{host!r} is not a name of this machine; use localhost, or let a proxy send that as "
+            "the Host.",
+        )
+    allowed = (f"http://{host.lower()}", f"https://{host.lower()}") if host else ()
+    if origin is not None and origin.lower() not in allowed:
+        raise RefusalError(Fault.FORBIDDEN, f"Pages of {origin!r} may not use this server.")
+    by_browser = origin is not None or "sec-fetch-site" in headers
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if method == "POST" and by_browser and kind != _JSON:
+        raise RefusalError(
+            Fault.MEDIA_TYPE, f"Browsers must send JSON, with Content-Type: {_JSON}."
+        )
+
+
+def local_names(host: str) -> frozenset[str]:
+    """The names of this machine for itself; empty if the server listens to others, too."""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host.lower() == "localhost"
+    own = f"[{host}]" if ":" in host else host
+    return frozenset((*_LOCAL, own.lower())) if local else frozenset()
 
 
 class _RestRequest(EncodedRequest):
     """A request for `predict`, `classify` or `regress`: its path, and its body in JSON."""
 
-    def __init__(self, spec: ModelSpec, body: bytes):
-        self._spec, self._encoded = spec, body
+    def __init__(self, spec: ModelSpec, body: bytes, limits: RequestLimits):
+        super().__init__(body, limits)
+        self._spec = spec
 
-    def parse(self, limits: RequestLimits) -> ModelSpec:
-        """See `EncodedRequest`."""
+    def parse(self) -> ModelSpec:
         try:
-            self._body = msgspec.json.decode(self._encoded, type=dict[str, Any])
+            self._body = msgspec.json.decode(self.take(), type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             message = f"The request is not a JSON object: {error}"
             raise RefusalError(Fault.INVALID, message) from error
-        self._encoded, self._limits = b"", limits
         name = self._body.get("signature_name", "")
         if not isinstance(name, str):
             raise RefusalError(Fault.INVALID, '"signature_name" must be a string.')
-        limits.check_rows(rest_values.rows_of(self._body))
+        self.limits.check_rows(rest_values.rows_of(self._body))
         return dataclasses.replace(self._spec, signature=name)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """See `EncodedRequest`."""
         if self._spec.method is Method.PREDICT:
             return rest_values.inputs_of(self._body, names)
         rows = rest_values.rows_of(self._body)
-        self._limits.check_context(rest_values.context_size(self._body), rows)
+        self.limits.check_context(rest_values.context_size(self._body), rows)
         return {"inputs": rest_values.examples_of(self._body)}
 
     def encode(self, answer: ModelResponse) -> bytes:
-        """See `EncodedRequest`."""
         if self._spec.method is Method.PREDICT:
             by_rows = rest_values.is_by_rows(self._body)
             return msgspec.json.encode(rest_values.predictions_of(answer.outputs, by_rows))
@@ -135,22 +117,20 @@ class _RestRequest(EncodedRequest):
         return msgspec.json.encode(encoded(answer.outputs))
 
 
-@dataclasses.dataclass(frozen=True)
-class RestInterface:
-    """Answers over HTTP.
+def make_app(answerer: Answerer, identity: Identity, host: str) -> Starlette:
+    """The ASGI application of a server that listens to a host."""
+    return _RestInterface(answerer, identity, local_names(host)).app()
 
-    Attributes:
-      answerer: of the model.
-      identity: knows the token, if clients need one.
-      sites: refuses other websites.
-    """
+
+@dataclasses.dataclass(frozen=True)
+class _RestInterface:
+    """Answers over HTTP."""
 
     answerer: Answerer
     identity: Identity
-    sites: Sites
+    names: frozenset[str]
 
     def app(self) -> Starlette:
-        """The ASGI application."""
         routes = [
             Route("/", self._guarded(self._page, by_browser=True)),
             Route("/healthz", self._guarded(self._health, secret=False)),
@@ -165,17 +145,14 @@ class RestInterface:
         return Starlette(routes=routes)
 
     def _guarded(self, handler: Handler, secret: bool = True, by_browser: bool = False) -> Handler:
-        """A handler that checks the client, and answers with refusals.
+        """A handler that checks the client, and answers refusals with their status.
 
-        Args:
-          handler: answers.
-          secret: whether clients must know the token.
-          by_browser: whether a browser may ask its user for it.
+        A secret one requires the token; for `by_browser`, a browser may ask its user for it.
         """
 
         async def guarded(request: Request) -> Response:
             try:
-                self.sites.check(request.method, request.headers)
+                check_site(self.names, request.method, request.headers)
                 if secret:
                     self._check_token(request, by_browser)
                 return await handler(request)
@@ -203,16 +180,11 @@ class RestInterface:
         self.answerer.check_name(spec.model)
 
         async def receive() -> EncodedRequest:
-            return _RestRequest(spec, await self._body(request))
+            return _RestRequest(spec, await self._body(request), self.answerer.limits)
 
         return Response(await self.answerer.answer(receive), media_type=_JSON)
 
     async def _body(self, request: Request) -> bytes:
-        """The body of a request.
-
-        Raises:
-          RefusalError: it is too large.
-        """
         most = self.answerer.limits.bytes
         parts, size = [], int(request.headers.get("content-length", 0))
         if size <= most:
@@ -228,11 +200,11 @@ class RestInterface:
 
     async def _status(self, request: Request) -> Response:
         spec = ModelSpec(request.path_params["model"], _version(request))
-        return _json_response(descriptions.status(self.answerer, spec))
+        return _json_response(rpc.status(self.answerer, spec))
 
     async def _metadata(self, request: Request) -> Response:
         spec = ModelSpec(request.path_params["model"], _version(request))
-        return _json_response(descriptions.metadata(self.answerer, spec))
+        return _json_response(rpc.metadata(self.answerer, spec))
 
     async def _page(self, request: Request) -> Response:
         with self.answerer.versions.use(None) as version:
@@ -248,11 +220,7 @@ class RestInterface:
 
 
 def _version(request: Request) -> int | None:
-    """The version in a path; None: the newest.
-
-    Raises:
-      RefusalError: it is not the number of a version.
-    """
+    """The version in a path; None: the newest."""
     text = request.path_params.get("version")
     if text is None:
         return None
@@ -265,4 +233,4 @@ def _version(request: Request) -> int | None:
 
 
 def _json_response(message: Any) -> Response:
-    return Response(msgspec.json.encode(descriptions.as_json(message)), media_type=_JSON)
+    return Response(msgspec.json.encode(rpc.as_json(message)), media_type=_JSON)

@@ -1,4 +1,7 @@
-"""The JSON of TensorFlow Serving's REST interface: to inputs, and from outputs."""
+"""The JSON of TensorFlow Serving's REST interface: to inputs, and from outputs.
+
+All functions of requests raise RefusalError if the request is invalid.
+"""
 
 import base64
 import binascii
@@ -14,11 +17,7 @@ from bert_tf.serving.server.faults import Fault, RefusalError
 
 
 def is_by_rows(body: Mapping[str, Any]) -> bool:
-    """Whether a request has `instances`, a value for each row, rather than `inputs`.
-
-    Raises:
-      RefusalError: it has both, or neither.
-    """
+    """Whether a request has `instances`, a value for each row, rather than `inputs`."""
     if ("instances" in body) == ("inputs" in body):
         raise _invalid('The request must have either "instances" or "inputs".')
     return "instances" in body
@@ -36,12 +35,7 @@ def rows_of(body: Mapping[str, Any]) -> int:
 def inputs_of(body: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The inputs of a request for `predict`, by name, the batch first.
 
-    Args:
-      body: the request.
-      names: of the signature's inputs; a single one may go without its name.
-
-    Raises:
-      RefusalError: the request is invalid.
+    A single input of a signature (`names`) needs no name.
     """
     if not is_by_rows(body):
         return _named(body["inputs"], names)
@@ -64,11 +58,7 @@ def _named(value: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """A value with base64 decoded, within `depth` lists.
-
-    Raises:
-      RefusalError: the base64 is damaged, there is another object, or lists are nested too deeply.
-    """
+    """A value with base64 decoded, within `depth` lists."""
     if isinstance(value, list):
         if depth == MAX_DEPTH:
             raise _invalid(f"Lists may be nested {MAX_DEPTH} deep at most.")
@@ -85,21 +75,13 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def context_size(body: Mapping[str, Any]) -> int:
-    """Bytes of the context, which is copied into all examples of a request.
-
-    Raises:
-      RefusalError: its values are invalid in an example.
-    """
+    """Bytes of the context, which is copied into all examples of a request."""
     context = body.get("context")
     return len(_example(context)) if isinstance(context, dict) else 0
 
 
 def examples_of(body: Mapping[str, Any]) -> list[bytes]:
-    """The serialized tf.Examples of a request for `classify` or `regress`.
-
-    Raises:
-      RefusalError: the request is invalid.
-    """
+    """The serialized tf.Examples of a request for `classify` or `regress`."""
     rows, context = body.get("examples"), body.get("context", {})
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise _invalid('"examples" must be a list of objects, and not empty.')

@@ -14,24 +14,27 @@ from typing import Any
 import grpc
 import numpy as np
 import tensorflow as tf
+from google.protobuf import json_format
 from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
-from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest
-from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest
+from tensorflow_serving.apis.get_model_metadata_pb2 import (
+    GetModelMetadataRequest,
+    GetModelMetadataResponse,
+    SignatureDefMap,
+)
+from tensorflow_serving.apis.get_model_status_pb2 import (
+    GetModelStatusRequest,
+    GetModelStatusResponse,
+)
 
 from bert_tf.serving.credentials import Identity
-from bert_tf.serving.server import descriptions
-from bert_tf.serving.server.answers import (
-    Answerer,
-    EncodedRequest,
-    ModelResponse,
-    ModelSpec,
-    RequestLimits,
-)
+from bert_tf.serving.server.answers import Answerer, EncodedRequest, ModelResponse, ModelSpec
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.tasks.signatures import Method
 
 _PACKAGE = "tensorflow.serving"
+_UNKNOWN_ERROR = 2  # code of an error of no other kind
 _MAX_SPEC = 16 << 10  # bytes of a request that only names a model
 Receive = Callable[[], Awaitable[bytes]]
 
@@ -39,25 +42,18 @@ Receive = Callable[[], Awaitable[bytes]]
 class Predict(EncodedRequest):
     """A PredictRequest: for the outputs of any signature."""
 
-    def __init__(self, encoded: bytes):
-        self._encoded = encoded
-
-    def parse(self, limits: RequestLimits) -> ModelSpec:
-        """See `EncodedRequest`."""
-        self._request = _decode(predict_pb2.PredictRequest, self._encoded)
-        self._encoded, self._limits = b"", limits
+    def parse(self) -> ModelSpec:
+        self._request = _decode(predict_pb2.PredictRequest, self.take())
         for value in self._request.inputs.values():
             axes = value.tensor_shape.dim
-            limits.check_rows(axes[0].size if axes else 0)
+            self.limits.check_rows(axes[0].size if axes else 0)
         return _spec(self._request.model_spec, Method.PREDICT)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """See `EncodedRequest`."""
-        most = self._limits.bytes
+        most = self.limits.bytes
         return {name: _array(name, value, most) for name, value in self._request.inputs.items()}
 
     def encode(self, answer: ModelResponse) -> bytes:
-        """See `EncodedRequest`."""
         response = predict_pb2.PredictResponse()
         for name in _filtered(self._request.output_filter, answer):
             response.outputs[name].CopyFrom(tf.make_tensor_proto(answer.outputs[name]))
@@ -70,29 +66,17 @@ class _ByExamples(EncodedRequest):
     kind: type
     method: Method
 
-    def __init__(self, encoded: bytes):
-        self._encoded = encoded
-
-    def parse(self, limits: RequestLimits) -> ModelSpec:
-        """See `EncodedRequest`."""
-        self._request = _decode(self.kind, self._encoded)
-        self._encoded, given = b"", self._request.input
+    def parse(self) -> ModelSpec:
+        self._request = _decode(self.kind, self.take())
+        given = self._request.input
         joined = given.example_list_with_context
         count = max(len(given.example_list.examples), len(joined.examples))
-        limits.check_rows(count)
-        limits.check_context(joined.context.ByteSize(), count)
+        self.limits.check_rows(count)
+        self.limits.check_context(joined.context.ByteSize(), count)
         return _spec(self._request.model_spec, self.method)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """See `EncodedRequest`."""
         return {"inputs": _examples(self._request.input)}
-
-    def encode(self, answer: ModelResponse) -> bytes:
-        """See `EncodedRequest`."""
-        return _encode(self._response(answer), self._request.model_spec.name, answer)
-
-    def _response(self, answer: ModelResponse) -> Any:
-        raise NotImplementedError
 
 
 class Classify(_ByExamples):
@@ -100,14 +84,14 @@ class Classify(_ByExamples):
 
     kind, method = classification_pb2.ClassificationRequest, Method.CLASSIFY
 
-    def _response(self, answer: ModelResponse) -> classification_pb2.ClassificationResponse:
+    def encode(self, answer: ModelResponse) -> bytes:
         response = classification_pb2.ClassificationResponse()
         rows = zip(answer.outputs["classes"], answer.outputs["scores"], strict=True)
         for labels, scores in rows:
             classes = response.result.classifications.add().classes
             for label, score in zip(labels, scores, strict=True):
                 classes.add(label=label.decode("utf-8", "replace"), score=score)
-        return response
+        return _encode(response, self._request.model_spec.name, answer)
 
 
 class Regress(_ByExamples):
@@ -115,37 +99,31 @@ class Regress(_ByExamples):
 
     kind, method = regression_pb2.RegressionRequest, Method.REGRESS
 
-    def _response(self, answer: ModelResponse) -> regression_pb2.RegressionResponse:
+    def encode(self, answer: ModelResponse) -> bytes:
         response = regression_pb2.RegressionResponse()
         for value in answer.outputs["outputs"].reshape(-1):
             response.result.regressions.add(value=value)
-        return response
+        return _encode(response, self._request.model_spec.name, answer)
 
 
 def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHandler]:
     """The implemented services of TensorFlow Serving; the token is that of the identity."""
+    answered = functools.partial(functools.partial, _answered, answerer)
+    described = functools.partial(functools.partial, _described, answerer)
     services = {
         "PredictionService": {
-            "Predict": functools.partial(_answered, answerer, Predict),
-            "Classify": functools.partial(_answered, answerer, Classify),
-            "Regress": functools.partial(_answered, answerer, Regress),
-            "GetModelMetadata": functools.partial(
-                _described, answerer, GetModelMetadataRequest, descriptions.metadata
-            ),
+            "Predict": answered(Predict),
+            "Classify": answered(Classify),
+            "Regress": answered(Regress),
+            "GetModelMetadata": described(GetModelMetadataRequest, metadata),
         },
-        "ModelService": {
-            "GetModelStatus": functools.partial(
-                _described, answerer, GetModelStatusRequest, descriptions.status
-            )
-        },
+        "ModelService": {"GetModelStatus": described(GetModelStatusRequest, status)},
     }
+    handler = grpc.stream_unary_rpc_method_handler
     return [
         grpc.method_handlers_generic_handler(
             f"{_PACKAGE}.{service}",
-            {
-                name: grpc.stream_unary_rpc_method_handler(_guarded(method, identity))
-                for name, method in methods.items()
-            },
+            {name: handler(_guarded(method, identity)) for name, method in methods.items()},
         )
         for service, methods in services.items()
     ]
@@ -173,11 +151,9 @@ def _guarded(method: Callable[[Receive], Awaitable[bytes]], identity: Identity) 
     return guarded
 
 
-async def _answered(
-    answerer: Answerer, kind: Callable[[bytes], EncodedRequest], receive: Receive
-) -> bytes:
+async def _answered(answerer: Answerer, kind: type[EncodedRequest], receive: Receive) -> bytes:
     async def request() -> EncodedRequest:
-        return kind(await receive())
+        return kind(await receive(), answerer.limits)
 
     return await answerer.answer(request)
 
@@ -254,3 +230,56 @@ def _examples(given: Any) -> list[bytes]:
             found.append(joined.SerializeToString())
         return found
     return [example.SerializeToString() for example in given.example_list.examples]
+
+
+def status(answerer: Answerer, spec: ModelSpec) -> GetModelStatusResponse:
+    """The states of the versions, or of one."""
+    answerer.check_name(spec.model)
+    versions = [v for v in answerer.versions.known if spec.version in (None, v.number)]
+    if not versions:
+        raise RefusalError(Fault.NOT_FOUND, f"There is no version {spec.version}.")
+    response = GetModelStatusResponse()
+    for version in versions:
+        found = response.model_version_status.add()
+        found.version = version.number
+        found.state = found.State.Value(version.state.value)
+        found.status.error_code = _UNKNOWN_ERROR if version.error else 0
+        found.status.error_message = version.error
+    return response
+
+
+def metadata(answerer: Answerer, spec: ModelSpec) -> GetModelMetadataResponse:
+    """The signatures of a version."""
+    answerer.check_name(spec.model)
+    response = GetModelMetadataResponse()
+    found = SignatureDefMap()
+    with answerer.versions.use(spec.version) as version:
+        assert version.predictor is not None  # it is available
+        response.model_spec.name = answerer.name
+        response.model_spec.version.value = version.number
+        signatures: dict[str, Any] = dict(version.predictor.manifest["signatures"])
+    signatures["serving_default"] = next(iter(signatures.values()))
+    for key, signature in signatures.items():
+        found.signature_def[key].CopyFrom(_definition(signature))
+    response.metadata["signature_def"].Pack(found)
+    return response
+
+
+def _definition(signature: dict[str, Any]) -> meta_graph_pb2.SignatureDef:
+    found = meta_graph_pb2.SignatureDef(method_name=signature["method"])
+    for kind, tensors in (("inputs", found.inputs), ("outputs", found.outputs)):
+        for name, (dtype, shape) in signature[kind].items():
+            tensors[name].name = f"{name}:0"
+            tensors[name].dtype = tf.as_dtype(dtype).as_datatype_enum
+            for size in shape:
+                tensors[name].tensor_shape.dim.add(size=-1 if size is None else size)
+    return found
+
+
+def as_json(message: Any) -> dict[str, Any]:
+    """A message as TensorFlow Serving's REST interface writes it."""
+    found = json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    found.get("metadata", {}).get("signature_def", {}).pop("@type", None)
+    return found

@@ -2,11 +2,9 @@
 
 import asyncio
 import dataclasses
-import errno
 import functools
 import gc
 import signal
-import socket
 import threading
 
 import tensorflow as tf
@@ -40,13 +38,7 @@ _COLLECT_AFTER = 100_000
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """Where a server listens.
-
-    Attributes:
-      host: name or IP address.
-      rest_port: for REST and the page.
-      grpc_port: for gRPC; None: no gRPC.
-    """
+    """Host and ports of a server; `grpc_port` may be None."""
 
     host: str
     rest_port: int
@@ -60,30 +52,12 @@ class Address:
                 "needs a port of its own; change one of them."
             )
         for flag, port in (("rest_port", self.rest_port), ("grpc_port", self.grpc_port)):
-            if port is not None:
-                self._check_port(flag, port)
+            for opened in [] if port is None else listening.open_port(flag, self.host, port):
+                opened.close()
 
     def of(self, port: int | None) -> str:
         """A port of the host, as in URLs: IPv6 in brackets."""
         return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
-
-    def _check_port(self, flag: str, port: int) -> None:
-        try:
-            family, kind, _, _, place = socket.getaddrinfo(
-                self.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
-            with socket.socket(family, kind) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(place)
-        except OSError as error:
-            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-                raise InputError(
-                    f"--host={self.host}: is not an address of this machine; use 127.0.0.1 for "
-                    "this machine alone, 0.0.0.0 for all networks."
-                ) from error
-            raise InputError(
-                f"--{flag}={port}: cannot be opened ({error.strerror}); another program may use it."
-            ) from error
 
 
 def serve(folder: str, name: str, address: Address, settings: ServerSettings) -> None:
@@ -92,8 +66,8 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     Args:
       folder: of the versions.
       name: of the model on the server.
-      address: host and ports.
-      settings: of the server.
+      address: to listen on.
+      settings: all others.
 
     Raises:
       InputError: no version is complete, a file cannot be read, or a port is taken.
@@ -180,7 +154,7 @@ async def _listen(
     place = f"{scheme}://{address.of(address.rest_port)}"
     print(f"{remotely}REST and a page on {place}; Ctrl-C stops it.", flush=True)
     files = (settings.certificate, settings.key) if settings.certificate and settings.key else None
-    server = listening.rest_server(answerer, address.host, address.rest_port, identity, files)
+    server = listening.RestServer(answerer, address.host, address.rest_port, identity, files)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.end)
     await server.serve()

@@ -30,29 +30,17 @@ class VersionState(enum.StrEnum):
 
 @dataclasses.dataclass
 class Version:
-    """A version of the model.
-
-    Attributes:
-      number: its number.
-      state: its state.
-      error: why it cannot be served, or "".
-      predictor: answers, while it is available.
-      asking: number of requests that are being answered.
-      failures: number of failed attempts to load it, in a row.
-      pause: refreshes until the next attempt.
-      files: those of its folder at the last refresh, while it is not served.
-      checksums: the text of its checksums when it was loaded.
-    """
+    """A version of the model."""
 
     number: int
     state: VersionState = VersionState.LOADING
-    error: str = ""
-    predictor: Predictor | None = None
-    asking: int = 0
-    failures: int = 0
-    pause: int = 0
-    files: _Files | None = None
-    checksums: str | None = None
+    error: str = ""  # why it cannot be served
+    predictor: Predictor | None = None  # while it is available
+    asking: int = 0  # number of requests that are being answered
+    failures: int = 0  # failed attempts to load it, in a row
+    pause: int = 0  # refreshes until the next attempt
+    files: _Files | None = None  # those of its folder at the last refresh, while it is not served
+    checksums: str | None = None  # the text of its checksums when it was loaded
 
 
 def find(folder: str) -> dict[int, str]:
@@ -65,10 +53,7 @@ def find(folder: str) -> dict[int, str]:
 
 
 def newest_complete(folder: str) -> str:
-    """The folder of the newest complete version.
-
-    Args:
-      folder: of the versions, or of one.
+    """The newest complete version in a folder of versions, or of one.
 
     Raises:
       InputError: there is none; the message is about the newest one.
@@ -144,11 +129,11 @@ class Versions:
         except Exception as error:  # also of a file system, which may come back
             self._note(version, error)
             return
-        loaded = Version(
-            version.number, VersionState.AVAILABLE, predictor=predictor, checksums=sums
-        )
+        state = VersionState.AVAILABLE
         with self._changed:
-            self._known[version.number] = loaded
+            self._known[version.number] = Version(
+                version.number, state, predictor=predictor, checksums=sums
+            )
         logging.info("version %d is served.", version.number)
         if version.state is VersionState.AVAILABLE:
             self._retire(version)
@@ -179,10 +164,7 @@ class Versions:
 
     @contextlib.contextmanager
     def use(self, number: int | None) -> "Iterator[Version]":
-        """An available version, which stays loaded within the context.
-
-        Args:
-          number: of the version; None: the newest.
+        """An available version, or the newest one, which stays loaded within the context.
 
         Raises:
           RefusalError: it is not available.

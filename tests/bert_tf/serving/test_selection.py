@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 
+import msgspec
 import pytest
 
 from bert_tf.serving import selection
@@ -93,7 +94,7 @@ def test_a_precision_is_for_engines_that_keep_it(export, monkeypatch, kept, engi
 
 def test_a_plan_in_json():
     plan = ExecutionPlan(_ORT, Precision.INT8, 1, 4)
-    assert ExecutionPlan.from_dict(json.loads(json.dumps(dataclasses.asdict(plan)))) == plan
+    assert msgspec.convert(json.loads(json.dumps(dataclasses.asdict(plan))), ExecutionPlan) == plan
     assert str(plan) == "onnxruntime (int8) with 1 thread, 4 for a single sequence"
 
 

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from bert_tf.serving.credentials import Identity
-from bert_tf.serving.server import connections, listening
+from bert_tf.serving.server import listening
 from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
 from bert_tf.serving.server.versions import Version, VersionState
 from bert_tf.tasks.signatures import Method
@@ -88,7 +88,7 @@ async def _serve(options, answerer):
     identity = Identity(options.token)
     # Kept: what nobody refers to stops to listen.
     remote = await listening.grpc_server(answerer, f"127.0.0.1:{options.grpc_port}", identity)
-    await listening.rest_server(answerer, "127.0.0.1", options.rest_port, identity, None).serve()
+    await listening.RestServer(answerer, "127.0.0.1", options.rest_port, identity, None).serve()
     await remote.stop(0)
 
 
@@ -103,7 +103,7 @@ def main():
     parser.add_argument("--descriptors", type=int)
     parser.add_argument("--token")
     options = parser.parse_args()
-    connections.IDLE = options.idle
+    listening.IDLE = options.idle
     if options.descriptors:
         resource.setrlimit(resource.RLIMIT_NOFILE, (options.descriptors,) * 2)
     limits = RequestLimits(1024, 4 << 20, options.requests, options.seconds)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving.credentials import Identity
-from bert_tf.serving.server import rpc
+from bert_tf.serving.server import rest, rpc
 from bert_tf.serving.server.answers import (
     Answerer,
     EncodedRequest,
@@ -19,7 +19,6 @@ from bert_tf.serving.server.answers import (
     RequestLimits,
 )
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.rest import RestInterface, Sites
 from bert_tf.serving.server.versions import Version, Versions, VersionState
 from bert_tf.tasks.signatures import Method
 from tests.bert_tf.serving.server import asgi
@@ -52,7 +51,7 @@ class _Request(EncodedRequest):
     def __init__(self, meanwhile):
         self._meanwhile = meanwhile
 
-    def parse(self, limits):
+    def parse(self):
         return ModelSpec("bert")
 
     def inputs(self, names):
@@ -87,7 +86,7 @@ async def _ask(answerer, meanwhile=lambda: None):
 
 async def _rest(answerer, name):
     """The answer over REST, where a single input needs no name."""
-    app = RestInterface(answerer, Identity(), Sites("127.0.0.1")).app()
+    app = rest.make_app(answerer, Identity(), "127.0.0.1")
     status, content = await asgi.post(app, "predict", b'{"inputs": ["x"]}')
     assert status == 200, content
     return json.loads(content)["outputs"]
@@ -100,7 +99,7 @@ async def _grpc(answerer, name):
     request.inputs[name].CopyFrom(tf.make_tensor_proto(["x"]))
 
     async def receive():
-        return rpc.Predict(request.SerializeToString())
+        return rpc.Predict(request.SerializeToString(), answerer.limits)
 
     response = predict_pb2.PredictResponse.FromString(await answerer.answer(receive))
     assert response.model_spec.version.value == {"first": 1, "second": 2}[name]

@@ -18,10 +18,9 @@ from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_
 from bert_tf.export import saved_model
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.server import rpc
+from bert_tf.serving.server import rest, rpc
 from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.rest import RestInterface, Sites
 from bert_tf.serving.server.versions import Versions
 from tests import strategies
 from tests.bert_tf.serving.server import asgi
@@ -69,7 +68,7 @@ def _check_finite(value):
 @pytest.mark.parametrize("method", ["predict", "classify"])
 @given(body=_JSON_BODIES)
 def test_rest(answerer, method, body):
-    app = RestInterface(answerer, Identity(), Sites("127.0.0.1")).app()
+    app = rest.make_app(answerer, Identity(), "127.0.0.1")
     status, content = asyncio.run(asgi.post(app, method, body))
     found = json.loads(content)
     if status == 200:
@@ -104,7 +103,7 @@ def test_grpc(answerer, two_tasks, method, request_type, response, data):
     body = data.draw(strategies.file_contents(_messages(two_tasks)[method]))
 
     async def receive():
-        return request_type(body)
+        return request_type(body, answerer.limits)
 
     try:
         encoded = asyncio.run(answerer.answer(receive))
