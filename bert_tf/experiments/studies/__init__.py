@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from bert_tf.experiments.jobs import Job, with_needs
 from bert_tf.experiments.plan import ExperimentPlan
 from bert_tf.experiments.studies.base import Study
-from bert_tf.experiments.studies.finetuning import Features, Intermediate, LearningCurves
-from bert_tf.experiments.studies.models import Masking, PretrainingTasks
+from bert_tf.experiments.studies.finetuning import FeatureBased, Intermediate, LearningCurves
+from bert_tf.experiments.studies.models import MaskReplacement, PretrainingTasks
 from bert_tf.experiments.studies.scale import Sizes, Steps
 
 STUDIES: dict[str, Study] = {
@@ -15,8 +15,8 @@ STUDIES: dict[str, Study] = {
         PretrainingTasks(),
         Sizes(),
         Steps(),
-        Masking(),
-        Features(),
+        MaskReplacement(),
+        FeatureBased(),
         Intermediate(),
         LearningCurves(),
     )

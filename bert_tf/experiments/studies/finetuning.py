@@ -33,7 +33,7 @@ _BERT, _UNTRAINED = "BERT", "not pre-trained"
 _MIN_EXAMPLES = 16
 
 
-class Features(Study):
+class FeatureBased(Study):
     """Frozen features under a two-layer BiLSTM, compared with fine-tuning (section 5.3)."""
 
     name = "features"

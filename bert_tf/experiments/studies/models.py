@@ -88,7 +88,7 @@ def _models(plan: ExperimentPlan, seed: int) -> dict[str, tuple[ModelJob, dict[s
     }
 
 
-class Masking(Study):
+class MaskReplacement(Study):
     """Six ways to replace the tokens that are predicted (appendix C.2)."""
 
     name = "masking"
