@@ -164,7 +164,7 @@ def test_what_is_told_of_the_model(served):
             "/v1/models/bert:predict",
             b'{"signature_name": "mood", "instances": [{"b64": "?"}]}',
             400,
-            "of bytes in base64",
+            "with bytes in base64",
         ),
         (
             "/v1/models/bert:predict",
