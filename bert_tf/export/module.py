@@ -47,18 +47,11 @@ def quiet() -> Iterator[None]:
 
 
 class ExportedModel(NamedTuple):
-    """A model of an export.
-
-    Attributes:
-      source: where it was read from.
-      tokenizer: for its vocabulary.
-      encoder: number of its encoder among those of the export.
-      signatures: of its task, or of a pre-trained model.
-    """
+    """A model of an export, with the signatures of its task, or of a pre-trained model."""
 
     source: ModelSource
     tokenizer: Tokenizer
-    encoder: int
+    encoder: int  # its number among those of the export
     signatures: list[Signature]
 
 
@@ -68,7 +61,7 @@ class Assembly:
     Args:
       sources: the models.
       dtype: "float32", or "bfloat16" to store weights and compute in it.
-      portable: see `ServedModel`.
+      portable: whether for other runtimes than TensorFlow.
 
     Attributes:
       models: one for each source, in their order.
@@ -136,17 +129,11 @@ class Assembly:
 
 
 class _TracedSignature(NamedTuple):
-    """A signature as concrete functions.
+    """A signature as concrete functions."""
 
-    Attributes:
-      preprocess: maps inputs to `MODEL_INPUTS` and `state_<name>`.
-      postprocess: maps `result_<number>` and `state_<name>` to outputs.
-      whole: maps inputs to outputs; it calls the other two.
-    """
-
-    preprocess: Any
-    postprocess: Any
-    whole: Any
+    preprocess: Any  # maps inputs to `MODEL_INPUTS` and `state_<name>`
+    postprocess: Any  # maps `result_<number>` and `state_<name>` to outputs
+    whole: Any  # maps inputs to outputs; it calls the other two
 
 
 class Exported:

@@ -35,23 +35,14 @@ class _ModelEntry(TypedDict):
 
 
 class ReducedScore(TypedDict):
-    """Score of a task in a precision lower than float32.
-
-    Attributes:
-      engine: name of the engine.
-      precision: in which the engine multiplies.
-      task: name of the task.
-      metric: its main metric.
-      score: on dev data.
-      full: the same in float32.
-    """
+    """Score of a task with an engine in a precision lower than float32."""
 
     engine: str
     precision: str
     task: str
-    metric: str
-    score: float
-    full: float
+    metric: str  # the main one of the task
+    score: float  # on dev data
+    full: float  # the same in float32
 
 
 class Manifest(TypedDict):
@@ -103,7 +94,7 @@ def export(
 
 
 def versions(folder: str) -> list[int]:
-    """The numbers of the versions in a folder, ascending; see `version_number`."""
+    """The numbers of the versions in a folder, ascending."""
     if not files.gfile.isdir(folder):
         return []
     names = files.names_in(folder)
@@ -155,12 +146,8 @@ def write(
 ) -> None:
     """Writes a SavedModel with manifest, model card, labels, vocabulary and warm-up requests.
 
-    Args:
-      sources: see `export`.
-      path: its folder, which appears when it is complete.
-      dtype: see `export`.
-      replace: whether it replaces an existing folder.
-      check: see `export`.
+    The folder appears when it is complete, and may replace an existing one. The other arguments are
+    those of `export`.
 
     Raises:
       InputError: names collide, the folder exists, or the disk is full.

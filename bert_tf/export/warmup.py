@@ -18,16 +18,10 @@ FILE = "tf_serving_warmup_requests"
 
 
 class WarmupRequest(NamedTuple):
-    """A warm-up request.
-
-    Attributes:
-      method: the interface.
-      signature: its name; "": the first one of this interface.
-      inputs: by name.
-    """
+    """A warm-up request."""
 
     method: Method
-    signature: str
+    signature: str  # "": the first one of this interface
     inputs: dict[str, np.ndarray]
 
 

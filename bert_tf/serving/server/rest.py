@@ -45,7 +45,7 @@ def check_site(names: frozenset[str], method: str, headers: Mapping[str, str]) -
     other programs do not.
 
     Args:
-      names: of this machine, see `local_names`; empty: any.
+      names: of this machine; empty: any.
       method: of HTTP.
       headers: by lower-case names.
 
