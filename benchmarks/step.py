@@ -12,8 +12,8 @@ import tensorflow as tf
 from benchmarks.peers import timing
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
-from bert_tf.training.adamw import AdamW
 from bert_tf.training.distribution import Compilation
+from bert_tf.training.optimizers import AdamW
 from bert_tf.training.step import TrainingStep
 
 _NAMES = {

@@ -18,7 +18,7 @@ def test_names_of_tensorflow():
 
 
 def test_names_of_keras():
-    """`training.moments` finds the slots of a variable by Keras's own numbers."""
+    """`training.optimizers` finds the slots of a variable by Keras's own numbers."""
     optimizer = keras.optimizers.SGD()
     variables = [keras.Variable(1.0), keras.Variable(2.0)]
     optimizer.build(variables)

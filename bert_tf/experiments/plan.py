@@ -106,6 +106,7 @@ class ExperimentPlan:
       model_seeds: pre-training seeds of the first study; other studies use the first of them.
       seeds: of fine-tuning.
       max_examples: training examples of a task, at most; None: all.
+      left_out: studies that were asked for and do not fit into the budget.
     """
 
     folder: str
@@ -123,6 +124,7 @@ class ExperimentPlan:
     model_seeds: tuple[int, ...] = (1,)
     seeds: tuple[int, ...] = (1,)
     max_examples: int | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def sizes(self) -> tuple[ModelSize, ...]:

@@ -32,8 +32,7 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
 from bert_tf.pretraining.settings import RunOptions
 from bert_tf.tasks import kinds
-from bert_tf.training import throughput
-from bert_tf.training.precision import resolve_precision
+from bert_tf.training import hardware
 from pipelines.common import files, path_lists
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import text_of
@@ -97,13 +96,15 @@ def make(settings: ExperimentSettings, folder: str, studies: Sequence[str]) -> E
         corpus_format=corpus_format,
         word_corpus=corpus,
         tasks=tasks,
-        precision=resolve_precision(settings.precision),
+        precision=hardware.resolve_precision(settings.precision),
         size=_SIZES[0],
         model_seeds=preset.model_seeds,
         seeds=settings.seeds or preset.seeds,
     )
     plan = _with_data(plan)
     plan = fit(plan, settings.seconds, functools.partial(_measure, plan))
+    left_out = tuple(name for name in studies if name not in plan.studies)
+    plan = dataclasses.replace(plan, left_out=left_out)
     files.remove_tree(f"{folder}/measurement")
     plans.write(plan)
     return plan
@@ -193,7 +194,7 @@ def _flops(size: ModelSize, plan: ExperimentPlan) -> float:
     config = size.config(plan.settings.vocab_size)
     head = MaskedLMHead(config, name="masked_lm")
     encoder = BertEncoder.unallocated(config)
-    return throughput.training_flops(encoder, head, plan.length, plan.length // 6)
+    return hardware.training_flops(encoder, head, plan.length, plan.length // 6)
 
 
 def _measure(plan: ExperimentPlan, size: ModelSize) -> StepTime:

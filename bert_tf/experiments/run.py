@@ -3,19 +3,18 @@
 import datetime
 import statistics
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 
 import tensorflow as tf
 from absl import logging
 
 from bert_tf.experiments import plan as plans
 from bert_tf.experiments import planning, report, schedule
-from bert_tf.experiments.jobs import FineTuningJob, Job, PretrainingJob, perform
+from bert_tf.experiments.jobs import FineTuningJob, PretrainingJob
 from bert_tf.experiments.plan import PLAN, ExperimentPlan
-from bert_tf.experiments.schedule import JobEntry, JobState, JobWorker, table
+from bert_tf.experiments.schedule import JobEntry, JobProcess, JobState, table
 from bert_tf.experiments.settings import ExperimentSettings
 from bert_tf.experiments.studies import jobs_of
-from pipelines.common import files, json_files, locks, manifest, outputs, stopping
+from pipelines.common import files, json_files, locks, manifest, outputs
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
@@ -54,9 +53,6 @@ def run(
             devices = [""] * (1 if plan.sees_enough or gpus else cores())
         _log_plan(plan, entries, left_out)
 
-        def begin(worker: JobWorker, job: Job) -> Future:
-            return worker.submit(f"{job.folder(plan)}/log.txt", perform, job, plan)
-
         def changed(entry: JobEntry) -> None:
             files.write_text(f"{output}/{_TABLE}", table(entries.values()) + "\n")
             if entry.state in (JobState.DONE, JobState.FAILED):
@@ -67,7 +63,7 @@ def run(
                 logging.info("[%d/%d, %s left] %s", done, len(entries), shown, table([entry]))
 
         try:
-            schedule.run(entries, devices, begin, changed)
+            schedule.run(entries, plan, devices, changed)
         finally:
             files.write_text(f"{output}/{_TABLE}", table(entries.values()) + "\n")
             report.write(plan, studies, list(entries.values()), left_out)
@@ -87,15 +83,12 @@ def show(output: str, only: Sequence[str]) -> list[JobEntry]:
 
 
 def _studies(plan: ExperimentPlan, only: Sequence[str]) -> Sequence[str]:
-    """The studies to do: those in the plan; if none of them is, those that are asked for."""
-    return [name for name in only if name in plan.studies] or only
+    """The studies to do: those that the plan does not leave out, or all if it leaves out all."""
+    return [name for name in only if name not in plan.left_out] or only
 
 
 def _entries(plan: ExperimentPlan, studies: Sequence[str]) -> dict[str, JobEntry]:
-    entries = {job.name: JobEntry(job, outcome=job.outcome(plan)) for job in jobs_of(plan, studies)}
-    for entry in entries.values():
-        entry.state = JobState.DONE if entry.outcome else JobState.WAITING
-    return entries
+    return {job.name: JobEntry.of(job, plan) for job in jobs_of(plan, studies)}
 
 
 def _check_identity(settings: ExperimentSettings, output: str) -> None:
@@ -120,18 +113,11 @@ def _plan(settings: ExperimentSettings, output: str, only: Sequence[str]) -> Exp
     if files.gfile.exists(f"{output}/{PLAN}"):
         return plans.read(output)
     logging.info("counting the examples of the tasks, and measuring a few training steps.")
-    worker = JobWorker()
-    try:
-        future = worker.submit(f"{output}/plan.log", planning.make, settings, output, only)
-        result = worker.result(future)
-    except stopping.Stopped:
-        worker.stop()
-        raise
-    finally:
-        worker.close()
-    if result.error:
-        raise InputError(result.error)
-    return result.value
+    log = f"{output}/plan.log"
+    error = JobProcess("", log, planning.make, settings, output, only).error()
+    if error:
+        raise InputError(error)
+    return plans.read(output)
 
 
 def _log_plan(

@@ -1,4 +1,4 @@
-"""Runs jobs in processes of their own, one or several at a time."""
+"""Runs each job in a process of its own, one or several at a time."""
 
 import concurrent.futures
 import contextlib
@@ -6,23 +6,20 @@ import dataclasses
 import enum
 import os
 import signal
-import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from pipelines.common import parallel, quiet_start, stopping
+from pipelines.common import parallel, stopping
 from pipelines.common.errors import InputError
 
-# A worker process imports this module before it silences TensorFlow, so it must not import it.
+# A new process imports this module, which must be quick.
 if TYPE_CHECKING:
     from bert_tf.experiments.jobs import Job, JobOutcome
-
-_MAX_CALLS = 12  # of a process, before a new one replaces it; this bounds leaked memory
+    from bert_tf.experiments.plan import ExperimentPlan
 
 
 class JobState(enum.StrEnum):
@@ -44,6 +41,12 @@ class JobEntry:
     outcome: "JobOutcome | None" = None
     error: str = ""
 
+    @classmethod
+    def of(cls, job: "Job", plan: "ExperimentPlan") -> "JobEntry":
+        """The entry of a job, which may already be done."""
+        outcome = job.outcome(plan)
+        return cls(job, JobState.DONE if outcome else JobState.WAITING, outcome)
+
     @property
     def is_lost(self) -> bool:
         """Whether the job has ended without a result that others could use."""
@@ -51,142 +54,118 @@ class JobEntry:
         return self.state in (JobState.FAILED, JobState.SKIPPED) or bool(diverged)
 
 
-class CallResult(NamedTuple):
-    """The result of a call in another process: a value, or an error message."""
-
-    value: Any = None
-    error: str = ""
-    stopped: bool = False
-
-
-class JobWorker:
-    """A process that does one call at a time, so that TensorFlow starts once for several.
+class JobProcess:
+    """A process that calls a function once.
 
     Args:
       device: number of its GPU; "": all devices.
+      log: file that its output is appended to.
+      function: the function, which can be pickled; its result is not returned.
+      *arguments: its arguments.
+
+    Attributes:
+      done: a future that is done when the process has ended.
     """
 
-    def __init__(self, device: str = ""):
-        self._device = device
-        self._pool: ProcessPoolExecutor | None = None
-        self._process = self._calls = 0
+    def __init__(self, device: str, log: str, function: Callable[..., object], *arguments: Any):
+        import tensorflow as tf
 
-    def submit(self, log: str, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Begins a call; its output is appended to a log, and its future gives a `CallResult`."""
-        if self._calls >= _MAX_CALLS:
-            self.close()
-        if self._pool is None:
-            self._pool = parallel.process_pool(1, _start, self._device)
-            self._process, self._calls = self._pool.submit(os.getpid).result(), 0
-        self._calls += 1
-        return self._pool.submit(_call, log, function, arguments)
+        # A process that is forked cannot use GPUs that its server has seen.
+        preload = "" if tf.config.list_physical_devices("GPU") else "bert_tf.experiments.jobs"
+        self._pool = parallel.process_pool(1, _start, device, log, preload=preload)
+        self._process = self._pool.submit(os.getpid)
+        self.done = self._pool.submit(_call, log, function, arguments)
 
-    def result(self, future: Future) -> CallResult:
-        """Waits for the result of a call."""
+    def error(self) -> str:
+        """Waits for the end, and returns an error message, or "" if there was no error.
+
+        Raises:
+          stopping.Stopped: a signal came; the process was stopped, too.
+        """
         try:
-            return future.result()
+            error = self.done.result()
         except BrokenProcessPool:
-            self.close()
-            return CallResult(error="its process was killed; it may have run out of memory")
+            error = "its process was killed; it may have run out of memory"
+        except stopping.Stopped:
+            self.stop()
+            raise
+        self._pool.shutdown()
+        return error
 
     def stop(self) -> None:
-        """Asks the running call to end, as SIGTERM does with a command."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process, signal.SIGTERM)
-
-    def close(self) -> None:
-        """Waits for the call and ends the process."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        """Stops the call as SIGTERM stops a command, and waits for its end."""
+        with contextlib.suppress(ProcessLookupError, BrokenProcessPool):
+            os.kill(self._process.result(), signal.SIGTERM)
+        self._pool.shutdown()
 
 
-def _start(device: str) -> None:
-    """Prepares a worker process."""
-    os.setsid()  # Ctrl-C is for the parent, which asks its workers to stop
+def _start(device: str, log: str) -> None:
+    os.setsid()  # Ctrl-C is for the parent, which stops its processes
+    stopping.raise_stopped()
     if device:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
-    quiet_start.import_silently()
-    logging.set_verbosity(logging.INFO)
-    stopping.raise_stopped()
-
-
-def _call(log: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> CallResult:
-    with _logged(log):
-        try:
-            return CallResult(function(*arguments))
-        except stopping.Stopped:
-            return CallResult(error="stopped", stopped=True)
-        except InputError as error:
-            return CallResult(error=str(error))
-        except Exception as error:  # a bug: the log has the traceback
-            traceback.print_exc()
-            return CallResult(error=f"{type(error).__name__}: {error} (see {log})")
-
-
-@contextlib.contextmanager
-def _logged(path: str) -> Iterator[None]:
-    """Appends everything that is printed to a file."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    kept = os.dup(1), os.dup(2)
-    with open(path, "ab") as file:
+    os.makedirs(os.path.dirname(log), exist_ok=True)
+    with open(log, "ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    logging.set_verbosity(logging.INFO)
+
+
+def _call(log: str, function: Callable[..., object], arguments: tuple[Any, ...]) -> str:
+    """Calls a function and returns an error message, or "" if there was no error."""
     try:
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for number, copy in enumerate(kept, 1):
-            os.dup2(copy, number)
-            os.close(copy)
+        function(*arguments)
+    except (stopping.Stopped, InputError) as error:
+        return str(error)
+    except Exception as error:  # a bug: the log has the traceback
+        traceback.print_exc()
+        return f"{type(error).__name__}: {error} (see {log})"
+    return ""
 
 
 def run(
     entries: Mapping[str, JobEntry],
+    plan: "ExperimentPlan",
     devices: Sequence[str],
-    begin: Callable[[JobWorker, "Job"], Future],
     changed: Callable[[JobEntry], None],
 ) -> None:
     """Does all jobs that wait; those that fail do not keep the others from running.
 
     Args:
       entries: by the name of the job, in an order in which they can be done.
-      devices: the GPU of each process, or "".
-      begin: begins a job in a process.
+      plan: the plan of the jobs.
+      devices: for each job at a time, the number of its GPU, or "".
       changed: is called with each entry whose state has changed.
 
     Raises:
       stopping.Stopped: a signal came; running jobs will resume from their checkpoints.
     """
-    workers = list(map(JobWorker, devices))
-    idle = list(workers)
-    busy: dict[Future, tuple[JobWorker, JobEntry]] = {}
+    from bert_tf.experiments.jobs import perform
+
+    idle = list(devices)
+    running: dict[concurrent.futures.Future, tuple[str, JobEntry, JobProcess]] = {}
     try:
         while True:
             _skip_lost(entries, changed)
             while idle and (entry := _next(entries)):
-                worker = idle.pop()
+                device = idle.pop()
+                log = f"{entry.job.folder(plan)}/log.txt"
+                process = JobProcess(device, log, perform, entry.job, plan)
+                running[process.done] = device, entry, process
                 entry.state = JobState.RUNNING
-                busy[begin(worker, entry.job)] = worker, entry
                 changed(entry)
-            if not busy:
+            if not running:
                 return
-            done, _ = concurrent.futures.wait(busy, return_when=concurrent.futures.FIRST_COMPLETED)
-            for future in done:
-                worker, entry = busy.pop(future)
-                result = worker.result(future)
-                if result.stopped:
-                    raise stopping.Stopped(signal.SIGTERM)
-                entry.state = JobState.FAILED if result.error else JobState.DONE
-                entry.outcome, entry.error = result.value, result.error
+            first = concurrent.futures.FIRST_COMPLETED
+            for future in concurrent.futures.wait(running, return_when=first).done:
+                device, entry, process = running.pop(future)
+                entry.error, entry.outcome = process.error(), entry.job.outcome(plan)
+                entry.state = JobState.FAILED if entry.error else JobState.DONE
                 changed(entry)
-                idle.append(worker)
+                idle.append(device)
     finally:
-        for worker, _ in busy.values():
-            worker.stop()
-        for worker in workers:
-            worker.close()
+        for _, _, process in running.values():
+            process.stop()
 
 
 def _next(entries: Mapping[str, JobEntry]) -> JobEntry | None:

@@ -22,12 +22,12 @@ from bert_tf.models.layers.base import Weight
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import checkpoints, distribution, run_folder
 from bert_tf.training.checkpoints import Checkpoints
-from bert_tf.training.course import Course
 from bert_tf.training.loop import DivergenceError
-from bert_tf.training.lost_workers import Watch
+from bert_tf.training.lost_workers import Watchdog
+from bert_tf.training.run_monitor import RunMonitor
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
-from bert_tf.training.step import Source
+from bert_tf.training.step import StepSource
 from bert_tf.weights import Bundle
 from bert_tf.weights.bundle import HEADS, POOLER
 from pipelines.common import files, json_files
@@ -72,7 +72,7 @@ class Setup:
     strategy: tf.distribute.Strategy
     output: str
     tensorboard: bool
-    watch: Watch
+    watchdog: Watchdog
 
     def run_folder(self, rate: float, seed: int) -> str:
         """The folder of a run."""
@@ -158,7 +158,7 @@ class Run:
             WarmupLinearDecay(rate, warmup_steps, self.total_steps),
             lambda: _make_model(setup),
             lambda model: _layer_factors(model, settings.layer_decay),
-            setup.watch,
+            setup.watchdog,
             bias_correction=True,
         )
         self.model: TaskModel = self.session.model
@@ -196,10 +196,10 @@ class Run:
             f"{folder}/evaluations.json", start, self.setup.settings, self.session.is_chief
         )
         name = f"lr {self.rate:g}, seed {seed}"
-        with Course(
+        with RunMonitor(
             self.session, self._objective, folder, name, start, self.setup.tensorboard, begin
-        ) as course:
-            diverged = self._train(course, saved, scores, seed)
+        ) as monitor:
+            diverged = self._train(monitor, saved, scores, seed)
             score, metrics = scores.chosen()
             result: RunResult = {
                 "learning_rate": self.rate,
@@ -207,7 +207,7 @@ class Run:
                 "score": score,
                 "metrics": metrics,
                 "evaluations": scores.found,
-                "seconds": course.seconds(),
+                "seconds": monitor.seconds(),
                 "diverged": diverged,
             }
         if self.session.is_chief:
@@ -219,14 +219,16 @@ class Run:
         if self.session.is_chief:
             files.remove_tree(f"{folder}/{_CHECKPOINTS}")
 
-    def _train(self, course: Course, saved: Checkpoints, scores: Scores, seed: int) -> str | None:
+    def _train(
+        self, monitor: RunMonitor, saved: Checkpoints, scores: Scores, seed: int
+    ) -> str | None:
         """Trains, evaluates, and keeps weights; returns why it diverged, None if it did not."""
         settings, per_epoch = self.setup.settings, self.schedule.steps_per_epoch
         scored = any(item.dev for item in self.setup.data)
 
         def evaluate(done: int) -> bool:
             score, metrics = self.evaluate()
-            course.display.scalars(done, {f"dev/{name}": x for name, x in metrics.items()})
+            monitor.display.scalars(done, {f"dev/{name}": x for name, x in metrics.items()})
             # A noted step is not evaluated again, so its weights are kept before.
             if scores.is_best(score):
                 self.keep(seed)
@@ -234,20 +236,17 @@ class Run:
             return scores.enough
 
         count = settings.evaluations
-        loop_settings = self.session.loop_settings(
-            seed=seed,
-            save_every=_SAVE_EVERY,
-            log_every=_LOG_EVERY,
-            evaluate_every=max(1, per_epoch // count) if count else 0,  # 0: only at the end
-        )
         try:
             if not scores.enough:
-                course.train(
+                monitor.train(
                     lambda first: self._sources(seed, first),
                     saved,
-                    loop_settings,
-                    lambda done, counts: course.note(done, counts, settings.batch_size),
+                    lambda done, counts: monitor.note(done, counts, settings.batch_size),
                     evaluate if scored else None,
+                    seed=seed,
+                    save_every=_SAVE_EVERY,
+                    log_every=_LOG_EVERY,
+                    evaluate_every=max(1, per_epoch // count) if count else 0,  # 0: only at the end
                 )
             if scored and not scores.enough and scores.last_step != self.total_steps:
                 evaluate(self.total_steps)  # the last epoch was not whole
@@ -310,13 +309,13 @@ class Run:
         weights.assign(model, arrays, setup.output)
         return predictors
 
-    def _sources(self, seed: int, first: int) -> Iterator[Source]:
+    def _sources(self, seed: int, first: int) -> Iterator[StepSource]:
         """The batches of all tasks, starting at a step."""
         size, strategy = self.setup.settings.batch_size, self.setup.strategy
         streams = batches.training_streams(
             self.setup.data, self.schedule, size, seed, first, strategy
         )
-        return (Source(self._steps[task], stream) for task, stream in streams)
+        return (StepSource(self._steps[task], stream) for task, stream in streams)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The score (mean of the main metrics), and all metrics by name."""

@@ -19,7 +19,7 @@ from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import (
     checkpoints,
     distribution,
-    footprint,
+    hardware,
     lost_workers,
     progress,
     run_folder,
@@ -35,7 +35,7 @@ from pipelines.tokenizers.base import Tokenizer
 _GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
 
 
-@lost_workers.told()
+@lost_workers.reported()
 def finetune(
     settings: FineTuningSettings, output: str, cache: str, tensorboard: bool = True
 ) -> dict[str, Any]:
@@ -72,10 +72,10 @@ def finetune(
     config = _config(bundle, settings, data)
     if Frozen.parse(settings.freeze, config).whole:
         data = freezing.with_outputs(data, bundle, cache)
-    with lost_workers.watched(strategy, settings.worker_timeout) as watch:
+    with lost_workers.watchdog(strategy, settings.worker_timeout) as watchdog:
         precision = run_folder.settled_precision(settings.precision, output, strategy)
         settings = dataclasses.replace(settings, precision=precision)
-        setup = Setup(settings, config, bundle, data, strategy, output, tensorboard, watch)
+        setup = Setup(settings, config, bundle, data, strategy, output, tensorboard, watchdog)
         identity = _identity(setup, tokenizer)
         different = run_folder.DIFFERENT_COMMANDS
         distribution.check_same(strategy, [identity, settings.pace()], different)
@@ -97,7 +97,7 @@ def _check_memory(setup: Setup) -> None:
     settings, strategy = setup.settings, setup.strategy
     parts = settings.accumulation * distribution.worker_count(strategy)
     longest = max(item.longest for item in setup.data)
-    footprint.check_training(
+    hardware.check_memory(
         setup.config, settings.batch_size // parts, longest, strategy, settings.rematerialize
     )
 
@@ -113,7 +113,7 @@ def _train(setup: Setup, start_time: float) -> dict[str, Any]:
         run = Run(setup, rate)
         results += [run.train(seed) for seed in settings.seeds]
     run_time += time.perf_counter()
-    setup.watch.other_work()
+    setup.watchdog.other_work()
     if not distribution.is_chief(setup.strategy):
         return {}
     chosen = _choose(results)

@@ -1,1 +1,1 @@
-"""How outputs of pre-training become a loss, and what is counted of it."""
+"""Losses and metrics of pre-training."""

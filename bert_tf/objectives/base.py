@@ -1,45 +1,45 @@
-"""The interface of objectives, and what those of pre-training share.
+"""The interface of objectives, and the base of those of pre-training.
 
-An objective turns a batch into a loss and an open set of named counts, and
-sums of counts into metrics. Its loss is a sum over the examples it is given,
-divided by totals that the caller supplies, so that any split of a batch (over
-replicas, over accumulation steps) gives the same loss. Whoever trains,
-evaluates or reports shows the names that there are, and knows none of them.
+An objective turns a batch into a loss and an open set of named counts, and sums of counts into
+metrics. Its loss is a sum over the given examples, divided by totals that the caller supplies, so
+that any split of a batch (over replicas, over accumulation steps) gives the same loss. Training,
+evaluation and reports display whatever names exist.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import keras
 import tensorflow as tf
 
-from bert_tf.models import encoders
+from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.base import Configured
+from bert_tf.objectives.dynamic_masking import DynamicMasking
 
 Batch = dict[str, tf.Tensor]
-# Float32 scalars by name.
-Scalars = dict[str, tf.Tensor]
+Scalars = dict[str, tf.Tensor]  # float32 scalars by name
 
 
 class Trainable(Protocol):
-    """What the training loop needs: objectives of pre-training and of tasks are such."""
+    """The interface of pre-training and task objectives for the training loop."""
 
     @property
     def trainable_variables(self) -> list[keras.Variable]:
-        """What is trained."""
+        """The variables to train."""
 
     @property
     def curves(self) -> tuple[str, ...]:
-        """The metrics that are noted as training goes on: columns of history.jsonl."""
+        """The metrics recorded during training: columns of history.jsonl."""
 
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
-        """A replica's batch as it is trained on: a pure function of it and an int32 seed."""
+        """A replica's batch as used for training: a pure function of it and an int32 seed."""
 
     def totals(self, batch: Batch) -> Scalars:
-        """The divisors of the loss, float32 scalars; sums over the examples."""
+        """The divisors of the loss: float32 scalars, sums over the examples."""
 
     def batch_loss(
         self,
@@ -48,12 +48,12 @@ class Trainable(Protocol):
         training: bool,
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, Scalars]:
-        """The loss of a batch, or of a part of one, and its counts.
+        """The loss and the counts of a batch, or of a part of one.
 
         Args:
-          batch: as `prepare` gives it.
-          totals: of the whole batch, as `totals` gives them.
-          training: whether to drop out.
+          batch: a batch as returned by `prepare`.
+          totals: the result of `totals` for the whole batch.
+          training: whether to apply dropout.
           dropout_seed: int32 scalar.
 
         Returns:
@@ -61,65 +61,52 @@ class Trainable(Protocol):
         """
 
     def metrics_of(self, counts: Mapping[str, float]) -> dict[str, float]:
-        """Metrics by name, `loss` among them, of counts summed over any batches.
+        """Metrics by name, `loss` among them, from counts summed over any batches.
 
-        Shares of what was right have names that end in `_accuracy`. A metric of
-        which there is nothing in the counts is NaN.
+        Names of fractions of correct predictions end in `_accuracy`. A metric without counts is
+        NaN.
         """
 
 
-@dataclasses.dataclass(frozen=True)
-class ExampleTraits:
-    """What an objective may have to know of the examples that it is trained on.
+class LossSums(NamedTuple):
+    """Weighted sums over predictions, float32 scalars."""
 
-    Attributes:
-      features: names of what they hold.
-      special_ids: tokens that are never masked.
-      mask_id: the token that stands for one to guess.
-      vocab_size: tokens of the vocabulary.
-      masked_share: of the tokens of a sequence, those to choose.
-      mask_share: of those chosen, which become the mask.
-      random_share: of those chosen, which become any token.
-      max_predictions: tokens to mask at the most, by the length of the sequences.
-    """
-
-    features: frozenset[str]
-    special_ids: tuple[int, ...]
-    mask_id: int
-    vocab_size: int
-    masked_share: float
-    mask_share: float
-    random_share: float
-    max_predictions: Mapping[int, int]
+    loss: tf.Tensor  # negative log-likelihood
+    correct: tf.Tensor  # correct predictions
+    total: tf.Tensor  # weights
 
 
 class TokenHead(Protocol):
-    """A head over the vocabulary, as far as everybody asks of it."""
+    """A head over the vocabulary."""
 
     def flops(self, predictions: int) -> int:
-        """Floating-point operations of the products for so many positions of a sequence."""
+        """Floating-point operations of the products for some positions of a sequence."""
 
 
 class PretrainingObjective(Configured, keras.Model):
-    """An encoder, and whatever stands on it to pre-train it.
+    """An encoder with the heads that pre-train it.
 
-    Subclasses make their heads, and define `totals`, `batch_loss` and
-    `metrics_of` as `Trainable` says. The names of variables are those of
-    checkpoints.
+    The loss consists of parts, each a mean over its predictions. A part `p` has the counts
+    `p_loss`, `p_correct` and `p_total`, and the metrics `p_loss` (nats) and `p_accuracy`.
+    Subclasses create their heads and define `totals` and `sums`. The names of variables are those
+    in checkpoints.
 
     Attributes:
-      config_type: the family of models that it trains, by its configuration.
+      parts: names of the parts of the loss; `perplexity` is that of the first one.
+      averages_parts: whether loss and perplexity are means over all parts; else the loss is a sum.
+      config_type: the configuration of the models that it trains.
       causal: whether a token sees only those before it; None: as configured.
-      trains_pooler: whether the pooler is of use.
-      guesses_masked: whether `call` guesses tokens that are masked, at
-        `masked_lm_positions`.
-      curves: the metrics that are noted as training goes on: the columns of
-        history.jsonl, null there for what the objective has not.
+      trains_pooler: whether the pooler is trained.
+      guesses_masked: whether `call` predicts masked tokens, at `masked_lm_positions`.
+      curves: the metrics recorded during training: columns of history.jsonl, null for those that
+        the objective lacks.
 
     Args:
       config: the encoder's configuration.
     """
 
+    parts: ClassVar[tuple[str, ...]] = ()
+    averages_parts: ClassVar[bool] = False
     config_type: ClassVar[type[EncoderConfig]] = BertConfig
     causal: ClassVar[bool | None] = None
     trains_pooler: ClassVar[bool] = False
@@ -135,29 +122,33 @@ class PretrainingObjective(Configured, keras.Model):
         self.encoder.pooler.trainable = self.trains_pooler
 
     @classmethod
-    def for_examples(cls, config: EncoderConfig, examples: ExampleTraits, **kwargs) -> Self:
-        """The objective for examples of the given traits.
+    def for_examples(
+        cls, config: EncoderConfig, features: frozenset[str], masking: DynamicMasking, **kwargs
+    ) -> Self:
+        """Makes the objective for examples.
 
         Args:
           config: the encoder's configuration.
-          examples: what they hold, and so what they leave to the objective.
-          **kwargs: for Keras, such as dtype.
+          features: names of the features of the examples.
+          masking: the masking to use if they have no masks.
+          **kwargs: arguments of Keras, such as dtype.
         """
+        del features, masking
         return cls(config, **kwargs)
 
     @property
     def input_dtype(self) -> str:
-        """That of the inputs, as Keras exports them."""
+        """The dtype of the inputs in Keras's exports."""
         return "int32"
 
     def compute_output_spec(self, inputs: Any, training: bool = False) -> dict[str, Any]:
-        """What `call` returns for symbolic inputs."""
+        """The outputs of `call` for symbolic inputs."""
         shapes = self.compute_output_shape({name: x.shape for name, x in inputs.items()})
         return {name: keras.KerasTensor(shape, "float32") for name, shape in shapes.items()}
 
     @property
     def features(self) -> frozenset[str]:
-        """The names of the features that the objective needs, beside the encoder's inputs."""
+        """The names of the features that the objective needs besides the encoder's inputs."""
         return frozenset()
 
     @property
@@ -166,14 +157,92 @@ class PretrainingObjective(Configured, keras.Model):
         raise NotImplementedError
 
     def predictions(self, max_seq_length: int, max_predictions: int) -> int:
-        """How many positions of a sequence have logits over the vocabulary.
+        """The number of positions of a sequence with logits over the vocabulary.
 
         Args:
           max_seq_length: tokens of a sequence.
-          max_predictions: those that examples have at the most to be masked.
+          max_predictions: maximum number of masked tokens of an example.
         """
         return max_predictions if self.guesses_masked else max_seq_length
 
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
-        """The batch as it is: examples hold all that there is to know."""
+        """The batch itself."""
         return batch
+
+    def totals(self, batch: Batch) -> Scalars:
+        """The number of predictions of each part."""
+        raise NotImplementedError
+
+    def sums(
+        self, outputs: dict[str, tf.Tensor], batch: Batch, seed: tf.Tensor | None
+    ) -> dict[str, LossSums]:
+        """The sums of each part.
+
+        Args:
+          outputs: the encoder's outputs.
+          batch: the batch.
+          seed: int32 scalar for random operations in training; None in evaluation.
+        """
+        raise NotImplementedError
+
+    def batch_loss(
+        self,
+        batch: Batch,
+        totals: Scalars,
+        training: bool,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, Scalars]:
+        """The loss and the counts of a batch, or of a part of one, as in `Trainable`."""
+        outputs = self.encoder(batch, training=training, dropout_seed=dropout_seed)
+        losses: list[tf.Tensor] = []
+        counts: Scalars = {}
+        for part, sums in self.sums(outputs, batch, dropout_seed if training else None).items():
+            losses.append(tf.math.divide_no_nan(sums.loss, totals[part]))
+            counts |= {f"{part}_{name}": value for name, value in sums._asdict().items()}
+        loss = tf.add_n(losses)
+        return loss / len(losses) if self.averages_parts else loss, counts
+
+    def metrics_of(self, counts: Mapping[str, float]) -> dict[str, float]:
+        """The means of each part, the `loss`, and the `perplexity`."""
+
+        def mean(part: str, name: str) -> float:
+            total = counts.get(f"{part}_total", 0.0)
+            return counts[f"{part}_{name}"] / total if total else math.nan
+
+        losses = {f"{part}_loss": mean(part, "loss") for part in self.parts}
+        known = [loss for loss in losses.values() if not math.isnan(loss)]
+        loss = sum(known) if known else math.nan
+        first = losses[f"{self.parts[0]}_loss"]
+        if self.averages_parts:
+            first = loss = loss / max(1, len(known))
+        return {
+            "loss": loss,
+            **losses,
+            **{f"{part}_accuracy": mean(part, "correct") for part in self.parts},
+            "perplexity": _exponential(first),
+        }
+
+
+def _exponential(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+def score(
+    logits: tf.Tensor, bias: keras.Variable, labels: tf.Tensor, weights: tf.Tensor
+) -> LossSums:
+    """The sums over rows of logits.
+
+    Args:
+      logits: [rows, classes], compute dtype, without the bias.
+      bias: [classes].
+      labels: int32 [rows].
+      weights: float32 [rows].
+    """
+    bias = tf.convert_to_tensor(bias)
+    losses = fused_ops.softmax_cross_entropy(logits, bias, labels) * weights
+    guesses = tf.argmax(tf.cast(logits, tf.float32) + bias, -1, tf.int32)
+    correct = tf.cast(guesses == labels, tf.float32) * weights
+    return LossSums(tf.reduce_sum(losses), tf.reduce_sum(correct), tf.reduce_sum(weights))

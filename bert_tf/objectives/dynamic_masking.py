@@ -1,4 +1,4 @@
-"""Masks drawn on the device, anew at every step (RoBERTa, arXiv 1907.11692, section 4.1)."""
+"""Masks drawn on the device, new at every step (RoBERTa, arXiv 1907.11692, section 4.1)."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,28 +7,25 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.objectives.base import Batch, ExampleTraits
-
-_LOTS = 1 << 24  # shares are multiples of its inverse
+_LOTS = 1 << 24  # fractions are multiples of its inverse
 
 
 @dataclasses.dataclass(frozen=True)
 class DynamicMasking:
-    """Chooses the tokens to guess as `pipelines.pretraining.masking` does, by a seed.
+    """Chooses the tokens to predict as `pipelines.pretraining.masking` does, by a seed.
 
-    Of a sequence of `length` tokens, special ones included, n = min(most,
-    max(1, round(share * length))) are chosen, uniformly among those that are not
-    special, as far as there are so many. Shapes are static: XLA compiles it.
+    In a sequence of `length` tokens, special ones included, n = min(max_predictions, max(1,
+    round(share * length))) are chosen, uniformly among those that are not special, or all of these
+    if there are fewer. Shapes are static, so that XLA can compile it.
 
     Attributes:
       special_ids: tokens that are never chosen.
-      mask_id: what stands for most of those chosen.
-      vocab_size: random tokens are drawn from the whole vocabulary.
-      max_predictions: how many are chosen at the most, by the length of the
-        (padded) sequences.
-      share: of the tokens, those to choose.
-      mask_share: of those chosen, which become `mask_id`.
-      random_share: of those chosen, which become a random token; the rest stay.
+      mask_id: the token that replaces most of those chosen.
+      vocab_size: size of the vocabulary, from which random tokens are drawn.
+      max_predictions: maximum number of chosen tokens, by the length of the padded sequences.
+      share: fraction of the tokens to choose.
+      mask_share: fraction of those chosen that become `mask_id`.
+      random_share: fraction of those chosen that become a random token; the rest is unchanged.
     """
 
     special_ids: tuple[int, ...]
@@ -40,26 +37,13 @@ class DynamicMasking:
     random_share: float = 0.1
 
     @classmethod
-    def for_examples(cls, examples: ExampleTraits) -> "DynamicMasking":
-        """The masking that examples without masks leave to the device."""
-        return cls(
-            examples.special_ids,
-            examples.mask_id,
-            examples.vocab_size,
-            examples.max_predictions,
-            examples.masked_share,
-            examples.mask_share,
-            examples.random_share,
-        )
-
-    @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "DynamicMasking":
-        """The masking that `dataclasses.asdict` gives, also after it was JSON."""
-        lengths = {int(length): most for length, most in values["max_predictions"].items()}
+        """The inverse of `dataclasses.asdict`, also after a round trip through JSON."""
+        lengths = {int(length): limit for length, limit in values["max_predictions"].items()}
         special = tuple(values["special_ids"])
         return cls(**(dict(values) | {"special_ids": special, "max_predictions": lengths}))
 
-    def __call__(self, batch: Batch, seed: tf.Tensor) -> Batch:
+    def __call__(self, batch: dict[str, tf.Tensor], seed: tf.Tensor) -> dict[str, tf.Tensor]:
         """Masks a batch.
 
         Args:
@@ -67,15 +51,15 @@ class DynamicMasking:
           seed: int32 scalar; the same seed chooses the same tokens.
 
         Returns:
-          The batch with other `input_word_ids`, and with `masked_lm_positions` and
-          `masked_lm_ids`, int32, and `masked_lm_weights`, float32, [batch,
-          max_predictions]: positions ascending, zeros behind the last.
+          The batch with masked `input_word_ids`, and with `masked_lm_positions` and
+          `masked_lm_ids`, int32, and `masked_lm_weights`, float32, [batch, max_predictions]:
+          positions ascending, padded with zeros.
         """
         ids = batch["input_word_ids"]
         positions, chosen = self._choose(ids, batch["input_mask"], seed)
         labels = tf.gather(ids, positions, batch_dims=1)
         replaced = self._replace(labels, seed)
-        # Slots behind the last add nothing, at position 0.
+        # Unused slots add nothing, at position 0.
         change = tf.where(chosen, replaced - labels, 0)
         hits = tf.one_hot(positions, ids.shape[1], dtype=ids.dtype)
         return batch | {
@@ -88,35 +72,35 @@ class DynamicMasking:
     def _choose(
         self, ids: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Positions [batch, max_predictions], and which of these slots are in use."""
-        most = self.max_predictions[ids.shape[1]]
+        """Positions [batch, max_predictions], and which of these slots are used."""
+        limit = self.max_predictions[ids.shape[1]]
         candidates = mask > 0
         for special in self.special_ids:
             candidates &= ids != special
-        # A table, because float32 would round some halves to the other side.
-        table = np.clip(np.rint(self.share * np.arange(ids.shape[1] + 1)), 1, most)
+        # A table, because float32 would round some halves in the other direction.
+        table = np.clip(np.rint(self.share * np.arange(ids.shape[1] + 1)), 1, limit)
         wanted = tf.gather(tf.constant(table, tf.int32), tf.reduce_sum(mask, 1))
         available = tf.reduce_sum(tf.cast(candidates, tf.int32), 1)
         counts = tf.minimum(wanted, available)
         keys = _draw(tf.shape(ids), seed, 0, tf.int32.max)
-        _, drawn = tf.math.top_k(tf.where(candidates, keys, -1), most)
-        chosen = tf.range(most) < counts[:, tf.newaxis]
-        # Ascending: slots that are not in use go behind all positions, and to 0 then.
+        _, drawn = tf.math.top_k(tf.where(candidates, keys, -1), limit)
+        chosen = tf.range(limit) < counts[:, tf.newaxis]
+        # Unused slots are sorted after all positions, and then become 0.
         behind = ids.shape[1]
         positions = tf.sort(tf.where(chosen, drawn, behind), 1)
         return tf.where(chosen, positions, 0), chosen
 
     def _replace(self, labels: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-        """What stands for chosen tokens."""
+        """The tokens that replace chosen ones."""
         shape = tf.shape(labels)
         lot, other = _draw(shape, seed, 1, _LOTS), _draw(shape, seed, 2, self.vocab_size)
         masked, changed = (
-            round(_LOTS * share) for share in (self.mask_share, self.mask_share + self.random_share)
+            round(_LOTS * part) for part in (self.mask_share, self.mask_share + self.random_share)
         )
         return tf.where(lot < masked, self.mask_id, tf.where(lot < changed, other, labels))
 
 
 def _draw(shape: tf.Tensor, seed: tf.Tensor, stream: int, limit: int) -> tf.Tensor:
-    """Random int32 below a limit; whole numbers, because XLA makes the same ones."""
+    """Random int32 below a limit; integers, as XLA draws the same ones."""
     key = tf.stack([seed, stream])
     return tf.random.stateless_uniform(shape, key, 0, limit, tf.int32, alg="philox")

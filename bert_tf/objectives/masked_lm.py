@@ -1,4 +1,4 @@
-"""Masked LM alone: tokens from those on both sides ("No NSP", Devlin et al. 2018, section 5.1)."""
+"""Masked LM without next-sentence prediction ("No NSP", Devlin et al. 2018, section 5.1)."""
 
 import dataclasses
 from typing import ClassVar, Self
@@ -8,20 +8,20 @@ import tensorflow as tf
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.base import serializable
-from bert_tf.objectives.base import Batch, ExampleTraits
+from bert_tf.objectives.base import Batch
 from bert_tf.objectives.dynamic_masking import DynamicMasking
-from bert_tf.objectives.token_prediction import Labels, TokenPrediction
+from bert_tf.objectives.token_prediction import TokenLabels, TokenPrediction
 
 _MASKED = frozenset(("masked_lm_positions", "masked_lm_ids", "masked_lm_weights"))
 
 
 @serializable
 class MaskedLM(TokenPrediction):
-    """Guesses masked tokens.
+    """Predicts masked tokens.
 
     Args:
       config: the encoder's configuration.
-      masking: masks tokens on the device; None: examples have them masked.
+      masking: masks tokens on the device; None: the examples have masks.
     """
 
     causal: ClassVar[bool | None] = False
@@ -32,27 +32,27 @@ class MaskedLM(TokenPrediction):
         self.masking = masking
 
     @classmethod
-    def for_examples(cls, config: EncoderConfig, examples: ExampleTraits, **kwargs) -> Self:
-        """Masks on the device where examples have no masked tokens."""
+    def for_examples(
+        cls, config: EncoderConfig, features: frozenset[str], masking: DynamicMasking, **kwargs
+    ) -> Self:
+        """Makes the objective, with masking on the device if the examples have no masks."""
         assert isinstance(config, BertConfig)  # see `config_type`
-        masked = bool(_MASKED & examples.features)
-        masking = None if masked else DynamicMasking.for_examples(examples)
-        return cls(config, masking, **kwargs)
+        return cls(config, None if _MASKED & features else masking, **kwargs)
 
     @property
     def features(self) -> frozenset[str]:
-        """The masked tokens, where examples have to have them."""
+        """The masked tokens, unless they are drawn on the device."""
         return frozenset() if self.masking else _MASKED
 
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
         """The batch with masked tokens."""
         return self.masking(batch, seed) if self.masking else batch
 
-    def labels(self, batch: Batch) -> Labels:
+    def labels(self, batch: Batch) -> TokenLabels:
         """The masked tokens, at their positions."""
         names = ("masked_lm_ids", "masked_lm_weights")
         ids, weights = (tf.reshape(batch[name], [-1]) for name in names)
-        return Labels(batch["masked_lm_positions"], ids, weights)
+        return TokenLabels(batch["masked_lm_positions"], ids, weights)
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""

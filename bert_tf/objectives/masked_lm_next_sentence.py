@@ -1,4 +1,4 @@
-"""Masked LM and next-sentence prediction, the paper's (Devlin et al. 2018, section 3.1)."""
+"""Masked LM and next-sentence prediction, as in the paper (Devlin et al. 2018, section 3.1)."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -8,15 +8,14 @@ import tensorflow as tf
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers import Dense
 from bert_tf.models.layers.base import Shape, serializable
-from bert_tf.objectives.base import Batch, Scalars
+from bert_tf.objectives.base import Batch, LossSums, Scalars, score
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.token_prediction import Score, score
 
 
 @serializable
 class MaskedLMNextSentence(MaskedLM):
-    """Guesses masked tokens, and whether the second segment follows the first."""
+    """Predicts masked tokens, and whether the second segment follows the first."""
 
     trains_pooler: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("masked_lm", "next_sentence")
@@ -35,7 +34,7 @@ class MaskedLMNextSentence(MaskedLM):
 
     @property
     def features(self) -> frozenset[str]:
-        """Those of masked LM, and the labels of pairs."""
+        """The features of masked LM, and the labels of pairs."""
         return super().features | {"next_sentence_labels"}
 
     def compute_output_shape(self, input_shape: Mapping[str, Shape]) -> dict[str, Shape]:
@@ -44,18 +43,20 @@ class MaskedLMNextSentence(MaskedLM):
         return super().compute_output_shape(input_shape) | {"next_sentence": (batch, 2)}
 
     def logits(self, outputs: dict[str, tf.Tensor], inputs: Batch) -> dict[str, tf.Tensor]:
-        """Those of masked LM, and `next_sentence` [batch, 2], float32."""
+        """The logits of masked LM, and `next_sentence` [batch, 2], float32."""
         logits = tf.cast(self.next_sentence(outputs["pooled_output"]), tf.float32)
         return super().logits(outputs, inputs) | {"next_sentence": logits}
 
     def totals(self, batch: Batch) -> Scalars:
-        """The numbers of tokens to guess and of pairs."""
+        """The numbers of masked tokens and of pairs."""
         pairs = tf.cast(tf.shape(batch["input_word_ids"])[0], tf.float32)
         return super().totals(batch) | {"next_sentence": pairs}
 
-    def scores(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, Score]:
-        """The scores of the tokens and of the pairs."""
-        found = super().scores(outputs, batch)
+    def sums(
+        self, outputs: dict[str, tf.Tensor], batch: Batch, seed: tf.Tensor | None
+    ) -> dict[str, LossSums]:
+        """The sums for masked tokens and for pairs."""
+        found = super().sums(outputs, batch, seed)
         labels = batch["next_sentence_labels"]
         logits = self.next_sentence(outputs["pooled_output"], add_bias=False)
         weights = tf.ones_like(labels, tf.float32)

@@ -1,4 +1,4 @@
-"""The objectives of pre-training by name: a further one is a file, and a line here."""
+"""The objectives of pre-training by name. To add one, write a module and add it here."""
 
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM

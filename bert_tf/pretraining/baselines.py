@@ -1,4 +1,4 @@
-"""What can be guessed without a model: the most frequent token, and the best by a neighbour."""
+"""Baselines without a model: the most frequent token, and the best guess from a neighbour."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,34 +12,29 @@ from bert_tf.pretraining.inputs import PretrainingData
 from pipelines.pretraining import example_reader
 
 Batch = dict[str, np.ndarray]
-_RECORDS = 50_000  # enough to count neighbours in
+_RECORDS = 50_000  # of training, to count neighbours in
 _BATCH = 512
 
 
-class Guesses(NamedTuple):
-    """Masked-LM accuracy of guesses, on the tokens that the model is asked for."""
+class BaselineAccuracies(NamedTuple):
+    """Accuracies of guesses for the tokens that the model predicts."""
 
     unigram_accuracy: float  # the most frequent token
     left_accuracy: float  # the token most often seen after the left neighbour
     right_accuracy: float  # the token most often seen before the right neighbour
 
-    @property
-    def bigram_accuracy(self) -> float:
-        """The better of the two guesses by a neighbour."""
-        return max(self.left_accuracy, self.right_accuracy)
-
 
 def of_data(model: PretrainingObjective, data: PretrainingData, seed: int) -> dict[str, float]:
-    """What can be guessed of held-out examples without a model, by name; NaN where nothing can.
+    """Baselines of the metrics on held-out examples, by name; NaN where they do not apply.
 
     Args:
-      model: whose objective it is.
+      model: the objective.
       data: all examples.
-      seed: of the order of those to count in.
+      seed: of the order of the training examples to count in.
     """
-    majority, share = math.nan, data.held_out_random_share
-    if share is not None and "next_sentence_labels" in model.features:
-        majority = max(share, 1 - share)  # of the more frequent label
+    majority, random = math.nan, data.held_out_random_share
+    if random is not None and "next_sentence_labels" in model.features:
+        majority = max(random, 1 - random)
     found = {
         "next_sentence_majority": majority,
         "unigram_accuracy": math.nan,
@@ -58,7 +53,7 @@ def of_data(model: PretrainingObjective, data: PretrainingData, seed: int) -> di
     )
     return found | {
         "unigram_accuracy": guesses.unigram_accuracy,
-        "bigram_accuracy": guesses.bigram_accuracy,
+        "bigram_accuracy": max(guesses.left_accuracy, guesses.right_accuracy),
         "left_neighbour_accuracy": guesses.left_accuracy,
         "right_neighbour_accuracy": guesses.right_accuracy,
     }
@@ -69,17 +64,17 @@ def guess(
     held_out: Iterable[Batch],
     vocab_size: int,
     special_ids: Sequence[int],
-) -> Guesses:
+) -> BaselineAccuracies:
     """Counts tokens and neighbours in training batches, and guesses masked tokens of others.
 
-    The neighbours are those that the model sees: where one is [MASK], or was
-    never seen in training, the guess is the most frequent token.
+    Neighbours are those that the model sees: for [MASK], or for a token that training examples
+    lack, the guess is the most frequent token.
 
     Args:
-      training: batches to count in, as `pipelines.pretraining.example_reader` gives them.
+      training: batches to count in, as `pipelines.pretraining.example_reader` returns them.
       held_out: batches to guess in.
       vocab_size: tokens of the vocabulary.
-      special_ids: tokens that are never asked for.
+      special_ids: tokens that are never masked.
     """
     originals = [_original_tokens(batch) for batch in training]
     tokens = np.concatenate([rows[rows >= 0] for rows in originals])
@@ -101,7 +96,7 @@ def guess(
         guesses = (most_frequent, after[left], before[right])
         hits += [int(np.sum(guessed == labels)) for guessed in guesses]
         total += len(labels)
-    return Guesses(*(hits / max(total, 1)).tolist())
+    return BaselineAccuracies(*(hits / max(total, 1)).tolist())
 
 
 def _original_tokens(batch: Batch) -> np.ndarray:
@@ -115,7 +110,7 @@ def _original_tokens(batch: Batch) -> np.ndarray:
 def _best_partner(
     keys: np.ndarray, partners: np.ndarray, vocab_size: int, default: int
 ) -> np.ndarray:
-    """For each token as a key, its most frequent partner; int64 [vocab_size]."""
+    """The most frequent partner of each token as a key; int64 [vocab_size]."""
     codes, counts = np.unique(keys * vocab_size + partners, return_counts=True)
     order = np.argsort(counts, kind="stable")  # later, more frequent ones overwrite
     best = np.full(vocab_size, default, np.int64)

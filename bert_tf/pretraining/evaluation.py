@@ -14,10 +14,10 @@ BATCH = 64  # held-out examples at a time
 def make_evaluation(
     objective: PretrainingObjective, strategy: tf.distribute.Strategy
 ) -> Callable[[tf.data.Dataset], dict[str, float]]:
-    """Makes the function that gives the metrics of a dataset of batches.
+    """Makes a function that returns the metrics of a dataset of batches.
 
-    What is left to chance follows from the number of the batch alone, so that
-    metrics of several evaluations can be compared.
+    All randomness follows from the number of the batch, so that the metrics of several
+    evaluations can be compared.
     """
 
     def replica_counts(batch: Batch, number: tf.Tensor) -> Scalars:
@@ -41,7 +41,7 @@ def make_evaluation(
 
 
 def _cut(batches: tf.data.Dataset, context: tf.distribute.InputContext) -> tf.data.Dataset:
-    """The parts of batches that the replicas of a worker get; of short ones some may be empty."""
+    """The parts of batches for the replicas of a worker; parts of short batches may be empty."""
     replicas = context.num_replicas_in_sync
     mine = replicas // context.num_input_pipelines
     first = context.input_pipeline_id * mine
@@ -55,7 +55,7 @@ def _cut(batches: tf.data.Dataset, context: tf.distribute.InputContext) -> tf.da
 
 
 def prepared(objective: PretrainingObjective, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yields batches as they are evaluated on one device."""
+    """Yields batches as one device evaluates them."""
     for number, batch in enumerate(batches):
         yield objective.prepare(batch, tf.constant(number))
 
@@ -63,6 +63,6 @@ def prepared(objective: PretrainingObjective, batches: Iterable[Batch]) -> Itera
 def prepared_arrays(
     objective: PretrainingObjective, batches: Iterable[Batch]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """The same as arrays."""
+    """Yields the batches of `prepared` as arrays."""
     for batch in prepared(objective, batches):
         yield {name: value.numpy() for name, value in batch.items()}

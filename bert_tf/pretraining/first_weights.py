@@ -1,4 +1,4 @@
-"""The first weights of a pre-training run: those of another model, or sinusoids for positions."""
+"""Initial weights of a pre-training run: those of another model, or sinusoids for positions."""
 
 import dataclasses
 
@@ -13,8 +13,8 @@ from bert_tf.training.checkpoints import Checkpoints, is_checkpoint
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
-# Keys of a configuration in which the first weights and the run may differ; the last one follows
-# from the examples.
+# Keys of a configuration in which the model and the run may differ; the last one follows from the
+# examples.
 _FREE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
     *("sampled_softmax", "max_sequence_length", "causal"),
@@ -28,17 +28,17 @@ def initialize(
     examples: str,
     path: str,
 ) -> None:
-    """Takes first weights from a checkpoint folder, or from a model in any format.
+    """Initializes a model from a checkpoint folder, or from a model in any format.
 
     Args:
-      model: to give weights to.
-      checkpoints: of the run.
-      tokenizer: that the examples were made with.
-      examples: their folder.
-      path: of the checkpoint or the model.
+      model: the model to initialize.
+      checkpoints: checkpoints of the run.
+      tokenizer: tokenizer of the examples.
+      examples: folder of the examples, for errors.
+      path: path of the checkpoint or the model.
 
     Raises:
-      InputError: they are damaged, of another shape, or of another vocabulary.
+      InputError: the weights are damaged, of another shape, or of another vocabulary.
     """
     if is_checkpoint(path):
         checkpoints.restore_weights(path)
@@ -52,11 +52,11 @@ def initialize(
     _check_same_model(model.config, bundle.config, path)
     missing = weights.assign(model, bundle.weights, path)
     if missing:
-        logging.warning("%s: lacks %s, which begin anew.", path, ", ".join(missing))
+        logging.warning("%s: lacks %s, which get new weights.", path, ", ".join(missing))
 
 
 def place_sinusoids(model: PretrainingObjective) -> None:
-    """Gives a new model sinusoids as position embeddings.
+    """Initializes the position embeddings of a model with sinusoids.
 
     Raises:
       InputError: it has no position embeddings.
@@ -75,12 +75,12 @@ def sinusoids(positions: int, width: int, deviation: float) -> np.ndarray:
     """Position embeddings of sines and cosines (Vaswani et al. 2017, section 3.5).
 
     Args:
-      positions: rows.
-      width: columns.
-      deviation: their root mean square.
+      positions: number of rows.
+      width: number of columns.
+      deviation: root mean square of the values.
 
     Returns:
-      float32 [positions, width]: a sine and its cosine in turn, of ever longer waves.
+      float32 [positions, width]: pairs of a sine and its cosine, with increasing wavelengths.
     """
     exponents = 2 * np.arange((width + 1) // 2) / width
     angles = np.arange(positions)[:, np.newaxis] * 10_000.0**-exponents
@@ -89,7 +89,7 @@ def sinusoids(positions: int, width: int, deviation: float) -> np.ndarray:
 
 
 def _check_same_model(ours: EncoderConfig, theirs: EncoderConfig, path: str) -> None:
-    """Refuses a configuration that computes something else; dropout may differ."""
+    """Raises InputError where two configurations differ in what they compute, except dropout."""
     names = ["model_type"]
     if type(theirs) is type(ours):
         names += [field.name for field in dataclasses.fields(theirs)]  # type: ignore[arg-type]
@@ -97,6 +97,6 @@ def _check_same_model(ours: EncoderConfig, theirs: EncoderConfig, path: str) -> 
         mine, other = getattr(ours, name), getattr(theirs, name)
         if name not in _FREE and mine != other:
             raise InputError(
-                f"{path}: {name} is {other}, that of the run {mine}; use --model with "
+                f"{path}: {name} is {other}, but {mine} in the run; use --model with "
                 "the bert_config.json of the model (bert-tf convert writes one)."
             )

@@ -1,4 +1,4 @@
-"""The examples of a pre-training run, checked before the first step."""
+"""The examples and the model of a pre-training run, checked before the first step."""
 
 import dataclasses
 from typing import Any
@@ -9,10 +9,11 @@ from bert_tf import weights
 from bert_tf.models import configs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.elmo_config import ElmoConfig
-from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
+from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
-from bert_tf.training import distribution, footprint
+from bert_tf.training import distribution, hardware
 from bert_tf.training.checkpoints import is_checkpoint
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
@@ -26,21 +27,21 @@ _USUAL_SIZE = "base"
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingData:
-    """The examples of all phases, and the vocabulary they were made with."""
+    """The examples of all phases, and their tokenizer."""
 
     manifests: tuple[example_folder.ExampleManifest, ...]
     training: tuple[example_reader.ExampleFiles, ...]
     held_out: example_reader.ExampleFiles | None  # of the last phase that has any
-    held_out_random_share: float | None  # of its pairs, those whose B is random
+    held_out_random_share: float | None  # fraction of its pairs with a random second segment
     tokenizer: Tokenizer
     objective: Objective
 
 
 def open_data(settings: PretrainingSettings) -> PretrainingData:
-    """Opens the examples of all phases and checks that they belong together.
+    """Opens the examples of all phases and checks that they match.
 
     Raises:
-      InputError: they have other vocabularies or objectives, or one is damaged.
+      InputError: their vocabularies or objectives differ, or a file is damaged.
     """
     folders = [phase.tfrecords for phase in settings.phases]
     manifests = tuple(example_folder.read_manifest(folder) for folder in folders)
@@ -67,12 +68,13 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
 
 
 def model_config(settings: PretrainingSettings, data: PretrainingData) -> EncoderConfig:
-    """The configuration, checked against the vocabulary and the length of the examples.
+    """The model's configuration, checked against the examples.
 
     Raises:
-      InputError: ids or positions of the examples are beyond the model's tables.
+      InputError: ids or positions of the examples exceed the model's embeddings, or the objective
+        does not train such a model.
     """
-    config = _asked_config(settings, len(data.tokenizer.vocabulary))
+    config = _base_config(settings, len(data.tokenizer.vocabulary))
     if settings.dropout is not None:
         config = config.with_dropout(settings.dropout)
     if settings.initializer_range is not None:
@@ -92,12 +94,12 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> Encode
 
 
 def _check_family(config: EncoderConfig, folder: str, data: PretrainingData) -> None:
-    """Raises InputError where examples are not for models of a family."""
+    """Raises InputError where the examples do not train models of this family."""
     if not isinstance(config, OBJECTIVES[data.objective].config_type):
         remedy = (
             f"write them with --objective={Objective.BIDIRECTIONAL_LM} for an ELMo"
             if isinstance(config, ElmoConfig)
-            else "take an ELMo (--model=elmo-tiny, or another of its sizes), or write them with "
+            else "use an ELMo (--model=elmo-tiny, or another of its sizes), or write them with "
             f"--objective={Objective.MLM}"
         )
         raise InputError(
@@ -107,8 +109,8 @@ def _check_family(config: EncoderConfig, folder: str, data: PretrainingData) -> 
     config.check_vocabulary(data.tokenizer.vocabulary.kind, folder)
 
 
-def _asked_config(settings: PretrainingSettings, vocab_size: int) -> EncoderConfig:
-    """The configuration of a size, of a file, or of the model that the run begins with.
+def _base_config(settings: PretrainingSettings, vocab_size: int) -> EncoderConfig:
+    """The configuration of a size, of a file, or of the model to start from.
 
     Raises:
       InputError: the vocabulary of the examples is larger.
@@ -129,27 +131,31 @@ def _asked_config(settings: PretrainingSettings, vocab_size: int) -> EncoderConf
     return config
 
 
-def traits(data: PretrainingData) -> ExampleTraits:
-    """What objectives may have to know of the examples of all phases."""
+def features(data: PretrainingData) -> frozenset[str]:
+    """The names of the features of all examples."""
+    return frozenset().union(*(examples.names for examples in data.training))
+
+
+def masking(data: PretrainingData) -> DynamicMasking:
+    """The masking of examples that have no masks."""
     tokens = data.tokenizer
     settings = [manifest["settings"] for manifest in data.manifests]
-    usual = ExampleSettings()  # what manifests do not say
-    return ExampleTraits(
-        frozenset().union(*(examples.names for examples in data.training)),
+    usual = ExampleSettings()  # for manifests that lack a value
+    return DynamicMasking(
         (tokens.pad_id, tokens.start_id, tokens.separator_id, tokens.mask_id),
         tokens.mask_id,
         len(tokens.vocabulary),
+        {found["max_seq_length"]: found["max_predictions_per_seq"] for found in settings},
         settings[0].get("masked_lm_prob", usual.masked_lm_prob),
         settings[0].get("mask_share", usual.mask_share),
         settings[0].get("random_share", usual.random_share),
-        {found["max_seq_length"]: found["max_predictions_per_seq"] for found in settings},
     )
 
 
 def check_features(
     objective: PretrainingObjective, settings: PretrainingSettings, data: PretrainingData
 ) -> None:
-    """Raises InputError unless all examples have what the objective needs."""
+    """Raises InputError unless all examples have the features that the objective needs."""
     for phase, examples in zip(settings.phases, data.training, strict=True):
         missing = objective.features - examples.names
         if missing:
@@ -162,12 +168,12 @@ def check_features(
 def run_identity(
     settings: PretrainingSettings, data: PretrainingData, config: EncoderConfig
 ) -> dict[str, Any]:
-    """What must be the same for a run to be gone on with: all that decides the weights.
+    """Everything that decides the weights; it must be the same to resume a run.
 
-    Devices and compilation may change between two stops; they change the rounding only.
+    Devices and compilation may change between two stops; they only affect rounding.
     """
     values = settings.identity()
-    for name in ("phases", "model"):  # what is in their files is compared
+    for name in ("phases", "model"):  # the contents of their files are compared
         del values[name]
     first = data.manifests[0]
     return {
@@ -188,7 +194,7 @@ def run_identity(
 
 
 def data_service(options: RunOptions) -> DataService | None:
-    """The tf.data service that examples are read by, if there is one."""
+    """The tf.data service that reads the examples, if there is one."""
     if options.data_service is None:
         return None
     return DataService(options.data_service, options.data_service_workers)
@@ -200,12 +206,8 @@ def check_memory(
     config: EncoderConfig,
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Checks that this machine has room for training, as far as that can be known.
-
-    Raises:
-      InputError: a phase takes more memory than there is.
-    """
+    """Raises InputError where a phase is known to need more memory than this machine has."""
     parts = settings.accumulation * distribution.worker_count(strategy)
     for phase, examples in zip(settings.phases, data.training, strict=True):
         sequences, length = phase.batch_size // parts, examples.max_seq_length
-        footprint.check_training(config, sequences, length, strategy, settings.rematerialize)
+        hardware.check_memory(config, sequences, length, strategy, settings.rematerialize)

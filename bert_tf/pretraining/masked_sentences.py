@@ -1,4 +1,4 @@
-"""A few held-out sentences with one word masked in each, and what a model guesses there."""
+"""A few held-out sentences with one masked word each, and a model's guesses for it."""
 
 from typing import Any, NamedTuple
 
@@ -11,24 +11,24 @@ from pipelines.tokenizers.base import Tokenizer
 _SENTENCES = 6
 _GUESSES = 5
 _CONTEXT = 12  # tokens shown on each side of a masked one, at least
-_COMMON = 3  # a word that stands so often in the batch is a common one
-ASKED = "[?]"  # what stands in a text for the word that is asked for
-_CUT = "…"  # where a text is cut
+_COMMON = 3  # occurrences in the batch of a word that counts as common
+ASKED = "[?]"  # replaces the masked word in a text
+_CUT = "…"  # marks where a text was cut
 
 
 class MaskedSentence(NamedTuple):
-    """A sentence to guess in: what stands round its mask, which is ASKED, and the token there."""
+    """A sentence in which ASKED replaces a token, and that token."""
 
     text: str
     original: str
 
 
 class Questions(NamedTuple):
-    """Sentences to guess in.
+    """Sentences with a masked word.
 
     Attributes:
-      batch: a row for each, as models take them: nothing is masked but what is asked for.
-      sentences: how they are shown.
+      batch: a row for each sentence, in which only this word is masked.
+      sentences: the sentences as text.
     """
 
     batch: Batch
@@ -36,50 +36,45 @@ class Questions(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """What a model guesses for a mask: the best tokens, and how probable the original is."""
+    """The best tokens for a mask with their probabilities, and that of the correct token."""
 
     tokens: dict[str, float]
     right: float
 
 
-class _Place(NamedTuple):
-    """A token that may be asked for; the better ones are the larger tuples."""
+class _Candidate(NamedTuple):
+    """A token that may be masked; better candidates are larger tuples."""
 
-    whole: bool  # a word of letters, not a part of one
+    whole: bool  # a whole word of letters
     common: bool
-    context: int  # tokens on the side where there are fewer
+    context: int  # tokens on the shorter side
     row: int
     position: int
     token: int
 
 
 def choose(batch: Batch, tokenizer: Tokenizer) -> Questions | None:
-    """Chooses a word in each of a few examples; whole and common words before others.
+    """Chooses one masked word in each of a few examples, preferring whole and common words.
 
     Args:
-      batch: held-out examples, prepared; of the masks of each one is taken.
-      tokenizer: that they were made with.
+      batch: held-out examples with masks.
+      tokenizer: tokenizer of the examples.
 
     Returns:
-      The questions; None where nothing is masked.
+      The questions; None if nothing is masked.
     """
     examples = _Examples(batch, tokenizer)
-    best: dict[int, _Place] = {}  # by token: none is asked for twice
-    for place in sorted(examples.places(), key=lambda place: (not place.whole, not place.common)):
-        best.setdefault(place.token, place)
-    chosen = sorted(list(best.values())[:_SENTENCES], key=lambda place: place.row)
+    best: dict[int, _Candidate] = {}  # by token, as none is masked twice
+    for each in sorted(examples.candidates(), key=lambda each: (not each.whole, not each.common)):
+        best.setdefault(each.token, each)
+    chosen = sorted(list(best.values())[:_SENTENCES], key=lambda each: each.row)
     if not chosen:
         return None
-    return Questions(examples.asking(chosen), [examples.shown(place) for place in chosen])
+    return Questions(examples.masking(chosen), [examples.shown(each) for each in chosen])
 
 
 class _Examples:
-    """Examples as they were before anything was masked.
-
-    Args:
-      batch: prepared.
-      tokenizer: that they were made with.
-    """
+    """Examples with their original tokens; arguments as of `choose`."""
 
     def __init__(self, batch: Batch, tokenizer: Tokenizer):
         self._batch, self._tokenizer = batch, tokenizer
@@ -93,16 +88,15 @@ class _Examples:
         self._borders = np.isin(self._ids, borders)
         self._counts = np.bincount(self._ids[~self._borders], minlength=len(self._tokens))
 
-    def places(self) -> list[_Place]:
-        """The best place of each example that has any."""
-        best: dict[int, _Place] = {}
+    def candidates(self) -> list[_Candidate]:
+        """The best candidate of each example that has any."""
+        best: dict[int, _Candidate] = {}
         for row, position in self._masked:
-            place = self._judged(row, position)
-            best[row] = max(place, best.get(row, place))
+            candidate = self._candidate(row, position)
+            best[row] = max(candidate, best.get(row, candidate))
         return list(best.values())
 
-    def _judged(self, row: int, position: int) -> _Place:
-        """A place with what speaks for it."""
+    def _candidate(self, row: int, position: int) -> _Candidate:
         ids = self._ids[row]
         token = int(ids[position])
         first, end = self._segment(row, position)
@@ -112,16 +106,16 @@ class _Examples:
         word = text.isalpha() and (len(text) > 1 or not text.isascii())
         context = min(position - first, end - 1 - position)
         common = bool(self._counts[token] >= _COMMON)
-        return _Place(whole and word, common, context, row, position, token)
+        return _Candidate(whole and word, common, context, row, position, token)
 
     def _segment(self, row: int, position: int) -> tuple[int, int]:
-        """The first position of the segment that one is in, and the one after its last."""
+        """The first position of the segment around a position, and the one after its last."""
         borders = np.flatnonzero(self._borders[row])
         first = max(borders[borders < position], default=-1) + 1
         return int(first), int(min(borders[borders > position], default=self._ids.shape[1]))
 
-    def shown(self, place: _Place) -> MaskedSentence:
-        """What stands round a place, in whole words."""
+    def shown(self, place: _Candidate) -> MaskedSentence:
+        """The whole words around a candidate."""
         ids = self._ids[place.row]
         start, stop = self._segment(place.row, place.position)
         first, end = max(start, place.position - _CONTEXT), min(stop, place.position + _CONTEXT + 1)
@@ -135,8 +129,8 @@ class _Examples:
         text = f"{_CUT if first > start else ''}{text}{_CUT if end < stop else ''}"
         return MaskedSentence(text, self._tokens[place.token])
 
-    def asking(self, places: list[_Place]) -> Batch:
-        """The rows of places, in which nothing else is masked."""
+    def masking(self, places: list[_Candidate]) -> Batch:
+        """The rows of candidates, with nothing else masked."""
         rows = [place.row for place in places]
         ids = self._ids[rows]
         ids[np.arange(len(rows)), [place.position for place in places]] = self._tokenizer.mask_id
@@ -156,37 +150,28 @@ def guess(
     """Guesses the masked words.
 
     Args:
-      model: one that guesses masked tokens.
-      questions: what is asked.
-      tokens: of the vocabulary.
+      model: a model that predicts masked tokens.
+      questions: the sentences.
+      tokens: tokens of the vocabulary.
     """
-    shares = tf.nn.softmax(model(questions.batch)["masked_lm"])[:, 0]
+    probabilities = tf.nn.softmax(model(questions.batch)["masked_lm"])[:, 0]
     # A model may have more ids than the vocabulary has tokens.
-    top = tf.math.top_k(shares[:, : len(tokens)], _GUESSES)
+    top = tf.math.top_k(probabilities[:, : len(tokens)], _GUESSES)
     found = []
     for row, original in enumerate(questions.batch["masked_lm_ids"].numpy()[:, 0]):
         best = zip(top.indices[row].numpy(), top.values[row].numpy(), strict=True)
-        guesses = {tokens[index]: _rounded(share) for index, share in best}
-        found.append(Guess(guesses, _rounded(shares[row, original].numpy(), 6)))
+        guesses = {tokens[index]: round(float(value), 4) for index, value in best}
+        found.append(Guess(guesses, round(float(probabilities[row, original]), 6)))
     return found
 
 
 def report(
     model: PretrainingObjective, questions: Questions, tokens: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """Guesses the masked words, for the report; arguments as those of `guess`.
-
-    Returns:
-      For each sentence: the text round the mask, the original token, and the top guesses with
-      their probabilities.
-    """
+    """The text, original token and best guesses of each sentence; arguments as of `guess`."""
     return [
         {**sentence._asdict(), "guesses": found.tokens}
         for sentence, found in zip(
             questions.sentences, guess(model, questions, tokens), strict=True
         )
     ]
-
-
-def _rounded(share: np.floating, digits: int = 4) -> float:
-    return round(float(share), digits)

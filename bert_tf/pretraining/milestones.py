@@ -1,8 +1,7 @@
-"""What a run could do at its milestones: guesses for a few held-out sentences, and metrics.
+"""Milestones of a run: guesses for a few held-out sentences, and metrics.
 
-They are in `milestones.jsonl` in the folder of the run, which only grows: a line with the
-sentences, then a line for each milestone. A run that goes on repeats steps to the bit, so that
-what was noted of them stays.
+They are appended to `milestones.jsonl` in the folder of the run: a line with the sentences, then a
+line for each milestone. A resumed run repeats steps bit by bit, so their lines remain valid.
 """
 
 import json
@@ -18,15 +17,15 @@ from pipelines.common.errors import InputError
 MILESTONES = "milestones.jsonl"  # in the folder of a run
 
 
-class Sentence(TypedDict):
-    """A held-out sentence: the text round its mask, and the token that was masked."""
+class MilestoneSentence(TypedDict):
+    """A held-out sentence: the text around its mask, and the token that was masked."""
 
     text: str
     original: str
 
 
 class SentenceGuess(TypedDict):
-    """The best guesses of a step for a sentence, and the probability of the right one."""
+    """The best guesses for a sentence at a step, and the probability of the correct token."""
 
     tokens: dict[str, float]
     right: float
@@ -36,16 +35,16 @@ class Line(TypedDict):
     """A line of the file: `sentences` alone, or `step` with `guesses` or `held_out` metrics."""
 
     step: NotRequired[int]
-    sentences: NotRequired[list[Sentence]]
+    sentences: NotRequired[list[MilestoneSentence]]
     guesses: NotRequired[list[SentenceGuess]]
     held_out: NotRequired[dict[str, float | None]]
 
 
 class Milestones:
-    """The milestones of a run.
+    """Records the milestones of a run.
 
     Args:
-      folder: of the run.
+      folder: folder of the run.
       write: whether this process writes.
     """
 
@@ -61,29 +60,29 @@ class Milestones:
         questions: masked_sentences.Questions,
         tokens: tuple[str, ...],
     ) -> None:
-        """Takes the sentences to guess in at each milestone.
+        """Sets the sentences to guess in at each milestone.
 
         Args:
-          model: that is trained, and guesses masked tokens.
+          model: the model, which predicts masked tokens.
           questions: the sentences.
-          tokens: of the vocabulary.
+          tokens: tokens of the vocabulary.
         """
         if self._write:
             self._ask = lambda: masked_sentences.guess(model, questions, tokens)
-            told: list[Sentence] = [
+            sentences: list[MilestoneSentence] = [
                 {"text": sentence.text, "original": sentence.original}
                 for sentence in questions.sentences
             ]
-            self._add({"sentences": told})
+            self._add({"sentences": sentences})
 
     def guess(self, step: int) -> None:
-        """Notes what is guessed after so many steps."""
+        """Records the guesses at a step."""
         if self._ask and (step, "guesses") not in self._known:
             found = [SentenceGuess(tokens=one.tokens, right=one.right) for one in self._ask()]
             self._add({"step": step, "guesses": found})
 
     def score(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Notes the metrics of held-out examples after so many steps; nothing where all are NaN."""
+        """Records the held-out metrics at a step, unless all are NaN."""
         if not all(map(math.isnan, metrics.values())):
             self._add({"step": step, "held_out": json_files.as_json(dict(metrics))})
 
@@ -94,12 +93,12 @@ class Milestones:
             files.write_text(self._path, "")
         self._known.add(_key(line))
         with files.gfile.GFile(self._path, "a") as file:
-            # The line break comes first: the last line may be one that a killed run was writing.
+            # The line break comes first, as a killed run may have left an incomplete last line.
             file.write(f"\n{json.dumps(line, ensure_ascii=False)}")
 
 
 def read(folder: str) -> list[Line]:
-    """The lines of a run; none of one of before there were any."""
+    """The lines of a run's file; none if there is no file."""
     path = f"{folder}/{MILESTONES}"
     if not files.gfile.exists(path):
         return []
@@ -111,10 +110,10 @@ def _parse(text: str) -> Line | None:
     try:
         return json_files.check(json_files.parse(text, ""), Line, "")
     except InputError:
-        return None  # the line that a killed run was writing, or an empty one
+        return None  # an empty line, or one that a killed run was writing
 
 
 def _key(line: Line) -> tuple[int, str]:
-    """What tells a line from the others: its step, and what it has of it."""
+    """The step and the kind of a line, which identify it."""
     kinds = ("sentences", "guesses", "held_out")
     return line.get("step", 0), next((kind for kind in kinds if kind in line), "")

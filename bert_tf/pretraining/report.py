@@ -1,9 +1,12 @@
-"""The report of a pre-training run: figures and curves."""
+"""The report of a pre-training run: figures, curves, and what the model has learned."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.pretraining import masked_sentences, outlook
+import numpy as np
+
+from bert_tf.pretraining import masked_sentences
 from bert_tf.training import figures
 from bert_tf.training.progress import Point
 from pipelines.common.texts import counted
@@ -11,25 +14,19 @@ from pipelines.common.texts import counted
 if TYPE_CHECKING:
     import matplotlib.figure
 
-# What a report has beside metrics and what they are compared with.
+MORE_MINUTES = 10  # that the expected gain is for
+_MIN_POINTS = 10  # of a curve, to extrapolate it
+_MIN_DIFFERENCE = 0.01  # of two accuracies
+# Keys of a report other than metrics and their baselines.
 _OF_THE_RUN = frozenset(
     (
-        "steps",
-        "sequences_per_second",
-        "input_wait_share",
-        "seconds",
-        "held_out_examples",
-        "parameters",
-        "precision",
-        "objective",
-        "data",
-        "weights_sha256",
-        "masked_sentences",
+        *("steps", "sequences_per_second", "input_wait_share", "seconds", "held_out_examples"),
+        *("parameters", "precision", "objective", "data", "weights_sha256", "masked_sentences"),
         "expected_gain",
     )
 )
-# Figures of names that end so are shares of what was asked.
-_SHARES = ("_accuracy", "_majority")
+# Endings of names whose values are fractions.
+_FRACTIONS = ("_accuracy", "_majority")
 
 
 def draw_curves(points: Sequence[Point], path: str) -> None:
@@ -60,30 +57,88 @@ def _paint_curves(figure: "matplotlib.figure.Figure", points: Sequence[Point]) -
 
 
 def summary(report: dict[str, Any]) -> str:
-    """The report, as JSON has it, as a few lines of text."""
-    figures = {k: v for k, v in report.items() if k not in _OF_THE_RUN and v is not None}
-    width = max(map(len, figures), default=0)
-    lines = ["held out:"] if figures else ["There were no held-out examples to score with."]
-    for name, value in figures.items():
-        text = f"{value:.1%}" if name.endswith(_SHARES) else f"{value:.4g}"
+    """A report, as JSON values, as a few lines of text."""
+    metrics = {k: v for k, v in report.items() if k not in _OF_THE_RUN and v is not None}
+    width = max(map(len, metrics), default=0)
+    lines = ["held out:"] if metrics else ["There were no held-out examples to score with."]
+    for name, value in metrics.items():
+        text = f"{value:.1%}" if name.endswith(_FRACTIONS) else f"{value:.4g}"
         lines.append(f"  {name.replace('_', ' '):{width}}  {text}")
-    rate = report["sequences_per_second"]
+    rate, waited = report["sequences_per_second"], report["input_wait_share"]
     speed = "" if rate is None else f"{rate:.0f} sequences/s, "
-    waited = report.get("input_wait_share")  # reports of older versions lack it
     speed += "" if waited is None else f"{waited:.1%} of the time waiting for input, "
     lines.append(f"{counted(report['steps'], 'step')}, {speed}{report['seconds']:.0f} s")
     lines += map(_shown, report.get("masked_sentences", ()))
-    told = outlook.sentences(report)
-    return "\n".join([*lines, *(["", *told] if told else [])])
+    found = sentences(report)
+    return "\n".join([*lines, *(["", *found] if found else [])])
 
 
 def _shown(sentence: dict[str, Any]) -> str:
-    """A masked sentence with its guesses; the right one is marked."""
+    """A masked sentence with its guesses; the correct one is marked."""
     original = sentence["original"]
     guesses = ", ".join(
-        f"{'✓ ' if token == original else ''}{token} {share:.0%}"
-        for token, share in sentence["guesses"].items()
+        f"{'✓ ' if token == original else ''}{token} {probability:.0%}"
+        for token, probability in sentence["guesses"].items()
     )
     return (
         f"\n  {sentence['text']}\n  {masked_sentences.ASKED} was {original!r}; guesses: {guesses}"
+    )
+
+
+def expected_gain(points: Sequence[Point], seconds: float) -> float:
+    """The gain in masked-token accuracy that MORE_MINUTES more of training would bring.
+
+    While the learning rate is at its peak, the accuracy grows about linearly with the logarithm of
+    the steps; a longer run would only stay there longer.
+
+    Args:
+      points: the history.
+      seconds: of training in total.
+
+    Returns:
+      The gain; NaN where the rate was not at its peak long enough.
+    """
+    peak = max((point.learning_rate for point in points), default=0.0)
+    level = [p for p in points if p.learning_rate == peak and "masked_lm_accuracy" in p.metrics]
+    level = [p for p in level if p.step >= level[-1].step / 4]
+    if len(level) < _MIN_POINTS or not seconds:
+        return math.nan
+    steps = np.log([point.step for point in level])
+    slope, _ = np.polyfit(steps, [point.metrics["masked_lm_accuracy"] for point in level], 1)
+    return max(0.0, float(slope)) * math.log1p(60 * MORE_MINUTES / seconds)
+
+
+def sentences(report: dict[str, Any]) -> list[str]:
+    """Sentences about masked tokens and sentence pairs, where the report has these metrics."""
+    found = []
+    masked = report.get("masked_lm_accuracy")
+    guesses = [report.get(name) for name in ("unigram_accuracy", "bigram_accuracy")]
+    known = [guess for guess in guesses if guess is not None]
+    if masked is not None and known:
+        found.append(_masked(masked, max(known)))
+        gain = report.get("expected_gain")
+        if gain is not None:
+            found.append(
+                f"By the curve so far, {counted(MORE_MINUTES, 'minute')} more would bring about "
+                f"{masked + gain:.0%}."
+            )
+    pairs, majority = report.get("next_sentence_accuracy"), report.get("next_sentence_majority")
+    if pairs is not None and majority is not None:
+        found.append(
+            f"It distinguishes the next sentence from a random one in {pairs:.0%} of the cases "
+            f"({majority:.0%} by always giving the same answer)."
+        )
+    return found
+
+
+def _masked(masked: float, guess: float) -> str:
+    how = f"the best guess from a neighbouring word is right for {guess:.1%}"
+    if masked > guess + _MIN_DIFFERENCE:
+        return (
+            f"Better than guessing: the model is right for {masked:.1%} of the masked words, where "
+            f"{how}."
+        )
+    return (
+        f"Not better than guessing yet: the model is right for {masked:.1%} of the masked words, "
+        f"and {how}. Give it more time (--minutes, MINUTES=)."
     )

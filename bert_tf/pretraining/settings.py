@@ -1,9 +1,9 @@
-"""What a pre-training run is asked to do."""
+"""Settings of pre-training."""
 
 import dataclasses
 from typing import Self
 
-from bert_tf.training.settings import MOST_STEPS, TrainingSettings
+from bert_tf.training.settings import MAX_STEPS, TrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
@@ -12,22 +12,22 @@ from pipelines.common.texts import counted
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A stretch of training on one set of examples."""
+    """A phase of training on one set of examples."""
 
-    tfrecords: str  # folder of the example writer
+    tfrecords: str  # folder of the examples
     steps: int
     batch_size: int  # of all devices and accumulation parts together
 
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingSettings(TrainingSettings):
-    """Everything that decides the weights, beside the examples."""
+    """Everything that decides the weights, except the examples."""
 
     phases: tuple[Phase, ...]
     model: str | None = setting(
         None,
-        "A size: tiny, mini, small, medium, base, large (or debug, to try things), with roberta- "
-        "before it for a RoBERTa, with elmo- (up to base) for an ELMo; or the path of a "
+        "A size: tiny, mini, small, medium, base, large (or debug, for tests), with the prefix "
+        "roberta- for a RoBERTa, or elmo- (up to base) for an ELMo; or the path of a "
         "bert_config.json. Not given: that of the model in --init_checkpoint, else base.",
         group=Group.MODEL,
     )
@@ -40,8 +40,8 @@ class PretrainingSettings(TrainingSettings):
     )
     decay_fraction: float | None = setting(
         None,
-        "Fraction of the steps, at the end, in which the learning rate falls; before it stays at "
-        "its peak. Not given: it falls from the end of the warm-up on; with --minutes, 0.3.",
+        "Fraction of the steps, at the end, in which the learning rate falls; before, it stays at "
+        "its peak. Not given: it falls from the end of the warm-up; with --minutes, 0.3.",
         above=0,
         maximum=1,
     )
@@ -50,53 +50,54 @@ class PretrainingSettings(TrainingSettings):
         "Steps in which the learning rate rises linearly from 0 to its peak; 0: none. One number, "
         "or one for each --learning_rate.",
         minimum=0,
-        below=MOST_STEPS,
+        below=MAX_STEPS,
     )
     minutes: float | None = setting(
         None,
-        "Minutes of training, in place of --steps, which follow from the speed. Evaluations and "
-        "the export come on top. Not given: --steps count.",
+        "Minutes of training instead of --steps, which follow from the speed; evaluations and the "
+        "export are not included. Not given: --steps decide.",
         above=0,
     )
     beta_2: float = setting(
         0.999,
-        "Decay rate of the running mean of squared gradients, Adam's beta 2; less for short runs.",
+        "Decay rate of the moving average of squared gradients, Adam's beta 2; lower it for short "
+        "runs.",
         minimum=0,
         below=1,
     )
     initializer_range: float | None = setting(
         None,
-        "Standard deviation of the first weights. Not given: as the model's configuration has it "
-        "(0.02); small models take more.",
+        "Standard deviation of the initial weights; small models need larger ones. Not given: that "
+        "of the model's configuration (0.02).",
         group=Group.MODEL,
         above=0,
     )
     sinusoidal_positions: bool = setting(
         False,
-        "Begin with sinusoids as position embeddings, which are learned from there on as any: what "
-        "is near to what need not be found out first.",
+        "Initialize the position embeddings with sinusoids, so that the model need not first learn "
+        "which positions are close; they are trained as usual.",
         group=Group.MODEL,
     )
     init_checkpoint: str | None = setting(
         None,
-        "What to start from: a folder in checkpoints/ of a run, or any model that `bert-tf "
+        "Weights to start from: a folder in checkpoints/ of a run, or any model that `bert-tf "
         "convert` reads. Not given: random weights.",
         group=Group.MODEL,
     )
     seed: int = setting(
         12345,
-        "Seed of the first weights, the order of the examples and dropout.",
+        "Seed of the initial weights, the order of the examples and dropout.",
         minimum=0,
         below=1 << 31,
     )
 
     def check(self) -> None:
-        """Raises InputError where a value makes no sense."""
+        """Raises InputError where a value is invalid."""
         super().check()
-        if self.total_steps >= MOST_STEPS:
-            raise InputError(f"--steps={self.total_steps}: it must be below {MOST_STEPS:,}.")
+        if self.total_steps >= MAX_STEPS:
+            raise InputError(f"--steps={self.total_steps}: it must be below {MAX_STEPS:,}.")
         if self.sinusoidal_positions and self.init_checkpoint:
-            raise InputError("--sinusoidal_positions is of no use beside --init_checkpoint.")
+            raise InputError("--sinusoidal_positions has no effect with --init_checkpoint.")
         if len(self.phases) > 1 and self.minutes is not None:
             raise InputError(
                 f"--minutes is for one phase, and --tfrecords names {len(self.phases)}; give the "
@@ -109,13 +110,13 @@ class PretrainingSettings(TrainingSettings):
         found = [len(self.learning_rates), len(self.warmup_steps)]
         if found not in ([1, 1], [len(self.phases)] * 2):
             raise InputError(
-                f"--learning_rate names {counted(found[0], 'rate')} and --warmup_steps {found[1]}; "
+                f"--learning_rate has {counted(found[0], 'rate')} and --warmup_steps {found[1]}; "
                 f"give one of each, or one for each of {counted(len(self.phases), 'phase')}."
             )
         if found == [1, 1]:
             return
         if self.decay_fraction is not None:
-            raise InputError("--decay_fraction is for one --learning_rate.")
+            raise InputError("--decay_fraction requires a single --learning_rate.")
         for phase, warmup in zip(self.phases, self.warmup_steps, strict=True):
             if warmup >= phase.steps:
                 raise InputError(
@@ -124,22 +125,22 @@ class PretrainingSettings(TrainingSettings):
                 )
 
     def timed(self) -> Self:
-        """The same without an end, if it is minutes that count."""
+        """The same without an end, if training is limited by minutes."""
         if self.minutes is None:
             return self
         (phase,) = self.phases
-        endless = dataclasses.replace(phase, steps=MOST_STEPS)
+        endless = dataclasses.replace(phase, steps=MAX_STEPS)
         return dataclasses.replace(self, phases=(endless,))
 
     @property
     def total_steps(self) -> int:
-        """Steps of all phases; MOST_STEPS where minutes count."""
+        """Steps of all phases; MAX_STEPS with minutes."""
         return sum(phase.steps for phase in self.phases)
 
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions(Settings):
-    """How a run is carried out; of no influence on the weights."""
+    """Options of a run that do not influence the weights."""
 
     group = Group.SAVING
 
@@ -150,8 +151,8 @@ class RunOptions(Settings):
     )
     keep_at: tuple[float, ...] | None = setting(
         None,
-        "Shares of the steps, such as 0.1,0.5, after which the checkpoint is kept for good. Not "
-        "given: none is.",
+        "Fractions of the steps, such as 0.1,0.5, after which the checkpoint is kept permanently. "
+        "Not given: none is.",
         above=0,
         maximum=1,
     )
@@ -170,8 +171,8 @@ class RunOptions(Settings):
 
     data_service: str | None = setting(
         None,
-        "Dispatcher of a tf.data service, grpc://host:port, whose workers read the examples and "
-        "parse them; the result is the same. Not given: each machine reads its own.",
+        "Dispatcher of a tf.data service, grpc://host:port. Its workers read and parse the "
+        "examples; the result is the same. Not given: each machine reads its own examples.",
         group=Group.MACHINE,
     )
     data_service_workers: int = setting(
@@ -179,9 +180,9 @@ class RunOptions(Settings):
     )
 
     def pace(self) -> list[object]:
-        """What workers of one run must have in common, as JSON values."""
+        """Values that all workers of a run must share, as JSON values."""
         return [self.save_every, self.keep_at, self.log_every, self.evaluate_every]
 
     def kept_steps(self, total_steps: int) -> frozenset[int]:
-        """The steps of a run whose checkpoints are kept for good."""
-        return frozenset(max(1, round(share * total_steps)) for share in self.keep_at or ())
+        """The steps whose checkpoints are kept permanently."""
+        return frozenset(max(1, round(fraction * total_steps)) for fraction in self.keep_at or ())

@@ -1,4 +1,4 @@
-"""Checkpoints that appear when whole, and are checked before they are used."""
+"""Checkpoints, which appear only when complete and are verified before use."""
 
 import os
 import re
@@ -19,14 +19,14 @@ MODEL_PREFIX = "model/"
 
 
 class Checkpoints:
-    """The checkpoints of one run, in a folder, the newest few kept.
+    """The checkpoints of a run, of which the newest few are kept.
 
     Args:
-      folder: where they are written, `checkpoint-<step>` each.
-      variables: by name; what is saved and restored, bit by bit.
-      keep: how many to keep.
-      write: whether this process writes (the chief does).
-      kept: steps whose checkpoints are kept besides.
+      folder: the folder of `checkpoint-<step>` folders.
+      variables: the variables to save and restore, by name.
+      keep: number of checkpoints to keep.
+      write: whether this process writes, as the chief does.
+      kept: steps whose checkpoints are kept in addition.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Checkpoints:
         self._checkpoint = tf.train.Checkpoint(variables=variables)
 
     def all_finite(self) -> bool:
-        """Whether no variable has an infinite value or one that is no number."""
+        """Whether no variable has a value that is NaN or infinite."""
         return all(
             bool(tf.reduce_all(tf.math.is_finite(variable)))
             for variable in self._variables.values()
@@ -53,7 +53,7 @@ class Checkpoints:
         )
 
     def steps(self) -> list[int]:
-        """The steps of which there is a checkpoint, ascending."""
+        """The steps that have a checkpoint, ascending."""
         if not files.gfile.exists(self.folder):
             return []
         names = files.names_in(self.folder)
@@ -82,12 +82,12 @@ class Checkpoints:
                 files.remove_tree(self.path(old))
 
     def restore_newest(self) -> int | None:
-        """Restores the newest whole checkpoint and returns its step; None if there is none.
+        """Restores the newest complete checkpoint and returns its step; None if there is none.
 
-        A damaged checkpoint is named in a warning, and the one before it used.
+        A damaged checkpoint is named in a warning, and the one before it is used.
 
         Raises:
-          InputError: a whole checkpoint is of another model.
+          InputError: a complete checkpoint is of another model.
         """
         for step in reversed(self.steps()):
             damage = find_damage(self.path(step))
@@ -119,43 +119,43 @@ class Checkpoints:
         _read(tf.train.Checkpoint(variables=weights), path, "model").expect_partial()
 
     def resume(self) -> int | None:
-        """Restores the newest whole checkpoint, and removes what a run that was killed left.
+        """Restores the newest complete checkpoint, and removes what a killed run left behind.
 
-        That is damaged checkpoints, halves of some, and more than are kept.
+        These are damaged and partial checkpoints, and more than are to be kept.
 
         Returns:
           The step; None if there is no checkpoint.
 
         Raises:
-          InputError: see `restore_newest`.
+          InputError: a complete checkpoint is of another model.
         """
         restored = self.restore_newest()
         if self._write:
             for step in self.steps():
                 if restored is None or step > restored:  # found to be damaged
                     files.remove_tree(self.path(step))
-            for half in files.matching(self.folder, files.partial_of("*")):
-                files.remove_tree(half)
+            for partial in files.matching(self.folder, files.partial_of("*")):
+                files.remove_tree(partial)
             self._remove_oldest()
         return restored
 
 
 def is_checkpoint(path: str) -> bool:
-    """Whether a folder is a checkpoint, whole or damaged."""
+    """Whether a folder is a checkpoint, complete or damaged."""
     return files.gfile.exists(f"{path}/{_DATA}.index")
 
 
 def find_damage(path: str) -> str | None:
-    """Says what is wrong with a checkpoint folder; None if it is whole.
+    """Describes the damage of a checkpoint folder; None if it is complete.
 
-    A folder that another process removes meanwhile is damaged, too.
+    A folder that another process is removing is damaged, too.
     """
     try:
         sums = checksums.read(path)
     except InputError:
         return f"{path}: is damaged: {checksums.CHECKSUMS} is missing or unreadable"
     if f"{_DATA}.index" not in sums:
-        return f"{path}: is damaged: {checksums.CHECKSUMS} names no {_DATA}.index"
+        return f"{path}: is damaged: {checksums.CHECKSUMS} does not list {_DATA}.index"
     for name, expected in sums.items():
         file = f"{path}/{name}"
         if not files.gfile.exists(file):
@@ -181,7 +181,7 @@ def read_arrays(path: str, prefix: str = "") -> dict[str, np.ndarray]:
 
 
 def write_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
-    """Writes arrays by name as a checkpoint folder, in place of one that is there.
+    """Writes arrays by name as a checkpoint folder, replacing an existing one.
 
     Raises:
       InputError: the disk is full.
@@ -191,7 +191,7 @@ def write_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _name_of(key: str) -> str | None:
-    """The name of a variable by its key in a file of tf.train.Checkpoint; None for others."""
+    """The name of a variable, from its key in a file of tf.train.Checkpoint; None for others."""
     match = re.fullmatch(r"variables/(.*)/\.ATTRIBUTES/VARIABLE_VALUE", key)
     if not match:
         return None
@@ -216,7 +216,7 @@ def _write(checkpoint: tf.train.Checkpoint, path: str) -> None:
 
 
 def _read(checkpoint: tf.train.Checkpoint, path: str, what: str) -> Any:
-    """Reads a checkpoint folder into all the variables of `checkpoint`; returns the status."""
+    """Reads a checkpoint folder into all variables of `checkpoint`; returns the status."""
     try:
         return checkpoint.read(f"{path}/{_DATA}").assert_existing_objects_matched()
     except (ValueError, AssertionError, tf.errors.InvalidArgumentError) as error:

@@ -1,4 +1,4 @@
-"""Devices: which strategy to train with, and what may be compiled where."""
+"""Devices: distribution strategies, agreement between workers, and what XLA compiles."""
 
 import hashlib
 import json
@@ -16,27 +16,27 @@ from pipelines.common.texts import counted
 
 
 class _Task(TypedDict):
-    """Which worker of a cluster this process is."""
+    """The worker of a cluster that this process is."""
 
     type: str
     index: int
 
 
 class _TfConfig(TypedDict):
-    """What is asked of TF_CONFIG here; TensorFlow reads the rest."""
+    """The parts of TF_CONFIG that are read here."""
 
     cluster: NotRequired[dict[str, list[str]]]
     task: NotRequired[_Task]
 
 
 def make_strategy(name: StrategyName) -> tf.distribute.Strategy:
-    """Makes the strategy of a name.
+    """Makes a strategy by name.
 
     Raises:
-      InputError: what it needs is not there.
+      InputError: the machines or devices that it needs are missing.
     """
     if name is StrategyName.AUTO:
-        name = _by_what_there_is()
+        name = _available_strategy()
     if name is StrategyName.TPU:
         return _tpu_strategy()
     if name is StrategyName.MULTI_WORKER:
@@ -54,7 +54,7 @@ def make_strategy(name: StrategyName) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(devices)
 
 
-def _by_what_there_is() -> StrategyName:
+def _available_strategy() -> StrategyName:
     if os.environ.get("TPU_NAME") or tf.config.list_physical_devices("TPU"):
         return StrategyName.TPU
     if in_cluster():
@@ -70,13 +70,12 @@ def _tf_config() -> _TfConfig:
 
 
 def _check_task(config: _TfConfig) -> None:
-    """Raises InputError unless it is told which worker of the cluster this process is."""
+    """Raises InputError unless "task" names a worker of the cluster."""
     task, cluster = config.get("task"), config.get("cluster", {})
     if task is None or task["index"] not in range(len(cluster.get(task["type"], ()))):
         known = ", ".join(f"{name} 0 to {len(places) - 1}" for name, places in cluster.items())
         raise InputError(
-            'TF_CONFIG: "task" must say which machine of "cluster" this is, by "type" and "index": '
-            f"{known}."
+            f'TF_CONFIG: "task" must name this machine of "cluster" by "type" and "index": {known}.'
         )
 
 
@@ -101,12 +100,12 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 def has_several_workers(strategy: tf.distribute.Strategy) -> bool:
-    """Whether other processes train along."""
+    """Whether other processes take part."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
 
 def worker_count(strategy: tf.distribute.Strategy) -> int:
-    """Machines that train together."""
+    """The number of machines that train together."""
     return _worker_count() if has_several_workers(strategy) else 1
 
 
@@ -116,11 +115,11 @@ def in_cluster() -> bool:
 
 
 def check_batch(batch_size: int, accumulation: int, strategy: tf.distribute.Strategy) -> None:
-    """Raises InputError unless a batch can be cut evenly for all replicas and parts."""
+    """Raises InputError unless a batch can be split evenly into all replicas and parts."""
     parts = strategy.num_replicas_in_sync * accumulation
     if batch_size % parts:
         raise InputError(
-            f"a batch of {batch_size} cannot be cut into {parts} equal parts "
+            f"a batch of {batch_size} cannot be split into {parts} equal parts "
             f"({counted(strategy.num_replicas_in_sync, 'device')}, "
             f"--accumulation={accumulation}); choose a multiple."
         )
@@ -129,19 +128,19 @@ def check_batch(batch_size: int, accumulation: int, strategy: tf.distribute.Stra
 def run_and_sum(
     strategy: tf.distribute.Strategy, function: Callable[..., Any], *arguments: Any
 ) -> Any:
-    """Runs a function on every replica and sums what it returns over them.
+    """Runs a function on every replica and sums its results.
 
     Args:
       strategy: the replicas.
       function: returns a scalar, or scalars by name.
-      *arguments: distributed values, or the same for every replica.
+      *arguments: distributed values, or one value for all replicas.
     """
     values = strategy.run(function, args=arguments)
     return tf.nest.map_structure(lambda value: strategy.reduce("SUM", value, axis=None), values)
 
 
 def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
-    """A function that tells whether any worker of a strategy says yes; `bool` for one worker."""
+    """A function that returns whether its argument is true on any worker; `bool` for one worker."""
     if not has_several_workers(strategy):
         return bool
 
@@ -149,51 +148,51 @@ def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
     def total(flag: tf.Tensor) -> tf.Tensor:
         return run_and_sum(strategy, lambda: flag)
 
-    return lambda wish: float(total(tf.constant(float(wish)))) > 0
+    return lambda flag: float(total(tf.constant(float(flag)))) > 0
 
 
 def meet(strategy: tf.distribute.Strategy) -> None:
-    """Waits until all workers are here, so that none is gone while another needs it."""
+    """Waits for all workers, so that none has ended while another one needs it."""
     make_agreement(strategy)(True)
 
 
-def check_same(strategy: tf.distribute.Strategy, told: Any, what: str) -> None:
-    """Raises InputError, on all workers, where they do not all tell the same.
+def check_same(strategy: tf.distribute.Strategy, values: Any, what: str) -> None:
+    """Raises InputError on all workers unless they all have the same values.
 
     Args:
       strategy: the workers.
-      told: values of JSON, each worker's own.
-      what: differs then, and the remedy.
+      values: JSON values of this worker.
+      what: a description of the values, and the remedy.
     """
     if not has_several_workers(strategy):
         return
 
     @tf.function
-    def total(values: tf.Tensor) -> tf.Tensor:
-        return run_and_sum(strategy, lambda: values)
+    def total(digest: tf.Tensor) -> tf.Tensor:
+        return run_and_sum(strategy, lambda: digest)
 
-    sums = total(tf.constant(numbers_of(told), tf.float32)).numpy().astype(int)
+    sums = total(tf.constant(digest_of(values), tf.float32)).numpy().astype(int)
     if not are_equal(sums, strategy.num_replicas_in_sync):
         raise InputError(f"the workers differ in {what}")
 
 
-def numbers_of(told: Any) -> np.ndarray:
-    """Small numbers that stand for values of JSON, and their squares: [2, 64]."""
-    text = json.dumps(told, sort_keys=True)
+def digest_of(values: Any) -> np.ndarray:
+    """The digits of a checksum of JSON values, and their squares: [2, 64]."""
+    text = json.dumps(values, sort_keys=True)
     digits = [int(digit, 16) for digit in hashlib.sha256(text.encode()).hexdigest()]
     return np.array([digits, np.square(digits)])
 
 
 def are_equal(sums: np.ndarray, count: int) -> bool:
-    """Whether so many `numbers_of`, of which all that is known is their sum, are equal.
+    """Whether `count` digests with a given sum are equal.
 
-    They are where the sums of the squares are the least that they can be.
+    They are if the sum of their squares is the smallest possible.
     """
     return bool((count * sums[1] == sums[0] ** 2).all())
 
 
 def mean_of_workers(strategy: tf.distribute.Strategy, value: float) -> float:
-    """The mean of a value of each worker's own: the same number on all of them."""
+    """The mean of the values of all workers."""
     if not has_several_workers(strategy):
         return value
     total = tf.function(lambda mine: run_and_sum(strategy, lambda: mine))
@@ -201,7 +200,7 @@ def mean_of_workers(strategy: tf.distribute.Strategy, value: float) -> float:
 
 
 def resolve_compilation(choice: Compilation, strategy: tf.distribute.Strategy) -> Compilation:
-    """Turns AUTO into what suits the strategy's devices."""
+    """Resolves AUTO to what suits the devices of a strategy."""
     if choice is not Compilation.AUTO:
         return choice
     on_cpu = all("CPU" in device for device in strategy.extended.worker_devices)

@@ -1,4 +1,4 @@
-"""Pictures of a run, where matplotlib is installed."""
+"""Plots, if matplotlib is installed."""
 
 import io
 from collections.abc import Callable
@@ -17,10 +17,10 @@ _DPI = 110
 def draw(
     path: str, size: tuple[float, float], paint: "Callable[[matplotlib.figure.Figure], None]"
 ) -> None:
-    """Draws a picture; without matplotlib, says what is missing.
+    """Draws a PNG; without matplotlib, logs how to install it.
 
     Args:
-      path: of the PNG.
+      path: path of the PNG.
       size: width and height, in inches.
       paint: draws on the figure.
     """

@@ -1,8 +1,7 @@
 """The training loop: steps, checkpoints, resumption, orderly stops.
 
-Everything that happens at a step follows from the seed and the number of the
-step, so a run that is killed and started again ends with the same bits as one
-that never stopped, whatever the number of steps that one call does.
+All randomness of a step follows from the seed and the number of the step, so a run that was killed
+and resumed ends with the same bits as one that never stopped, whatever the steps per call.
 """
 
 import contextlib
@@ -21,30 +20,29 @@ from absl import logging
 
 from bert_tf.objectives.base import Scalars
 from bert_tf.training.checkpoints import MODEL_PREFIX, Checkpoints
-from bert_tf.training.step import Source
+from bert_tf.training.step import StepSource
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
 
-# What a step adds to the metrics, by name.
-Counts = dict[str, float]
+Counts = dict[str, float]  # the counts of a step by name
 
 
 class TrainingDivergedError(InputError):
-    """Training ended without a model, as its loss or its weights were no numbers any more."""
+    """Training ended without a model, as its loss or its weights became NaN or infinite."""
 
 
 class DivergenceError(InputError):
-    """The loss, or an update of the weights, is not a number.
+    """The loss, or an update of the weights, is NaN or infinite.
 
     Attributes:
-      what: the same without the remedy.
-      checkpoint: the last good one; None before the first.
+      what: the message without the checkpoint.
+      checkpoint: the last good checkpoint; None before the first.
     """
 
     def __init__(self, what: str, step: int, saved: Checkpoints):
         steps = saved.steps()
         self.checkpoint = saved.path(steps[-1]) if steps else None
-        self.what = f"the {what} of step {step} is not a number"
+        self.what = f"the {what} of step {step} is NaN or infinite"
         super().__init__(
             f"{self.what}. The last good checkpoint: {self.checkpoint or 'none was saved yet'}."
         )
@@ -52,58 +50,58 @@ class DivergenceError(InputError):
 
 @dataclasses.dataclass(frozen=True)
 class LoopSettings:
-    """How the loop runs."""
+    """Settings of the loop; numbers are steps."""
 
-    total_steps: Callable[[], int]  # asked anew at each call of a step
+    total_steps: Callable[[], int]  # called for each step, as the end may be set during training
     seed: int = 12345
-    save_every: int = 1000  # steps
-    log_every: int = 20  # steps
-    evaluate_every: int = 0  # steps; 0: never
-    steps_per_execution: int = 1  # at the most, in one call of a compiled function
-    save_at: frozenset[int] = frozenset()  # steps to save at, besides
+    save_every: int = 1000
+    log_every: int = 20
+    evaluate_every: int = 0  # 0: never
+    steps_per_execution: int = 1  # in one call of a compiled function, at most
+    save_at: frozenset[int] = frozenset()  # additional steps to save at
 
 
 def train(
-    sources: Callable[[int], Iterator[Source]],
+    sources: Callable[[int], Iterator[StepSource]],
     checkpoints: Checkpoints,
     settings: LoopSettings,
     report: Callable[[int, list[Counts]], None],
     start: int,
     agree: Callable[[bool], bool] = bool,
     evaluate: Callable[[int], bool] | None = None,
-    alive: Callable[[], None] = lambda: None,
+    step_ended: Callable[[], None] = lambda: None,
 ) -> None:
     """Trains from step `start` to the last.
 
     Args:
-      sources: gives, from a step on, the source of each step.
+      sources: returns the sources of all steps from a given one on.
       checkpoints: where to save.
-      settings: of the loop.
-      report: called every `log_every` steps with the number of the steps done
-        and the counts of each step since the last call.
+      settings: settings of the loop.
+      report: called every `log_every` steps with the number of steps done and the counts of each
+        step since the last call.
       start: the steps done before.
-      agree: tells whether any worker wants to stop; asked where counts are read.
-      evaluate: called every `evaluate_every` steps, before the checkpoint, with
-        the number of the steps done; True ends training.
-      alive: called after each call of a step.
+      agree: whether any worker wants to stop; called where counts are read.
+      evaluate: called every `evaluate_every` steps, before the checkpoint, with the number of
+        steps done; True ends training.
+      step_ended: called after each call of a step.
 
     Raises:
       stopping.Stopped: SIGINT or SIGTERM came; a checkpoint was saved.
-      DivergenceError: the loss is no number any more.
+      DivergenceError: the loss is NaN or infinite.
     """
     pending: list[Scalars] = []
     with _stop_signals() as stop:
         seed = tf.constant(settings.seed, tf.int32)
         for source, first, count in _calls(sources(start), settings, start):
             pending.append(source.step(source.batches, first, count, seed))
-            alive()
+            step_ended()
             done = first + count
             last = done == settings.total_steps()
             scored = bool(settings.evaluate_every) and done % settings.evaluate_every == 0
             saved = done % settings.save_every == 0 or done in settings.save_at
             due = last or scored or saved
             log = due or done % settings.log_every == 0
-            # Workers stop together, where all of them ask; one alone need not wait for that.
+            # Several workers stop together, where all of them ask; a single one stops at once.
             ending = (bool(stop) and agree is bool) or (log and agree(bool(stop)))
             if log or ending:
                 report(done, _read(pending, done, checkpoints))
@@ -123,11 +121,11 @@ def train(
 
 
 def _calls(
-    sources: Iterator[Source], settings: LoopSettings, start: int
-) -> Iterator[tuple[Source, int, int]]:
-    """Yields, for each call of a step: its source, its first step, and how many steps it does.
+    sources: Iterator[StepSource], settings: LoopSettings, start: int
+) -> Iterator[tuple[StepSource, int, int]]:
+    """Yields the source, the first step and the number of steps of each call.
 
-    A call ends where its source does, and where something is due after a step.
+    A call ends where its source ends, and where something is due after a step.
     """
     done = start
     ends = (settings.save_every, settings.log_every, settings.evaluate_every or settings.save_every)
@@ -135,10 +133,10 @@ def _calls(
         while True:
             ahead = [step - done for step in settings.save_at if step > done]
             left = settings.total_steps() - done
-            most = min(
+            limit = min(
                 *(settings.steps_per_execution, left), *(end - done % end for end in ends), *ahead
             )
-            count = sum(1 for _ in itertools.islice(steps, max(most, 0)))
+            count = sum(1 for _ in itertools.islice(steps, max(limit, 0)))
             if not count:
                 break
             yield source, done, count
@@ -148,10 +146,10 @@ def _calls(
 
 
 def _read(pending: list[Scalars], done: int, checkpoints: Checkpoints) -> list[Counts]:
-    """The counts of each step, the last of which is `done`.
+    """The counts of each step up to `done`.
 
     Raises:
-      DivergenceError: one of them is no number.
+      DivergenceError: a count is NaN or infinite.
     """
     counts: list[Counts] = []
     for call in pending:
@@ -166,7 +164,7 @@ def _read(pending: list[Scalars], done: int, checkpoints: Checkpoints) -> list[C
 
 @contextlib.contextmanager
 def _stop_signals() -> Iterator[list[int]]:
-    """Yields a list that SIGINT and SIGTERM are put in; the second one acts at once."""
+    """Yields a list that collects SIGINT and SIGTERM; a second signal acts at once."""
     received: list[int] = []
 
     def handle(number: int, _: Any) -> None:
@@ -176,7 +174,7 @@ def _stop_signals() -> Iterator[list[int]]:
         logging.info("stopping after this step; a checkpoint is saved.")
 
     previous = {}
-    with contextlib.suppress(ValueError):  # not in the main thread: signals are others' business
+    with contextlib.suppress(ValueError):  # raised outside the main thread, which handles signals
         for number in stopping.SIGNALS:
             previous[number] = signal.signal(number, handle)
     try:
@@ -187,7 +185,7 @@ def _stop_signals() -> Iterator[list[int]]:
 
 
 def sum_counts(counts: Sequence[Counts]) -> Counts:
-    """Counts of several steps, name by name; a name that some lack counts as 0 there."""
+    """The sum of the counts of several steps by name; a missing count is 0."""
     total: Counts = {}
     for item in counts:
         for name, value in item.items():
@@ -198,7 +196,7 @@ def sum_counts(counts: Sequence[Counts]) -> Counts:
 def state_variables(
     model: keras.Model, optimizer: keras.optimizers.Optimizer
 ) -> dict[str, tf.Variable]:
-    """All that a run carries from step to step, by name."""
+    """All variables that a run carries from step to step, by name."""
     named = {f"{MODEL_PREFIX}{variable.path}": variable.value for variable in model.variables}
     for variable in optimizer.variables:
         named[f"optimizer/{variable.path}"] = variable.value
@@ -206,7 +204,7 @@ def state_variables(
 
 
 def fingerprint(variables: dict[str, tf.Variable]) -> str:
-    """A checksum of the bits of all variables, for comparing runs."""
+    """A checksum of the bits of all variables."""
     digest = hashlib.sha256()
     for name in sorted(variables):
         digest.update(name.encode())

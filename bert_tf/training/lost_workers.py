@@ -1,13 +1,12 @@
-"""Several workers, one of which is lost: the others end, and say so, to be started again.
+"""Detects that another worker is lost, so that all workers end and can be started again.
 
-A collective operation cannot go on without a worker, nor with one that has forgotten its state. So
-all of them end with one status (`command_line.RETRY`); started again, they go on from the last
-checkpoint together.
+A collective operation cannot continue without a worker, nor with one that has lost its state. All
+workers end with one status (`command_line.RETRY`); restarted, they resume from the last checkpoint.
 
-Two things notice. TensorFlow's coordination service does where a process is dead, or stopped so
-that its heartbeats are missing: collectives fail then, within seconds (`told`). Where a process
-lives and does nothing (storage that does not answer, a deadlock), heartbeats go on, and collectives
-wait for ever: so each worker watches that its own steps end, and what is around them (`watched`).
+There are two detectors. TensorFlow's coordination service notices missing heartbeats of a dead or
+stopped process: collectives fail within seconds (`reported`). Where a process lives but makes no
+progress (storage that does not answer, a deadlock), heartbeats continue and collectives would wait
+for ever; so each worker monitors its own steps (`watchdog`).
 """
 
 import contextlib
@@ -22,35 +21,35 @@ from bert_tf.training import distribution
 from pipelines.common import command_line
 from pipelines.common.errors import RetryError
 
-_REMEDY = "Run the same command again, on all workers: they go on from the last checkpoint."
-_LEAST_SECONDS = 600.0  # that a step may take: the chief saves a checkpoint within
-_UNMEASURED_SECONDS = 1800.0
+_REMEDY = "Run the same command again on all workers: they resume from the last checkpoint."
+_MIN_LIMIT = 600.0  # seconds for a step, in which the chief may save a checkpoint
+_OTHER_LIMIT = 1800.0  # seconds for everything that is not a step
 _TIMES_THE_LONGEST = 10
-_LOOKS = 20  # within the time that is allowed
-_LONGEST_LOOK = 10.0  # seconds
+_CHECKS = 20  # within a limit
+_MAX_PERIOD = 10.0  # seconds between checks
 
-# What collectives and the coordination service fail with, where a peer is dead, is silent, has
-# started anew, or has given up itself.
-_OF_PEERS = (
+# Errors of collectives and of the coordination service where a peer is dead, silent, has restarted
+# or has given up itself.
+_PEER_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.CancelledError,
     tf.errors.DeadlineExceededError,
 )
-# Errors that can have other reasons too, and what their messages say where they are of peers.
-_PERHAPS_OF_PEERS = (
+# Errors that can have other causes too, and the words in their messages that indicate a peer.
+_AMBIGUOUS_ERRORS = (
     tf.errors.FailedPreconditionError,
     tf.errors.InternalError,
     tf.errors.InvalidArgumentError,
     tf.errors.UnknownError,
 )
-_CAUSE = "aborted by: "
 _WORDS = ("collective", "coordination", "incarnation", "heartbeat", "/job:", "grpc", "rpc")
+_CAUSE = "aborted by: "
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
-    """Within it, an error that means a lost worker is a `RetryError` that says so.
+def reported() -> Iterator[None]:
+    """Turns TensorFlow's error for a lost worker into a `RetryError`.
 
     Raises:
       RetryError: another worker was lost; only where TF_CONFIG names several.
@@ -58,41 +57,36 @@ def told() -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        if not (distribution.in_cluster() and _is_of_peers(error)):
+        if not (distribution.in_cluster() and _is_peer_error(error)):
             raise
         raise RetryError(f"another worker was lost ({_reason(error)}). {_REMEDY}") from error
 
 
-def _is_of_peers(error: tf.errors.OpError) -> bool:
-    if isinstance(error, _OF_PEERS):
+def _is_peer_error(error: tf.errors.OpError) -> bool:
+    if isinstance(error, _PEER_ERRORS):
         return True
     text = error.message.lower()
-    return isinstance(error, _PERHAPS_OF_PEERS) and any(word in text for word in _WORDS)
+    return isinstance(error, _AMBIGUOUS_ERRORS) and any(word in text for word in _WORDS)
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """What TensorFlow reports: its status and, where it names one, the cause.
-
-    The rest of its message, which is of operations and where they were defined, is in the error
-    that this one was raised from.
-    """
+    """TensorFlow's status and, if there is one, the cause; not its list of operations."""
     status = type(error).__name__.removesuffix("Error")
     causes = [line for line in error.message.splitlines() if _CAUSE in line]
     cause = causes[0].rpartition(_CAUSE)[2].strip().rstrip(".:") if causes else ""
     return f"{status}: {cause}" if cause else status
 
 
-class Watch:
-    """Looks whether steps end, from a thread of its own.
+class Watchdog:
+    """Monitors from a thread of its own whether steps end.
 
-    Before the first step, which is compiled, and where there are no steps, other work has half an
-    hour, or the limit where that is more.
+    Work other than steps, and the first step, which is compiled, may take half an hour, or the
+    limit if that is longer.
 
     Args:
-      limit: seconds that may pass without a step, once the first has ended; None: by how long they
-        take.
-      end: is called with the seconds that have passed, when it was too long.
-      clock: gives seconds.
+      limit: seconds that may pass without a step; None: ten times the longest one, at least 600.
+      end: is called with the seconds that have passed if they exceed the limit.
+      clock: returns the time in seconds.
     """
 
     def __init__(
@@ -102,37 +96,34 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
     ):
         self._limit, self._end, self._clock = limit, end, clock
-        self._longest = 0.0  # seconds of a step; the first one, which is compiled, left out
-        # Whether steps are measured, and when the last one ended or other work began; one value, as
-        # two threads use it.
+        self._longest = 0.0  # seconds of a step, but for the first one, which is compiled
+        # Whether steps run, and when the last one ended or other work began; one value, as two
+        # threads use it.
         self._state = (False, clock())
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
 
     @property
     def allowed(self) -> float:
         """Seconds that may pass without a step at the moment."""
-        return self._allowed(self._state[0])
+        if not self._state[0]:
+            return max(_OTHER_LIMIT, self._limit or 0.0)
+        return self._limit or max(_MIN_LIMIT, _TIMES_THE_LONGEST * self._longest)
 
-    def _allowed(self, measured: bool) -> float:
-        if not measured:
-            return max(_UNMEASURED_SECONDS, self._limit or 0.0)
-        return self._limit or max(_LEAST_SECONDS, _TIMES_THE_LONGEST * self._longest)
-
-    def alive(self) -> None:
-        """A step has ended."""
-        now, (measured, last) = self._clock(), self._state
-        if measured:
+    def step_ended(self) -> None:
+        """Notes that a step has ended."""
+        now, (in_steps, last) = self._clock(), self._state
+        if in_steps:
             self._longest = max(self._longest, now - last)
         self._state = (True, now)
 
     def other_work(self) -> None:
-        """What follows is no step, and takes a time of its own."""
+        """Notes that other work than steps begins."""
         self._state = (False, self._clock())
 
     @contextlib.contextmanager
-    def unmeasured(self) -> Iterator[None]:
-        """What is done within is no step, and takes a time of its own; steps follow."""
+    def paused(self) -> Iterator[None]:
+        """A context of other work between steps."""
         self.other_work()
         try:
             yield
@@ -140,52 +131,48 @@ class Watch:
             self._state = (True, self._clock())
 
     def start(self) -> None:
-        """Begins to look."""
+        """Starts monitoring."""
         self._thread.start()
 
     def close(self) -> None:
-        """Ends looking."""
+        """Ends monitoring."""
         self._closed.set()
         self._thread.join()
 
-    def _look(self) -> None:
-        period = min(_LONGEST_LOOK, (self._limit or _LEAST_SECONDS) / _LOOKS)
+    def _run(self) -> None:
+        period = min(_MAX_PERIOD, (self._limit or _MIN_LIMIT) / _CHECKS)
         while not self._closed.wait(period):
-            measured, last = self._state
-            silent = self._clock() - last
-            if silent > self._allowed(measured):
+            allowed, silent = self.allowed, self._clock() - self._state[1]
+            if silent > allowed:
                 self._end(silent)
                 return
 
 
 @contextlib.contextmanager
-def watched(strategy: tf.distribute.Strategy, limit: float | None) -> Iterator[Watch]:
-    """Within it, this process ends with a line and status 75 where nothing ends for too long.
+def watchdog(strategy: tf.distribute.Strategy, limit: float | None) -> Iterator[Watchdog]:
+    """Ends this process with a message and status 75 if nothing ends within a limit.
 
-    Only where there are several workers: one alone waits for nobody. A process that waits in a
-    collective cannot be told anything else.
+    A process that waits in a collective operation can be ended in no other way. Nothing is
+    monitored with one worker, which waits for nobody.
 
     Args:
       strategy: the workers.
-      limit: see `Watch`.
-
-    Yields:
-      What is to be told of each step, and of other work.
+      limit: as of `Watchdog`.
     """
 
     def end(seconds: float) -> None:
-        print(file=sys.stderr)  # a progress bar may be there
+        print(file=sys.stderr)  # ends the line of a progress bar
         command_line.leave(
-            f"error: nothing has ended for {seconds:.0f} s (--worker_timeout): this worker hangs, "
-            f"or another one does. {_REMEDY}"
+            f"error: nothing has ended for {seconds:.0f} s (--worker_timeout): this worker or "
+            f"another one hangs. {_REMEDY}"
         )
 
-    watch = Watch(limit, end)
+    dog = Watchdog(limit, end)
     if not distribution.has_several_workers(strategy):
-        yield watch
+        yield dog
         return
-    watch.start()
+    dog.start()
     try:
-        yield watch
+        yield dog
     finally:
-        watch.close()
+        dog.close()

@@ -1,4 +1,4 @@
-"""What a run shows and keeps of its course: progress bar, history, TensorBoard."""
+"""Progress of a run: history file, progress bar, TensorBoard."""
 
 import json
 import math
@@ -9,29 +9,29 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
-from bert_tf.training.settings import MOST_STEPS
+from bert_tf.training.settings import MAX_STEPS
 from pipelines.common import files, json_files, optional
 from pipelines.common.errors import InputError
 
 HISTORY = "history.jsonl"  # in the folder of a run
-# What tf.summary.scalar writes with a value; that one needs the package of TensorBoard to write.
+# As written by tf.summary.scalar, which needs the TensorBoard package.
 _SCALAR = tf.compat.v1.SummaryMetadata(plugin_data={"plugin_name": "scalars"})
 
 
 class Point(NamedTuple):
-    """The means of the steps since the point before: a line of history.jsonl."""
+    """Means over the steps since the previous point: a line of history.jsonl."""
 
     step: int
-    metrics: dict[str, float]  # NaN where the objective has no such part
+    metrics: dict[str, float]  # NaN for those that the objective lacks
     learning_rate: float
     sequences_per_second: float
     seconds: float  # since the start, in all processes of the run
-    phase: int | None = None  # of a run that has several
-    peak_share: float | None = None  # of the machine's floating-point operations a second
-    input_wait_share: float | None = None  # of the time, spent on waiting for batches
+    phase: int | None = None  # of a run with several phases
+    peak_share: float | None = None  # fraction of the peak operations per second
+    input_wait_share: float | None = None  # fraction of the time spent waiting for batches
 
     def text(self) -> str:
-        """For the progress bar."""
+        """The point as text for the progress bar."""
         known = {name: value for name, value in self.metrics.items() if not math.isnan(value)}
         parts = [metric_text(name, value) for name, value in known.items()]
         parts.append(f"{self.sequences_per_second:,.0f} seq/s")
@@ -42,7 +42,7 @@ class Point(NamedTuple):
         return ", ".join(parts)
 
     def curves(self) -> dict[str, float]:
-        """All that has a curve, by name."""
+        """All values that have a curve, by name."""
         speed = {"sequences_per_second": self.sequences_per_second}
         if self.peak_share is not None:
             speed["peak_share"] = self.peak_share
@@ -52,7 +52,7 @@ class Point(NamedTuple):
         return self.metrics | rate | speed | {"seconds": self.seconds}
 
     def to_json(self) -> dict[str, Any]:
-        """A line of history.jsonl; null for NaN."""
+        """The point as a line of history.jsonl, with null for NaN."""
         phase = {} if self.phase is None else {"phase": self.phase}
         values = {"step": self.step} | phase | self.curves()
         return {name: None if math.isnan(value) else value for name, value in values.items()}
@@ -62,7 +62,7 @@ class Point(NamedTuple):
         """The point of a line.
 
         Raises:
-          KeyError: it is not one of a point.
+          KeyError: a value is missing.
         """
         values = {name: math.nan if value is None else value for name, value in line.items()}
         phase = values.pop("phase", None)
@@ -79,18 +79,18 @@ class Point(NamedTuple):
 
 
 def metric_text(name: str, value: float) -> str:
-    """A metric with its name; as a percentage where the name says that it is a share."""
+    """A metric with its name; accuracies as percentages."""
     if name.endswith("_accuracy"):
         return f"{name.removesuffix('_accuracy').replace('_', ' ')} {value:.1%}"
     return f"{name.replace('_', ' ')} {value:.3f}"
 
 
 class History:
-    """The points of a run, in `history.jsonl`; a resumed run goes on with them.
+    """The points of a run, in `history.jsonl`; a resumed run appends to them.
 
     Args:
       path: the file.
-      start: the step that the run goes on from; later points are dropped.
+      start: the step at which the run resumes; later points are dropped.
       write: whether this process writes.
     """
 
@@ -108,7 +108,7 @@ class History:
         return self.points[-1].seconds if self.points else 0.0
 
     def training_seconds(self, batch_size: int) -> float:
-        """Seconds of all steps, of as many sequences each; evaluations do not count."""
+        """Seconds of all steps with the given batch size, without evaluations."""
         before = (0, *(point.step for point in self.points))
         return sum(
             (point.step - last) * batch_size / point.sequences_per_second
@@ -117,15 +117,15 @@ class History:
 
     @property
     def rate(self) -> float:
-        """The median of the sequences a second; NaN without points."""
+        """The median of the sequences per second; NaN without points."""
         rates = [point.sequences_per_second for point in self.points]
         return statistics.median(rates) if rates else math.nan
 
     @property
     def input_wait_share(self) -> float:
-        """Of the time of training, what was spent on waiting for batches; NaN where not known.
+        """The fraction of training time spent waiting for batches; NaN if unknown.
 
-        Each point counts by the time that a sequence took.
+        Points are weighted by the time per sequence.
         """
         known = [
             (point.input_wait_share, 1 / point.sequences_per_second)
@@ -145,7 +145,7 @@ class History:
 
 
 def read_history(path: str) -> list[Point]:
-    """The points that a file has; none where there is no such file."""
+    """The points of a file; none if there is no file."""
     if not files.gfile.exists(path):
         return []
     points = map(_parse, files.read_whole(path).decode(errors="replace").splitlines())
@@ -157,11 +157,11 @@ def _parse(line: str) -> Point | None:
         values = json_files.check(json_files.parse(line, ""), dict[str, float | None], "")
         return Point.from_json(values)
     except (InputError, KeyError):
-        return None  # the line that a killed run was writing
+        return None  # a killed run was writing this line
 
 
 def log_tensorboard(folder: str) -> None:
-    """Logs how to view the curves of a run, or of several in a folder, while it trains."""
+    """Logs how to view the curves of a run while it trains."""
     remedy = "" if optional.is_there("tensorboard") else " (pip install 'bert-tf[plots]' has it)"
     logging.info("curves, while it trains: tensorboard --logdir=%s%s", folder, remedy)
 
@@ -170,10 +170,10 @@ class Display:
     """A progress bar and TensorBoard summaries.
 
     Args:
-      name: of what is done.
-      total_steps: of the run; MOST_STEPS: not known yet.
+      name: label of the bar.
+      total_steps: steps of the run; MAX_STEPS: not known yet.
       start: the steps done before.
-      log_folder: for TensorBoard; None: no summaries.
+      log_folder: folder for TensorBoard; None: no summaries.
     """
 
     def __init__(self, name: str, total_steps: int, start: int, log_folder: str | None):
@@ -182,8 +182,8 @@ class Display:
         self._writer = tf.summary.create_file_writer(log_folder) if log_folder else None
 
     def end_at(self, total_steps: int) -> None:
-        """Says how many steps there are; MOST_STEPS where that is not known yet."""
-        self._bar.total = None if total_steps == MOST_STEPS else total_steps
+        """Sets the number of steps; MAX_STEPS while it is unknown."""
+        self._bar.total = None if total_steps == MAX_STEPS else total_steps
 
     def show(self, point: Point) -> None:
         """Shows a point."""
@@ -192,7 +192,7 @@ class Display:
         self.scalars(point.step, point.curves())
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        """Writes values that are numbers to TensorBoard."""
+        """Writes all values but NaN to TensorBoard."""
         if self._writer:
             with self._writer.as_default(step=step):
                 for name, value in values.items():
@@ -200,7 +200,7 @@ class Display:
                         tf.summary.write(name, tf.cast(value, tf.float32), metadata=_SCALAR)
 
     def close(self) -> None:
-        """Ends the bar and writes what is buffered."""
+        """Closes the bar and flushes the summaries."""
         self._bar.close()
         if self._writer:
             self._writer.close()

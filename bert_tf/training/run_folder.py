@@ -1,4 +1,4 @@
-"""The folder of a run: which run it is of, whether that is finished, and how its report is kept."""
+"""The folder of a run: its identity, whether it is finished, and its report."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from typing import Any, TypedDict
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.training import distribution, precision
+from bert_tf.training import distribution, hardware
 from pipelines.common import files, json_files, locks, manifest, outputs
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 
 _IDENTITY = "run.json"
 _REPORT = "report.json"
-# What workers of one run may differ in where they must not, and what helps.
+# Mistakes in which the workers of a run differ, and their remedies.
 DIFFERENT_COMMANDS = (
     "their settings, data or models; run the same command on all of them, with the same files."
 )
@@ -44,23 +44,23 @@ class _TrainedWith(TypedDict):
 
 
 class _Identity(TypedDict):
-    """What is asked of a run.json; all of it is compared."""
+    """The part of run.json that is read here; all of it is compared."""
 
     settings: _TrainedWith
 
 
 @contextlib.contextmanager
 def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dict[str, Any] | None]:
-    """Holds a folder; yields the report of a finished run, None for a new or half-finished one.
+    """Locks a folder; yields the report of a finished run, or None.
 
     Args:
       output: the folder.
-      identity: all that decides the outcome, as JSON values.
-      write: whether this process writes there, and notes the identity of a new run.
+      identity: everything that decides the outcome, as JSON values.
+      write: whether this process writes there, and records the identity of a new run.
 
     Raises:
-      InputError: the folder is of a run with another identity, holds something else, or is
-        another process's at the moment.
+      InputError: the folder is of a run with another identity, holds something else, or is in
+        use by another process.
     """
     if write:
         outputs.check_folder(output, "a training run", [_IDENTITY])
@@ -89,7 +89,7 @@ def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, A
 
 
 def _has_begun(output: str) -> bool:
-    """Whether a run has left anything to go on with: a start that failed may be corrected."""
+    """Whether a run has left anything to resume; after a failed start, settings may change."""
     if not files.gfile.exists(f"{output}/{_IDENTITY}"):
         return False
     if is_finished(output):
@@ -102,17 +102,17 @@ def _has_begun(output: str) -> bool:
 
 
 def is_finished(output: str) -> bool:
-    """Whether the run in a folder is done: of several workers, each can tell without the others."""
+    """Whether the run in a folder is finished; workers need not ask each other."""
     return files.gfile.exists(f"{output}/{_REPORT}")
 
 
 def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy) -> str:
-    """The precision to train in: the one that a run began with, where the choice is left open.
+    """The precision to train in: for auto, the one that the run began with.
 
     Args:
-      choice: what was asked for.
+      choice: the setting.
       output: folder of the run.
-      strategy: the workers, who all get the same: bfloat16 where it is faster on all of them.
+      strategy: the workers, which all get the same: bfloat16 if it is faster on all of them.
 
     Raises:
       InputError: the precision is unknown, or the workers see different folders.
@@ -122,7 +122,7 @@ def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy
     if known is not None and choice == "auto":
         whole = json_files.check(known, _Identity, f"{output}/{_IDENTITY}")
         return whole["settings"]["precision"]
-    found = precision.resolve_precision(choice)
+    found = hardware.resolve_precision(choice)
     if known is not None:
         return found
     in_full = distribution.make_agreement(strategy)(found == "float32")
@@ -130,22 +130,22 @@ def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy
 
 
 def begun(output: str) -> dict[str, Any] | None:
-    """The identity of the run that has begun in a folder; None where none has."""
+    """The identity of the run that has begun in a folder; None if there is none."""
     if not _has_begun(output):
         return None
     return json_files.read(f"{output}/{_IDENTITY}", dict[str, Any])
 
 
 def write_report(output: str, report: dict[str, Any]) -> None:
-    """Writes the report; last of all, because it marks a run as finished."""
+    """Writes the report. This comes last, as it marks a run as finished."""
     json_files.write(f"{output}/{_REPORT}", report)
 
 
 def remove_pretraining(output: str) -> None:
-    """Removes a pre-training run, as its run.json says that the folder is of one; nothing else."""
+    """Removes a pre-training run, if run.json identifies the folder as one; nothing else."""
     path = f"{output}/{_IDENTITY}"
     if not files.gfile.exists(path) or "phases" not in json_files.read(path, dict[str, Any]):
-        print(f"{output}: is no pre-training run (by its {_IDENTITY}); left alone.")
+        print(f"{output}: is not a pre-training run (see its {_IDENTITY}); not removed.")
         return
     with locks.held(output):
         outputs.remove(output, _OF_PRETRAINING)

@@ -1,16 +1,16 @@
-"""The learning rate over the steps of a run."""
+"""Learning-rate schedules."""
 
 from collections.abc import Sequence
 
 import keras
 import tensorflow as tf
 
-from bert_tf.training.settings import MOST_STEPS
+from bert_tf.training.settings import MAX_STEPS
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly from 0 over the warm-up, then falls linearly to 0 at the last step.
+    """Rises linearly from 0 during the warm-up, then falls linearly to 0 at the last step.
 
     Args:
       peak: the learning rate at the end of the warm-up.
@@ -33,19 +33,15 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""
-        return {
-            "peak": self.peak,
-            "warmup_steps": self.warmup_steps,
-            "total_steps": self.total_steps,
-        }
+        return {name: getattr(self, name) for name in ("peak", "warmup_steps", "total_steps")}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class WarmupHoldDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly from 0 over the warm-up, stays, and falls linearly to 0 at the end.
+    """Rises linearly from 0 during the warm-up, stays, and falls linearly to 0 at the end.
 
-    The end may be told while training goes on (Hägele et al. 2024, arXiv 2405.18392, where it is as
-    good as a fall that begins at once).
+    The end may be set during training (Hägele et al. 2024, arXiv 2405.18392, where this is as good
+    as a decay that begins at once).
 
     Args:
       peak: the learning rate between warm-up and decay.
@@ -61,10 +57,10 @@ class WarmupHoldDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.peak = peak
         self.warmup_steps = warmup_steps
         self._end = tf.Variable([0.0, 0.0], trainable=False, name="end_of_schedule")
-        self.end_at(total_steps or MOST_STEPS, decay_steps)
+        self.end_at(total_steps or MAX_STEPS, decay_steps)
 
     def end_at(self, total_steps: int, decay_steps: int) -> None:
-        """Says when the rate is 0, and over how many steps before that it falls."""
+        """Sets the step at which the rate is 0, and the length of the decay before it."""
         self.total_steps, self.decay_steps = total_steps, decay_steps
         self._end.assign([total_steps, max(decay_steps, 1)])
 
@@ -77,22 +73,18 @@ class WarmupHoldDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict:
         """The arguments of the constructor."""
-        return {
-            "peak": self.peak,
-            "warmup_steps": self.warmup_steps,
-            "total_steps": self.total_steps,
-            "decay_steps": self.decay_steps,
-        }
+        names = ("peak", "warmup_steps", "total_steps", "decay_steps")
+        return {name: getattr(self, name) for name in names}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class PhaseCycles(keras.optimizers.schedules.LearningRateSchedule):
-    """In each phase a rise and a fall of its own (You et al. 2019, arXiv 1904.00962, section 4.1).
+    """A warm-up and a linear decay in each phase (You et al. 2019, arXiv 1904.00962, section 4.1).
 
     Args:
       peaks: the learning rate of each phase at the end of its warm-up.
-      warmup_steps: the length of each warm-up.
-      steps: of each phase.
+      warmup_steps: length of each warm-up.
+      steps: length of each phase.
     """
 
     def __init__(self, peaks: Sequence[float], warmup_steps: Sequence[int], steps: Sequence[int]):

@@ -1,4 +1,4 @@
-"""What every training run is asked to do, of whatever kind it is."""
+"""Settings of all training runs."""
 
 import dataclasses
 import enum
@@ -8,11 +8,11 @@ from pipelines.common.flag_types import Group
 from pipelines.common.settings import Settings, setting
 
 PRECISIONS = ("auto", "float32", "mixed_bfloat16")
-MOST_STEPS = (1 << 31) - 1  # of a run: they are numbered by int32
+MAX_STEPS = (1 << 31) - 1  # of a run, as steps are int32
 
 
 class OptimizerName(enum.StrEnum):
-    """Optimizers; names of `optimizers.make_optimizer`."""
+    """Names of optimizers."""
 
     ADAMW = "adamw"  # the paper's
     LAMB = "lamb"  # for batches of thousands (You et al. 2019)
@@ -20,9 +20,9 @@ class OptimizerName(enum.StrEnum):
 
 
 class StrategyName(enum.StrEnum):
-    """How training is spread over devices."""
+    """How training is distributed over devices."""
 
-    AUTO = "auto"  # by what there is
+    AUTO = "auto"  # by the available devices
     ONE_DEVICE = "one_device"  # the first GPU, or the CPU
     MIRRORED = "mirrored"  # all GPUs of this machine, or all its logical CPU devices
     MULTI_WORKER = "multi_worker"  # several machines, named by TF_CONFIG
@@ -40,7 +40,7 @@ class Compilation(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingSettings(Settings):
-    """Settings of all runs; those of a kind add theirs."""
+    """Settings of all runs; pre-training and fine-tuning add their own."""
 
     group = Group.TRAINING
 
@@ -56,33 +56,33 @@ class TrainingSettings(Settings):
     )
     clip_norm: float = setting(
         1.0,
-        "Gradients with a larger global norm are scaled down to it; 0: they are left alone.",
+        "Maximum global norm of the gradients, to which larger ones are scaled; 0: no limit.",
         minimum=0,
     )
     dropout: float | None = setting(
         None,
-        "Dropout rate of hidden layers and of attention; 0: none. Not given: as the model's "
-        "configuration has it.",
+        "Dropout rate of hidden layers and of attention; 0: none. Not given: that of the model's "
+        "configuration.",
         minimum=0,
         below=1,
     )
     accumulation: int = setting(
         1,
-        "Parts that each batch is cut into, where a device cannot hold its share of a whole one. "
-        "They are computed one after the other and their gradients summed: the result is the same.",
+        "Parts that each batch is split into, if it does not fit into the memory of the devices. "
+        "The gradients of the parts are summed: the result is the same.",
         group=Group.MACHINE,
         minimum=1,
     )
     rematerialize: bool = setting(
         False,
-        "Keep the inputs of each layer alone for the backward pass, and compute the rest a second "
-        "time: a fraction of the memory, for about a third more time. The result is the same.",
+        "Keep only the input of each layer for the backward pass and compute the rest again: a "
+        "fraction of the memory, for about a third more time. The result is the same.",
         group=Group.MACHINE,
     )
     precision: str = setting(
         "auto",
-        "What is computed in; weights are float32. auto: mixed_bfloat16 on TPUs, on GPUs that "
-        "multiply it, and on a CPU that is measured to be faster with it; else float32.",
+        "Precision of computations; weights are float32. auto: mixed_bfloat16 on TPUs, on GPUs "
+        "that support it, and on a CPU that is measured to be faster with it; else float32.",
         group=Group.MACHINE,
         choices=PRECISIONS,
     )
@@ -90,7 +90,7 @@ class TrainingSettings(Settings):
         StrategyName.AUTO,
         "The devices: one_device (the first GPU, or the CPU), mirrored (all GPUs of this machine), "
         "multi_worker (the machines named by TF_CONFIG), tpu (the one named by TPU_NAME, or a "
-        "local one). auto: the TPU, else the machines, else the GPUs, that there are.",
+        "local one). auto: the TPU, else the machines, else the GPUs that are available.",
         group=Group.MACHINE,
     )
     compilation: Compilation = setting(
@@ -110,24 +110,24 @@ class TrainingSettings(Settings):
 
     worker_timeout: float | None = setting(
         None,
-        "Seconds without a step after which one of several workers ends, with status 75, instead "
-        "of waiting for ever; the first step, which is compiled, evaluations and the end may take "
-        "1800 in any case. Not given: ten times the longest step so far, and at least 600.",
+        "Seconds without a step after which one of several workers ends with status 75 instead of "
+        "waiting for ever; compilation, evaluations and the end of the run may always take 1800. "
+        "Not given: ten times the longest step so far, and at least 600.",
         group=Group.MACHINE,
         above=0,
     )
     data_source: str | None = setting(
         None,
-        "What the data is, for report and model card. Not given: nothing is said of it.",
+        "Description of the data for report and model card. Not given: they have none.",
         group=Group.SAVING,
     )
     data_license: str | None = setting(
         None,
-        "The licence of the data, likewise. Not given: nothing is said of it.",
+        "Licence of the data for report and model card. Not given: they have none.",
         group=Group.SAVING,
     )
 
-    # Fields that do not decide the weights: a run may be gone on with by others of these.
+    # Fields that do not decide the weights: a run may be resumed with other values.
     _FREE: ClassVar[tuple[str, ...]] = (
         *("strategy", "compilation", "steps_per_execution", "rematerialize"),
         "worker_timeout",
@@ -135,12 +135,12 @@ class TrainingSettings(Settings):
     )
 
     def describe_data(self, examples: dict[str, int]) -> dict[str, Any]:
-        """What is known of the data, for the report; numbers of examples by split."""
+        """Source, licence and number of examples by split, as far as known, for the report."""
         known = {"source": self.data_source, "license": self.data_license, "examples": examples}
         return {name: value for name, value in known.items() if value}
 
     def pace(self) -> list[object]:
-        """What workers of one run must have in common beside its identity, as JSON values."""
+        """Values that all workers of a run must share besides its identity, as JSON values."""
         return [self.compilation, self.steps_per_execution, self.rematerialize]
 
     def identity(self) -> dict[str, Any]:

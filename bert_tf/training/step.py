@@ -1,7 +1,6 @@
 """The compiled step: gradients on every device, accumulated, and one update.
 
-Everything that happens at a step follows from the seed of the run and the
-number of the step.
+All randomness of a step follows from the seed of the run and the number of the step.
 """
 
 import time
@@ -15,9 +14,9 @@ from bert_tf.models import fused_ops, rematerialization
 from bert_tf.objectives.base import Batch, Scalars, Trainable
 from bert_tf.training.distribution import Compilation, run_and_sum
 
-# Among the counts of a step: seconds that it waited for its batch, in this process.
+# Name of a count: seconds that the step waited for its batch, in this process.
 INPUT_WAIT = "input_wait"
-# Any number that tells the seeds of `prepare` from those of dropout.
+# Any number; it makes the seeds of `prepare` differ from those of dropout.
 _PREPARING = 0x2545F491
 
 
@@ -25,19 +24,19 @@ class TrainingStep:
     """Trains on one global batch, or on several in one call.
 
     Args:
-      model: what to train.
+      model: the model to train.
       optimizer: built with the model's variables.
       strategy: the replicas.
-      accumulation: parts that a batch is cut into, their gradients summed.
+      accumulation: parts that a batch is split into; their gradients are summed.
       compilation: what XLA compiles; not AUTO.
-      batch_spec: `element_spec` of the batches, where their lengths differ, so
-        that one trace serves them all; None: of the first batch.
-      rematerialize: whether what is within the layers of the encoder is computed a second time
-        in the backward pass, and not kept.
+      batch_spec: `element_spec` of batches of different lengths, so that one trace serves them
+        all; None: that of the first batch.
+      rematerialize: whether the inside of the encoder's layers is recomputed in the backward pass
+        instead of kept.
 
     Attributes:
-      on_batch: the tf.function of a distributed batch, the step and the seed
-        (int32 scalars), which returns the counts of the batch, summed over replicas.
+      on_batch: the tf.function of a distributed batch, the step and the seed (int32 scalars); it
+        returns the counts of the batch, summed over replicas.
     """
 
     def __init__(
@@ -71,14 +70,13 @@ class TrainingStep:
         """Trains on the next batches.
 
         Args:
-          batches: distributed ones; of a dataset, where there are several.
-          first: the number of the first step.
-          count: of steps.
-          seed: of the run, int32 scalar.
+          batches: iterator over distributed batches; over a dataset if `count` exceeds 1.
+          first: number of the first step.
+          count: number of steps.
+          seed: seed of the run, int32 scalar.
 
         Returns:
-          The counts of each step, INPUT_WAIT among them, float32 [count]; of a
-          single one, scalars.
+          The counts of each step, INPUT_WAIT among them: float32 [count], or scalars for one step.
         """
         number = tf.constant(first, tf.int32)
         if count == 1:
@@ -94,7 +92,7 @@ class TrainingStep:
         names: list[str] = []
 
         def body(index: tf.Tensor, found: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
-            # `found` is there when the step before is over, so nothing but the input is timed.
+            # `found` is complete when the previous step is, so only the input is timed.
             batch, wait = _timed_next(batches, after=found.flow)
             with tf.control_dependencies([wait]):
                 counts = self.on_batch(batch, first + index, seed) | {INPUT_WAIT: wait}
@@ -152,8 +150,8 @@ class TrainingStep:
         return [tf.convert_to_tensor(gradient) for gradient in found], counts
 
 
-class Source(NamedTuple):
-    """Where a step of a run takes its batch from, and what it does with it."""
+class StepSource(NamedTuple):
+    """The batches of a step, and the step that trains on them."""
 
     step: TrainingStep
     batches: Iterator[Batch]
@@ -163,8 +161,8 @@ def _timed_next(batches: Iterator[Batch], after: tf.Tensor) -> tuple[Batch, tf.T
     """In a graph: the next batch, and the seconds that it took, a float32 scalar.
 
     Args:
-      batches: an iterator of a dataset, which may be distributed.
-      after: what has to be there before the clock starts.
+      batches: iterator over a dataset, which may be distributed.
+      after: a tensor that must be computed before the clock starts.
     """
     with tf.control_dependencies([after]), tf.device("CPU:0"):
         begin = tf.timestamp()

@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from bert_tf.experiments.jobs import Job, with_needs
 from bert_tf.experiments.plan import ExperimentPlan
 from bert_tf.experiments.studies.base import Study
-from bert_tf.experiments.studies.finetuning import FeatureBased, Intermediate, LearningCurves
-from bert_tf.experiments.studies.models import MaskReplacement, PretrainingTasks
-from bert_tf.experiments.studies.scale import Sizes, Steps
+from bert_tf.experiments.studies.finetuning import CurveStudy, FeatureStudy, IntermediateStudy
+from bert_tf.experiments.studies.models import MaskingStudy, PretrainingStudy
+from bert_tf.experiments.studies.scale import SizeStudy, StepStudy
 
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
-        PretrainingTasks(),
-        Sizes(),
-        Steps(),
-        MaskReplacement(),
-        FeatureBased(),
-        Intermediate(),
-        LearningCurves(),
+        PretrainingStudy(),
+        SizeStudy(),
+        StepStudy(),
+        MaskingStudy(),
+        FeatureStudy(),
+        IntermediateStudy(),
+        CurveStudy(),
     )
 }
 # In the order in which they are left out where time is short, the last one first.

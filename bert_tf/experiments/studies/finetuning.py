@@ -33,7 +33,7 @@ _BERT, _UNTRAINED = "BERT", "not pre-trained"
 _MIN_EXAMPLES = 16
 
 
-class FeatureBased(Study):
+class FeatureStudy(Study):
     """Frozen features under a two-layer BiLSTM, compared with fine-tuning (section 5.3)."""
 
     name = "features"
@@ -84,7 +84,7 @@ class FeatureBased(Study):
         ]
 
 
-class Intermediate(Study):
+class IntermediateStudy(Study):
     """Fine-tuning for the task with most data before the others (section 4.2)."""
 
     name = "intermediate"
@@ -121,7 +121,7 @@ def _related(task: ExperimentTask, tasks: Sequence[ExperimentTask]) -> list[Expe
     return [other for other in tasks if other != task and other.per_token == task.per_token]
 
 
-class LearningCurves(Study):
+class CurveStudy(Study):
     """Scores by the size of the training set, with and without pre-training."""
 
     name = "curves"

@@ -27,7 +27,7 @@ _SPLITS = ((80, 10, 10), (100, 0, 0), (80, 0, 20), (80, 20, 0), (0, 20, 80), (0,
 _FEATURES = ", features"
 
 
-class PretrainingTasks(Study):
+class PretrainingStudy(Study):
     """BERT without some of its parts, and its forerunners (section 5.1)."""
 
     name = "pretraining"
@@ -88,7 +88,7 @@ def _models(plan: ExperimentPlan, seed: int) -> dict[str, tuple[ModelJob, dict[s
     }
 
 
-class MaskReplacement(Study):
+class MaskingStudy(Study):
     """Six ways to replace the tokens that are predicted (appendix C.2)."""
 
     name = "masking"

@@ -21,7 +21,7 @@ _FRACTIONS = (*KEPT, 1.0)
 _MASKED, _RIGHT = _MODELS
 
 
-class Sizes(Study):
+class SizeStudy(Study):
     """Four sizes, with the same data and steps (section 5.2)."""
 
     name = "size"
@@ -75,7 +75,7 @@ class Sizes(Study):
         return PlotAxes("weights of all blocks", {"": points}, logarithmic=True)
 
 
-class Steps(Study):
+class StepStudy(Study):
     """Intermediate checkpoints, fine-tuned (appendix C.1)."""
 
     name = "steps"

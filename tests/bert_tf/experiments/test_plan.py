@@ -11,8 +11,8 @@ from bert_tf.experiments.settings import STUDIES as NAMES
 from bert_tf.experiments.settings import ExperimentSettings, chosen_studies
 from bert_tf.experiments.studies import BY_IMPORTANCE, STUDIES, jobs_of
 from bert_tf.finetuning.settings import TaskRequest
+from bert_tf.training.hardware import resolve_precision
 from bert_tf.training.loop import TrainingDivergedError
-from bert_tf.training.precision import resolve_precision
 from pipelines.common.errors import InputError
 from tests.bert_tf.experiments.test_own_tasks import write_corpus
 
@@ -200,7 +200,7 @@ def test_the_plan_decides_in_what_every_model_is_trained(tmp_path, monkeypatch, 
     monkeypatch.setattr(jobs.run, "pretrain", train)
     monkeypatch.setattr(jobs.sweep, "finetune", tune)
     monkeypatch.setattr(
-        planning,
+        planning.hardware,
         "resolve_precision",
         lambda name: "mixed_bfloat16" if name == "auto" else resolve_precision(name),
     )

@@ -13,6 +13,7 @@ from bert_tf.experiments.settings import STUDIES as NAMES
 from pipelines.common.errors import InputError
 from tests.bert_tf.experiments import small_plan
 from tests.bert_tf.experiments.test_own_tasks import write_corpus
+from tests.bert_tf.experiments.test_plan import make_plan
 
 
 def _begin(folder):
@@ -39,6 +40,12 @@ def test_a_study_goes_on_where_it_was(tmp_path):
     other = dataclasses.replace(settings, max_seq_length=16)
     with pytest.raises(InputError, match=r"is of experiments with other max_seq_length"):
         run.run(other, output, ("curves",), [""])
+
+
+def test_studies_are_done_unless_the_plan_leaves_them_out():
+    plan = make_plan(studies=("curves",), left_out=("masking",))
+    assert run._studies(plan, ("curves", "size", "masking")) == ["curves", "size"]
+    assert run._studies(plan, ("masking",)) == ("masking",)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from bert_tf.experiments import schedule
-from bert_tf.experiments.jobs import Job, perform, with_needs
+from bert_tf.experiments.jobs import Job, with_needs
 from bert_tf.experiments.schedule import JobEntry, JobState, table
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
@@ -61,14 +61,8 @@ def _note(plan, line):
 
 def _run(tmp_path, jobs, processes=1, changed=lambda entry: None):
     plan = make_plan(folder=str(tmp_path))
-    entries = {job.name: JobEntry(job, outcome=job.outcome(plan)) for job in with_needs(jobs)}
-    for entry in entries.values():
-        entry.state = JobState.DONE if entry.outcome else JobState.WAITING
-
-    def begin(worker, job):
-        return worker.submit(f"{tmp_path}/log.txt", perform, job, plan)
-
-    schedule.run(entries, [""] * processes, begin, changed)
+    entries = {job.name: JobEntry.of(job, plan) for job in with_needs(jobs)}
+    schedule.run(entries, plan, [""] * processes, changed)
     return {entry.job.label: entry for entry in entries.values()}
 
 

@@ -180,11 +180,11 @@ def test_a_run_that_diverges_leaves_the_others(tmp_path, init):
     report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
     assert report["learning_rate"] == 2e-3
     assert re.fullmatch(
-        r"learning rate 1e\+30, seed 1: the (loss|update) of step \d+ is not a number\.",
+        r"learning rate 1e\+30, seed 1: the (loss|update) of step \d+ is NaN or infinite\.",
         report["grid"][0]["diverged"],
     )
     settings = dataclasses.replace(settings, learning_rates=(1e30,))
-    with pytest.raises(InputError, match="is not a number.*lower --learning_rate"):
+    with pytest.raises(InputError, match="is NaN or infinite.*lower --learning_rate"):
         sweep.finetune(settings, f"{tmp_path}/other", f"{tmp_path}/cache")
 
 

@@ -14,7 +14,7 @@ from bert_tf.models import fused_ops
 from bert_tf.models.heads import MaskedLMHead
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.tasks.model import HeadShape, TaskModel
-from bert_tf.training.throughput import training_flops
+from bert_tf.training.hardware import training_flops
 from bert_tf.weights.bundle import parameter_shapes
 from pipelines.tokenizers.packing import MODEL_INPUTS
 from tests.bert_tf.helpers import CONFIG, make_batch

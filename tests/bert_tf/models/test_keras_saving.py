@@ -16,7 +16,8 @@ from bert_tf.models.elmo.encoder import ElmoEncoder, LstmPair, WordHead
 from bert_tf.models.elmo.word_embeddings import Convolution, Highway, WordEmbeddings
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.layers.base import Configured, Layer
-from bert_tf.objectives.base import ExampleTraits, PretrainingObjective
+from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.objectives.token_prediction import TokenPrediction
@@ -118,14 +119,14 @@ def test_models_are_cloned(name):
 
 def _own_models():
     shapes = [HeadShape("mrpc", 2, False), HeadShape("ner", 3, True)]
-    traits = ExampleTraits(frozenset(), (0, 1), 4, CONFIG.vocab_size, 0.15, 0.8, 0.1, {10: 3})
+    masking = DynamicMasking((0, 1), 4, CONFIG.vocab_size, {10: 3})
     yield BertEncoder(CONFIG, pad_id=3)
     yield TaskModel(CONFIG, shapes)
     configs = {BertConfig: CONFIG, ElmoConfig: _ELMO}
     yield ElmoEncoder(_ELMO, pad_id=3)
     yield TaskModel(_ELMO, shapes)
     yield from (made(configs[made.config_type]) for made in OBJECTIVES.values())
-    yield MaskedLM.for_examples(CONFIG, traits)
+    yield MaskedLM.for_examples(CONFIG, frozenset(), masking)
 
 
 @pytest.mark.parametrize("model", _own_models(), ids=lambda model: type(model).__name__)

@@ -71,8 +71,8 @@ def test_a_direction_does_not_train_the_other():
     values = {v.path: v.value for v in model.trainable_variables}
     with tf.GradientTape() as tape:
         outputs = model.encoder(_TENSORS)
-        rows, asked = model._rows(outputs), model.asked(_TENSORS)
-        loss = model._score(rows["forward_lm"], asked["forward_lm"], None).loss
+        rows, asked = model._rows(outputs), model.targets(_TENSORS)
+        loss = model._sums(rows["forward_lm"], asked["forward_lm"], None).loss
     gradients = tape.gradient(loss, values)
     for path, gradient in gradients.items():
         reached = gradient is not None and np.abs(tf.convert_to_tensor(gradient)).max() > 0

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.objectives.base import ExampleTraits
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
@@ -116,13 +115,12 @@ def test_xla_draws_the_same():
 def test_objectives_mask_what_examples_do_not(cls):
     batch = make_batch()
     names = frozenset(batch)
-    traits = ExampleTraits(names, (0, 1, 2), 3, CONFIG.vocab_size, 0.15, 0.8, 0.1, {10: 3})
-    static = cls.for_examples(CONFIG, traits)
+    masking = DynamicMasking((0, 1, 2), 3, CONFIG.vocab_size, {10: 3})
+    static = cls.for_examples(CONFIG, names, masking)
     assert static.masking is None
     assert static.prepare(batch, tf.constant(0)) is batch
     left = {name: value for name, value in batch.items() if not name.startswith("masked")}
-    plain = ExampleTraits(frozenset(left), (0, 1, 2), 3, CONFIG.vocab_size, 0.15, 0.8, 0.1, {10: 3})
-    dynamic = cls.for_examples(CONFIG, plain)
+    dynamic = cls.for_examples(CONFIG, frozenset(left), masking)
     assert dynamic.features <= frozenset(left)
     prepared = dynamic.prepare(left, tf.constant(0))
     assert prepared.keys() == names

@@ -218,7 +218,7 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
     [
         ("--save_every=0", "--save_every=0: it must be a whole number, at least 1 (--help"),
         ("--accumulation=0", "--accumulation=0: it must be a whole number, at least 1"),
-        ("--accumulation=3", "a batch of 32 cannot be cut into 3 equal parts"),
+        ("--accumulation=3", "a batch of 32 cannot be split into 3 equal parts"),
         ("--seed=-1", "--seed=-1: it must be a whole number, at least 0, below 2,147,483,648"),
         (
             "--steps_per_execution=0",
@@ -228,7 +228,7 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
         ("--steps=1,2", "--tfrecords names 1 phase, --steps 2"),
         (
             "--learning_rate=1e-3,1e-4",
-            "names 2 rates and --warmup_steps 1; give one of each, or one for",
+            "has 2 rates and --warmup_steps 1; give one of each, or one for",
         ),
         ("--model=huge", "model 'huge' is unknown"),
     ],

@@ -47,7 +47,7 @@ def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_
 def test_first_weights_must_be_of_the_same_computation(foreign, tfrecords, model_path, tmp_path):
     flag = f"--init_checkpoint={foreign}"
     process = run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag)
-    assert "hidden_act is gelu_erf, that of the run gelu; use --model with" in _error(process)
+    assert "hidden_act is gelu_erf, but gelu in the run; use --model with" in _error(process)
 
 
 def test_positions_can_begin_as_sinusoids():
@@ -82,7 +82,7 @@ def test_first_weights_can_be_asked_for(tfrecords, model_path, tmp_path):
     np.testing.assert_allclose(found["encoder/embeddings/position_embeddings"], expected, atol=1e-6)
     assert np.std(found["encoder/embeddings/word_embeddings"]) == pytest.approx(0.088, rel=0.05)
     flags = ("--sinusoidal_positions", f"--init_checkpoint={tmp_path / 'o'}")
-    assert "of no use beside" in _error(run(tfrecords, model_path, tmp_path / "p", *flags))
+    assert "has no effect with" in _error(run(tfrecords, model_path, tmp_path / "p", *flags))
 
 
 def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
@@ -117,13 +117,13 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--minutes=1", "--keep_at=0.5"], "shares of --steps, which are not known"),
+        (["--minutes=1", "--keep_at=0.5"], "fractions of --steps, which are not known"),
         (
             [
                 *("--decay_fraction=0.5", "--learning_rate=1e-3,1e-3", "--warmup_steps=1,1"),
                 *("--tfrecords={0},{0}", "--steps=5,5"),
             ],
-            "--decay_fraction is for one --learning_rate",
+            "--decay_fraction requires a single --learning_rate",
         ),
         (["--minutes=1", "--tfrecords={0},{0}", "--steps=5,5"], "--minutes is for one phase"),
     ],

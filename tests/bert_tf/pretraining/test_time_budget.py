@@ -5,15 +5,17 @@ from types import SimpleNamespace
 
 import tensorflow as tf
 
-from bert_tf.pretraining.time_budget import ENDING, TimeBudget
+from bert_tf.pretraining.schedule import ENDING, TimeBudget
 from bert_tf.training.schedules import WarmupHoldDecay
-from bert_tf.training.settings import MOST_STEPS
+from bert_tf.training.settings import MAX_STEPS
 
 
 def _budget(folder, start=0):
     schedule = WarmupHoldDecay(1.0, 10)
-    strategy = tf.distribute.get_strategy()
-    return schedule, TimeBudget(2.0, None, schedule, str(folder), start, strategy, write=True)
+    session = SimpleNamespace(
+        schedule=schedule, strategy=tf.distribute.get_strategy(), is_chief=True
+    )
+    return schedule, TimeBudget(2.0, None, session, str(folder), start)
 
 
 def _history(spent, step_seconds, points=3):
@@ -28,9 +30,9 @@ def _history(spent, step_seconds, points=3):
 def test_the_end_is_set_when_most_of_the_time_is_over(tmp_path):
     schedule, budget = _budget(tmp_path)
     budget.note(500, _history(83.0, 0.1), 32)
-    assert schedule.total_steps == MOST_STEPS and not list(tmp_path.iterdir())
+    assert schedule.total_steps == MAX_STEPS and not list(tmp_path.iterdir())
     budget.note(520, _history(85.0, 0.1, points=2), 32)
-    assert schedule.total_steps == MOST_STEPS
+    assert schedule.total_steps == MAX_STEPS
     budget.note(520, _history(85.0, 0.1), 32)
     # 35 seconds are left, for 350 steps.
     assert (schedule.total_steps, schedule.decay_steps) == (870, 350)
@@ -52,7 +54,7 @@ def test_one_that_begins_anew_has_an_end_of_its_own(tmp_path):
     _, budget = _budget(tmp_path)
     budget.note(520, _history(85.0, 0.1), 32)
     schedule, budget = _budget(tmp_path)
-    assert schedule.total_steps == MOST_STEPS
+    assert schedule.total_steps == MAX_STEPS
     budget.note(10, _history(200.0, 20.0), 32)  # later than all of the time
     assert (schedule.total_steps, schedule.decay_steps) == (11, 1)
 

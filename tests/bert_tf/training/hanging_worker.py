@@ -8,6 +8,6 @@ import tensorflow as tf
 from bert_tf.training import distribution, lost_workers
 
 distribution.has_several_workers = lambda strategy: True
-with lost_workers.watched(tf.distribute.get_strategy(), float(sys.argv[1])) as watch:
-    watch.alive()
+with lost_workers.watchdog(tf.distribute.get_strategy(), float(sys.argv[1])) as watch:
+    watch.step_ended()
     time.sleep(60)

@@ -17,8 +17,8 @@ from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.training.distribution import resolve_compilation
+from bert_tf.training.hardware import resolve_precision
 from bert_tf.training.optimizers import OptimizerName, make_optimizer
-from bert_tf.training.precision import resolve_precision
 from bert_tf.training.settings import Compilation
 from bert_tf.training.step import TrainingStep
 from tests.bert_tf.helpers import CONFIG, make_batch

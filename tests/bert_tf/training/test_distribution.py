@@ -150,5 +150,5 @@ def test_an_index_that_is_no_number_is_told(monkeypatch):
     ],
 )
 def test_workers_hear_of_all_whether_they_differ(told, same):
-    numbers = [distribution.numbers_of(each) for each in told]
+    numbers = [distribution.digest_of(each) for each in told]
     assert distribution.are_equal(sum(numbers), len(told)) == same

@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.training import loop
-from bert_tf.training.adamw import AdamW
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.distribution import Compilation
+from bert_tf.training.optimizers import AdamW
 from bert_tf.training.schedules import WarmupLinearDecay
-from bert_tf.training.step import INPUT_WAIT, Source, TrainingStep
+from bert_tf.training.step import INPUT_WAIT, StepSource, TrainingStep
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
@@ -59,7 +59,7 @@ class Run:
 
         def sources(first):
             batches = iter(example_reader.training_batches(self.examples, 16, 5, first))
-            return itertools.repeat(Source(self.step, batches))
+            return itertools.repeat(StepSource(self.step, batches))
 
         loop.train(sources, self.checkpoints, self.settings, report, start)
         return loop.fingerprint(self.state)
@@ -200,9 +200,9 @@ def test_a_loss_that_is_no_number_stops_with_step_and_checkpoint(tmp_path, tfrec
             yield batch
 
     def sources(first):
-        return itertools.repeat(Source(run.step, break_model(first)))
+        return itertools.repeat(StepSource(run.step, break_model(first)))
 
-    message = "loss of step 5 is not a number.*checkpoint-00000003"
+    message = "loss of step 5 is NaN or infinite.*checkpoint-00000003"
     with pytest.raises(InputError, match=message):
         loop.train(sources, run.checkpoints, run.settings, lambda done, counts: None, 0)
     assert run.checkpoints.steps() == [3]
@@ -216,7 +216,9 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path, tfrecords):
             run.model.encoder.pooler.bias.assign(run.model.encoder.pooler.bias + float("inf"))
 
     run.on_report = break_weights
-    with pytest.raises(InputError, match="update of step 6 is not a number.*checkpoint-00000003"):
+    with pytest.raises(
+        InputError, match="update of step 6 is NaN or infinite.*checkpoint-00000003"
+    ):
         run.go()
     assert run.checkpoints.steps() == [3]
 

@@ -133,7 +133,7 @@ def test_a_worker_that_is_stopped_is_noticed(tfrecords, model_path, tmp_path):
     assert done.returncode == RETRY
     assert "Traceback" not in done.stderr
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("error: ") and last.endswith("they go on from the last checkpoint.")
+    assert last.startswith("error: ") and last.endswith("they resume from the last checkpoint.")
     assert "nothing has ended for" in last or "another worker was lost" in last
 
 
@@ -155,24 +155,24 @@ class _Time:
 
 def test_how_long_is_too_long_follows_from_the_steps():
     clock = _Time()
-    watch = lost_workers.Watch(None, lambda seconds: None, clock)
+    watch = lost_workers.Watchdog(None, lambda seconds: None, clock)
     assert watch.allowed == 1800  # the first step is compiled
     clock.now = 500
-    watch.alive()
+    watch.step_ended()
     assert watch.allowed == 600
     for seconds in (100, 80):
         clock.now += seconds
-        watch.alive()
+        watch.step_ended()
     assert watch.allowed == 1000
-    with watch.unmeasured():
+    with watch.paused():
         assert watch.allowed == 1800
         clock.now += 5000
     assert watch.allowed == 1000
     clock.now += 90
-    watch.alive()
+    watch.step_ended()
     assert watch.allowed == 1000  # what was no step counts for none
-    given = lost_workers.Watch(7.0, lambda seconds: None, clock)
-    given.alive()
+    given = lost_workers.Watchdog(7.0, lambda seconds: None, clock)
+    given.step_ended()
     assert given.allowed == 7
 
 
@@ -201,15 +201,15 @@ LOST = [
 def test_what_a_lost_worker_causes_is_told_as_such(error, reason, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", cluster_of(2)[0])
     said = rf"^another worker was lost \({reason}\)\. Run the same command"
-    with pytest.raises(RetryError, match=said), lost_workers.told():
+    with pytest.raises(RetryError, match=said), lost_workers.reported():
         raise error
     monkeypatch.delenv("TF_CONFIG")
-    with pytest.raises(type(error)), lost_workers.told():
+    with pytest.raises(type(error)), lost_workers.reported():
         raise error
 
 
 def test_other_errors_of_workers_stay_what_they_are(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", cluster_of(2)[0])
     for kind in (tf.errors.DataLossError, tf.errors.InternalError):
-        with pytest.raises(kind), lost_workers.told():
+        with pytest.raises(kind), lost_workers.reported():
             raise _error(kind, "corrupted record at 12")

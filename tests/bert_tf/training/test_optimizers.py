@@ -7,10 +7,7 @@ import tensorflow as tf
 
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers import Dense, TransformerBlock
-from bert_tf.training.adamw import AdamW
-from bert_tf.training.lamb import LAMB
-from bert_tf.training.muon import Muon
-from bert_tf.training.optimizers import OptimizerName, make_optimizer
+from bert_tf.training.optimizers import LAMB, AdamW, Muon, OptimizerName, make_optimizer
 from bert_tf.training.schedules import PhaseCycles, WarmupHoldDecay, WarmupLinearDecay
 
 

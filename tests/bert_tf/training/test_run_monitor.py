@@ -1,4 +1,4 @@
-"""What is noted of a course: the share of the time that steps wait for their input."""
+"""What is noted of a monitor: the share of the time that steps wait for their input."""
 
 import itertools
 import json
@@ -9,13 +9,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
-from bert_tf.training.course import Course
 from bert_tf.training.distribution import make_strategy
 from bert_tf.training.progress import HISTORY
+from bert_tf.training.run_monitor import RunMonitor
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.settings import StrategyName, TrainingSettings
-from bert_tf.training.step import Source
+from bert_tf.training.step import StepSource
 from tests.bert_tf.helpers import CONFIG, make_batch
 
 STEPS = 12
@@ -23,7 +23,7 @@ ROWS = 256
 
 
 def _noted(folder, batches, steps_per_execution):
-    """The share of waiting of a course after its first half, in which functions are traced."""
+    """The share of waiting of a monitor after its first half, in which functions are traced."""
     keras.utils.set_random_seed(1)
     session = Session(
         make_strategy(StrategyName.ONE_DEVICE),
@@ -32,15 +32,16 @@ def _noted(folder, batches, steps_per_execution):
         lambda: MaskedLMNextSentence(CONFIG),
     )
     step = session.make_step(session.model)
-    with Course(session, session.model, str(folder), "test", 0, tensorboard=False) as course:
-        course.train(
-            lambda first: itertools.repeat(Source(step, iter(batches))),
+    with RunMonitor(session, session.model, str(folder), "test", 0, tensorboard=False) as monitor:
+        monitor.train(
+            lambda first: itertools.repeat(StepSource(step, iter(batches))),
             session.checkpoints(f"{folder}/checkpoints"),
-            session.loop_settings(log_every=STEPS // 2, save_every=STEPS),
-            lambda done, counts: course.note(done, counts, ROWS),
+            lambda done, counts: monitor.note(done, counts, ROWS),
+            log_every=STEPS // 2,
+            save_every=STEPS,
         )
     lines = (folder / HISTORY).read_text().splitlines()
-    assert course.history.points[-1].text().endswith("waiting for input")
+    assert monitor.history.points[-1].text().endswith("waiting for input")
     return json.loads(lines[-1])["input_wait_share"]
 
 

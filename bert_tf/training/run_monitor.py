@@ -1,26 +1,26 @@
-"""The course of a run: its steps from the last checkpoint on, and what is noted of them."""
+"""Training from the last checkpoint on, with history, progress bar and TensorBoard."""
 
 import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Self
+from typing import Any, Self
 
 from bert_tf.objectives.base import Trainable
 from bert_tf.training import distribution, loop, progress
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.session import Session
-from bert_tf.training.step import INPUT_WAIT, Source
+from bert_tf.training.step import INPUT_WAIT, StepSource
 
 
-class Course:
-    """Trains a session, and keeps history, progress bar and TensorBoard; a context.
+class RunMonitor:
+    """Trains a session, and records and shows its progress; a context manager.
 
     Args:
-      session: what is trained.
-      objective: makes metrics of counts.
+      session: the session.
+      objective: computes metrics from counts.
       folder: for history.jsonl and tensorboard/.
-      name: for the progress bar.
+      name: of the progress bar.
       start: the steps done before.
       tensorboard: whether to write summaries.
       begin: when this process began with the run, by time.perf_counter; None: now.
@@ -53,48 +53,59 @@ class Course:
 
     def train(
         self,
-        sources: Callable[[int], Iterator[Source]],
+        sources: Callable[[int], Iterator[StepSource]],
         checkpoints: Checkpoints,
-        settings: loop.LoopSettings,
         report: Callable[[int, list[loop.Counts]], None],
         evaluate: Callable[[int], bool] | None = None,
+        **settings: Any,
     ) -> None:
-        """Trains to the last step; arguments and errors as those of `loop.train`.
+        """Trains to the last step; arguments and errors as of `loop.train`.
 
-        What `evaluate` does counts as no time of training.
+        The time of `evaluate` does not count as training.
+
+        Args:
+          sources: as of `loop.train`.
+          checkpoints: as of `loop.train`.
+          report: as of `loop.train`.
+          evaluate: as of `loop.train`.
+          **settings: fields of `loop.LoopSettings`, but for those that the session has.
         """
-        watch = self._session.watch
+        session, watchdog = self._session, self._session.watchdog
 
         def evaluate_apart(done: int) -> bool:
-            with self.apart(), watch.unmeasured():
+            with self.apart(), watchdog.paused():
                 return evaluate(done) if evaluate else False
 
-        watch.other_work()  # the first step is compiled
+        watchdog.other_work()  # the first step is compiled
         try:
             loop.train(
                 sources,
                 checkpoints,
-                settings,
+                loop.LoopSettings(
+                    total_steps=lambda: session.total_steps,
+                    steps_per_execution=session.settings.steps_per_execution,
+                    **settings,
+                ),
                 report,
                 self._start,
-                distribution.make_agreement(self._session.strategy),
+                distribution.make_agreement(session.strategy),
                 evaluate_apart if evaluate else None,
-                watch.alive,
+                watchdog.step_ended,
             )
         finally:
-            watch.other_work()
+            watchdog.other_work()
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
-        """What is done within, after a call of `note`, counts as no time of training."""
+        """A context after a call of `note` that does not count as time of training."""
         yield
         self._lap = time.perf_counter()
 
     def seconds(self, begin: float | None = None) -> float:
-        """Seconds given to the run, by earlier processes too.
+        """Seconds spent on the run, those of earlier processes included.
 
         Args:
-          begin: from when those of this one count; None: from the making of the course.
+          begin: start of this process's part; None: the creation of the monitor.
         """
         since = self._begin if begin is None else begin
         return self._earlier_seconds + time.perf_counter() - since
@@ -107,15 +118,15 @@ class Course:
         phase: int | None = None,
         peak_share: float | None = None,
     ) -> None:
-        """Notes and shows the steps since the last call.
+        """Records and shows the steps since the last call.
 
         Args:
           done: all steps of the run so far.
           counts: of each step since the last call.
-          batch_size: sequences of each of them.
-          phase: that they are of, where there are several.
-          peak_share: of what the devices could compute in a second, the part that a
-            sequence takes; None: not known.
+          batch_size: sequences of a step.
+          phase: the phase of the steps, if there are several.
+          peak_share: fraction of the devices' peak operations per second that one sequence per
+            second takes; None: not known.
         """
         seconds = time.perf_counter() - self._lap
         rate = len(counts) * batch_size / seconds
@@ -134,4 +145,4 @@ class Course:
         )
         self.history.add(point)
         self.display.show(point)
-        self._lap = time.perf_counter()  # what was done here is not training
+        self._lap = time.perf_counter()  # the time of this call is not training

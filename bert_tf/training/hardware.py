@@ -1,0 +1,100 @@
+"""What the devices can do: which precision suits them, how fast they are, what fits in memory."""
+
+import time
+
+import tensorflow as tf
+
+from bert_tf.models import encoders
+from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.base_encoder import Encoder
+from bert_tf.objectives.base import TokenHead
+from bert_tf.training.settings import PRECISIONS
+from pipelines.common import machine
+from pipelines.common.errors import InputError
+
+_SIZE = 2048  # of the matrices that are multiplied to measure speed
+_REPEATS = 5
+_BYTES_PER_WEIGHT = 16  # itself, its gradient and two moments, float32
+# Multiples of hidden_size that each block keeps for the backward pass, for each token: the inputs
+# of its four products; with rematerialization, the input of the block.
+_KEPT_WIDTHS = 4
+_REMATERIALIZED_WIDTHS = 1
+_BYTES_PER_VALUE = 2  # bfloat16
+
+
+def resolve_precision(precision: str) -> str:
+    """Resolves auto to mixed_bfloat16 if the hardware multiplies bfloat16, else to float32.
+
+    Raises:
+      InputError: the name is unknown.
+    """
+    if precision not in PRECISIONS:
+        raise InputError(f"precision {precision!r} is unknown; use float32 or mixed_bfloat16.")
+    if precision != "auto":
+        return precision
+    if tf.config.list_physical_devices("TPU"):
+        return "mixed_bfloat16"
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        details = tf.config.experimental.get_device_details(gpus[0])
+        return "mixed_bfloat16" if details.get("compute_capability", (0,)) >= (8, 0) else "float32"
+    fast = peak_flops(tf.bfloat16) > 1.2 * peak_flops(tf.float32)
+    return "mixed_bfloat16" if fast else "float32"
+
+
+def training_flops(encoder: Encoder, head: TokenHead, length: int, predictions: int) -> float:
+    """Floating-point operations of the forward and backward pass of one sequence.
+
+    The backward pass has twice as many as the forward pass.
+
+    Args:
+      encoder: the encoder.
+      head: the head over the vocabulary.
+      length: tokens of the sequence.
+      predictions: positions with logits.
+    """
+    return 3 * float(encoder.flops(length) + head.flops(predictions))
+
+
+def peak_flops(dtype: tf.DType) -> float:
+    """Measures a device's floating-point operations per second on a large matrix product."""
+    a = tf.cast(tf.random.stateless_normal([_SIZE, _SIZE], [0, 1]), dtype)
+    product = tf.function(lambda x: tf.reduce_sum(tf.cast(tf.matmul(x, x), tf.float32)))
+    product(a).numpy()
+    times = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        product(a).numpy()
+        times.append(time.perf_counter() - start)
+    return 2 * _SIZE**3 / min(times)
+
+
+def check_memory(
+    config: EncoderConfig,
+    sequences: int,
+    length: int,
+    strategy: tf.distribute.Strategy,
+    rematerialize: bool = False,
+) -> None:
+    """Checks that training fits into this machine's memory; only known for CPUs.
+
+    Args:
+      config: configuration of the encoder.
+      sequences: sequences that all replicas of this machine compute at once.
+      length: tokens of a sequence.
+      strategy: the devices.
+      rematerialize: whether layers are recomputed in the backward pass.
+
+    Raises:
+      InputError: it does not fit.
+    """
+    if not all("CPU" in device for device in strategy.extended.worker_devices):
+        return
+    parameters = encoders.unallocated(config).parameters
+    machine.check_memory(_BYTES_PER_WEIGHT * parameters, f"training {parameters:,} parameters")
+    kept = _REMATERIALIZED_WIDTHS if rematerialize else _KEPT_WIDTHS
+    widths = kept * config.num_hidden_layers * config.hidden_size
+    machine.check_memory(
+        _BYTES_PER_VALUE * sequences * length * widths,
+        f"a batch of {sequences:,} sequences of {length:,} tokens",
+    )
