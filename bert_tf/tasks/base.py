@@ -19,9 +19,9 @@ from bert_tf.models.head_config import HeadConfig
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
 from pipelines.labelled import bucketing
 from pipelines.labelled.columns import ColumnNames
-from pipelines.labelled.features import Features, layer_names, pad
+from pipelines.labelled.features import FeatureColumn, Features, layer_names, pad
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.packing import MODEL_INPUTS
+from pipelines.tokenizers.packing import MODEL_INPUTS, Packed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,6 +111,12 @@ class TaskFiles:
         return cls(
             splits, lambda path, split, labelled, names, _: list(read(path, names, labelled))
         )
+
+
+def packed_columns(packed: Packed) -> dict[str, FeatureColumn]:
+    """The columns `input_word_ids` and `input_type_ids` of packed sequences, one per row."""
+    columns = {"input_word_ids": packed.word_ids, "input_type_ids": packed.type_ids}
+    return {name: FeatureColumn.of(ids) for name, ids in columns.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,7 +249,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
-        """Makes features, among them `input_word_ids` and `input_type_ids`."""
+        """Makes features, among them those of `packed_columns`."""
 
     def sequence_splits(self, features: Features) -> np.ndarray:
         """Where each sequence begins among the tokens of all rows, and the end; int64."""
@@ -272,19 +278,29 @@ class Task(abc.ABC):
           `weights`, and the labels. If the features have outputs of layers, the batch has them
           too, float32 [size, length, width].
         """
-        words = [features["input_word_ids"].row(row) for row in rows]
-        types = [features["input_type_ids"].row(row) for row in rows]
-        length = self.padded_length(max(map(len, words)))
-        masks = [np.ones(len(row), np.int64) for row in words]
-        batch = {
-            "input_word_ids": pad(words, size, length, features.pad_id),
-            "input_mask": pad(masks, size, length),
-            "input_type_ids": pad(types, size, length),
-            "weights": (np.arange(size) < len(rows)).astype(np.float32),
-        }
-        for name in layer_names(features.columns).values():
-            batch[name] = pad([features[name].row(row) for row in rows], size, length)
+        splits = features["input_word_ids"].splits
+        batch = self.padded(features, [(splits[row], splits[row + 1]) for row in rows], size)
+        batch["weights"] = (np.arange(size) < len(rows)).astype(np.float32)
+        length = batch["input_mask"].shape[-1]
         return batch | self.batch_labels(features, rows, size, length)
+
+    def padded(self, features: Features, sequences: Sequence[tuple[int, int]], count: int) -> Batch:
+        """Inputs of the encoder, [count, length] each, padded to the longest sequence.
+
+        Args:
+          features: features of `self.features`.
+          sequences: the first token of each sequence among those of all rows, and the end.
+          count: number of sequences in the result; empty ones are appended.
+        """
+        lengths = np.zeros(count, np.int64)
+        lengths[: len(sequences)] = [end - start for start, end in sequences]
+        length = self.padded_length(int(lengths.max()))
+        fills = {"input_word_ids": features.pad_id, "input_type_ids": 0}
+        batch = {"input_mask": (np.arange(length) < lengths[:, np.newaxis]).astype(np.int32)}
+        for name in (*fills, *layer_names(features.columns).values()):
+            parts = [features[name].values[start:end] for start, end in sequences]
+            batch[name] = pad(parts, count, length, fills.get(name, 0))
+        return batch
 
     def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
         """The labels of a batch; empty if the examples have none."""

@@ -56,6 +56,11 @@ class LabelTask(Task):
         """The number of occurrences of each label."""
         return collections.Counter(label for example in examples for label in self.given(example))
 
+    def label_ids(self, examples: Examples) -> np.ndarray:
+        """The ids of all labels of examples, int64."""
+        ids = {label: number for number, label in enumerate(self.labels)}
+        return np.array([ids[label] for e in examples for label in self.given(e)], np.int64)
+
     def weights(self, counts: Mapping[str, int], labels: Sequence[str]) -> tuple[float, ...]:
         """Weights of labels by the inverse of their counts, 1 if all are equal; empty if unused."""
         if not self.balanced:

@@ -4,6 +4,7 @@ import collections
 import csv
 import dataclasses
 import io
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,11 +13,11 @@ import scipy.special
 import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import Batch, Task, TaskFiles
+from bert_tf.tasks.base import Batch, Task, TaskFiles, packed_columns
 from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
 from pipelines.labelled import multiple_choice, tables, user_files
 from pipelines.labelled.columns import ColumnNames
-from pipelines.labelled.features import FeatureColumn, Features, layer_names, pad
+from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import ChoiceExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
@@ -70,11 +71,8 @@ class Choice(Task):
         splits = np.concatenate([[0], np.cumsum(counts)])
         tokens = np.concatenate([[0], np.cumsum(lengths)])[splits]
         columns = {
-            name: FeatureColumn(ids.flat_values.numpy().astype(np.int64), tokens)
-            for name, ids in (
-                ("input_word_ids", packed.word_ids),
-                ("input_type_ids", packed.type_ids),
-            )
+            name: FeatureColumn(column.values, tokens)
+            for name, column in packed_columns(packed).items()
         }
         columns["choice_lengths"] = FeatureColumn(lengths, splits)
         if have_labels(examples):
@@ -95,25 +93,18 @@ class Choice(Task):
 
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
         """As usual, but [size, choices, length]; `choice_mask` float32 [size, choices]."""
-        lengths = [features["choice_lengths"].row(row) for row in rows]
-        all_rows = features["choice_lengths"].lengths
-        choices = all_rows.max() if self.fixed_length else max(map(len, lengths))
-        length = self.padded_length(max(map(max, lengths)))
-        batch = {}
-        fills = {"input_word_ids": features.pad_id, "input_type_ids": 0}
-        for name in (*fills, *layer_names(features.columns).values()):
-            values = []
-            for row, sizes in zip(rows, lengths, strict=True):
-                parts = np.split(features[name].row(row), np.cumsum(sizes)[:-1])
-                values.append(pad(parts, choices, length, fills.get(name, 0)))
-            missing = np.full_like(values[0], fills.get(name, 0))
-            batch[name] = np.stack(values + [missing] * (size - len(values)))
-        ends = np.zeros((size, choices), np.int64)
-        ends[: len(rows)] = pad(lengths, len(rows), choices)
-        batch["input_mask"] = (np.arange(length) < ends[:, :, np.newaxis]).astype(np.int32)
-        batch["choice_mask"] = (ends > 0).astype(np.float32)
+        splits, lengths = features["input_word_ids"].splits, features["choice_lengths"]
+        chosen = lengths.lengths if self.fixed_length else lengths.lengths[rows]
+        choices, sequences = int(chosen.max()), []
+        for row in rows:
+            ends = splits[row] + np.cumsum(lengths.row(row))
+            own = list(itertools.pairwise([splits[row], *ends]))
+            sequences += own + [(0, 0)] * (choices - len(own))
+        flat = self.padded(features, sequences, size * choices)
+        batch: Batch = {k: x.reshape(size, choices, *x.shape[1:]) for k, x in flat.items()}
+        batch["choice_mask"] = batch["input_mask"].max(-1).astype(np.float32)
         batch["weights"] = (np.arange(size) < len(rows)).astype(np.float32)
-        return batch | self.batch_labels(features, rows, size, length)
+        return batch | self.batch_labels(features, rows, size, batch["input_mask"].shape[-1])
 
     def encoder_inputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The choices as sequences of their own, int32 [size * choices, length]."""

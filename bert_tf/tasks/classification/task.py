@@ -11,7 +11,7 @@ import sklearn.metrics
 import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import Batch, Task, TaskFiles
+from bert_tf.tasks.base import Batch, Task, TaskFiles, packed_columns
 from bert_tf.tasks.labels import LabelTask, check_labels
 from bert_tf.tasks.signatures import (
     Arrays,
@@ -86,10 +86,7 @@ class TextTask(Task):
         pair = examples[0].text_b is not None
         second = [example.text_b or "" for example in examples] if pair else None
         packed, lengths = packing.pack_texts(tokenizer, first, second, self.max_length)
-        columns = {
-            "input_word_ids": FeatureColumn.of(packed.word_ids),
-            "input_type_ids": FeatureColumn.of(packed.type_ids),
-        }
+        columns = packed_columns(packed)
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(self.label_values(examples))
         cut = int(tf.reduce_sum(tf.cast(lengths > self.max_length, tf.int32)))
@@ -246,8 +243,7 @@ class Classification(LabelTask, TextTask):
 
     def label_values(self, examples: Examples) -> np.ndarray:
         """The ids of the labels."""
-        index = {label: number for number, label in enumerate(self.labels)}
-        return np.array([index[example.truth] for example in examples])
+        return self.label_ids(examples)
 
     def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
         """Labels and, if balanced, their weights."""

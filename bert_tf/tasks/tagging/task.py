@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.tasks import reports
-from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
+from bert_tf.tasks.base import Batch, LabelScores, TaskFiles, packed_columns
 from bert_tf.tasks.labels import check_labels, label_scores
 from bert_tf.tasks.tagging.serving import ServedTagging, TagsPrediction, cut
 from pipelines.common.errors import InputError
@@ -120,16 +120,12 @@ class Tagging(ServedTagging):
             wider = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), list(map(len, rows)))
             packed = packing.pack(tokenizer, wider, None, self.max_length)
             position = position + shifts[row]
-        columns = {
-            "input_word_ids": FeatureColumn.of(packed.word_ids),
-            "input_type_ids": FeatureColumn.of(packed.type_ids),
+        columns = packed_columns(packed) | {
             "firsts": FeatureColumn(position, splits),
             "example": FeatureColumn.of(owner),
         }
         if have_labels(examples):
-            index = {tag: number for number, tag in enumerate(self.labels)}
-            tags = [index[tag] for example in examples for tag in example.truth]
-            columns["labels"] = FeatureColumn(np.array(tags, np.int64), splits)
+            columns["labels"] = FeatureColumn(self.label_ids(examples), splits)
         longer = len(owner) - len(set(owner))
         return Features(
             columns, {f"sentences longer than --max_length={self.max_length}, in parts": longer}

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tasks import Task, TaskShape, signatures
-from bert_tf.tasks.base import TaskFiles
+from bert_tf.tasks.base import TaskFiles, packed_columns
 from bert_tf.tasks.signatures import Prepared, Signature
 from pipelines.labelled import tables
 from pipelines.labelled.features import FeatureColumn, Features
@@ -57,10 +57,7 @@ class Counting(Task):
         packed, _ = packing.pack_texts(
             tokenizer, [example.text for example in examples], None, self.max_length
         )
-        columns = {
-            "input_word_ids": FeatureColumn.of(packed.word_ids),
-            "input_type_ids": FeatureColumn.of(packed.type_ids),
-        }
+        columns = packed_columns(packed)
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(np.array([example.label for example in examples]))
         return Features(columns)
