@@ -56,7 +56,7 @@ class LabelTask(Task):
         """The number of occurrences of each label."""
         return collections.Counter(label for example in examples for label in self.given(example))
 
-    def label_ids(self, examples: Examples) -> np.ndarray:
+    def label_values(self, examples: Examples) -> np.ndarray:
         """The ids of all labels of examples, int64."""
         ids = {label: number for number, label in enumerate(self.labels)}
         return np.array([ids[label] for e in examples for label in self.given(e)], np.int64)

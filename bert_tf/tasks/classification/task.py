@@ -1,5 +1,6 @@
 """Classification of single texts and of pairs; GLUE's sets."""
 
+import abc
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -92,9 +93,9 @@ class TextTask(Task):
         cut = int(tf.reduce_sum(tf.cast(lengths > self.max_length, tf.int32)))
         return Features(columns, {f"texts longer than --max_length={self.max_length}, cut": cut})
 
+    @abc.abstractmethod
     def label_values(self, examples: Examples) -> np.ndarray:
         """The labels of examples as numbers, int64 or float32 [examples]."""
-        raise NotImplementedError
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -240,10 +241,6 @@ class Classification(LabelTask, TextTask):
         kept = without_undecided(examples, skipped)
         check_single(kept)
         return kept
-
-    def label_values(self, examples: Examples) -> np.ndarray:
-        """The ids of the labels."""
-        return self.label_ids(examples)
 
     def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
         """Labels and, if balanced, their weights."""

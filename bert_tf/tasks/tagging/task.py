@@ -125,7 +125,7 @@ class Tagging(ServedTagging):
             "example": FeatureColumn.of(owner),
         }
         if have_labels(examples):
-            columns["labels"] = FeatureColumn(self.label_ids(examples), splits)
+            columns["labels"] = FeatureColumn(self.label_values(examples), splits)
         longer = len(owner) - len(set(owner))
         return Features(
             columns, {f"sentences longer than --max_length={self.max_length}, in parts": longer}
