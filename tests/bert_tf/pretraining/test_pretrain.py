@@ -312,7 +312,7 @@ def test_cleaning_removes_what_was_made_and_nothing_else(corpus_path, vocab_path
     flags = (f"--tfrecords={examples}", f"--output={output}", f"--cache={cache}")
     said = commands.done("clean", *flags).stdout
     assert f"{examples}: removed.\n" in said and not examples.exists()
-    assert f"{output}: is no pre-training run (by its run.json); left alone." in said
+    assert f"{output}: is not a pre-training run (see its run.json); not removed." in said
     (output / "run.json").write_text('{"phases": []}')
     (output / "checkpoints").mkdir()
     (output / "report.json").write_text("{}")
