@@ -1,12 +1,12 @@
-r"""Seconds of training to a quality: ours, Hugging Face's BERT, KerasHub's; on the same examples.
+r"""Seconds of training to a quality, on the same examples: ours, Hugging Face's BERT, KerasHub's.
 
   python -m benchmarks.quality --tfrecords=tfrecords/pretraining --work=/tmp/quality \
       --peer_python=.venv-peers/bin/python [--minutes=4,12]
 
 All train BERT-Tiny on the examples of the built-in run, in the same order, and are scored on the
-same documents that were held out. Peers have their own defaults, and our recipe as far as their
-libraries can follow it. Compiling and scoring do not count. The first number of --minutes is ours,
-the second that of the peers. Results go to benchmarks/quality.json.
+same held-out documents. Peers run with their own defaults, and with our recipe as far as their
+libraries support it. Compiling and scoring do not count. The first number of --minutes is for ours,
+the second for the peers. Results go to benchmarks/quality.json.
 """
 
 import itertools
@@ -25,8 +25,10 @@ from pipelines.pretraining import example_reader
 _TFRECORDS = flags.DEFINE_string("tfrecords", None, "Examples of the built-in run.", required=True)
 _WORK = flags.DEFINE_string("work", None, "Folder for what the runs write.", required=True)
 _PEER_PYTHON = flags.DEFINE_string("peer_python", None, "Python with the peers.", required=True)
-_MINUTES = flags.DEFINE_list("minutes", ["4", "12"], "Of our training, and at most of the peers'.")
-_GOALS = flags.DEFINE_list("goals", ["0.25", "0.3"], "Accuracies for masked tokens.")
+_MINUTES = flags.DEFINE_list(
+    "minutes", ["4", "12"], "Minutes of our training, and maximum of the peers'."
+)
+_GOALS = flags.DEFINE_list("goals", ["0.25", "0.3"], "Accuracies of masked tokens to reach.")
 
 _RESULTS = Path("benchmarks/quality.json")
 _PEERS = Path("benchmarks/peers")
@@ -53,7 +55,7 @@ def _examples(path: Path) -> None:
 
 
 def _ours(work: Path) -> dict[str, Any]:
-    """The seconds that our run took to each goal."""
+    """Our run, and the seconds that it took to each goal."""
     folder = work / "ours"
     if not (folder / "report.json").exists():
         command = [
@@ -66,7 +68,7 @@ def _ours(work: Path) -> dict[str, Any]:
     points = [json.loads(line) for line in (folder / "history.jsonl").open()]
     lines = (folder / "milestones.jsonl").read_text().split("\n")
     scored = [line for line in map(json.loads, filter(None, lines)) if "held_out" in line]
-    # What was compiled before the second point does not count.
+    # Compilation, before the second point, does not count.
     seconds = itertools.accumulate(
         (point["step"] - last["step"]) * _OUR_BATCH / point["sequences_per_second"]
         for last, point in itertools.pairwise(points[1:])
@@ -88,7 +90,7 @@ def _ours(work: Path) -> dict[str, Any]:
 
 
 def main(_: list[str]) -> None:
-    """Runs all, and writes the results."""
+    """Runs ours and the peers, and writes the results."""
     work = Path(_WORK.value)
     work.mkdir(parents=True, exist_ok=True)
     examples = work / "examples.npz"

@@ -2,12 +2,12 @@ r"""Searches for the recipe of the built-in run: candidates at equal seconds, th
 
   python -m benchmarks.recipe_search --corpus=CORPUS --work=/tmp/recipes [--minutes=1,2,4]
 
-Each candidate is `recipes/builtin.flags` with one change, or the recipe that was there before, and
-is trained by `bert-tf pretrain --minutes`. Of all, a third goes on to twice the time, and so on
-(successive halving; Jamieson and Talwalkar 2016, arXiv 1502.07943); the best few have three seeds.
-What is compared is the accuracy for masked tokens of documents that were held out, in one set of
-examples for all: a model of other examples is scored on the usual ones afterwards. Runs that
---work has are not repeated. Results go to benchmarks/recipes.json, a picture to docs/guides.
+Each candidate is `recipes/builtin.flags` with one change, or the previous recipe, and is trained by
+`bert-tf pretrain --minutes`. The best third is trained for twice the time, and so on (successive
+halving; Jamieson and Talwalkar 2016, arXiv 1502.07943); the last round has three seeds. Candidates
+are compared by the accuracy of masked tokens in held-out documents, on the same examples for all: a
+model trained on other examples is scored on the usual ones afterwards. Runs in --work are not
+repeated. Results go to benchmarks/recipes.json, a picture to docs/guides.
 """
 
 import json
@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import matplotlib.pyplot as plt
 from absl import app, flags
 
-_CORPUS = flags.DEFINE_string("corpus", None, "Text, as write-examples takes it.", required=True)
+_CORPUS = flags.DEFINE_string("corpus", None, "Text files, as for write-examples.", required=True)
 _WORK = flags.DEFINE_string("work", None, "Folder for what the runs write.", required=True)
 _MINUTES = flags.DEFINE_list("minutes", ["1", "2", "4"], "Minutes of training of each round.")
-_SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds of those that are left in the last round.")
-_ONLY = flags.DEFINE_list("only", [], "Names of candidates; none: all.")
+_SEEDS = flags.DEFINE_integer("seeds", 3, "Seeds of the candidates of the last round.")
+_ONLY = flags.DEFINE_list("only", [], "Names of candidates (default: all).")
 _RESULTS = flags.DEFINE_string("results", "benchmarks/recipes.json", "File of the results.")
 _PICTURE = flags.DEFINE_string("picture", "docs/guides/recipes.png", "Plot of the first round.")
 
@@ -34,7 +34,7 @@ _USUAL = "recipe"
 
 
 class Candidate(NamedTuple):
-    """A change of the recipe: flags of pretrain, of write-examples, and of the configuration."""
+    """A change of the recipe: flags of pretrain and of write-examples, and sizes of the model."""
 
     training: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ _CANDIDATES = {
 
 
 def _command(name: str, *arguments: str) -> None:
-    """Runs a command of bert-tf; its output goes to a log in --work."""
+    """Runs a command of bert-tf, with its output in a log in --work."""
     command = [sys.executable, "-m", "bert_tf", name, *arguments]
     print("$", " ".join(command), flush=True)
     with Path(_WORK.value, "log.txt").open("a") as log:
@@ -102,7 +102,7 @@ def _vocabulary() -> str:
 
 
 def _examples(changes: tuple[str, ...]) -> str:
-    """The folder of examples with changes of the usual ones."""
+    """The folder of examples with changes of their flags."""
     name = "-".join(["examples", *(change.strip("-").replace("=", "-") for change in changes)])
     folder = f"{_WORK.value}/{name}"
     if not Path(folder, "manifest.json").exists():
@@ -116,7 +116,7 @@ def _examples(changes: tuple[str, ...]) -> str:
 
 
 def _model(config: tuple[tuple[str, int], ...]) -> str:
-    """What --model takes: a size, or a file with changes of it."""
+    """The value of --model: a size, or a file with changes of it."""
     if not config:
         return "tiny"
     tiny = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -130,7 +130,7 @@ def _trained(name: str, minutes: str, seed: int) -> dict[str, Any]:
     """The report of a candidate, on the usual held-out examples."""
     candidate = _CANDIDATES[name]
     folder = Path(_WORK.value, "runs", f"{name.replace(' ', '_')}-{minutes}-{seed}")
-    usual, common = _examples(()), ("--nosaved_model", "--notensorboard", f"--seed={seed}")
+    usual, common = _examples(()), ("--nosaved_model", f"--seed={seed}")
     recipe = (f"--flagfile={_RECIPE}", f"--model={_model(candidate.config)}")
     examples = _examples(candidate.examples)
     if not (folder / "report.json").exists():
@@ -141,7 +141,7 @@ def _trained(name: str, minutes: str, seed: int) -> dict[str, Any]:
         return report
     again = Path(f"{folder}-scored")
     if not (again / "report.json").exists():
-        # A step at a rate of next to nothing: the model as it is.
+        # One step at a negligible learning rate, which leaves the model as it is.
         still = ("--steps=1", "--warmup_steps=0", "--learning_rate=1e-20", "--optimizer=adamw")
         where = (f"--tfrecords={usual}", f"--output={again}", f"--init_checkpoint={folder}")
         _command("pretrain", *recipe, *candidate.training, *still, *where, *common)
@@ -150,7 +150,7 @@ def _trained(name: str, minutes: str, seed: int) -> dict[str, Any]:
 
 
 def _scores(name: str, minutes: str, seeds: int) -> dict[str, Any]:
-    """What is kept of a candidate in a round."""
+    """The results of a candidate in a round."""
     reports = [_trained(name, minutes, seed) for seed in range(1, seeds + 1)]
     kept = ("masked_lm_accuracy", "next_sentence_accuracy", "perplexity", "steps")
     found = {key: [report[key] for report in reports] for key in kept}
@@ -168,7 +168,7 @@ def _draw(rows: list[dict[str, Any]], path: str) -> None:
     colors = ["tab:orange" if row["candidate"] == _USUAL else "tab:blue" for row in rows]
     figure, axes = plt.subplots(figsize=(8, 0.28 * len(rows) + 1), layout="constrained")
     axes.barh([row["candidate"] for row in rows], [100 * _mean(row) for row in rows], color=colors)
-    axes.set_xlabel(f"masked tokens guessed right after {rows[0]['minutes']:g} min, % (held out)")
+    axes.set_xlabel(f"correct masked tokens after {rows[0]['minutes']:g} min, % (held out)")
     figure.savefig(path, dpi=110)
 
 

@@ -26,9 +26,7 @@ class Supervised:
         self.statuses = [[] for _ in range(count)]
         self.errors = ["" for _ in range(count)]
         self._workers = [None] * count
-        self._command = runs.command(
-            *arguments, f"--steps={STEPS}", "--notensorboard", "--nosaved_model"
-        )
+        self._command = runs.command(*arguments, f"--steps={STEPS}", "--nosaved_model")
         clusters = cluster_of(count)
         self._threads = [
             threading.Thread(target=self._supervise, args=(index, cluster), daemon=True)
@@ -118,9 +116,8 @@ def test_four_go_on_likewise(tfrecords, model_path, tmp_path):
 
 def test_a_worker_that_is_stopped_is_noticed(tfrecords, model_path, tmp_path):
     flags = runs.command(
-        tfrecords, model_path, tmp_path / "out", "--steps=100000", "--worker_timeout=6",
-        "--notensorboard",
-    )  # fmt: skip
+        tfrecords, model_path, tmp_path / "out", "--steps=100000", "--worker_timeout=6"
+    )
     chief, other = (commands.Running(*flags, env={"TF_CONFIG": worker}) for worker in cluster_of(2))
     try:
         wait_for(lambda: steps_noted(tmp_path / "out") > 1)
