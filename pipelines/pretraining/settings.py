@@ -67,7 +67,13 @@ class ExampleSettings(Settings):
         minimum=1,
     )
     masked_lm_prob: float = setting(0.15, "Fraction of the tokens to predict.", above=0, below=1)
-    short_seq_prob: float = 0.1  # probability of a shorter target length, except in packed ones
+    short_seq_prob: float = setting(
+        0.1,
+        "Probability that sequences of a document aim at a shorter, random length; none of packed "
+        "sequences do.",
+        minimum=0,
+        maximum=1,
+    )
     whole_word_mask: bool = setting(
         False, "Mask whole words instead of single tokens (pieces of words)."
     )
