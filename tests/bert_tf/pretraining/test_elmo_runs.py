@@ -194,7 +194,7 @@ def test_what_does_not_go_together_is_told(
     """A BERT and examples of words, an ELMo and pieces, other formats."""
     output = tmp_path / "o"
     message = _error(commands.run(*command(examples, model_path, output)))
-    assert "take an ELMo (--model=elmo-tiny" in message
+    assert "use an ELMo (--model=elmo-tiny" in message
     message = _error(commands.run(*command(tfrecords, "elmo-debug", output)))
     assert "write them with --objective=bidirectional_lm for an ELMo" in message
     write_examples(
@@ -216,7 +216,7 @@ def test_what_does_not_go_together_is_told(
     message = commands.error(
         "export-portable", f"--tasks=pretrained={finished}", f"--output={output}", "--format=onnx"
     )
-    assert "ELMo is not written for LiteRT or ONNX" in message
+    assert "ELMo cannot be written for LiteRT or ONNX" in message
     assert set(formats.WRITABLE) == {"bert_tf", "tf1", "huggingface"}
     assert not output.exists()
     assert isinstance(weights.read(str(finished)).encoder(), ElmoEncoder)

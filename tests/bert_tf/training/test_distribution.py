@@ -124,7 +124,7 @@ def test_what_is_not_there_is_named(monkeypatch):
 def test_a_machine_that_is_not_in_its_cluster_is_told_so(monkeypatch, task):
     config = {"cluster": {"worker": ["a:1", "b:1"]}} | ({"task": task} if task else {})
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(InputError, match='TF_CONFIG: "task" must say .*: worker 0 to 1'):
+    with pytest.raises(InputError, match='TF_CONFIG: "task" must name .*: worker 0 to 1'):
         make_strategy(StrategyName.AUTO)
 
 

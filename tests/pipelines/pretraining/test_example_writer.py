@@ -211,7 +211,7 @@ def test_a_finished_output_that_lost_a_file_is_written_again(
 
 def test_other_settings_for_the_same_output_are_refused(corpus_path, vocab_path, tmp_path):
     example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), HERE)
-    with pytest.raises(InputError, match=r"made with other settings: seed \(12345 there, 7 asked"):
+    with pytest.raises(InputError, match=r"made with other settings: seed \(was 12345, now 7\)"):
         example_writer.write(request(corpus_path, vocab_path, tmp_path / "o", seed=7), HERE)
     other = write_documents(tmp_path / "other.txt", make_documents(40))
     with pytest.raises(InputError, match="made with other inputs: "):
