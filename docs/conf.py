@@ -58,7 +58,8 @@ def _add_commands(app: Sphinx, name: str, source: list[str]) -> None:
     if name != _COMMANDS:
         return
     overview = _help()
-    names = [line.split()[0] for line in overview.splitlines() if line.startswith("  ")]
+    _, listed = overview.split("\n\n", 1)
+    names = [line.split()[0] for line in listed.splitlines()]
     parts = [f"```text\n{overview}\n```"]
     parts += [f"## {command}\n\n```text\n{_help(command)}\n```" for command in names]
     source[0] += "\n" + "\n\n".join(parts) + "\n"
