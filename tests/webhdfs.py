@@ -14,6 +14,7 @@ _DATA = "/data"  # where the namenode sends those who read and write
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # answers of two packets would wait for acknowledgements
 
     def _answer(self):
         parts = urllib.parse.urlsplit(self.path)
