@@ -111,7 +111,7 @@ class IntermediateStudy(Study):
 
     def findings(self, scores: ScoreTable) -> list[Finding]:
         if not scores:
-            return [Finding("There are no two tasks whose texts are of one form: nothing to see.")]
+            return [Finding("No two tasks have texts of the same form: nothing to see.")]
         _, after = scores
         return [finding("Another task before helps", pairs_of(scores, after, _DIRECT))]
 
