@@ -8,6 +8,7 @@ where: prints the folder of the released MiniLM weights in the environment of th
 
 import argparse
 import importlib.util
+import inspect
 import json
 
 import numpy as np
@@ -52,6 +53,8 @@ def run(folder, inputs, outputs):
     model.eval()
     with np.load(inputs) as arrays:
         features = {name: torch.tensor(arrays[name], dtype=torch.long) for name in arrays}
+    accepted = inspect.signature(model.forward).parameters
+    features = {name: value for name, value in features.items() if name in accepted}
     if architecture.endswith("ForMultipleChoice"):  # the rows are the choices of one question
         features = {name: value[None] for name, value in features.items()}
     with torch.no_grad():

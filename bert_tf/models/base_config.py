@@ -49,6 +49,11 @@ class EncoderConfig(FieldChecks, abc.ABC):
         """Width of the output of each layer."""
 
     @property
+    def task_dropout(self) -> float:
+        """Dropout rate of the heads of tasks."""
+        return self.hidden_dropout_prob
+
+    @property
     def num_blocks(self) -> int:
         """Number of layers with weights of their own."""
         return self.num_hidden_layers

@@ -5,11 +5,11 @@ from collections.abc import Set
 from typing import Any, ClassVar, Self
 
 from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.families import FAMILIES, SIZES
 from pipelines.common.errors import InputError
 
 _MAX_LAYERS = 10_000  # a larger number is a mistake
 ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
-FAMILIES = ("bert", "roberta")
 # Keys of released configurations that do not affect the encoder.
 _FOREIGN_KEYS = frozenset(
     """
@@ -52,13 +52,15 @@ class BertConfig(EncoderConfig):
     initializer_range: float = 0.02  # standard deviation of the truncated normal
     layer_norm_eps: float = 1e-12  # added to the variance
     causal: bool = _option(False)  # left-to-right attention (section 5.1)
-    model_type: str = _option("bert")  # one of FAMILIES, determines foreign names of weights
+    model_type: str = _option("bert")  # a key of FAMILIES, determines foreign names of weights
     embedding_size: int | None = _option(None)  # width before a projection; None: no projection
     embedding_norm: bool = _option(True)  # LayerNorm of embeddings (none in GPT)
     position_offset: int = _option(0)  # position rows before the first token's (RoBERTa: 2)
     shared_layers: bool = _option(False)  # one block for all layers (ALBERT)
     pooler_act: str | None = _option("tanh")  # None: no pooler, the first token's vector is used
     pooler_dropout: float = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
+    head_dropout: float | None = _option(None)  # dropout of task heads; None: hidden_dropout_prob
+    generator_size: float | None = _option(None)  # ELECTRA: width of the generator, relative to ours
 
     title: ClassVar[str] = "BERT"
     foreign_keys: ClassVar[Set[str]] = _FOREIGN_KEYS
@@ -76,7 +78,11 @@ class BertConfig(EncoderConfig):
         self.check_choice("hidden_act", ACTIVATIONS)
         if self.pooler_act is not None:
             self.check_choice("pooler_act", ACTIVATIONS)
-        self.check_choice("model_type", FAMILIES)
+        self.check_choice("model_type", tuple(FAMILIES))
+        if self.head_dropout is not None:
+            self.check_rates("head_dropout")
+        if self.generator_size is not None:
+            self.check_positive("generator_size")
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
@@ -95,21 +101,23 @@ class BertConfig(EncoderConfig):
     @classmethod
     def named(cls, name: str, **changes: Any) -> "BertConfig":
         """The configuration of a size such as "roberta-base"; an InputError if it is unknown."""
-        family, _, size_name = name.rpartition("-")
-        if size_name not in SIZES or family not in _FAMILIES:
-            known = ", ".join(SIZES)
+        prefix, _, size_name = name.rpartition("-")
+        family = FAMILIES.get(prefix or "bert")
+        sizes = SIZES | family.sizes if family else {}
+        if family is None or size_name not in sizes:
+            prefixes = ", ".join(f"{known}-" for known in FAMILIES if known != "bert")
             raise InputError(
-                f"model {name!r} is unknown; use {known}, with the prefix roberta- for a RoBERTa, "
-                "or a file."
+                f"model {name!r} is unknown; use {', '.join(sizes or SIZES)}, with the prefix "
+                f"{prefixes} for a relative of BERT, or a file."
             )
-        layers, hidden = SIZES[size_name]
-        size = {
-            "num_hidden_layers": layers,
-            "hidden_size": hidden,
-            "num_attention_heads": hidden // 64,
-            "intermediate_size": 4 * hidden,
+        size = sizes[size_name]
+        values = {
+            "num_hidden_layers": size.layers,
+            "hidden_size": size.width,
+            "num_attention_heads": size.heads or size.width // 64,
+            "intermediate_size": 4 * size.width,
         }
-        return cls(**(_FAMILIES[family] | size | changes))
+        return cls(**(family.values | values | size.changes | changes))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -121,7 +129,8 @@ class BertConfig(EncoderConfig):
     def differences(self, *options: str) -> list[str]:
         """Differences from a BERT with these options, such as "position_offset 2"."""
         found = [f"{name} {value!r}" for name, value in self.options.items() if name not in options]
-        return found if self.type_vocab_size else [*found, "type_vocab_size 0"]
+        typed = self.type_vocab_size or "type_vocab_size" in options
+        return found if typed else [*found, "type_vocab_size 0"]
 
     def to_dict(self) -> dict[str, Any]:
         """The keys and values of bert_config.json; options only if they differ from BERT's."""
@@ -137,6 +146,30 @@ class BertConfig(EncoderConfig):
     def embedding_width(self) -> int:
         """Width of the embeddings, before a projection to hidden_size."""
         return self.embedding_size or self.hidden_size
+
+    @property
+    def task_dropout(self) -> float:
+        """Dropout rate of the heads of tasks."""
+        return self.hidden_dropout_prob if self.head_dropout is None else self.head_dropout
+
+    @property
+    def generator(self) -> "BertConfig | None":
+        """The configuration of ELECTRA's generator (Clark et al. 2020, section 3.2), if any.
+
+        It has our depth and embeddings, and `generator_size` of our width.
+        """
+        if self.generator_size is None:
+            return None
+        heads = max(1, round(self.generator_size * self.num_attention_heads))
+        width = heads * max(1, round(self.generator_size * self.hidden_size / heads))
+        return dataclasses.replace(
+            self,
+            hidden_size=width,
+            num_attention_heads=heads,
+            intermediate_size=4 * width,
+            embedding_size=None if width == self.embedding_width else self.embedding_width,
+            generator_size=None,
+        )
 
     @property
     def max_length(self) -> int:
@@ -162,28 +195,3 @@ class BertConfig(EncoderConfig):
                 "(max_length of the tokenizer)."
             )
 
-
-# Layers and width of the published sizes (Turc et al. 2019, Devlin et al. 2018, Liu et al. 2019).
-SIZES = {
-    "debug": (1, 64),  # ours, for trials
-    "tiny": (2, 128),
-    "mini": (4, 256),
-    "small": (4, 512),
-    "medium": (8, 512),
-    "base": (12, 768),
-    "large": (24, 1024),
-}
-# Values common to the sizes of a family, by the prefix of their names.
-_FAMILIES: dict[str, dict[str, Any]] = {
-    "": {},
-    "roberta": {
-        "model_type": "roberta",
-        "vocab_size": 50265,
-        "max_position_embeddings": 514,
-        "position_offset": 2,
-        "type_vocab_size": 1,
-        "layer_norm_eps": 1e-5,
-        "hidden_act": "gelu_erf",
-        "pooler_dropout": 0.1,
-    },
-}

@@ -5,12 +5,13 @@ from typing import Any
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
+from bert_tf.models.electra import Generator, ReplacedTokenHead
 from bert_tf.models.elmo import ElmoEncoder, WordHead
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
 from bert_tf.models.layers import Dense
-from bert_tf.models.layers.base import Layer
+from bert_tf.models.layers.base import Declared
 
 _ENCODERS: dict[type[EncoderConfig], type[Encoder]] = {
     BertConfig: BertEncoder,
@@ -28,12 +29,18 @@ def unallocated(config: EncoderConfig) -> Encoder:
     return _ENCODERS[type(config)].unallocated(config)
 
 
-def pretraining_heads(config: EncoderConfig) -> tuple[Layer, ...]:
-    """The heads that pre-training may add to an encoder, not yet built."""
+def pretraining_parts(config: EncoderConfig) -> tuple[Declared, ...]:
+    """What pre-training may add to an encoder, not yet built."""
     if isinstance(config, ElmoConfig):
         return (WordHead(config, name="bidirectional_lm"),)
     assert isinstance(config, BertConfig)  # the only other family
-    return (
+    found: list[Declared] = [
         MaskedLMHead(config, name="masked_lm"),
         Dense(config.hidden_size, 2, name="next_sentence"),
-    )
+    ]
+    if config.model_type == "electra":
+        found.append(ReplacedTokenHead(config, name="replaced_token"))
+    if config.generator:
+        found.append(Generator(config.generator, name="generator"))
+        found.append(MaskedLMHead(config.generator, name="generator_lm"))
+    return tuple(found)

@@ -48,7 +48,7 @@ class HeadShape(NamedTuple):
             config.hidden_size,
             self.units,
             self.per_token,
-            config.hidden_dropout_prob,
+            config.task_dropout,
             config.initializer_range,
             config.num_hidden_layers,
             self.config,

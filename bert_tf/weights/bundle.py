@@ -29,8 +29,12 @@ POOLER = "encoder/pooler/"
 MASKED_LM = "masked_lm/"
 NEXT_SENTENCE = "next_sentence/"
 BIDIRECTIONAL_LM = "bidirectional_lm/"
+REPLACED_TOKEN = "replaced_token/"
+GENERATOR = ("generator/", "generator_lm/")
 HEADS = "heads/"
-_OPTIONAL_GROUPS = (POOLER, MASKED_LM, NEXT_SENTENCE, BIDIRECTIONAL_LM, HEADS)
+_OPTIONAL_GROUPS = (
+    *(POOLER, MASKED_LM, NEXT_SENTENCE, BIDIRECTIONAL_LM, REPLACED_TOKEN, *GENERATOR, HEADS),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,7 +246,7 @@ def parameter_shapes(
     """
     parts: tuple[Declared, ...] = (
         encoders.unallocated(config),
-        *encoders.pretraining_heads(config),
+        *encoders.pretraining_parts(config),
         Heads(config, [HeadShape(*head) for head in heads], name="heads"),
     )
     return {path: shape for part in parts for path, shape in part.shapes().items()}

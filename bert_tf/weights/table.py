@@ -31,7 +31,7 @@ class Table:
     """The names of a format.
 
     In the names, {i} stands for the number of a layer, {head} for the name of a task, and {part}
-    for query, key and value, which are side by side in our weights.
+    for query, key and value (or {p} for q, k and v), which are side by side in our weights.
 
     Attributes:
       names: Their names by ours, either of a weight or of a layer whose weights have the same
@@ -113,7 +113,9 @@ class Table:
             name = f"{self.names[layer]}{self.separator}{self.renamed.get(last, last)}"
         name = name.replace("{i}", number.group(1) if number else "")
         name = name.replace("{head}", head.group(1) if head else "")
-        return [name.replace("{part}", part) for part in _QKV] if "{part}" in name else [name]
+        if "{part}" not in name and "{p}" not in name:
+            return [name]
+        return [name.replace("{part}", part).replace("{p}", part[0]) for part in _QKV]
 
     def _rows(
         self, config: EncoderConfig, heads: Sequence[tuple[str, int]]

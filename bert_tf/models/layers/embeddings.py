@@ -77,6 +77,19 @@ class Embeddings(Configured, Layer):
         Raises:
           InputError: The static length exceeds the positions.
         """
+        x = self.narrow(word_ids, type_ids, seed, dtype, rows, counted_ids)
+        return self.projection(x) if self.projection else x
+
+    def narrow(
+        self,
+        word_ids: tf.Tensor,
+        type_ids: tf.Tensor | None = None,
+        seed: tf.Tensor | None = None,
+        dtype: str | None = None,
+        rows: TokenRows | None = None,
+        counted_ids: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """The result of `call` before the projection, [rows, embedding width]."""
         config = self.config
         config.check_length(word_ids.shape[1])
         # Looked up in float32, so that the gradient of a table is summed in float32.
@@ -91,10 +104,8 @@ class Embeddings(Configured, Layer):
         total = total if rows is None else rows.drop(total)
         x = tf.cast(total, dtype or self.compute_dtype)
         if self.norm:
-            x = self.norm(x, seed=seed)
-        else:
-            x = fused_ops.dropout(x, config.hidden_dropout_prob, seed)
-        return self.projection(x) if self.projection else x
+            return self.norm(x, seed=seed)
+        return fused_ops.dropout(x, config.hidden_dropout_prob, seed)
 
     def _positions(self, ids: tf.Tensor) -> tf.Tensor:
         """The position embeddings, float32 [batch, length, width] or [length, width].

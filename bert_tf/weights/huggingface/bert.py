@@ -4,9 +4,9 @@ from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE
 from bert_tf.weights.huggingface.family import Architecture, Family
 
 _LAYER = "{prefix}encoder.layer.{i}"
-_WORDS = "{prefix}embeddings.word_embeddings.weight"
+WORDS = "{prefix}embeddings.word_embeddings.weight"
 ENCODER = {
-    "encoder/embeddings/word_embeddings": _WORDS,
+    "encoder/embeddings/word_embeddings": WORDS,
     "encoder/embeddings/position_embeddings": "{prefix}embeddings.position_embeddings.weight",
     "encoder/embeddings/token_type_embeddings": "{prefix}embeddings.token_type_embeddings.weight",
     "encoder/embeddings/norm": "{prefix}embeddings.LayerNorm",
@@ -32,7 +32,7 @@ FAMILY = Family(
     prefix="bert.",
     names=ENCODER | _HEADS,
     tied={
-        "cls.predictions.decoder.weight": _WORDS,
+        "cls.predictions.decoder.weight": WORDS,
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     },
     pretraining=(

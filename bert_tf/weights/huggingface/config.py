@@ -10,12 +10,15 @@ from bert_tf.models.config import BertConfig
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
-from bert_tf.weights.huggingface import bert, roberta
+from bert_tf.weights.huggingface import albert, bert, distilbert, electra, roberta
 from bert_tf.weights.huggingface.family import Architecture, Family
 from pipelines.common.errors import InputError
 
 CONFIG = "config.json"
-_FAMILIES = {family.model_type: family for family in (bert.FAMILY, roberta.FAMILY)}
+_FAMILIES = {
+    module.FAMILY.model_type: module.FAMILY
+    for module in (bert, roberta, distilbert, albert, electra)
+}
 # Families with the weights of RoBERTa and another tokenizer.
 _OTHER_TOKENIZERS = {
     "camembert": "CamemBERT",
@@ -54,6 +57,8 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
       InputError: The family or a value is not supported; `name` is the path of the file.
     """
     family = find_family(values.get("model_type", "bert"), name)
+    names = {theirs: ours for ours, theirs in family.keys.items()}
+    values = {**family.defaults, **{names.get(key, key): value for key, value in values.items()}}
     for key, only in _FIXED.items():
         if values.get(key, only) != only:
             raise InputError(f"{name}: {key} is {values[key]!r}; {family.title}'s is {only!r}.")
@@ -70,7 +75,7 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
         options = family.to_options(values)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
-    return family, BertConfig.from_dict({**family.defaults, **ours, **options}, name)
+    return family, BertConfig.from_dict({**ours, **family.fixed, **options}, name)
 
 
 def read_task(
@@ -152,7 +157,10 @@ def architecture_for(model: Bundle, family: Family) -> Architecture:
 
 def check(config: BertConfig, family: Family, has_masked_lm: bool, place: str) -> None:
     """Raises InputError if transformers would compute something else than ours."""
-    if differences := config.differences("causal", "model_type", *family.options):
+    differences = config.differences(*family.supported)
+    values = {name: getattr(config, name) for name in family.fixed}
+    differences += [f"{name} {v!r}" for name, v in values.items() if v != family.fixed[name]]
+    if differences:
         raise InputError(
             f"{place}: Hugging Face's {family.title} does not support {', '.join(differences)}; "
             "write it as bert_tf."
@@ -169,11 +177,12 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
     ours = model.config
     assert isinstance(ours, BertConfig)  # the only type of these families
     check(ours, family, MASKED_LM in architecture.needs, model.place)
-    config = {k: value for k, value in ours.to_dict().items() if k not in ours.options}
+    config = {k: v for k, v in ours.to_dict().items() if k not in (*ours.options, *family.fixed)}
     config["hidden_act"] = _ACTIVATIONS_BACK.get(config["hidden_act"], config["hidden_act"])
     config["is_decoder"] = model.config.causal
     config |= {"model_type": family.model_type, **family.to_keys(ours)}
     config |= {"position_embedding_type": "absolute", "architectures": [architecture.name]}
+    config = {family.keys.get(key, key): value for key, value in config.items()}
     description = model.task() if model.tasks else None
     if description is None:
         return config

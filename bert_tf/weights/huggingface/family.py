@@ -52,9 +52,12 @@ class Family:
       pooled_head: The class of a task whose head reads the pooled output, without name and head.
       token_head: The same for a head that reads every token.
       heads: Classes that differ from these, by the part of their names after "For".
-      defaults: Values of missing keys of config.json that differ from those in `BertConfig`.
-      options: Supported options of `BertConfig`, in addition to `causal`.
-      to_options: Converts the values of config.json to options.
+      keys: Their keys of config.json by ours, where they differ.
+      defaults: Values of missing keys of config.json, under our names, that differ from those in
+        `BertConfig`.
+      fixed: Values of our configuration that all models of the family have.
+      options: Supported options of `BertConfig`, in addition to those in `fixed` and to `causal`.
+      to_options: Converts the values of config.json, under our names, to options.
       to_keys: Returns further keys of config.json for our configuration.
       tokenizer: The kind of its vocabulary.
       head_act: The activation in its masked LM head; None: that of the encoder.
@@ -70,12 +73,20 @@ class Family:
     pooled_head: Architecture
     token_head: Architecture
     heads: Mapping[str, Architecture] = dataclasses.field(default_factory=dict)
+    keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     options: frozenset[str] = frozenset()
     to_options: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda _: {}
     to_keys: Callable[[BertConfig], dict[str, Any]] = lambda _: {}
     tokenizer: str = "wordpiece"
     head_act: str | None = None
+
+    @property
+    def supported(self) -> frozenset[str]:
+        """Names of the options of `BertConfig` that the family supports."""
+        causal = {"causal"} if any(item.causal for item in self.pretraining) else set()
+        return self.options | self.fixed.keys() | causal | {"model_type"}
 
     @property
     def tasks(self) -> dict[str, Architecture]:

@@ -10,9 +10,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import weights
+from bert_tf.models.electra import ReplacedTokenHead
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks.model import HeadShape, TaskModel
+from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 
 from .test_weights import assert_same_weights
@@ -28,7 +30,7 @@ def peer():
         pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
 
     def run(*arguments):
-        done = subprocess.run([python, str(SCRIPT), *arguments], capture_output=True, text=True)
+        done = subprocess.run([python, "-P", str(SCRIPT), *arguments], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout.strip()
 
@@ -66,6 +68,14 @@ def our_outputs(model, inputs):
         net = TaskModel(model.config, [head])
         assert not [n for n in weights.assign(net, model.weights, "") if "pooler" not in n]
         return {"logits": net(features)[task["name"]].numpy()}
+    if model.has(bundle.REPLACED_TOKEN):
+        encoder = model.encoder()
+        head = ReplacedTokenHead(model.config, name="replaced_token")
+        head.build()
+        assert not weights.assign(head, model.weights, "")
+        sequence = encoder(features)["sequence_output"]
+        logits = head(tf.reshape(sequence, [-1, model.config.hidden_size]))
+        return {"prediction_logits": logits.numpy().reshape(inputs["input_ids"].shape)}
     net = (TokenPrediction if model.config.causal else MaskedLMNextSentence)(model.config)
     weights.assign(net, model.weights, "")
     outputs = net.encoder(features)
@@ -75,6 +85,7 @@ def our_outputs(model, inputs):
         "pooler_output": outputs["pooled_output"],
         "prediction_logits": logits["masked_lm"],
         "seq_relationship_logits": logits.get("next_sentence"),
+        "sop_logits": logits.get("next_sentence"),
     }
     return {name: value.numpy() for name, value in found.items() if value is not None}
 
@@ -226,3 +237,51 @@ def test_another_id_of_padding_is_another_first_position(peer, tmp_path):
     model = weights.read(folder)
     assert model.config.position_offset == 6
     assert max(compare(peer, folder, tmp_path, model).values()) < 1e-5
+
+
+SMALL = {"vocab_size": 90, "max_position_embeddings": 40}
+# Two shapes of each family, under the names of transformers.
+RELATIVES = {
+    "DistilBert": (
+        {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 64},
+        {"dim": 96, "n_layers": 2, "n_heads": 3, "hidden_dim": 80, "activation": "relu"},
+    ),
+    "Albert": (
+        {"embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+         "intermediate_size": 64},
+        {"embedding_size": 48, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3,
+         "intermediate_size": 80, "hidden_act": "gelu", "classifier_dropout_prob": 0.2},
+    ),
+    "Electra": (
+        {"embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+         "intermediate_size": 64},
+        {"embedding_size": 48, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3,
+         "intermediate_size": 80},
+    ),
+}  # fmt: skip
+HEADS = {
+    "Model": 0, "ForMaskedLM": 0, "ForPreTraining": 0, "ForSequenceClassification": 3,
+    "ForTokenClassification": 4, "ForQuestionAnswering": 2, "ForMultipleChoice": 2,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [0, 1])
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("family", RELATIVES)
+def test_relatives_are_those_of_transformers(peer, tmp_path, family, head, shape):
+    if (family, head) == ("DistilBert", "ForPreTraining"):
+        pytest.skip("it has no such class")
+    labels = {str(i): f"class {i}" for i in range(HEADS[head])}
+    config = SMALL | RELATIVES[family][shape] | ({"id2label": labels} if labels else {})
+    folder = f"{tmp_path}/made"
+    arguments = ("--architecture", f"{family}{head}", "--config", json.dumps(config))
+    peer("make", "--folder", folder, *arguments)
+    model = weights.read(folder)
+    assert model.config.model_type == family.lower()
+    assert max(compare(peer, folder, tmp_path, model).values()) < 1e-5
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    assert max(compare(peer, f"{tmp_path}/back", tmp_path, model).values()) < 1e-5
+    again = weights.read(f"{tmp_path}/back")
+    assert again.config == model.config
+    assert_same_weights(again.weights, model.weights)

@@ -1,0 +1,87 @@
+"""The parts of ELECTRA besides its encoder (Clark et al. 2020, arXiv 2003.10555, section 2)."""
+
+import keras
+import tensorflow as tf
+
+from bert_tf.models import fused_ops
+from bert_tf.models.config import BertConfig
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.layers import Dense, Embeddings
+from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
+
+
+class _BorrowedEmbeddings(Embeddings):
+    """The embeddings of another encoder, projected to the width of this one."""
+
+    def __init__(self, config: BertConfig, owner: Embeddings | None, **kwargs):
+        super().__init__(config, **kwargs)
+        self.norm = None
+        self._owner = lambda: owner  # in a function, so that Keras does not track it twice
+
+    def members(self):
+        """The projection, if there is one."""
+        return iter([self.projection] if self.projection else [])
+
+    @property
+    def word(self) -> keras.Variable:
+        """The table of word embeddings of the other encoder."""
+        return self._owner().word
+
+    def narrow(self, *args, **kwargs) -> tf.Tensor:
+        """Those of the other encoder."""
+        return self._owner().narrow(*args, **kwargs)
+
+
+class Generator(BertEncoder):
+    """ELECTRA's generator: an encoder with the embeddings of the discriminator.
+
+    Args:
+      config: Its configuration, `BertConfig.generator` of the discriminator's.
+      owner: The embeddings of the discriminator; None: the generator only describes itself.
+    """
+
+    def __init__(self, config: BertConfig, owner: Embeddings | None = None, **kwargs):
+        self._owner = lambda: owner
+        super().__init__(config, allocate=owner is not None, **kwargs)
+
+    def create_layers(self, policy: keras.DTypePolicy) -> None:
+        """Creates `embeddings`, `blocks` and `pooler`."""
+        super().create_layers(policy)
+        self.embeddings = _BorrowedEmbeddings(
+            self.config, self._owner(), name="embeddings", dtype=policy
+        )
+
+    def members(self) -> tuple[Layer, ...]:
+        """Embeddings and blocks; nothing pools the generator's outputs."""
+        return self.embeddings, *self.blocks
+
+
+@serializable
+class ReplacedTokenHead(Configured, Layer):
+    """One logit for each token: whether it was replaced (section 2; positive: yes)."""
+
+    config: BertConfig
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__((None, config.hidden_size), **kwargs)
+        self.config = config
+        width, deviation, policy = config.hidden_size, config.initializer_range, self.dtype_policy
+        self.dense = Dense(width, width, deviation, name="dense", dtype=policy)
+        self.output_dense = Dense(width, 1, deviation, name="output", dtype=policy)
+
+    def members(self) -> tuple[Dense, ...]:
+        """Both linear maps."""
+        return self.dense, self.output_dense
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """The shape [rows] for [rows, hidden_size]."""
+        rows, _ = super().compute_output_shape(input_shape)
+        return (rows,)
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Returns float32 logits [rows] of encoder outputs [rows, hidden_size]."""
+        bias = tf.convert_to_tensor(self.dense.bias)
+        inner = fused_ops.bias_activation(
+            self.dense(x, add_bias=False), bias, self.config.hidden_act
+        )
+        return tf.cast(self.output_dense(inner)[:, 0], tf.float32)

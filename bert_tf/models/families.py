@@ -1,0 +1,91 @@
+"""BERT and its relatives: their named sizes, and the options that each family sets."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Size(NamedTuple):
+    """A named size; its feed-forward layer is four times as wide as the encoder."""
+
+    layers: int
+    width: int
+    heads: int | None = None  # None: one for each 64 of the width
+    changes: Mapping[str, Any] = {}  # other values of the configuration
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """A family of models.
+
+    Attributes:
+      values: Values of the configuration that all sizes share and that differ from BERT's.
+      sizes: Sizes in addition to, or instead of, those in SIZES.
+    """
+
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sizes: Mapping[str, Size] = dataclasses.field(default_factory=dict)
+
+
+# The published sizes of BERT (Turc et al. 2019, Devlin et al. 2018).
+SIZES = {
+    "debug": Size(1, 64),  # ours, for trials
+    "tiny": Size(2, 128),
+    "mini": Size(4, 256),
+    "small": Size(4, 512),
+    "medium": Size(8, 512),
+    "base": Size(12, 768),
+    "large": Size(24, 1024),
+}
+
+# By model_type, which is also the prefix of their names.
+FAMILIES = {
+    "bert": Family(),
+    "roberta": Family(  # Liu et al. 2019, arXiv 1907.11692
+        {
+            "model_type": "roberta",
+            "vocab_size": 50265,
+            "max_position_embeddings": 514,
+            "position_offset": 2,
+            "type_vocab_size": 1,
+            "layer_norm_eps": 1e-5,
+            "hidden_act": "gelu_erf",
+            "pooler_dropout": 0.1,
+        }
+    ),
+    "distilbert": Family(  # Sanh et al. 2019, arXiv 1910.01108
+        {
+            "model_type": "distilbert",
+            "type_vocab_size": 0,
+            "hidden_act": "gelu_erf",
+            "pooler_act": "relu",
+            "head_dropout": 0.2,
+        },
+        {"base": Size(6, 768)},
+    ),
+    "albert": Family(  # Lan et al. 2019, arXiv 1909.11942, version 2
+        {
+            "model_type": "albert",
+            "vocab_size": 30000,
+            "embedding_size": 128,
+            "shared_layers": True,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+            "head_dropout": 0.1,
+        },
+        {"xlarge": Size(24, 2048, 16), "xxlarge": Size(12, 4096, 64)},
+    ),
+    "electra": Family(  # Clark et al. 2020, arXiv 2003.10555
+        {
+            "model_type": "electra",
+            "hidden_act": "gelu_erf",
+            "pooler_act": "gelu_erf",
+            "pooler_dropout": 0.1,
+            "generator_size": 0.25,
+        },
+        {
+            "small": Size(12, 256, 4, {"embedding_size": 128}),
+            "base": Size(12, 768, 12, {"generator_size": 1 / 3}),
+        },
+    ),
+}

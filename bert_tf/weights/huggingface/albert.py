@@ -1,0 +1,90 @@
+"""ALBERT in transformers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.models.config import BertConfig
+from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
+from bert_tf.weights.huggingface import bert
+from bert_tf.weights.huggingface.family import Architecture, Family
+from pipelines.common.errors import InputError
+
+_LAYER = "{prefix}encoder.albert_layer_groups.0.albert_layers.0"
+_NAMES = {
+    **{name: theirs for name, theirs in bert.ENCODER.items() if "/embeddings/" in name},
+    "encoder/embeddings/projection": "{prefix}encoder.embedding_hidden_mapping_in",
+    "encoder/block_{i}/attention/qkv": f"{_LAYER}.attention.{{part}}",
+    "encoder/block_{i}/attention/output": f"{_LAYER}.attention.dense",
+    "encoder/block_{i}/attention_norm": f"{_LAYER}.attention.LayerNorm",
+    "encoder/block_{i}/feed_forward/intermediate": f"{_LAYER}.ffn",
+    "encoder/block_{i}/feed_forward/output": f"{_LAYER}.ffn_output",
+    "encoder/block_{i}/output_norm": f"{_LAYER}.full_layer_layer_norm",
+    "masked_lm/transform": "predictions.dense",
+    "masked_lm/norm": "predictions.LayerNorm",
+    "masked_lm/output_bias": "predictions.bias",
+    "next_sentence": "sop_classifier.classifier",  # in ALBERT it predicts the order
+}
+_POOLER = "{prefix}pooler"
+_GROUPS = ("num_hidden_groups", "inner_group_num")  # of layers with weights of their own
+
+
+def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    for key in _GROUPS:
+        if values.get(key, 1) != 1:
+            raise InputError(f"{key} is {values[key]!r}; only 1, as in all released ALBERTs, is.")
+    return {name: values[name] for name in ("embedding_size", "head_dropout")}
+
+
+def _to_keys(config: BertConfig) -> dict[str, Any]:
+    if config.embedding_size is None:
+        raise InputError(
+            "Hugging Face's ALBERT projects its embeddings, but this model has no embedding_size; "
+            "write it as bert_tf."
+        )
+    return {
+        "embedding_size": config.embedding_size,
+        "classifier_dropout_prob": config.task_dropout,
+        **dict.fromkeys(_GROUPS, 1),
+        "pad_token_id": 0,
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+    }
+
+
+FAMILY = Family(
+    model_type="albert",
+    title="ALBERT",
+    class_name="Albert",
+    prefix="albert.",
+    names=_NAMES,
+    tied={
+        "predictions.decoder.weight": bert.WORDS,
+        "predictions.decoder.bias": "predictions.bias",
+    },
+    pretraining=(
+        Architecture(
+            "AlbertForPreTraining", needs=(POOLER, MASKED_LM, NEXT_SENTENCE), pooler=_POOLER
+        ),
+        Architecture("AlbertForMaskedLM", needs=(MASKED_LM,), lacks=(POOLER, NEXT_SENTENCE)),
+        Architecture("AlbertModel", lacks=(MASKED_LM, NEXT_SENTENCE), pooler=_POOLER),
+    ),
+    pooled_head=Architecture(needs=(POOLER,), lacks=(MASKED_LM, NEXT_SENTENCE), pooler=_POOLER),
+    token_head=Architecture(lacks=(MASKED_LM, NEXT_SENTENCE, POOLER)),
+    keys={"head_dropout": "classifier_dropout_prob"},
+    defaults={
+        "vocab_size": 30000,
+        "embedding_size": 128,
+        "hidden_size": 4096,
+        "num_attention_heads": 64,
+        "intermediate_size": 16384,
+        "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "head_dropout": 0.1,
+    },
+    fixed={"shared_layers": True},
+    options=frozenset(["embedding_size", "head_dropout"]),
+    to_options=_to_options,
+    to_keys=_to_keys,
+    tokenizer="sentencepiece",
+)

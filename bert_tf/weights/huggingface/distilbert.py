@@ -1,0 +1,73 @@
+"""DistilBERT in transformers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.models.config import BertConfig
+from bert_tf.models.families import FAMILIES
+from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
+from bert_tf.weights.huggingface import bert
+from bert_tf.weights.huggingface.family import Architecture, Family
+from pipelines.common.errors import InputError
+
+_LAYER = "{prefix}transformer.layer.{i}"
+_NAMES = {
+    "encoder/embeddings/word_embeddings": bert.WORDS,
+    "encoder/embeddings/position_embeddings": "{prefix}embeddings.position_embeddings.weight",
+    "encoder/embeddings/norm": "{prefix}embeddings.LayerNorm",
+    "encoder/block_{i}/attention/qkv": f"{_LAYER}.attention.{{p}}_lin",
+    "encoder/block_{i}/attention/output": f"{_LAYER}.attention.out_lin",
+    "encoder/block_{i}/attention_norm": f"{_LAYER}.sa_layer_norm",
+    "encoder/block_{i}/feed_forward/intermediate": f"{_LAYER}.ffn.lin1",
+    "encoder/block_{i}/feed_forward/output": f"{_LAYER}.ffn.lin2",
+    "encoder/block_{i}/output_norm": f"{_LAYER}.output_layer_norm",
+    "masked_lm/transform": "vocab_transform",
+    "masked_lm/norm": "vocab_layer_norm",
+    "masked_lm/output_bias": "vocab_projector.bias",
+}
+_OF_PRETRAINING = (MASKED_LM, NEXT_SENTENCE)
+_NO_POOLER = (POOLER, NEXT_SENTENCE)
+
+
+def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    if values.get("sinusoidal_pos_embds"):
+        raise InputError(
+            "sinusoidal_pos_embds is true; the position embeddings of a DistilBERT are weights, so "
+            "train it further with false."
+        )
+    return {"head_dropout": values["head_dropout"]}
+
+
+def _to_keys(config: BertConfig) -> dict[str, Any]:
+    return {"seq_classif_dropout": config.task_dropout, "pad_token_id": 0}
+
+
+FAMILY = Family(
+    model_type="distilbert",
+    title="DistilBERT",
+    class_name="DistilBert",
+    prefix="distilbert.",
+    names=_NAMES,
+    tied={"vocab_projector.weight": bert.WORDS},
+    pretraining=(
+        Architecture("DistilBertForMaskedLM", needs=(MASKED_LM,), lacks=_NO_POOLER),
+        Architecture("DistilBertModel", lacks=(MASKED_LM, *_NO_POOLER)),
+    ),
+    pooled_head=Architecture(needs=(POOLER,), lacks=_OF_PRETRAINING, pooler="pre_classifier"),
+    token_head=Architecture(lacks=(MASKED_LM, *_NO_POOLER)),
+    keys={
+        "hidden_size": "dim",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "intermediate_size": "hidden_dim",
+        "hidden_act": "activation",
+        "hidden_dropout_prob": "dropout",
+        "attention_probs_dropout_prob": "attention_dropout",
+        "head_dropout": "seq_classif_dropout",
+    },
+    defaults={"num_hidden_layers": 6, "head_dropout": 0.2},
+    fixed={name: FAMILIES["distilbert"].values[name] for name in ("type_vocab_size", "pooler_act")},
+    options=frozenset(["head_dropout"]),
+    to_options=_to_options,
+    to_keys=_to_keys,
+)
