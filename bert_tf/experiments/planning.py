@@ -194,7 +194,7 @@ def _flops(size: ModelSize, plan: ExperimentPlan) -> float:
     config = size.config(plan.settings.vocab_size)
     head = MaskedLMHead(config, name="masked_lm")
     encoder = BertEncoder.unallocated(config)
-    return hardware.training_flops(encoder, head, plan.length, plan.length // 6)
+    return hardware.training_flops([encoder], head, plan.length, plan.length // 6)
 
 
 def _measure(plan: ExperimentPlan, size: ModelSize) -> StepTime:

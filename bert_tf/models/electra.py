@@ -6,7 +6,7 @@ import tensorflow as tf
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.layers import Dense, Embeddings
+from bert_tf.models.layers import Dense, Embeddings, NoPooler
 from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 
 
@@ -50,6 +50,7 @@ class Generator(BertEncoder):
         self.embeddings = _BorrowedEmbeddings(
             self.config, self._owner(), name="embeddings", dtype=policy
         )
+        self.pooler = NoPooler(self.config.hidden_size, name="pooler", dtype=policy)
 
     def members(self) -> tuple[Layer, ...]:
         """Embeddings and blocks; nothing pools the generator's outputs."""

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.base import Configured
 from bert_tf.objectives.dynamic_masking import DynamicMasking
@@ -93,6 +94,7 @@ class PretrainingObjective(Configured, keras.Model):
 
     Attributes:
       parts: names of the parts of the loss; `perplexity` is that of the first one.
+      part_weights: factors of parts in the loss, where they are not 1.
       averages_parts: whether loss and perplexity are means over all parts; else the loss is a sum.
       config_type: the configuration of the models that it trains.
       causal: whether a token sees only those before it; None: as configured.
@@ -106,6 +108,7 @@ class PretrainingObjective(Configured, keras.Model):
     """
 
     parts: ClassVar[tuple[str, ...]] = ()
+    part_weights: ClassVar[Mapping[str, float]] = {}
     averages_parts: ClassVar[bool] = False
     config_type: ClassVar[type[EncoderConfig]] = BertConfig
     causal: ClassVar[bool | None] = None
@@ -165,6 +168,11 @@ class PretrainingObjective(Configured, keras.Model):
         """
         return max_predictions if self.guesses_masked else max_seq_length
 
+    @property
+    def encoders(self) -> tuple[Encoder, ...]:
+        """The encoders that read each sequence."""
+        return (self.encoder,)
+
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
         """The batch itself."""
         return batch
@@ -173,13 +181,19 @@ class PretrainingObjective(Configured, keras.Model):
         """The number of predictions of each part."""
         raise NotImplementedError
 
+    def encode(
+        self, batch: Batch, training: bool, dropout_seed: tf.Tensor | None
+    ) -> dict[str, Any]:
+        """The encoder's outputs, and whatever else `sums` needs; arguments as of `batch_loss`."""
+        return self.encoder(batch, training=training, dropout_seed=dropout_seed)
+
     def sums(
-        self, outputs: dict[str, tf.Tensor], batch: Batch, seed: tf.Tensor | None
+        self, outputs: dict[str, Any], batch: Batch, seed: tf.Tensor | None
     ) -> dict[str, LossSums]:
-        """The sums of each part.
+        """The sums of each part; those of other names are counted and not in the loss.
 
         Args:
-          outputs: the encoder's outputs.
+          outputs: the result of `encode`.
           batch: the batch.
           seed: int32 scalar for random operations in training; None in evaluation.
         """
@@ -193,11 +207,13 @@ class PretrainingObjective(Configured, keras.Model):
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, Scalars]:
         """The loss and the counts of a batch, or of a part of one, as in `Trainable`."""
-        outputs = self.encoder(batch, training=training, dropout_seed=dropout_seed)
+        outputs = self.encode(batch, training, dropout_seed)
         losses: list[tf.Tensor] = []
         counts: Scalars = {}
         for part, sums in self.sums(outputs, batch, dropout_seed if training else None).items():
-            losses.append(tf.math.divide_no_nan(sums.loss, totals[part]))
+            if part in totals:
+                mean = tf.math.divide_no_nan(sums.loss, totals[part])
+                losses.append(self.part_weights.get(part, 1.0) * mean)
             counts |= {f"{part}_{name}": value for name, value in sums._asdict().items()}
         loss = tf.add_n(losses)
         return loss / len(losses) if self.averages_parts else loss, counts
@@ -210,7 +226,11 @@ class PretrainingObjective(Configured, keras.Model):
             return counts[f"{part}_{name}"] / total if total else math.nan
 
         losses = {f"{part}_loss": mean(part, "loss") for part in self.parts}
-        known = [loss for loss in losses.values() if not math.isnan(loss)]
+        known = [
+            self.part_weights.get(part, 1.0) * loss
+            for part, loss in zip(self.parts, losses.values(), strict=True)
+            if not math.isnan(loss)
+        ]
         loss = sum(known) if known else math.nan
         first = losses[f"{self.parts[0]}_loss"]
         if self.averages_parts:

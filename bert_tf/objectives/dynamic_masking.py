@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-_LOTS = 1 << 24  # fractions are multiples of its inverse
+LOTS = 1 << 24  # fractions are multiples of its inverse
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +82,7 @@ class DynamicMasking:
         wanted = tf.gather(tf.constant(table, tf.int32), tf.reduce_sum(mask, 1))
         available = tf.reduce_sum(tf.cast(candidates, tf.int32), 1)
         counts = tf.minimum(wanted, available)
-        keys = _draw(tf.shape(ids), seed, 0, tf.int32.max)
+        keys = draw(tf.shape(ids), seed, 0, tf.int32.max)
         _, drawn = tf.math.top_k(tf.where(candidates, keys, -1), limit)
         chosen = tf.range(limit) < counts[:, tf.newaxis]
         # Unused slots are sorted after all positions, and then become 0.
@@ -93,14 +93,14 @@ class DynamicMasking:
     def _replace(self, labels: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """The tokens that replace chosen ones."""
         shape = tf.shape(labels)
-        lot, other = _draw(shape, seed, 1, _LOTS), _draw(shape, seed, 2, self.vocab_size)
+        lot, other = draw(shape, seed, 1, LOTS), draw(shape, seed, 2, self.vocab_size)
         masked, changed = (
-            round(_LOTS * part) for part in (self.mask_share, self.mask_share + self.random_share)
+            round(LOTS * part) for part in (self.mask_share, self.mask_share + self.random_share)
         )
         return tf.where(lot < masked, self.mask_id, tf.where(lot < changed, other, labels))
 
 
-def _draw(shape: tf.Tensor, seed: tf.Tensor, stream: int, limit: int) -> tf.Tensor:
+def draw(shape: tf.Tensor, seed: tf.Tensor, stream: int, limit: int) -> tf.Tensor:
     """Random int32 below a limit; integers, as XLA draws the same ones."""
     key = tf.stack([seed, stream])
     return tf.random.stateless_uniform(shape, key, 0, limit, tf.int32, alg="philox")

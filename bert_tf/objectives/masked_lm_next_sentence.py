@@ -1,4 +1,4 @@
-"""Masked LM and next-sentence prediction, as in the paper (Devlin et al. 2018, section 3.1)."""
+"""Masked LM with next-sentence prediction (BERT) or sentence-order prediction (ALBERT)."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -15,14 +15,15 @@ from bert_tf.objectives.masked_lm import MaskedLM
 
 @serializable
 class MaskedLMNextSentence(MaskedLM):
-    """Predicts masked tokens, and whether the second segment follows the first."""
+    """Predicts masked tokens, and whether the second segment follows the first (section 3.1)."""
 
     trains_pooler: ClassVar[bool] = True
-    parts: ClassVar[tuple[str, ...]] = ("masked_lm", "next_sentence")
+    pair_part: ClassVar[str] = "next_sentence"
+    parts: ClassVar[tuple[str, ...]] = ("masked_lm", pair_part)
 
     def __init__(self, config: BertConfig, masking: DynamicMasking | None = None, **kwargs):
         super().__init__(config, masking, **kwargs)
-        # 0: the second segment follows the first; 1: it is random.
+        # 0: the second segment follows the first; 1: it is random, or the first follows it.
         self.next_sentence = Dense(
             config.hidden_size,
             2,
@@ -40,17 +41,17 @@ class MaskedLMNextSentence(MaskedLM):
     def compute_output_shape(self, input_shape: Mapping[str, Shape]) -> dict[str, Shape]:
         """The shapes of the logits, by those of the inputs."""
         batch, _ = input_shape["input_word_ids"]
-        return super().compute_output_shape(input_shape) | {"next_sentence": (batch, 2)}
+        return super().compute_output_shape(input_shape) | {self.pair_part: (batch, 2)}
 
     def logits(self, outputs: dict[str, tf.Tensor], inputs: Batch) -> dict[str, tf.Tensor]:
-        """The logits of masked LM, and `next_sentence` [batch, 2], float32."""
+        """The logits of masked LM, and those of pairs [batch, 2], float32."""
         logits = tf.cast(self.next_sentence(outputs["pooled_output"]), tf.float32)
-        return super().logits(outputs, inputs) | {"next_sentence": logits}
+        return super().logits(outputs, inputs) | {self.pair_part: logits}
 
     def totals(self, batch: Batch) -> Scalars:
         """The numbers of masked tokens and of pairs."""
         pairs = tf.cast(tf.shape(batch["input_word_ids"])[0], tf.float32)
-        return super().totals(batch) | {"next_sentence": pairs}
+        return super().totals(batch) | {self.pair_part: pairs}
 
     def sums(
         self, outputs: dict[str, tf.Tensor], batch: Batch, seed: tf.Tensor | None
@@ -60,4 +61,13 @@ class MaskedLMNextSentence(MaskedLM):
         labels = batch["next_sentence_labels"]
         logits = self.next_sentence(outputs["pooled_output"], add_bias=False)
         weights = tf.ones_like(labels, tf.float32)
-        return found | {"next_sentence": score(logits, self.next_sentence.bias, labels, weights)}
+        return found | {self.pair_part: score(logits, self.next_sentence.bias, labels, weights)}
+
+
+@serializable
+class MaskedLMSentenceOrder(MaskedLMNextSentence):
+    """Predicts masked tokens, and whether two segments are in order (Lan et al. 2019, 3.1)."""
+
+    pair_part: ClassVar[str] = "sentence_order"
+    parts: ClassVar[tuple[str, ...]] = ("masked_lm", pair_part)
+    curves: ClassVar[tuple[str, ...]] = ("loss", "masked_lm_accuracy", "sentence_order_accuracy")

@@ -4,12 +4,18 @@ from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm_next_sentence import (
+    MaskedLMNextSentence,
+    MaskedLMSentenceOrder,
+)
+from bert_tf.objectives.replaced_token import ReplacedToken
 from pipelines.pretraining.settings import Objective
 
 OBJECTIVES: dict[Objective, type[PretrainingObjective]] = {
     Objective.MLM_NSP: MaskedLMNextSentence,
+    Objective.MLM_SOP: MaskedLMSentenceOrder,
     Objective.MLM: MaskedLM,
+    Objective.REPLACED_TOKEN: ReplacedToken,
     Objective.LEFT_TO_RIGHT: LeftToRight,
     Objective.BIDIRECTIONAL_LM: BidirectionalLM,
 }

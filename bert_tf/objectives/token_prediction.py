@@ -29,10 +29,13 @@ class TokenPrediction(PretrainingObjective):
 
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(config, **kwargs)
-        policy = self.dtype_policy
-        self.masked_lm = heads.MaskedLMHead(self.config, name="masked_lm", dtype=policy)
+        self.masked_lm = self.create_head()
         self.masked_lm.build(self.masked_lm.expected_shape)
         self.built = True
+
+    def create_head(self) -> heads.MaskedLMHead:
+        """The head over the vocabulary, not yet built."""
+        return heads.MaskedLMHead(self.config, name="masked_lm", dtype=self.dtype_policy)
 
     @property
     def token_head(self) -> heads.MaskedLMHead:

@@ -32,11 +32,10 @@ def of_data(model: PretrainingObjective, data: PretrainingData, seed: int) -> di
       data: all examples.
       seed: of the order of the training examples to count in.
     """
-    majority, random = math.nan, data.held_out_random_share
+    random, found = data.held_out_random_share, {}
     if random is not None and "next_sentence_labels" in model.features:
-        majority = max(random, 1 - random)
-    found = {
-        "next_sentence_majority": majority,
+        found[f"{model.parts[-1]}_majority"] = max(random, 1 - random)
+    found |= {
         "unigram_accuracy": math.nan,
         "bigram_accuracy": math.nan,
     }

@@ -107,6 +107,12 @@ def _check_family(config: EncoderConfig, folder: str, data: PretrainingData) -> 
             f"model of model_type {config.model_type!r}; {remedy}."
         )
     config.check_vocabulary(data.tokenizer.vocabulary.kind, folder)
+    if data.objective is Objective.REPLACED_TOKEN and not getattr(config, "generator", None):
+        raise InputError(
+            f"{folder}: the examples are of objective {data.objective}, for which the model needs "
+            "a generator; use an ELECTRA (--model=electra-tiny, or another of its sizes), or set "
+            "generator_size in its bert_config.json."
+        )
 
 
 def _base_config(settings: PretrainingSettings, vocab_size: int) -> EncoderConfig:

@@ -25,8 +25,14 @@ _OF_THE_RUN = frozenset(
         "expected_gain",
     )
 )
+# Parts of a loss that are decisions between two answers, and what is decided.
+_DECISIONS = {
+    "next_sentence": "distinguishes the next sentence from a random one",
+    "sentence_order": "tells the order of two segments",
+    "replaced_token": "tells whether a token was replaced",
+}
 # Endings of names whose values are fractions.
-_FRACTIONS = ("_accuracy", "_majority")
+_FRACTIONS = ("_accuracy", "_majority", "_found")
 
 
 def draw_curves(points: Sequence[Point], path: str) -> None:
@@ -122,12 +128,13 @@ def sentences(report: dict[str, Any]) -> list[str]:
                 f"By the curve so far, {counted(MORE_MINUTES, 'minute')} more would bring about "
                 f"{masked + gain:.0%}."
             )
-    pairs, majority = report.get("next_sentence_accuracy"), report.get("next_sentence_majority")
-    if pairs is not None and majority is not None:
-        found.append(
-            f"It distinguishes the next sentence from a random one in {pairs:.0%} of the cases "
-            f"({majority:.0%} by always giving the same answer)."
-        )
+    for part, what in _DECISIONS.items():
+        right, majority = report.get(f"{part}_accuracy"), report.get(f"{part}_majority")
+        if right is not None and majority is not None:
+            found.append(
+                f"It {what} in {right:.1%} of the cases ({majority:.1%} by always giving the same "
+                "answer)."
+            )
     return found
 
 

@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
+from bert_tf import weights
 from bert_tf.export import saved_model, sources
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.objectives.base import PretrainingObjective
@@ -35,10 +36,12 @@ from bert_tf.training.run_monitor import RunMonitor
 from bert_tf.training.session import Session
 from bert_tf.training.settings import StrategyName
 from bert_tf.training.step import StepSource
-from bert_tf.weights import own
-from pipelines.common import json_files
+from bert_tf.weights import generators, own
+from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
+
+GENERATOR = "generator"  # folder in that of a run: the generator of an ELECTRA
 
 
 @lost_workers.reported()
@@ -274,7 +277,7 @@ class _Run:
             length, limits = examples.max_seq_length, manifest["settings"]
             predictions = self.model.predictions(length, limits["max_predictions_per_seq"])
             flops = hardware.training_flops(
-                self.model.encoder, self.model.token_head, length, predictions
+                self.model.encoders, self.model.token_head, length, predictions
             )
             found.append(flops / peak)
         return found
@@ -310,6 +313,10 @@ class _Run:
         tokenizer = self.data.tokenizer
         source = sources.of_model(self.model, tokenizer, self.output, self._describe_data())
         own.write_sealed_description(source.bundle, self.output)
+        _, generator = generators.split(source.bundle)
+        if generator:
+            files.remove_tree(f"{self.output}/{GENERATOR}")
+            weights.write(generator, f"{self.output}/{GENERATOR}")
         if self.options.saved_model:
             saved_model.write([source], f"{self.output}/saved_model", replace=True)
         questions = self._questions()

@@ -1,6 +1,7 @@
 """What the devices can do: which precision suits them, how fast they are, what fits in memory."""
 
 import time
+from collections.abc import Iterable
 
 import tensorflow as tf
 
@@ -42,18 +43,21 @@ def resolve_precision(precision: str) -> str:
     return "mixed_bfloat16" if fast else "float32"
 
 
-def training_flops(encoder: Encoder, head: TokenHead, length: int, predictions: int) -> float:
+def training_flops(
+    readers: Iterable[Encoder], head: TokenHead, length: int, predictions: int
+) -> float:
     """Floating-point operations of the forward and backward pass of one sequence.
 
     The backward pass has twice as many as the forward pass.
 
     Args:
-      encoder: the encoder.
+      readers: the encoders that read the sequence.
       head: the head over the vocabulary.
       length: tokens of the sequence.
       predictions: positions with logits.
     """
-    return 3 * float(encoder.flops(length) + head.flops(predictions))
+    forward = sum(encoder.flops(length) for encoder in readers)
+    return 3 * float(forward + head.flops(predictions))
 
 
 def peak_flops(dtype: tf.DType) -> float:

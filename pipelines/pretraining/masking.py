@@ -62,7 +62,8 @@ def mask(
 
     The number of chosen tokens is min(max_predictions_per_seq, max(1, round(masked_lm_prob *
     length))), where the length includes special tokens, which are never chosen. With
-    `whole_word_mask`, whole words are chosen; a word that would exceed the number is skipped.
+    `whole_word_mask`, whole words are chosen; a word that would exceed the number is skipped. With
+    `max_ngram`, runs of them are.
 
     Args:
       sequences: changed in place.
@@ -78,6 +79,7 @@ def mask(
         settings.masked_lm_prob,
         settings.max_predictions_per_seq,
         settings.whole_word_mask,
+        settings.max_ngram,
         settings.mask_share,
         settings.mask_share + settings.random_share,
         rng,
@@ -99,6 +101,18 @@ def _words(sequence, length, begins_word, separator, whole_word, starts):
 
 
 @compiled
+def _end(sequence, first, length, begins_word, separator, whole_word):
+    """Returns the position after the candidate that begins at `first`."""
+    end = first + 1
+    if whole_word:
+        while end < length - 1 and not begins_word[sequence[end]]:
+            if sequence[end] == separator:
+                break
+            end += 1
+    return end
+
+
+@compiled
 def _choose(sequence, length, begins_word, separator, wanted, whole_word, starts, chosen, rng):
     """Marks up to `wanted` tokens as chosen; the tokens of a word together."""
     words = _words(sequence, length, begins_word, separator, whole_word, starts)
@@ -109,16 +123,45 @@ def _choose(sequence, length, begins_word, separator, wanted, whole_word, starts
         other = draw + int(rng.random() * (words - draw))
         starts[draw], starts[other] = starts[other], starts[draw]
         first = starts[draw]
-        end = first + 1
-        if whole_word:
-            while end < length - 1 and not begins_word[sequence[end]]:
-                if sequence[end] == separator:
-                    break
-                end += 1
+        end = _end(sequence, first, length, begins_word, separator, whole_word)
         if found + end - first > wanted:
             continue
         chosen[first:end] = True
         found += end - first
+
+
+@compiled
+def _choose_ngrams(starts, ends, wanted, max_ngram, chosen, rng):
+    """Marks up to `wanted` tokens as chosen, in runs of 1 to `max_ngram` candidates.
+
+    As in google-research/albert: a run of n is drawn with a probability in proportion to 1/n, and
+    is shortened until it fits; one that overlaps with another is dropped.
+    """
+    words = len(starts)
+    order = np.arange(words)
+    found = 0
+    for draw in range(words):
+        if found >= wanted:
+            break
+        other = draw + int(rng.random() * (words - draw))
+        order[draw], order[other] = order[other], order[draw]
+        word = order[draw]
+        most = min(max_ngram, words - word)
+        lot = rng.random() * (1 / np.arange(1, most + 1)).sum()
+        size = 1
+        while size < most and lot >= 1 / size:
+            lot -= 1 / size
+            size += 1
+        while size and found + (ends - starts)[word : word + size].sum() > wanted:
+            size -= 1
+        taken = False
+        for index in range(word, word + size):
+            taken |= chosen[starts[index] : ends[index]].any()
+        if taken:
+            continue
+        for index in range(word, word + size):
+            chosen[starts[index] : ends[index]] = True
+            found += ends[index] - starts[index]
 
 
 @compiled
@@ -129,6 +172,7 @@ def _mask(
     masked_lm_prob,
     max_predictions,
     whole_word,
+    max_ngram,
     mask_below,
     random_below,
     rng,
@@ -140,13 +184,23 @@ def _mask(
     labels = np.zeros((count, max_predictions), np.int32)
     counts = np.zeros(count, np.int32)
     outcomes = np.zeros(3, np.int64)
-    starts = np.empty(max_seq_length, np.int64)
+    starts, ends = np.empty(max_seq_length, np.int64), np.empty(max_seq_length, np.int64)
     chosen = np.empty(max_seq_length, np.bool_)
     for row in range(count):
         sequence, length = word_ids[row], lengths[row]
         wanted = min(max_predictions, max(1, int(np.rint(length * masked_lm_prob))))
         chosen[:length] = False
-        _choose(sequence, length, begins_word, separator, wanted, whole_word, starts, chosen, rng)
+        if max_ngram == 1:
+            _choose(
+                sequence, length, begins_word, separator, wanted, whole_word, starts, chosen, rng
+            )
+        else:
+            words = _words(sequence, length, begins_word, separator, whole_word, starts)
+            for word in range(words):
+                ends[word] = _end(
+                    sequence, starts[word], length, begins_word, separator, whole_word
+                )
+            _choose_ngrams(starts[:words], ends[:words], wanted, max_ngram, chosen, rng)
         slot = 0
         for position in range(1, length - 1):
             if not chosen[position]:

@@ -17,9 +17,16 @@ class Objective(enum.StrEnum):
     """Pre-training objective of the examples."""
 
     MLM_NSP = "mlm_nsp"  # masked LM and next-sentence prediction (the paper)
+    MLM_SOP = "mlm_sop"  # masked LM and sentence-order prediction (ALBERT)
     MLM = "mlm"  # masked LM alone ("No NSP", paper section 5.1)
     LEFT_TO_RIGHT = "left_to_right"  # each token from those before it ("LTR & No NSP")
     BIDIRECTIONAL_LM = "bidirectional_lm"  # each word from both sides separately (ELMo)
+    REPLACED_TOKEN = "replaced_token"  # which tokens a generator has replaced (ELECTRA)
+
+    @property
+    def paired(self) -> bool:
+        """Whether it predicts how two segments belong together."""
+        return self in (Objective.MLM_NSP, Objective.MLM_SOP)
 
 
 class Masking(enum.StrEnum):
@@ -32,8 +39,9 @@ class Masking(enum.StrEnum):
 class SequenceKind(enum.StrEnum):
     """What a sequence consists of; the keys of `makers.MAKERS`, and auto."""
 
-    AUTO = "auto"  # pairs where there is next-sentence prediction, else spans
+    AUTO = "auto"  # pairs for mlm_nsp and mlm_sop, segments for replaced_token, else spans
     PAIRS = "pairs"  # two segments, the second one random in half of the examples
+    SEGMENTS = "segments"  # two segments, the second one follows the first (ELECTRA)
     SPANS = "spans"  # whole sentences of one document
     FULL_SENTENCES = "full_sentences"  # whole sentences, across documents (RoBERTa, section 4.2)
     PACKED = "packed"  # running text, across documents, without padding
@@ -47,7 +55,9 @@ class ExampleSettings(Settings):
 
     objective: Objective = setting(
         Objective.MLM_NSP,
-        "mlm_nsp: masked LM and next-sentence prediction, the paper's; mlm: masked LM alone; "
+        "mlm_nsp: masked LM and next-sentence prediction, the paper's; mlm_sop: masked LM and the "
+        "order of two segments, ALBERT's; mlm: masked LM alone; replaced_token: which tokens a "
+        "generator has replaced, ELECTRA's; "
         "left_to_right: each token from those before it, nothing is masked; bidirectional_lm: "
         "each word from those before it and, separately, from those after it, for an ELMo.",
     )
@@ -77,15 +87,24 @@ class ExampleSettings(Settings):
     whole_word_mask: bool = setting(
         False, "Mask whole words instead of single tokens (pieces of words)."
     )
+    max_ngram: int = setting(
+        1,
+        "Maximum number of neighbouring words (or tokens) to mask together; of 1 to n with "
+        "probabilities in proportion to 1/n (ALBERT: 3, with whole words).",
+        minimum=1,
+        maximum=100,
+    )
     held_out_fraction: float = setting(
         0.0, "Fraction of the documents that is held out for evaluation.", minimum=0, below=1
     )
     seed: int = setting(12345, "Seed of pairs, masks and the order of examples.", minimum=0)
     sequences: SequenceKind = setting(
         SequenceKind.AUTO,
-        "What a sequence consists of: pairs of segments, for mlm_nsp; spans, whole sentences of "
-        "one document; full_sentences, whole sentences across documents (RoBERTa); packed, "
-        "running text across documents, without padding. auto: pairs for mlm_nsp, else spans.",
+        "What a sequence consists of: pairs of segments, for mlm_nsp and mlm_sop; segments, two "
+        "that follow each other (ELECTRA); spans, whole sentences of one document; "
+        "full_sentences, whole sentences across documents (RoBERTa); packed, running text across "
+        "documents, without padding. auto: pairs for mlm_nsp and mlm_sop, segments for "
+        "replaced_token, else spans.",
     )
     masking: Masking = setting(
         Masking.STATIC,
@@ -117,15 +136,20 @@ class ExampleSettings(Settings):
                 "be at most 1."
             )
         paired = self.sequence_kind is SequenceKind.PAIRS
-        if paired != (self.objective is Objective.MLM_NSP):
+        if paired != self.objective.paired:
             raise InputError(
                 f"--sequences={self.sequences}: does not go with --objective={self.objective}; "
-                "next-sentence prediction needs pairs, and no other objective does."
+                "mlm_nsp and mlm_sop need pairs, and no other objective does."
             )
         if self.masking is Masking.DYNAMIC and self.objective is not Objective.MLM:
             raise InputError("--masking=dynamic goes with --objective=mlm only.")
-        if self.masking is Masking.DYNAMIC and self.whole_word_mask:
-            raise InputError("--whole_word_mask goes with --masking=static only.")
+        drawn_later = self.masking is Masking.DYNAMIC or self.objective is Objective.REPLACED_TOKEN
+        for name in ("whole_word_mask", "max_ngram"):
+            if drawn_later and getattr(self, name) != getattr(type(self), name):
+                raise InputError(
+                    f"--{name} goes with masks that are drawn now: --masking=static, and an "
+                    "objective other than replaced_token."
+                )
         machine.check_memory(
             BLOCK * self.max_seq_length * _BYTES_PER_TOKEN,
             f"a block of {BLOCK} sequences of --max_seq_length={self.max_seq_length}",
@@ -136,11 +160,13 @@ class ExampleSettings(Settings):
         """What a sequence consists of; never auto."""
         if self.sequences is not SequenceKind.AUTO:
             return self.sequences
-        paired = self.objective is Objective.MLM_NSP
-        return SequenceKind.PAIRS if paired else SequenceKind.SPANS
+        if self.objective.paired:
+            return SequenceKind.PAIRS
+        follows = self.objective is Objective.REPLACED_TOKEN
+        return SequenceKind.SEGMENTS if follows else SequenceKind.SPANS
 
     @property
     def writes_masks(self) -> bool:
         """Whether the written examples are masked."""
-        masked = self.objective in (Objective.MLM_NSP, Objective.MLM)
+        masked = self.objective.paired or self.objective is Objective.MLM
         return masked and self.masking is Masking.STATIC

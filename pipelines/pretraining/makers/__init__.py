@@ -2,12 +2,17 @@
 
 from pipelines.pretraining.makers.base import ExampleMaker
 from pipelines.pretraining.makers.running_text import FullSentences, PackedText
-from pipelines.pretraining.makers.segments import SentencePairs, SentenceSpans
+from pipelines.pretraining.makers.segments import (
+    SentencePairs,
+    SentenceSegments,
+    SentenceSpans,
+)
 from pipelines.pretraining.settings import ExampleSettings, SequenceKind
 from pipelines.tokenizers.base import Tokenizer
 
 MAKERS: dict[SequenceKind, type[ExampleMaker]] = {
     SequenceKind.PAIRS: SentencePairs,
+    SequenceKind.SEGMENTS: SentenceSegments,
     SequenceKind.SPANS: SentenceSpans,
     SequenceKind.FULL_SENTENCES: FullSentences,
     SequenceKind.PACKED: PackedText,

@@ -1,4 +1,4 @@
-"""Sentence pairs for next-sentence prediction (paper, section 3.1 and appendix A.2), and spans.
+"""Sequences of one or two segments of whole sentences, such as pairs (paper, appendix A.2).
 
 The loops are the paper's procedure, one draw of a seeded generator at a time, compiled by numba.
 """
@@ -13,11 +13,13 @@ from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.pretraining.makers.base import ExampleMaker, FeatureArrays
 from pipelines.pretraining.masking import SequenceBlock
+from pipelines.pretraining.settings import Objective
 from pipelines.pretraining.token_store import TokenizedDocuments
 
 # Columns of a plan: the ranges of segments A and B in the flat ids, and the label.
-A_START, A_LENGTH, B_START, B_LENGTH, IS_RANDOM = range(5)
+A_START, A_LENGTH, B_START, B_LENGTH, LABEL = range(5)
 COLUMNS = 5
+_SINGLE_PROB = 0.1  # of one segment instead of two, in ELECTRA's sequences
 
 
 class _Segments(ExampleMaker):
@@ -60,16 +62,28 @@ class SentencePairs(_Segments):
             )
 
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
-        return plan_pairs(documents, self.budget, self.settings.short_seq_prob, rng)
+        in_order = self.settings.objective is Objective.MLM_SOP
+        return plan_pairs(documents, self.budget, self.settings.short_seq_prob, rng, in_order)
 
     def features(
         self, documents: TokenizedDocuments, plan: np.ndarray, rng: np.random.Generator
     ) -> tuple[FeatureArrays, collections.Counter[str]]:
-        """Adds the label, whether the second segment is random."""
+        """Adds the label: whether the second segment is random, or the first one follows it."""
         features, counts = super().features(documents, plan, rng)
-        is_random = plan[:, IS_RANDOM].astype(np.int32)
-        counts["random_next"] = int(is_random.sum())
-        return features | {"next_sentence_labels": is_random[:, np.newaxis]}, counts
+        labels = plan[:, LABEL].astype(np.int32)
+        counts["random_next"] = int(labels.sum())
+        return features | {"next_sentence_labels": labels[:, np.newaxis]}, counts
+
+
+class SentenceSegments(_Segments):
+    """Two segments that follow each other, or sometimes one (Clark et al. 2020, their program)."""
+
+    segments: ClassVar[int] = 2
+
+    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
+        plan = plan_spans(documents, self.budget, self.settings.short_seq_prob, rng)
+        _halve(plan, documents.sentence_starts, _SINGLE_PROB, rng)
+        return plan
 
 
 class SentenceSpans(_Segments):
@@ -126,9 +140,16 @@ def _target_length(budget, short_seq_prob, rng):
 
 
 def plan_pairs(
-    documents: TokenizedDocuments, budget: int, short_seq_prob: float, rng: np.random.Generator
+    documents: TokenizedDocuments,
+    budget: int,
+    short_seq_prob: float,
+    rng: np.random.Generator,
+    in_order: bool = False,
 ) -> np.ndarray:
     """Plans pairs of segments; in half of them the second segment is random.
+
+    With `in_order`, half of them are swapped instead (ALBERT). Where there is only one sentence,
+    the second segment is random even then, as in ALBERT's program; the label is the same.
 
     Args:
       documents: at least two, with different keys.
@@ -136,6 +157,7 @@ def plan_pairs(
       short_seq_prob: probability that a document aims at shorter sequences, of a length drawn
         uniformly from 2 to the budget.
       rng: the only source of randomness.
+      in_order: whether segments are swapped instead of random.
 
     Returns:
       int64 [sequences, COLUMNS].
@@ -145,11 +167,13 @@ def plan_pairs(
     """
     if len(np.unique(documents.document_keys)) < 2:
         raise ValueError("random next sentences need at least two documents")
-    return _plan_pairs(*documents[1:], budget, short_seq_prob, rng)
+    return _plan_pairs(*documents[1:], budget, short_seq_prob, rng, in_order)
 
 
 @compiled
-def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_seq_prob, rng):
+def _plan_pairs(
+    sentence_starts, document_starts, document_keys, budget, short_seq_prob, rng, in_order
+):
     plan = np.empty((len(sentence_starts) - 1, COLUMNS), np.int64)
     count = 0
     for document in range(len(document_keys)):
@@ -165,8 +189,9 @@ def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_s
             if end - chunk >= 2:
                 a_end = chunk + _draw(rng, 1, end - chunk - 1)
             a_start, a_stop = sentence_starts[chunk], sentence_starts[a_end]
-            is_random = end - chunk == 1 or rng.random() < 0.5
-            if is_random:
+            single = end - chunk == 1
+            label = single or rng.random() < 0.5
+            if label and (single or not in_order):
                 b_start, b_stop = _random_segment(
                     sentence_starts,
                     document_starts,
@@ -181,11 +206,13 @@ def _plan_pairs(sentence_starts, document_starts, document_keys, budget, short_s
             a_start, a_stop, b_start, b_stop = _truncate_pair(
                 a_start, a_stop, b_start, b_stop, budget, rng
             )
+            if label and in_order and not single:
+                a_start, a_stop, b_start, b_stop = b_start, b_stop, a_start, a_stop
             plan[count, A_START] = a_start
             plan[count, A_LENGTH] = a_stop - a_start
             plan[count, B_START] = b_start
             plan[count, B_LENGTH] = b_stop - b_start
-            plan[count, IS_RANDOM] = is_random
+            plan[count, LABEL] = label
             count += 1
             chunk = end
     return plan[:count].copy()
@@ -256,3 +283,21 @@ def _plan_spans(sentence_starts, document_starts, budget, short_seq_prob, rng):
             plan[count, A_START], plan[count, A_LENGTH] = start, stop - start
             count += 1
     return plan[:count].copy()
+
+
+@compiled
+def _halve(plan, sentence_starts, single_prob, rng):
+    """Makes two segments of spans, at the sentence boundary nearest to the middle, if any."""
+    for row in range(len(plan)):
+        if rng.random() < single_prob:
+            continue
+        start, length = plan[row, A_START], plan[row, A_LENGTH]
+        middle, best = start + length / 2, -1
+        after = np.searchsorted(sentence_starts, middle, side="right")
+        for boundary in sentence_starts[max(0, after - 1) : after + 1]:
+            if start < boundary < start + length:
+                if best < 0 or boundary - middle < middle - best:
+                    best = boundary
+        if best >= 0:
+            plan[row, A_LENGTH] = best - start
+            plan[row, B_START], plan[row, B_LENGTH] = best, start + length - best

@@ -321,7 +321,7 @@ def test_operations_are_those_of_the_products():
     assert narrow.flops(128) == encoder.flops(128) + 2 * 128 * 128 * 768
     head = MaskedLMHead(BertConfig(), name="masked_lm")
     assert head.flops(20) == 2 * 20 * 768 * (768 + 30522)
-    assert training_flops(encoder, head, 128, 20) == 3.0 * (encoder.flops(128) + head.flops(20))
+    assert training_flops([encoder], head, 128, 20) == 3.0 * (encoder.flops(128) + head.flops(20))
 
 
 def test_layers_from_bottom_to_top():
