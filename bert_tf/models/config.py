@@ -60,7 +60,9 @@ class BertConfig(EncoderConfig):
     pooler_act: str | None = _option("tanh")  # None: no pooler, the first token's vector is used
     pooler_dropout: float = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
     head_dropout: float | None = _option(None)  # dropout of task heads; None: hidden_dropout_prob
-    generator_size: float | None = _option(None)  # ELECTRA: width of the generator, relative to ours
+    generator_size: float | None = _option(
+        None
+    )  # ELECTRA: width of the generator, relative to ours
 
     title: ClassVar[str] = "BERT"
     foreign_keys: ClassVar[Set[str]] = _FOREIGN_KEYS
@@ -194,4 +196,3 @@ class BertConfig(EncoderConfig):
                 f"{length} tokens exceed the {self.max_length} positions; cut the sequences "
                 "(max_length of the tokenizer)."
             )
-

@@ -43,9 +43,7 @@ class ReplacedToken(MaskedLM):
         """The generator's head over the vocabulary; creates the other parts, too."""
         policy, config = self.dtype_policy, self.config.generator
         assert config is not None  # see `pretraining.inputs`
-        self.generator = Generator(
-            config, self.encoder.embeddings, name="generator", dtype=policy
-        )
+        self.generator = Generator(config, self.encoder.embeddings, name="generator", dtype=policy)
         self.replaced_token = ReplacedTokenHead(self.config, name="replaced_token", dtype=policy)
         self.replaced_token.build(self.replaced_token.expected_shape)
         return heads.MaskedLMHead(config, name="generator_lm", dtype=policy)
@@ -147,7 +145,9 @@ class ReplacedToken(MaskedLM):
         `replaced_token_majority` is the accuracy of "none was replaced".
         """
         metrics = super().metrics_of(counts)
-        tokens, replaced = (counts.get(f"{name}_total", 0.0) for name in ("replaced_token", "found"))
+        tokens, replaced = (
+            counts.get(f"{name}_total", 0.0) for name in ("replaced_token", "found")
+        )
         if not (tokens and replaced):
             return metrics
         return metrics | {

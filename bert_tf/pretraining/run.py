@@ -41,8 +41,6 @@ from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_reader
 
-GENERATOR = "generator"  # folder in that of a run: the generator of an ELECTRA
-
 
 @lost_workers.reported()
 def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) -> dict[str, Any]:
@@ -315,8 +313,9 @@ class _Run:
         own.write_sealed_description(source.bundle, self.output)
         _, generator = generators.split(source.bundle)
         if generator:
-            files.remove_tree(f"{self.output}/{GENERATOR}")
-            weights.write(generator, f"{self.output}/{GENERATOR}")
+            folder = f"{self.output}/{run_folder.GENERATOR}"
+            files.remove_tree(folder)
+            weights.write(generator, folder)
         if self.options.saved_model:
             saved_model.write([source], f"{self.output}/saved_model", replace=True)
         questions = self._questions()

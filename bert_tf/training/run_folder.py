@@ -21,6 +21,7 @@ DIFFERENT_COMMANDS = (
 DIFFERENT_FOLDERS = (
     "the checkpoints that they see; name a folder on storage that all of them share (--output)."
 )
+GENERATOR = "generator"  # the generator of an ELECTRA, a model of its own
 _OF_PRETRAINING = (
     _IDENTITY,
     _REPORT,
@@ -29,6 +30,7 @@ _OF_PRETRAINING = (
     "checksums.json",
     "curves.png",
     "ending.json",
+    GENERATOR,
     "history.jsonl",
     "milestones.jsonl",
     "saved_model",

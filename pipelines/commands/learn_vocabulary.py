@@ -15,7 +15,7 @@ _CORPUS = CorpusFlags()
 _OUTPUT = flag_types.define_path(
     "output",
     None,
-    "File to write, such as vocab.txt; for byte_bpe and word a folder.",
+    "File to write, such as vocab.txt; for all kinds but wordpiece a folder.",
     required=True,
 )
 _TOKENIZER = TokenizerFlags()

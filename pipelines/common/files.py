@@ -232,6 +232,12 @@ def write_text(path: str, text: str) -> None:
         file.write(text)
 
 
+def write_bytes(path: str, data: bytes) -> None:
+    """Writes a file, which appears in one piece."""
+    with write_aside(path) as partial, gfile.GFile(partial, "wb") as file:
+        file.write(data)
+
+
 def check_regular(path: str) -> None:
     """Raises an InputError if a path is a folder, a pipe or a device, such as /dev/zero."""
     if "://" not in path and os.path.exists(path) and not os.path.isfile(path):

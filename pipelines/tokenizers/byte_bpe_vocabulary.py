@@ -143,11 +143,11 @@ class ByteBPEVocabulary(Vocabulary):
     def splitter(cls, settings: Mapping[str, bool | None]) -> Callable[[list[str]], tf.Tensor]:
         return byte_bpe_words.split_words
 
-    def texts(self) -> tuple[str, ...]:
+    def contents(self) -> tuple[bytes, ...]:
         ids = {token: index for index, token in enumerate(self.tokens)}
         lines = (_VERSION, *(f"{left} {right}" for left, right in self.merges))
         vocabulary = json.dumps(ids, ensure_ascii=False, separators=(",", ":"))
-        return vocabulary, "".join(f"{line}\n" for line in lines)
+        return vocabulary.encode(), "".join(f"{line}\n" for line in lines).encode()
 
     def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
         """No prefix space is added unless chosen."""

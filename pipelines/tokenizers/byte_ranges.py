@@ -24,6 +24,13 @@ def cut(texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -
     return tf.strings.unsorted_segment_join(taken, place.value_rowids(), tf.size(rows))
 
 
+def byte_at(texts: tf.Tensor, rows: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
+    """Returns the byte at each offset of a text, uint8 [n]; rows and offsets are int64 [n]."""
+    values, first = _flatten(texts)
+    values = tf.concat([values, tf.zeros([1], tf.uint8)], 0)  # an offset may be the end of all
+    return tf.gather(values, tf.gather(first, rows) + offsets)
+
+
 def count_characters(
     texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tf.Tensor:
@@ -54,6 +61,52 @@ def to_characters(texts: tf.Tensor, rows: tf.Tensor, offsets: tf.Tensor) -> tf.T
     wanted = offsets + tf.gather(first_byte, rows)
     found = tf.searchsorted(places, wanted, out_type=tf.int64)
     return tf.cast(found - tf.gather(starts.row_starts(), rows), tf.int32)
+
+
+def to_original(
+    texts: tf.Tensor,
+    offsets: tf.RaggedTensor,
+    lengths: tf.Tensor,
+    is_mark: tf.Tensor,
+    starts: tf.RaggedTensor,
+    ends: tf.RaggedTensor,
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Maps byte offsets in normalized texts to byte offsets in the original texts.
+
+    Args:
+      texts: string [batch], the original texts.
+      offsets: int64 [batch, (characters)], the first byte of each character.
+      lengths: int64 [characters of all texts], bytes of each character when normalized.
+      is_mark: bool [characters of all texts], whether a character belongs to the one before it.
+      starts: int64 [batch, (ranges)], in the normalized texts.
+      ends: the same.
+    """
+    # A mark at the beginning of a text belongs to no letter.
+    text = offsets.value_rowids()
+    is_mark &= text == tf.concat([[-1], text[:-1]], 0)
+
+    # Positions count through the whole batch; the starts of rows are subtracted at the end.
+    text_end = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64))
+    text_start = tf.concat([[0], text_end], 0)[:-1]
+    original = offsets.flat_values + tf.gather(text_start, text)
+    original_end = tf.concat([original, text_end[-1:]], 0)[1:]
+    normalized_end = tf.cumsum(lengths)
+    normalized_row = tf.gather(tf.concat([[0], normalized_end], 0), offsets.row_starts())
+
+    # A character ends where the marks after it end.
+    group = tf.cumsum(tf.cast(~is_mark, tf.int64))
+    group_end = tf.math.unsorted_segment_max(
+        original_end, group, tf.reduce_max(tf.concat([[0], group], 0)) + 1
+    )
+    rows = starts.value_rowids()
+    shift = tf.gather(normalized_row, rows)
+    first = tf.searchsorted(normalized_end, starts.flat_values + shift, side="right")
+    last = tf.searchsorted(normalized_end, ends.flat_values + shift, side="left")
+    row_start = tf.gather(text_start, rows)
+    new_starts = tf.gather(original, first) - row_start
+    new_ends = tf.gather(tf.gather(group_end, group), last) - row_start
+    new_ends = tf.maximum(new_starts, new_ends)  # of an empty range
+    return starts.with_flat_values(new_starts), ends.with_flat_values(new_ends)
 
 
 def fingerprints(

@@ -45,8 +45,8 @@ class Normalizer(tf.Module):
         self.strip_accents = strip_accents
         # A word with an unassigned character is unknown unless the vocabulary has the character.
         known = "".join({c for c in alphabet if unicodedata.category(c) == "Cn"})
-        self._unassigned = _character_class(_unassigned(), without=known)
-        self._dropped = _character_class(_dropped())
+        self._unassigned = character_class(_unassigned(), without=known)
+        self._dropped = character_class(_dropped())
 
     def __call__(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
         """Normalizes string [batch] texts; bytes that are not UTF-8 are removed."""
@@ -67,10 +67,10 @@ class Normalizer(tf.Module):
         texts = tf.strings.regex_replace(texts, self._dropped, "")
         texts = tf.strings.regex_replace(texts, self._unassigned, UNASSIGNED)
         if self.lower_case:
-            texts = _lower(texts)
+            texts = lower(texts)
         if self.strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
-            texts = tf.strings.regex_replace(texts, _character_class(_marks()), "")
+            texts = tf.strings.regex_replace(texts, character_class(_marks()), "")
         return texts
 
 
@@ -81,7 +81,7 @@ def is_plain(texts: tf.Tensor) -> tf.Tensor:
 
 def is_mark(characters: tf.Tensor) -> tf.Tensor:
     """Returns which of string [n] characters are non-spacing marks (Mn), bool [n]."""
-    return tf.strings.regex_full_match(characters, _character_class(_marks()))
+    return tf.strings.regex_full_match(characters, character_class(_marks()))
 
 
 @functools.cache
@@ -118,7 +118,7 @@ def _assigned() -> list[str]:
     return list(map(chr, _of_categories(*names)))
 
 
-def _lower(texts: tf.Tensor) -> tf.Tensor:
+def lower(texts: tf.Tensor) -> tf.Tensor:
     """Lower-cases as Python does, including letters unknown to TensorFlow."""
     texts = tf.cond(
         tf.reduce_any(tf.strings.regex_full_match(texts, "(?s).*Σ.*")),
@@ -144,7 +144,7 @@ def _lower_sigma(texts: tf.Tensor) -> tf.Tensor:
     This is Unicode's Final_Sigma condition with Python's tables: case-ignorable characters are
     skipped, and letters are cased characters.
     """
-    cased, skipped = _character_class(_cased()), f"{_character_class(_case_ignorable())}*"
+    cased, skipped = character_class(_cased()), f"{character_class(_case_ignorable())}*"
     for _ in range(2):  # one match may consume two adjacent sigmas
         texts = tf.strings.regex_replace(texts, f"Σ({skipped}{cased})", r"σ\1")
     texts = tf.strings.regex_replace(texts, f"({cased}{skipped})Σ", r"\1ς")
@@ -179,7 +179,7 @@ def _ranges(code_points: np.ndarray) -> list[tuple[int, int]]:
     return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
-def _character_class(code_points: np.ndarray, without: str = "") -> str:
+def character_class(code_points: np.ndarray, without: str = "") -> str:
     """Returns an RE2 character class of code points, without some characters."""
     ranges = []
     for low, high in _ranges(code_points):

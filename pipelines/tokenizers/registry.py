@@ -8,6 +8,8 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.sentencepiece import SentencePieceTokenizer
+from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import ChosenSettings, TokenizerSettings, Vocabulary
 from pipelines.tokenizers.whole_words import WordTokenizer, WordVocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
@@ -24,6 +26,7 @@ class TokenizerKind(NamedTuple):
 KINDS = {
     "wordpiece": TokenizerKind(WordPieceVocabulary, WordPieceTokenizer),
     "byte_bpe": TokenizerKind(ByteBPEVocabulary, ByteBPETokenizer),
+    "sentencepiece": TokenizerKind(SentencePieceVocabulary, SentencePieceTokenizer),
     "word": TokenizerKind(WordVocabulary, WordTokenizer),
 }
 SETTINGS = "tokenizer_config.json"  # in the folders of our models

@@ -12,6 +12,7 @@ class VocabularyKind(enum.StrEnum):
 
     WORDPIECE = "wordpiece"  # BERT's
     BYTE_BPE = "byte_bpe"  # GPT-2's and RoBERTa's
+    SENTENCEPIECE = "sentencepiece"  # ALBERT's
     WORD = "word"  # whole words, for ELMo
 
 
@@ -23,8 +24,8 @@ class LearningSettings(Settings):
 
     kind: VocabularyKind = setting(
         VocabularyKind.WORDPIECE,
-        "wordpiece is BERT's, byte_bpe (byte-level BPE) that of GPT-2 and RoBERTa; word has the "
-        "most frequent whole words, for an ELMo.",
+        "wordpiece is BERT's, byte_bpe (byte-level BPE) that of GPT-2 and RoBERTa, sentencepiece "
+        "(a unigram model) that of ALBERT; word has the most frequent whole words, for an ELMo.",
     )
     vocab_size: int = setting(
         30_000, "Number of tokens, special tokens included.", minimum=1, maximum=1 << 24

@@ -80,12 +80,12 @@ class Vocabulary(abc.ABC):
         names = tuple(
             f"{stem}{mark}.{end}" for stem, _, end in (f.rpartition(".") for f in self.files)
         )
-        for name, text in zip(names, self.texts(), strict=True):
-            files.write_text(f"{folder}/{name}", text)
+        for name, data in zip(names, self.contents(), strict=True):
+            files.write_bytes(f"{folder}/{name}", data)
         return names
 
     @abc.abstractmethod
-    def texts(self) -> tuple[str, ...]:
+    def contents(self) -> tuple[bytes, ...]:
         """Returns the contents of `files`."""
 
     def write(self, path: str) -> None:
@@ -96,7 +96,7 @@ class Vocabulary(abc.ABC):
     @property
     def sha256(self) -> str:
         """SHA-256 checksum of the contents of all files, in hexadecimal."""
-        return hashlib.sha256("".join(self.texts()).encode()).hexdigest()
+        return hashlib.sha256(b"".join(self.contents())).hexdigest()
 
     @abc.abstractmethod
     def resolve(self, settings: ChosenSettings) -> TokenizerSettings:

@@ -174,33 +174,9 @@ class WordPieceTokenizer(Tokenizer):
         """
         characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8")
         flat = characters.flat_values
-        normalized = tf.cast(tf.strings.length(self.normalize(flat)), tf.int64)
-        is_mark = (normalized == 0) & normalizer.is_mark(flat)
-        # A mark at the beginning of a text belongs to no letter.
-        text = offsets.value_rowids()
-        is_mark &= text == tf.concat([[-1], text[:-1]], 0)
-
-        # Positions count through the whole batch; the starts of rows are subtracted at the end.
-        text_end = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64))
-        text_start = tf.concat([[0], text_end], 0)[:-1]
-        original = offsets.flat_values + tf.gather(text_start, text)
-        original_end = tf.concat([original, text_end[-1:]], 0)[1:]
-        normalized_end = tf.cumsum(normalized)
-        normalized_row = tf.gather(tf.concat([[0], normalized_end], 0), characters.row_starts())
-
-        # A character ends where the marks after it end.
-        group = tf.cumsum(tf.cast(~is_mark, tf.int64))
-        group_end = tf.math.unsorted_segment_max(
-            original_end, group, tf.reduce_max(tf.concat([[0], group], 0)) + 1
-        )
-        rows = starts.value_rowids()
-        shift = tf.gather(normalized_row, rows)
-        first = tf.searchsorted(normalized_end, starts.flat_values + shift, side="right")
-        last = tf.searchsorted(normalized_end, ends.flat_values + shift, side="left")
-        row_start = tf.gather(text_start, rows)
-        new_starts = tf.gather(original, first) - row_start
-        new_ends = tf.gather(tf.gather(group_end, group), last) - row_start
-        return starts.with_flat_values(new_starts), ends.with_flat_values(new_ends)
+        lengths = tf.cast(tf.strings.length(self.normalize(flat)), tf.int64)
+        is_mark = (lengths == 0) & normalizer.is_mark(flat)
+        return byte_ranges.to_original(texts, offsets, lengths, is_mark, starts, ends)
 
 
 def _splitter(

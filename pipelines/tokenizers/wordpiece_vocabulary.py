@@ -97,8 +97,8 @@ class LinesVocabulary(Vocabulary):
         lower_case, strip_accents = bool(settings["lower_case"]), settings["strip_accents"]
         return WordSplitter(lower_case, lower_case if strip_accents is None else strip_accents)
 
-    def texts(self) -> tuple[str, ...]:
-        return ("".join(f"{token}\n" for token in self.tokens),)
+    def contents(self) -> tuple[bytes, ...]:
+        return ("".join(f"{token}\n" for token in self.tokens).encode(),)
 
     def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
         """Text is lower-cased if no token has capitals; accents are stripped if it is."""
@@ -216,7 +216,7 @@ class WordPieceVocabulary(LinesVocabulary):
 
     def write(self, path: str) -> None:
         """Writes the vocabulary as a file of any name."""
-        files.write_text(path, *self.texts())
+        files.write_bytes(path, *self.contents())
 
     def text(self, pieces: Sequence[str]) -> str:
         return " ".join(pieces).replace(f" {SUFFIX}", "")

@@ -4,6 +4,7 @@ A folder has the files of the older kind (vocab.txt, or vocab.json and merges.tx
 tokenizer_config.json, added_tokens.json), tokenizer.json, or both.
 """
 
+import os
 from typing import Any
 
 from absl import logging
@@ -12,6 +13,7 @@ from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 from pipelines.tokenizers.wordpiece_vocabulary import FILE, ROLES, WordPieceVocabulary
 
@@ -30,7 +32,7 @@ _WORDPIECE_ROLES = {
     "sep_token": "separator",
     "mask_token": "mask",
 }
-_BYTE_BPE_ROLES = _WORDPIECE_ROLES | {"bos_token": "start", "eos_token": "separator"}
+_ROLES_OF_TEXTS = _WORDPIECE_ROLES | {"bos_token": "start", "eos_token": "separator"}
 
 
 def read(
@@ -45,6 +47,8 @@ def read(
     """
     if kind == "byte_bpe":
         return _read_byte_bpe(path)
+    if kind == "sentencepiece":
+        return _read_sentencepiece(path)
     return _read_wordpiece(path, vocab_size), _read_settings(path)
 
 
@@ -54,7 +58,14 @@ def write(model: Bundle, folder: str) -> None:
     vocabulary.save(folder)
     if vocabulary.kind == "byte_bpe":
         found = {"tokenizer_class": "RobertaTokenizer", _SPACE: settings[_SPACE]}
-        tokens = {name: vocabulary.roles[role] for name, role in _BYTE_BPE_ROLES.items()}
+        tokens = {name: vocabulary.roles[role] for name, role in _ROLES_OF_TEXTS.items()}
+    elif vocabulary.kind == "sentencepiece":
+        found = {
+            "tokenizer_class": "AlbertTokenizer",
+            "do_lower_case": settings["lower_case"],
+            "keep_accents": not settings["strip_accents"],
+        }
+        tokens = {name: vocabulary.roles[role] for name, role in _ROLES_OF_TEXTS.items()}
     else:
         found = {
             "tokenizer_class": "BertTokenizer",
@@ -171,6 +182,27 @@ def _read_byte_bpe(path: str) -> tuple[ByteBPEVocabulary | None, TokenizerSettin
         return vocabulary, None
     values = json_files.read(stated, dict[str, Any])
     return vocabulary, vocabulary.resolve({_SPACE: bool(values.get(_SPACE))})
+
+
+def _read_sentencepiece(
+    path: str,
+) -> tuple[SentencePieceVocabulary | None, TokenizerSettings | None]:
+    model = f"{path}/{SentencePieceVocabulary.files[0]}"
+    if not files.gfile.exists(model):
+        if files.gfile.exists(f"{path}/{_FAST}"):
+            raise InputError(
+                f"{path}: has {_FAST}, but not {os.path.basename(model)}, the model of "
+                "SentencePiece that it was made from; copy it there."
+            )
+        return None, None
+    vocabulary = SentencePieceVocabulary.load(path)
+    stated = _optional(f"{path}/{_CONFIG}")
+    keep = stated.get("keep_accents")
+    chosen = {
+        "lower_case": stated.get("do_lower_case"),
+        "strip_accents": None if keep is None else not keep,
+    }
+    return vocabulary, vocabulary.resolve(chosen)
 
 
 def _byte_bpe_of(values: dict[str, Any], name: str) -> ByteBPEVocabulary:

@@ -295,9 +295,9 @@ def _halve(plan, sentence_starts, single_prob, rng):
         middle, best = start + length / 2, -1
         after = np.searchsorted(sentence_starts, middle, side="right")
         for boundary in sentence_starts[max(0, after - 1) : after + 1]:
-            if start < boundary < start + length:
-                if best < 0 or boundary - middle < middle - best:
-                    best = boundary
+            inside = start < boundary < start + length
+            if inside and (best < 0 or boundary - middle < middle - best):
+                best = boundary
         if best >= 0:
             plan[row, A_LENGTH] = best - start
             plan[row, B_START], plan[row, B_LENGTH] = best, start + length - best

@@ -30,7 +30,9 @@ def peer():
         pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
 
     def run(*arguments):
-        done = subprocess.run([python, "-P", str(SCRIPT), *arguments], capture_output=True, text=True)
+        done = subprocess.run(
+            [python, "-P", str(SCRIPT), *arguments], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout.strip()
 
