@@ -14,6 +14,7 @@ COMMANDS = {
     "adopt-examples": ("pipelines.commands.adopt_examples", "Adopt TFRecords of other programs"),
     "show-examples": ("pipelines.commands.show_examples", "Print a few examples"),
     "pretrain": ("bert_tf.commands.pretrain", "Pre-train on examples"),
+    "distill": ("bert_tf.commands.distill", "Distil a model into a smaller one"),
     "finetune": ("bert_tf.commands.finetune", "Fine-tune for a task"),
     "experiments": ("bert_tf.commands.experiments", "Repeat the studies of the paper"),
     "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),

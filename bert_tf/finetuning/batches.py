@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.finetuning.task_data import TaskData
 from bert_tf.models import fused_ops
 from bert_tf.tasks import Task
-from bert_tf.tasks.model import TaskObjective
+from bert_tf.tasks.model import TEACHER, TaskObjective
 from pipelines.common.parallel import mapped
 from pipelines.labelled import bucketing
 from pipelines.labelled.features import Features
@@ -82,7 +82,9 @@ def training_batches(
     def order() -> Iterator[np.ndarray]:
         return bucketing.training_order(lengths, batch_size, seed, start)
 
-    return _distribute(data.task, data.train.features, order, batch_size, strategy)
+    return _distribute(
+        data.task, data.train.features, order, batch_size, strategy, teacher=data.teacher
+    )
 
 
 def spec(data: TaskData, batch_size: int, strategy: tf.distribute.Strategy) -> Any:
@@ -145,12 +147,15 @@ def _distribute(
     batch_size: int,
     strategy: tf.distribute.Strategy,
     labels: bool = True,
+    teacher: Sequence[np.ndarray] = (),
 ) -> tf.distribute.DistributedDataset:
     """Batches of the rows that `order` yields, each divided evenly among the replicas."""
     size = batch_size // strategy.num_replicas_in_sync
 
     def assemble(rows: np.ndarray) -> dict[str, np.ndarray]:
         batch = task.assemble(features, rows, batch_size)
+        if teacher:
+            batch[TEACHER] = _padded([teacher[row] for row in rows], batch_size)
         return batch if labels else {k: v for k, v in batch.items() if k not in _LABELS}
 
     def known(sizes: tuple[int, ...]) -> tuple[int | None, ...]:
@@ -178,3 +183,12 @@ def _distribute(
         )
 
     return strategy.distribute_datasets_from_function(dataset)
+
+
+def _padded(rows: list[np.ndarray], size: int) -> np.ndarray:
+    """Logits of rows as one array, float32 [size, ...], filled up with very low ones."""
+    shape = np.max([row.shape for row in rows], axis=0)
+    found = np.full((size, *shape), -1e9, np.float32)
+    for index, row in enumerate(rows):
+        found[index][tuple(slice(size) for size in row.shape)] = row
+    return found

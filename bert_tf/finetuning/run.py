@@ -3,7 +3,7 @@
 import dataclasses
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
 import keras
@@ -17,6 +17,7 @@ from bert_tf.finetuning import batches
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
 from bert_tf.finetuning.task_data import TaskData
+from bert_tf.finetuning.teaching import Teacher
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers.base import Weight
 from bert_tf.tasks.model import TaskModel, TaskObjective
@@ -73,6 +74,8 @@ class Setup:
     output: str
     tensorboard: bool
     watchdog: Watchdog
+    unlabelled: Sequence[TaskData] = ()  # more training data of the task, with a teacher's logits
+    teacher: Teacher | None = None
 
     def run_folder(self, rate: float, seed: int) -> str:
         """The folder of a run."""
@@ -149,7 +152,8 @@ class Run:
         self.setup = setup
         self.rate = rate
         settings = setup.settings
-        self.schedule = batches.TaskOrder(setup.data, settings.batch_size)
+        self._training = [*setup.data, *setup.unlabelled]
+        self.schedule = batches.TaskOrder(self._training, settings.batch_size)
         self.total_steps = max(1, round(settings.epochs * self.schedule.steps_per_epoch))
         warmup_steps = round(settings.warmup_share * self.total_steps)
         self.session = Session(
@@ -162,18 +166,18 @@ class Run:
             bias_correction=True,
         )
         self.model: TaskModel = self.session.model
-        objectives = [TaskObjective(self.model, item.task) for item in setup.data]
+        objectives = [TaskObjective(self.model, item.task) for item in self._training]
         self._objective = objectives[0]
         self._steps = [
             self.session.make_step(
                 objective, batches.spec(item, settings.batch_size, setup.strategy)
             )
-            for objective, item in zip(objectives, setup.data, strict=True)
+            for objective, item in zip(objectives, self._training, strict=True)
         ]
         fused = self.session.compilation is distribution.Compilation.FUSED
         self.predictors = [
             batches.make_logits_function(objective, setup.strategy, fused)
-            for objective in objectives
+            for objective in objectives[: len(setup.data)]
         ]
 
     def train(self, seed: int) -> RunResult:
@@ -313,7 +317,7 @@ class Run:
         """The batches of all tasks, starting at a step."""
         size, strategy = self.setup.settings.batch_size, self.setup.strategy
         streams = batches.training_streams(
-            self.setup.data, self.schedule, size, seed, first, strategy
+            self._training, self.schedule, size, seed, first, strategy
         )
         return (StepSource(self._steps[task], stream) for task, stream in streams)
 

@@ -138,6 +138,15 @@ class FineTuningSettings(TrainingSettings):
         "lowest), such as embeddings,0-3, or `all`: then its outputs are computed once and kept in "
         "--cache. Not given: none.",
     )
+    teacher: str | None = setting(
+        None,
+        "A model fine-tuned for the same task: half of the loss is the divergence from its logits "
+        "(distillation). Not given: none.",
+    )
+    unlabelled: str | None = setting(
+        None,
+        "A file of further texts without labels, to learn from the --teacher. Not given: none.",
+    )
     train_examples: int | None = setting(
         None,
         "Number of training examples to use, drawn at random; fewer are a subset of more. Not "
@@ -182,5 +191,9 @@ class FineTuningSettings(TrainingSettings):
         super().check()
         if self.patience and not self.evaluations:
             raise InputError("--patience: counts evaluations, and --evaluations is 0.")
+        if self.teacher and len(self.tasks) > 1:
+            raise InputError("--teacher: is for one task at a time.")
+        if self.unlabelled and not self.teacher:
+            raise InputError("--unlabelled: texts without labels need a --teacher.")
         if len({request.name for request in self.tasks}) < len(self.tasks):
             raise InputError("two tasks have the same name; give names as NAME=KIND.")

@@ -10,11 +10,12 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf import weights
-from bert_tf.finetuning import freezing, task_report
+from bert_tf.finetuning import freezing, task_report, teaching
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.run import Run, RunResult, Setup
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.finetuning.task_data import TaskData, convert, read_examples
+from bert_tf.finetuning.teaching import Teacher
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import (
     checkpoints,
@@ -29,6 +30,7 @@ from bert_tf.training.settings import StrategyName
 from bert_tf.weights import Bundle, own
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.labelled.columns import ColumnNames
 from pipelines.tokenizers.base import Tokenizer
 
 # What the report has of each run.
@@ -71,11 +73,20 @@ def finetune(
     _check_dev(settings, data)
     config = _config(bundle, settings, data)
     if Frozen.parse(settings.freeze, config).whole:
+        if settings.teacher:
+            raise InputError("--teacher: is not for a frozen encoder (--freeze=all).")
         data = freezing.with_outputs(data, bundle, cache)
+    more = _unlabelled(settings, data[0], tokenizer)
+    teacher = None
+    if settings.teacher and not done:
+        teacher = Teacher(settings.teacher, data[0], tokenizer, strategy)
+        data, more = [teacher.teach(data[0])], list(map(teacher.teach, more))
     with lost_workers.watchdog(strategy, settings.worker_timeout) as watchdog:
         precision = run_folder.settled_precision(settings.precision, output, strategy)
         settings = dataclasses.replace(settings, precision=precision)
-        setup = Setup(settings, config, bundle, data, strategy, output, tensorboard, watchdog)
+        setup = Setup(
+            settings, config, bundle, data, strategy, output, tensorboard, watchdog, more, teacher
+        )
         identity = _identity(setup, tokenizer)
         different = run_folder.DIFFERENT_COMMANDS
         distribution.check_same(strategy, [identity, settings.pace()], different)
@@ -90,6 +101,17 @@ def finetune(
             if chief and not report["settings"]["keep_runs"]:
                 _remove_kept(setup)  # also of a finished run: a kill may have left them
             return report
+
+
+def _unlabelled(
+    settings: FineTuningSettings, data: TaskData, tokenizer: Tokenizer
+) -> list[TaskData]:
+    """The texts without labels, if any."""
+    if not settings.unlabelled:
+        return []
+    (request,) = settings.tasks
+    columns = ColumnNames(request.columns_of("train"), header=request.header)
+    return [teaching.unlabelled(data, settings.unlabelled, tokenizer, columns)]
 
 
 def _check_memory(setup: Setup) -> None:
@@ -160,9 +182,16 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
 def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:
     """All that decides the weights; a run can be resumed if it is the same."""
     values = setup.settings.identity()
-    for name in ("tasks", "init"):  # the content of their files is compared
+    for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared
         del values[name]
+    taught = setup.settings.teacher
     return {
+        **({"teacher_sha256": weights.read(taught).sha256()} if taught else {}),
+        **{
+            f"{k}_sha256": files.sha256(v)
+            for more in setup.unlabelled
+            for k, v in more.inputs.items()
+        },
         "settings": values,
         "config": setup.config.to_dict(),
         "init_sha256": setup.bundle.sha256(),
@@ -235,7 +264,12 @@ def _keep(setup: Setup, chosen: RunResult, run: Run) -> dict[str, Any]:
     )
     own.write(model, setup.output)
     by_task = ("test_metrics", "test_baselines", "labels")
+    compared = {}
+    if setup.teacher:
+        predict = run.predictors_of(found)[0]
+        compared["distillation"] = setup.teacher.compare(setup.data[0], run.model, predict)
     return {
+        **compared,
         "warnings": [warning for _, report in written for warning in report["warnings"]],
         **{key: {task.name: report[key] for task, report in written} for key in by_task},
     }

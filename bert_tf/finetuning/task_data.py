@@ -61,6 +61,7 @@ class TaskData:
       test: data that is predicted and, if it has labels, scored once at the end.
       inputs: checksums of the files by split.
       notes: numbers of examples that were cut, skipped and so on, by reason.
+      teacher: a teacher's logits for each row of the training data, float32; empty: no teacher.
     """
 
     task: Task
@@ -69,6 +70,7 @@ class TaskData:
     test: tuple[Split, ...]
     inputs: dict[str, str]
     notes: dict[str, int]
+    teacher: tuple[np.ndarray, ...] = ()
 
     def scored(self, several: bool) -> Iterator[tuple[Split, str]]:
         """Yields the dev splits and the prefixes of their metrics' names.

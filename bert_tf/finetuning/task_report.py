@@ -141,6 +141,9 @@ def summary(report: Mapping[str, Any]) -> str:
     for task, labels in report["labels"].items():
         if labels and len(labels) <= _MAX_LABELS:
             lines += _label_lines(task, labels)
+    for name, values in report.get("distillation", {}).items():
+        shown = (f"{key.replace('_', ' ')} {value:,.4g}" for key, value in values.items())
+        lines.append(f"{name:32} {', '.join(shown)}")
     for name, notes in report["notes"].items():
         lines += [f"{name}: {what}: {count:,}" for what, count in notes.items()]
     lines += [f"warning: {warning}" for warning in report["warnings"]]

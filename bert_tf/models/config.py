@@ -105,7 +105,7 @@ class BertConfig(EncoderConfig):
         """The configuration of a size such as "roberta-base"; an InputError if it is unknown."""
         prefix, _, size_name = name.rpartition("-")
         family = FAMILIES.get(prefix or "bert")
-        sizes = SIZES | family.sizes if family else {}
+        sizes = {**SIZES, **family.sizes} if family else {}
         if family is None or size_name not in sizes:
             prefixes = ", ".join(f"{known}-" for known in FAMILIES if known != "bert")
             raise InputError(
@@ -119,7 +119,7 @@ class BertConfig(EncoderConfig):
             "num_attention_heads": size.heads or size.width // 64,
             "intermediate_size": 4 * size.width,
         }
-        return cls(**(family.values | values | size.changes | changes))
+        return cls(**{**family.values, **values, **size.changes, **changes})
 
     @property
     def options(self) -> dict[str, Any]:

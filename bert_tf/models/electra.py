@@ -16,7 +16,7 @@ class _BorrowedEmbeddings(Embeddings):
     def __init__(self, config: BertConfig, owner: Embeddings | None, **kwargs):
         super().__init__(config, **kwargs)
         self.norm = None
-        self._owner = lambda: owner  # in a function, so that Keras does not track it twice
+        self._of_owner = lambda name: getattr(owner, name)  # Keras does not track functions
 
     def members(self):
         """The projection, if there is one."""
@@ -25,11 +25,11 @@ class _BorrowedEmbeddings(Embeddings):
     @property
     def word(self) -> keras.Variable:
         """The table of word embeddings of the other encoder."""
-        return self._owner().word
+        return self._of_owner("word")
 
     def narrow(self, *args, **kwargs) -> tf.Tensor:
         """Those of the other encoder."""
-        return self._owner().narrow(*args, **kwargs)
+        return self._of_owner("narrow")(*args, **kwargs)
 
 
 class Generator(BertEncoder):

@@ -82,13 +82,16 @@ class DynamicMasking:
         wanted = tf.gather(tf.constant(table, tf.int32), tf.reduce_sum(mask, 1))
         available = tf.reduce_sum(tf.cast(candidates, tf.int32), 1)
         counts = tf.minimum(wanted, available)
-        keys = draw(tf.shape(ids), seed, 0, tf.int32.max)
-        _, drawn = tf.math.top_k(tf.where(candidates, keys, -1), limit)
+        _, drawn = tf.math.top_k(self.ranks(ids, candidates, seed), limit)
         chosen = tf.range(limit) < counts[:, tf.newaxis]
         # Unused slots are sorted after all positions, and then become 0.
         behind = ids.shape[1]
         positions = tf.sort(tf.where(chosen, drawn, behind), 1)
         return tf.where(chosen, positions, 0), chosen
+
+    def ranks(self, ids: tf.Tensor, candidates: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        """Numbers [batch, length], the largest of which are chosen; others are the lowest."""
+        return tf.where(candidates, draw(tf.shape(ids), seed, 0, tf.int32.max), -1)
 
     def _replace(self, labels: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """The tokens that replace chosen ones."""

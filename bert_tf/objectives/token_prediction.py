@@ -84,6 +84,10 @@ class TokenPrediction(PretrainingObjective):
         logits = self.masked_lm(rows, self.encoder.word_embeddings)
         return {"masked_lm": score(logits, self.masked_lm.bias, labels.ids, labels.weights)}
 
+    def rows(self, sequence: tf.Tensor) -> tf.Tensor:
+        """Encoder outputs of all positions, [rows, hidden_size]."""
+        return self._rows(sequence, None)
+
     def _rows(self, sequence: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
         """Encoder outputs at the given positions, or at all of them, [rows, hidden_size]."""
         if positions is None:

@@ -8,13 +8,16 @@ import tensorflow as tf
 from bert_tf import weights
 from bert_tf.models import configs
 from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.registry import OBJECTIVES
-from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
+from bert_tf.pretraining import distillation
+from bert_tf.pretraining.settings import DistillationSettings, PretrainingSettings, RunOptions
 from bert_tf.training import distribution, hardware
 from bert_tf.training.checkpoints import is_checkpoint
+from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
 from pipelines.pretraining.data_service import DataService
@@ -35,6 +38,7 @@ class PretrainingData:
     held_out_random_share: float | None  # fraction of its pairs with a random second segment
     tokenizer: Tokenizer
     objective: Objective
+    teacher: Bundle | None = None  # of a distillation
 
 
 def open_data(settings: PretrainingSettings) -> PretrainingData:
@@ -57,13 +61,38 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
         if found["held_out"].get("records"):
             held_out = example_reader.open_examples(folder, held_out=True)
             random_share = found["held_out"]["random_next_share"]
+    tokenizer = registry.make(vocabulary, manifests[0]["tokenizer"], folders[0])
+    objective = Objective(manifests[0]["settings"]["objective"])
+    teacher = None
+    if isinstance(settings, DistillationSettings):
+        if objective is not Objective.MLM:
+            raise InputError(
+                f"{folders[0]}: the examples are of objective {objective}; a student learns from "
+                "those of mlm (write-examples --objective=mlm --masking=dynamic)."
+            )
+        teacher = distillation.read_teacher(settings, tokenizer, folders[0])
     return PretrainingData(
         manifests,
         tuple(example_reader.open_examples(folder) for folder in folders),
         held_out,
         random_share,
-        registry.make(vocabulary, manifests[0]["tokenizer"], folders[0]),
-        Objective(manifests[0]["settings"]["objective"]),
+        tokenizer,
+        objective,
+        teacher,
+    )
+
+
+def make_objective(
+    settings: PretrainingSettings, data: PretrainingData, config: EncoderConfig
+) -> PretrainingObjective:
+    """Makes the objective with its model."""
+    names, drawn, dtype = features(data), masking(data), settings.precision
+    if data.teacher is None:
+        objective = OBJECTIVES[data.objective]
+        return objective.for_examples(config, names, drawn, dtype=dtype)
+    assert isinstance(config, BertConfig)  # see `distillation.student_config`
+    return distillation.make_objective(
+        config, data.teacher, names, drawn, data.training[0], settings.seed, dtype
     )
 
 
@@ -74,7 +103,12 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> Encode
       InputError: ids or positions of the examples exceed the model's embeddings, or the objective
         does not train such a model.
     """
-    config = _base_config(settings, len(data.tokenizer.vocabulary))
+    if data.teacher is not None:
+        assert isinstance(settings, DistillationSettings)
+        assert isinstance(data.teacher.config, BertConfig)  # as it is a masked LM
+        config: EncoderConfig = distillation.student_config(settings, data.teacher.config)
+    else:
+        config = _base_config(settings, len(data.tokenizer.vocabulary))
     if settings.dropout is not None:
         config = config.with_dropout(settings.dropout)
     if settings.initializer_range is not None:
@@ -179,8 +213,10 @@ def run_identity(
     Devices and compilation may change between two stops; they only affect rounding.
     """
     values = settings.identity()
-    for name in ("phases", "model"):  # the contents of their files are compared
-        del values[name]
+    for name in ("phases", "model", "teacher"):  # the contents of their files are compared
+        values.pop(name, None)
+    if data.teacher is not None:
+        values["teacher"] = data.teacher.sha256()
     first = data.manifests[0]
     return {
         "settings": values,

@@ -17,9 +17,9 @@ from bert_tf import weights
 from bert_tf.export import saved_model, sources
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.objectives.base import PretrainingObjective
-from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining import (
     baselines,
+    distillation,
     evaluation,
     first_weights,
     inputs,
@@ -121,13 +121,11 @@ class _Run:
         keras.utils.set_random_seed(settings.seed)
         with strategy.scope():
             schedule = make_schedule(settings)
-        objective = OBJECTIVES[data.objective]
-        features, masking = inputs.features(data), inputs.masking(data)
         self.session = Session(
             strategy,
             settings,
             schedule,
-            lambda: objective.for_examples(config, features, masking, dtype=settings.precision),
+            lambda: inputs.make_objective(settings, data, config),
             watchdog=watchdog,
             beta_2=settings.beta_2,
         )
@@ -190,7 +188,12 @@ class _Run:
         """Restores the newest checkpoint, or sets the first weights; returns the steps done."""
         restored = self.checkpoints.resume()
         distribution.check_same(self.session.strategy, restored, run_folder.DIFFERENT_FOLDERS)
-        if restored is None and self.settings.init_checkpoint:
+        teacher = self.data.teacher
+        if restored is None and teacher is not None:
+            layers = getattr(self.settings, "teacher_layers", None)
+            first = distillation.first_weights(layers, self.model.config, teacher)
+            weights.assign(self.model, first, teacher.place)
+        elif restored is None and self.settings.init_checkpoint:
             first_weights.initialize(
                 self.model,
                 self.checkpoints,

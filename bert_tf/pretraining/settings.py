@@ -139,6 +139,33 @@ class PretrainingSettings(TrainingSettings):
 
 
 @dataclasses.dataclass(frozen=True)
+class DistillationSettings(PretrainingSettings):
+    """Everything that decides the weights of a student, except the examples."""
+
+    teacher: str = ""  # a masked LM in any format
+    model: str | None = setting(
+        None,
+        "Number of layers of the student, which is like the teacher otherwise; or the name of a "
+        "size, or the path of a bert_config.json, as for pretrain. Not given: half the layers.",
+        flag="student",
+        group=Group.MODEL,
+    )
+    teacher_layers: tuple[int, ...] | None = setting(
+        None,
+        "Layer of the teacher, from 0, that each layer of the student starts from. Not given: "
+        "evenly spread, such as 0,2,4,7,9,11 of 12.",
+        group=Group.MODEL,
+        minimum=0,
+    )
+
+    def check(self) -> None:
+        """Raises InputError where a value is invalid."""
+        super().check()
+        if self.init_checkpoint:
+            raise InputError("--init_checkpoint: a student starts from its teacher.")
+
+
+@dataclasses.dataclass(frozen=True)
 class RunOptions(Settings):
     """Options of a run that do not influence the weights."""
 

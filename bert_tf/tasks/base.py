@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.head_config import HeadConfig
+from bert_tf.objectives.distillation import TEMPERATURE, divergence
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
 from pipelines.labelled import bucketing
 from pipelines.labelled.columns import ColumnNames
@@ -326,6 +327,10 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Losses, float32, of the shape of `loss_weights`."""
+
+    def teacher_losses(self, logits: tf.Tensor, teacher: tf.Tensor) -> tf.Tensor:
+        """Divergences from a teacher's logits, float32, of the shape of `losses`."""
+        return divergence(logits, teacher, TEMPERATURE)
 
     def loss_weights(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Weights of the losses in their mean, float32 [size] or [size, length]."""

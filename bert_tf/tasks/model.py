@@ -15,6 +15,9 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, seriali
 from bert_tf.objectives.base import Batch, Scalars
 from bert_tf.tasks import Task
 
+TEACHER = "teacher_logits"  # a feature of batches in task distillation
+_TEACHER_SHARE = 0.5  # of the loss; the labels have the rest
+
 
 class HeadShape(NamedTuple):
     """The head of a task: its name, its number of logits, and what it reads."""
@@ -194,7 +197,7 @@ class TaskObjective:
 
     def totals(self, batch: Batch) -> Scalars:
         """The divisor of the loss: the sum of the weights."""
-        return {"total": tf.reduce_sum(self.task.loss_weights(batch))}
+        return {"total": tf.reduce_sum(self._weights(batch))}
 
     def batch_loss(
         self,
@@ -209,10 +212,25 @@ class TaskObjective:
         # Different from all seeds of the encoder.
         head_seed = None if seed is None else seed ^ 0x5BD1E995
         logits = self.task.logits(self.head(outputs, seed=head_seed), batch)
-        weights = self.task.loss_weights(batch)
-        loss = tf.reduce_sum(self.task.losses(logits, batch) * weights)
+        weights = self._weights(batch)
+        loss = tf.reduce_sum(self._losses(logits, batch) * weights)
         counts = {"loss": loss, "total": tf.reduce_sum(weights)}
         return tf.math.divide_no_nan(loss, totals["total"]), counts
+
+    def _weights(self, batch: Batch) -> tf.Tensor:
+        """The weights of the losses; texts without labels have equal ones."""
+        return self.task.loss_weights(batch) if "labels" in batch else batch["weights"]
+
+    def _losses(self, logits: tf.Tensor, batch: Batch) -> tf.Tensor:
+        """The losses by labels, by a teacher, or the mean of both, whatever the batch has."""
+        if TEACHER not in batch:
+            return self.task.losses(logits, batch)
+        teacher = _fitted(batch[TEACHER], logits)
+        of_teacher = self.task.teacher_losses(logits, teacher)
+        if "labels" not in batch:
+            return of_teacher
+        of_labels = self.task.losses(logits, batch)
+        return _TEACHER_SHARE * of_teacher + (1 - _TEACHER_SHARE) * of_labels
 
     def metrics_of(self, counts: Mapping[str, float]) -> dict[str, float]:
         """The mean loss."""
@@ -232,3 +250,14 @@ class TaskObjective:
             if layers
             else encoder(inputs, **options)
         )
+
+
+def _fitted(teacher: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """A teacher's logits in the shape of the student's: cut, or filled up with very low ones."""
+    if logits.shape.rank == 1:
+        return teacher
+    length = tf.shape(logits)[1]
+    teacher = teacher[:, :length]
+    missing = length - tf.shape(teacher)[1]
+    edges = [[0, 0], [0, missing], *([[0, 0]] * (logits.shape.rank - 2))]
+    return tf.ensure_shape(tf.pad(teacher, edges, constant_values=-1e9), logits.shape)

@@ -66,6 +66,10 @@ class Regression(TextTask):
         """Squared errors."""
         return tf.square(logits[:, 0] - batch["labels"])
 
+    def teacher_losses(self, logits: tf.Tensor, teacher: tf.Tensor) -> tf.Tensor:
+        """Squared differences."""
+        return tf.square(logits[:, 0] - teacher[:, 0])
+
     def signatures(self, model: ServedModel) -> list[Signature]:
         """`<task>`, `<task>_ids` and, for tf.Examples, `<task>_regress`."""
         return self.text_signatures(

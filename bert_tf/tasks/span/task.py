@@ -126,6 +126,11 @@ class SpanTask(ServedSpans):
             tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores), axis=1
         )
 
+    def teacher_losses(self, logits: tf.Tensor, teacher: tf.Tensor) -> tf.Tensor:
+        """The mean divergence of the distributions of start and end over the tokens."""
+        ours, theirs = (tf.transpose(x, [0, 2, 1]) for x in (logits, teacher))
+        return tf.reduce_mean(super().teacher_losses(ours, theirs), axis=1)
+
     def predict(
         self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[SpanPrediction]:

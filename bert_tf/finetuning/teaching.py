@@ -1,0 +1,127 @@
+"""Task distillation: the logits of a fine-tuned teacher, for the training data and for more texts."""
+
+import dataclasses
+import time
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf import tasks, weights
+from bert_tf.finetuning import batches, task_data
+from bert_tf.finetuning.batches import LogitsFunction
+from bert_tf.finetuning.task_data import Split, TaskData
+from bert_tf.tasks import Task
+from bert_tf.tasks.model import TaskModel, TaskObjective
+from pipelines.common.errors import InputError
+from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.features import Features
+from pipelines.tokenizers.base import Tokenizer
+
+_TIMED = 512  # rows whose time is measured
+
+
+class Teacher:
+    """A fine-tuned model that teaches another one its task.
+
+    Args:
+      path: path of the model, in any format.
+      data: the task that is learned.
+      tokenizer: tokenizer of the student.
+      strategy: all its replicas compute logits.
+
+    Raises:
+      InputError: the model does not have this task with the same labels; or its tokens differ from
+        the student's, and the task is on tokens.
+    """
+
+    def __init__(
+        self, path: str, data: TaskData, tokenizer: Tokenizer, strategy: tf.distribute.Strategy
+    ):
+        bundle, task = weights.read(path), data.task
+        names = [entry["name"] for entry in bundle.tasks]
+        entry = bundle.task(task.name if task.name in names else None)
+        self.task = tasks.load(entry, bundle.config.max_length)
+        if self.task.shape != task.shape or set(self.task.labels) != set(task.labels):
+            raise InputError(
+                f"--teacher={path}: its task {self.task.name} ({self.task.shape} of "
+                f"{', '.join(self.task.labels) or 'no labels'}) is not that of the data "
+                f"({task.shape} of {', '.join(task.labels) or 'no labels'})."
+            )
+        self._own_tokens = bundle.tokenizer()
+        self._same_tokens = (
+            self._own_tokens.vocabulary == tokenizer.vocabulary
+            and self._own_tokens.settings == tokenizer.settings
+        )
+        if task.per_token and not self._same_tokens:
+            raise InputError(
+                f"--teacher={path}: has another vocabulary than the student, whose task "
+                f"{task.name} is on tokens; start from a student with the teacher's vocabulary."
+            )
+        with strategy.scope():
+            self.model: TaskModel = bundle.only(self.task.name).task_model([self.task])
+        self._logits = batches.make_logits_function(TaskObjective(self.model, self.task), strategy)
+        self._order = [self.task.labels.index(label) for label in task.labels]
+
+    def teach(self, data: TaskData) -> TaskData:
+        """The data with the teacher's logits for each training example."""
+        found = self._logits(self._features(data.task, data.train))
+        if self._order:
+            found = [row[..., self._order] for row in found]
+        return dataclasses.replace(data, teacher=tuple(found))
+
+    def _features(self, task: Task, split: Split) -> Features:
+        """The features of examples as the teacher reads them."""
+        if self._same_tokens and (task.per_token or task.max_length == self.task.max_length):
+            return split.features
+        return task_data.make_features(
+            self.task, split.name, split.examples, self._own_tokens, {}, None
+        )
+
+    def compare(
+        self, data: TaskData, student: TaskModel, predict: LogitsFunction
+    ) -> dict[str, Any]:
+        """Score on dev, number of weights, and examples per second of teacher and student."""
+        found = {}
+        for name, model, task, function in (
+            ("teacher", self.model, self.task, self._logits),
+            ("student", student, data.task, predict),
+        ):
+            of_model: dict[str, Any] = {"parameters": int(model.count_params())}
+            if data.dev:
+                split = data.dev[0]
+                features = self._features(data.task, split) if name == "teacher" else split.features
+                predictions = task.predict(split.examples, features, function(features))
+                scores = task.metrics(split.examples, predictions)
+                begin = time.perf_counter()
+                function(features)
+                seconds = time.perf_counter() - begin
+                of_model |= {
+                    task.main_metric: scores[task.main_metric],
+                    "examples_per_second": len(split.examples) / seconds,
+                }
+            found[name] = of_model
+        return found
+
+
+def unlabelled(data: TaskData, path: str, tokenizer: Tokenizer, columns: ColumnNames) -> TaskData:
+    """Texts without labels as further training data, to learn from the teacher alone.
+
+    Raises:
+      InputError: the file is bad, or the task is on tokens.
+    """
+    task = data.task
+    if task.per_token:
+        raise InputError(
+            f"--unlabelled={path}: is for tasks on whole texts; {task.name} is on tokens."
+        )
+    notes: dict[str, int] = {}
+    examples = task_data.read(task, path, "test", columns, notes, labelled=False)
+    examples = [example for example in examples if not task.problem(example)]
+    found = task_data.make_features(task, "unlabelled", examples, tokenizer, {}, None)
+    found = dataclasses.replace(
+        found, columns={k: v for k, v in found.columns.items() if k != "labels"}
+    )
+    logging.info("%s: %s texts to learn from the teacher.", path, f"{len(examples):,}")
+    split = Split("unlabelled", examples, found)
+    return TaskData(task, split, (), (), {"unlabelled": path}, notes)
