@@ -17,6 +17,8 @@ TASK ?=
 DATA ?=
 ## The model to start from, in any format
 INIT ?=
+## The model to distil, a masked LM in any format
+TEACHER ?=
 ## A file of examples to predict, of texts or words, or the model to convert
 INPUT ?=
 ## Format to write: bert_tf, tf1 or huggingface
@@ -29,10 +31,14 @@ STEPS ?=
 BUILTIN_MINUTES := $(if $(or $(value STEPS),$(value INIT),$(value RECIPE)),,4)
 ## Minutes of training instead of steps, or of soak; default: 4 (built-in recipe), 60 (soak)
 MINUTES ?=
-# Adapting a given model uses folders of its own.
+# Adapting a given model, or distilling one, uses folders of its own.
 ifdef INIT
 TFRECORDS ?= tfrecords/adapted
 RECIPE ?= recipes/adaptation.flags
+endif
+ifdef TEACHER
+TFRECORDS ?= tfrecords/distillation
+RECIPE ?= recipes/distillation.flags
 endif
 ## Folder of the pre-training examples
 TFRECORDS ?= tfrecords/pretraining
@@ -65,9 +71,9 @@ PYTHON ?= python3
 ## The environment
 VENV ?= .venv
 
-TARGETS := help setup peers beam corpus vocab examples tfrecords pretrain show finetune predict embed \
-	features look convert experiments export export-hub export-portable serve test test-all bench \
-	soak docs smoke lint format clean
+TARGETS := help setup peers beam corpus vocab examples tfrecords pretrain distill show finetune \
+	predict embed features look convert experiments export export-hub export-portable serve test \
+	test-all bench soak docs smoke lint format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
 ALWAYS := PYTHON VENV
@@ -78,6 +84,7 @@ USES_vocab := $(USES_corpus) VOCAB INIT RUNNER PIPELINE BEAM VOCAB_ARGS
 USES_examples := $(USES_vocab) EXAMPLE_ARGS
 USES_tfrecords := $(USES_examples)
 USES_pretrain := $(USES_examples) MODEL STEPS MINUTES RECIPE OUT ARGS
+USES_distill := $(USES_examples) TEACHER STEPS MINUTES RECIPE OUT ARGS
 USES_show := TFRECORDS ARGS
 USES_finetune := TASK DATA INIT OUT ARGS
 USES_predict := MODEL INPUT TASK OUT ARGS
@@ -112,6 +119,12 @@ $(error $(UNUSED) is not used by make $(GOALS), which takes $(or $(USED),no vari
 endif
 endif
 
+ifneq ($(filter distill,$(GOALS)),)
+ifeq ($(value TEACHER),)
+$(error name the model to distil, such as TEACHER=savedmodels/pretrained)
+endif
+endif
+
 # Values reach the commands unchanged, through the environment: make would expand dollars, and the
 # shell quotes, blanks and semicolons. So recipes write "$$OUT", never $(OUT).
 $(foreach name,$(VARIABLES),$(eval override $(name) := $$(value $(name))))
@@ -132,9 +145,11 @@ flag = $${$2:+"$1=$$$2"}
 MORE := $(call flag,--more_flags,ARGS)
 # The text to train on, the vocabulary, and where the model goes.
 TEXT := $${CORPUS:-$$TFRECORDS/builtin_corpus.txt}
-OWN_VOCAB := $$TFRECORDS/$(if $(value INIT),tokenizer,learned_vocab.txt)
+OWN_VOCAB := $$TFRECORDS/$(if $(value INIT)$(value TEACHER),tokenizer,learned_vocab.txt)
 VOCAB_FILE := $${VOCAB:-$(OWN_VOCAB)}
 PRETRAINED := $${OUT:-savedmodels/$(if $(value INIT),adapted,pretrained)}
+# A student learns from examples that are masked while it trains.
+UNMASKED := $(if $(value TEACHER),--objective=mlm --masking=dynamic)
 EXAMPLE_RECIPE := recipes/$(if $(value INIT),adaptation_examples,examples).flags
 
 # Prints each target and the variables that it uses (`uses` is TARGET:NAMES;...), then those.
@@ -184,9 +199,10 @@ vocab: beam
 endif
 
 vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one, or INIT a model)
-	@if [ -n "$$INIT" ]; then \
-		$(RUN) -m bert_tf convert --input="$$INIT" --output="$(OWN_VOCAB)" --tokenizer_only; fi
-	@if [ -z "$$VOCAB$$INIT" ]; then \
+	@if [ -n "$$INIT$$TEACHER" ]; then \
+		$(RUN) -m bert_tf convert --input="$${INIT:-$$TEACHER}" --output="$(OWN_VOCAB)" \
+			--tokenizer_only; fi
+	@if [ -z "$$VOCAB$$INIT$$TEACHER" ]; then \
 		recipe=$$([ -n "$$CORPUS" ] || echo --flagfile=recipes/vocabulary.flags); \
 		$(RUN_THERE) -m bert_tf learn-vocabulary --input="$(TEXT)" --output="$(VOCAB_FILE)" \
 			--runner="$$RUNNER" $(call flag,--pipeline,PIPELINE) \
@@ -195,7 +211,8 @@ vocab: corpus ## Learn a WordPiece vocabulary (unless VOCAB names one, or INIT a
 examples: vocab ## Write masked sentence pairs as TFRecords
 	@$(RUN_THERE) -m bert_tf write-examples --input="$(TEXT)" --vocab="$(VOCAB_FILE)" \
 		--runner="$$RUNNER" $(call flag,--pipeline,PIPELINE) \
-		--output="$$TFRECORDS" --flagfile=$(EXAMPLE_RECIPE) $(call flag,--more_flags,EXAMPLE_ARGS)
+		--output="$$TFRECORDS" --flagfile=$(EXAMPLE_RECIPE) $(UNMASKED) \
+		$(call flag,--more_flags,EXAMPLE_ARGS)
 
 tfrecords: examples ## The same, here or on a cluster: RUNNER=local|beam CORPUS= VOCAB= [PIPELINE='--...']
 
@@ -204,6 +221,11 @@ pretrain: examples ## Do it all: corpus, vocabulary, TFRecords, training, SavedM
 	$(RUN) -m bert_tf pretrain --flagfile="$$RECIPE" --tfrecords="$$TFRECORDS" \
 		--output="$(PRETRAINED)" $(call flag,--model,MODEL) $(call flag,--steps,STEPS) \
 		$(call flag,--minutes,MINUTES) $(call flag,--init_checkpoint,INIT) $(MORE)
+
+distill: examples ## Distil a pre-trained model into a smaller one: TEACHER=savedmodels/pretrained
+	@: "$${MINUTES:=$(BUILTIN_MINUTES)}"; \
+	$(RUN) -m bert_tf distill --flagfile="$$RECIPE" --teacher="$$TEACHER" --tfrecords="$$TFRECORDS" \
+		$(call flag,--output,OUT) $(call flag,--steps,STEPS) $(call flag,--minutes,MINUTES) $(MORE)
 
 finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [ARGS='--seeds=1,2,3']
 	@recipe=; for task in ner squad1 squad2 swag; do \

@@ -62,7 +62,7 @@ def _command(name: str, *arguments: str) -> None:
 
 def _examples(arm: Arm) -> str:
     vocabulary = f"{_WORK.value}/vocabulary-{arm.kind}"
-    shared = (f"--input={_CORPUS.value}",)
+    shared: tuple[str, ...] = (f"--input={_CORPUS.value}",)
     if not Path(vocabulary).exists():
         learning = ("--flagfile=recipes/vocabulary.flags", f"--kind={arm.kind}")
         _command("learn-vocabulary", *learning, *shared, f"--output={vocabulary}")
@@ -112,7 +112,8 @@ def _score(model: Path, task: str, seed: int) -> float:
 def main(_: list[str]) -> None:
     """Trains, fine-tunes, and writes the results."""
     Path(_WORK.value).mkdir(parents=True, exist_ok=True)
-    teacher, found = Path(_WORK.value, "teacher"), {}
+    teacher = Path(_WORK.value, "teacher")
+    found: dict[str, dict[str, Any]] = {}
     steps: dict[str, int] = {}
     for name in _ARMS:
         if not teacher.exists() and name == "1 layer, distilled":

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("adaptation", "base", "builtin", "day", "lamb", "large")
+NAMES = ("adaptation", "albert", "base", "builtin", "day", "electra", "lamb", "large")
 # Reads recipes as the command does, and prints what they ask for.
 _SETTINGS = """
 import json, sys
 from absl import flags
 from absl.testing import flagsaver
-from bert_tf.commands import pretrain
+from bert_tf.commands import pretrain, training_flags
 from pipelines.common import arguments
 found = {}
 for name in sys.argv[1:]:
@@ -23,7 +23,7 @@ for name in sys.argv[1:]:
         if "--tfrecords" not in open(f"recipes/{name}.flags").read():
             words.append("--tfrecords=tfrecords/pretraining")
         arguments.parse(words, flags.FLAGS)
-        settings = pretrain.PretrainingSettings.from_flags(phases=pretrain._phases())
+        settings = pretrain.PretrainingSettings.from_flags(phases=training_flags.phases())
         found[name] = settings.describe()
 print(json.dumps(found))
 """
@@ -42,10 +42,10 @@ def settings():
 
 def test_recipes_of_pretraining_are_whole(settings):
     of_pretraining = {p.stem for p in (ROOT / "recipes").glob("*") if "\n--steps" in p.read_text()}
-    assert of_pretraining == set(NAMES)
+    assert of_pretraining == {*NAMES, "distillation"}
     for name, found in settings.items():
         assert found["phases"], name
-        optimizers = {"lamb": "lamb", "builtin": "muon"}
+        optimizers = {"lamb": "lamb", "albert": "lamb", "builtin": "muon"}
         assert found["optimizer"] == optimizers.get(name, "adamw")
         assert len(found["learning_rates"]) == (2 if name == "lamb" else 1)
 

@@ -1,4 +1,4 @@
-"""Task distillation: the logits of a fine-tuned teacher, for the training data and for more texts."""
+"""Task distillation: a fine-tuned teacher's logits for the training data and for more texts."""
 
 import dataclasses
 import time

@@ -1,6 +1,11 @@
-"""Checkpoints of google-research/bert: bert_config.json, vocab.txt, bert_model.ckpt.*."""
+"""TF 1 checkpoints of google-research/bert, albert and electra.
+
+A folder has bert_config.json (or albert_config.json; ELECTRA's may have none), a vocabulary, and
+bert_model.ckpt.* or another checkpoint.
+"""
 
 import dataclasses
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -11,52 +16,20 @@ from absl import logging
 
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
-from bert_tf.weights import bundle, own, tf_checkpoint
-from bert_tf.weights.bundle import Bundle
-from bert_tf.weights.table import Table
+from bert_tf.models.families import FAMILIES
+from bert_tf.weights import own, tf_checkpoint
+from bert_tf.weights.bundle import MASKED_LM, POOLER, Bundle
+from bert_tf.weights.tf1_layouts import IGNORED, LAYOUTS, Layout
+from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.vocabulary import TokenizerSettings
+from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
-_EPSILON = 1e-12  # of LayerNorm; fixed in the reference
-_SPAN_HEAD = "cls/squad/output_weights"
-_HEAD = "output_weights"
-_LAYER = "bert/encoder/layer_{i}"
-_NAMES = {
-    "encoder/embeddings": "bert/embeddings",
-    "encoder/embeddings/norm": "bert/embeddings/LayerNorm",
-    "encoder/block_{i}/attention/qkv": f"{_LAYER}/attention/self/{{part}}",
-    "encoder/block_{i}/attention/output": f"{_LAYER}/attention/output/dense",
-    "encoder/block_{i}/attention_norm": f"{_LAYER}/attention/output/LayerNorm",
-    "encoder/block_{i}/feed_forward/intermediate": f"{_LAYER}/intermediate/dense",
-    "encoder/block_{i}/feed_forward/output": f"{_LAYER}/output/dense",
-    "encoder/block_{i}/output_norm": f"{_LAYER}/output/LayerNorm",
-    "encoder/pooler": "bert/pooler/dense",
-    "masked_lm/transform": "cls/predictions/transform/dense",
-    "masked_lm/norm": "cls/predictions/transform/LayerNorm",
-    "masked_lm": "cls/predictions",
-    "next_sentence/kernel": "cls/seq_relationship/output_weights",
-    "next_sentence/bias": "cls/seq_relationship/output_bias",
-}
-# Stored as [units, hidden_size].
-_TRANSPOSED = ("next_sentence/kernel", bundle.HEADS)
-# Optimizer slots and the step.
-_IGNORED = r".*/adam_[mv]|.*/(lamb|Adam)(_\d)?|global_step|beta[12]_power"
-
-
-def _table(span: bool) -> Table:
-    prefix = "cls/squad/" if span else ""
-    heads = {
-        "heads/{head}/kernel": f"{prefix}output_weights",
-        "heads/{head}/bias": f"{prefix}output_bias",
-    }
-    return Table(
-        _NAMES | heads, transposed=lambda ours: ours.startswith(_TRANSPOSED), ignored=_IGNORED
-    )
+_EPSILON = 1e-12  # of LayerNorm; fixed in the programs
 
 
 def read(path: str) -> Bundle:
-    """Reads a folder, or the prefix of a checkpoint next to its bert_config.json.
+    """Reads a folder, or the prefix of a checkpoint next to its configuration.
 
     A tasks.json and tokenizer settings of ours are used if present.
 
@@ -65,31 +38,120 @@ def read(path: str) -> Bundle:
     """
     prefix = tf_checkpoint.find(path)
     assert prefix is not None  # the format was detected from it
-    folder = tf_checkpoint.folder_of(prefix)
-    config = BertConfig.load(f"{folder}/{own.CONFIG}")
-    _check_bert(config, f"{folder}/{own.CONFIG}")
-    weights = tf_checkpoint.read(prefix, lambda name: not re.fullmatch(_IGNORED, name))
-    span = _SPAN_HEAD in weights
-    head = weights.get(_SPAN_HEAD if span else _HEAD)
+    weights = tf_checkpoint.read(prefix, lambda name: not re.fullmatch(IGNORED, name))
+    family = _family(weights)
+    layout = LAYOUTS[family]
+    folder = os.path.dirname(prefix) or "."
+    config = _config(folder, family, weights)
+    _check(config, layout, folder)
+    span = layout.span_head is not None and layout.span_head[0] in weights
     tasks, heads = [], []
-    if head is not None:
-        tasks = [_task(folder, len(head), span)]
-        heads = [(tasks[0]["name"], len(head))]
-    found = _table(span).read(weights, config, prefix, heads)
-    vocabulary, settings = registry.find(folder), registry.read_settings(folder)
+    if found_head := _head(layout, weights, span):
+        name, units = found_head
+        tasks = [_task(folder, units, span, name)]
+        heads = [(tasks[0]["name"], units)]
+    found = layout.table(span).read(weights, config, prefix, heads)
+    vocabulary, settings = _vocabulary(folder), registry.read_settings(folder)
     return Bundle(config, found, vocabulary, settings, tuple(tasks), path)
 
 
-def _check_bert(config: EncoderConfig, place: str) -> None:
-    """Raises InputError if the model is not a BERT."""
-    if differences := config.differences("causal"):
+def _family(weights: Mapping[str, np.ndarray]) -> str:
+    """The model_type of a checkpoint, by the names of its weights; that of BERT if unknown."""
+    for family in ("albert", "electra"):
+        if any(name.startswith(LAYOUTS[family].marker) for name in weights):
+            return family
+    return "bert"
+
+
+def _config(folder: str, family: str, weights: Mapping[str, np.ndarray]) -> BertConfig:
+    """The configuration in the folder; of an ELECTRA without one, by the shapes of its weights.
+
+    Raises:
+      InputError: there is none, or it is invalid.
+    """
+    names = (f"{folder}/{own.CONFIG}", f"{folder}/{LAYOUTS[family].config}")
+    found = next((name for name in names if files.gfile.exists(name)), None)
+    if found is None and family == "electra":
+        return _electra_config(weights)
+    if found is None:
+        found = f"{tf_checkpoint.folder_of(f'{folder}/{tf_checkpoint.NAME}')}/{own.CONFIG}"
+    values = json_files.read(found, dict[str, Any])
+    if family == "bert" or found == names[0]:
+        return BertConfig.from_dict(values, found)
+    for key in ("num_hidden_groups", "inner_group_num"):
+        if values.get(key, 1) != 1:
+            raise InputError(f"{found}: {key} is {values[key]!r}; only 1 is supported.")
+    known = {key: value for key, value in values.items() if key in BertConfig().to_dict()}
+    defaults = dict(FAMILIES[family].values)
+    if "embedding_size" in values:
+        defaults["embedding_size"] = values["embedding_size"]
+    return BertConfig.from_dict({**defaults, **known}, found)
+
+
+def _electra_config(weights: Mapping[str, np.ndarray]) -> BertConfig:
+    words, positions, types = (
+        weights[f"electra/embeddings/{name}_embeddings"]
+        for name in ("word", "position", "token_type")
+    )
+
+    def width(prefix: str) -> int:
+        return len(weights[f"{prefix}/encoder/layer_0/attention/output/dense/bias"])
+
+    layers = {
+        match[1] for name in weights if (match := re.match(r"electra/encoder/layer_(\d+)/", name))
+    }
+    hidden = width("electra")
+    has_generator = any(name.startswith("generator/encoder/") for name in weights)
+    return BertConfig(
+        **{
+            **FAMILIES["electra"].values,
+            "vocab_size": len(words),
+            "hidden_size": hidden,
+            "embedding_size": None if words.shape[1] == hidden else words.shape[1],
+            "num_hidden_layers": len(layers),
+            "num_attention_heads": max(1, hidden // 64),
+            "intermediate_size": len(weights["electra/encoder/layer_0/intermediate/dense/bias"]),
+            "max_position_embeddings": len(positions),
+            "type_vocab_size": len(types),
+            "pooler_act": None,
+            "pooler_dropout": 0.0,
+            "generator_size": width("generator") / hidden if has_generator else None,
+        }
+    )
+
+
+def _head(layout: Layout, weights: Mapping[str, np.ndarray], span: bool) -> tuple[str, int] | None:
+    """Name and number of units of the head of a task; the name is "" where it has none."""
+    _, bias = (layout.span_head if span else None) or layout.head
+    pattern = bias.replace("{head}", "([^/]+)")
+    matches = ((re.fullmatch(pattern, name), value) for name, value in weights.items())
+    found = ((match.groups(), len(value)) for match, value in matches if match)
+    return next((("".join(groups), units) for groups, units in found), None)
+
+
+def _vocabulary(folder: str) -> Vocabulary | None:
+    """The vocabulary in a folder; ALBERT's model may have another name (30k-clean.model)."""
+    found = registry.find(folder)
+    models = files.matching(folder, "*.model")
+    return registry.load(models[0]) if found is None and len(models) == 1 else found
+
+
+def _check(config: BertConfig, layout: Layout, place: str) -> None:
+    """Raises InputError if the program does not support the model."""
+    differences = config.differences("causal", *layout.options)
+    differences += [
+        f"{name} {getattr(config, name)!r}"
+        for name, value in layout.fixed.items()
+        if getattr(config, name) != value
+    ]
+    if differences:
         raise InputError(
-            f"{place}: has {', '.join(differences)}; google-research/bert supports BERT only. Use "
+            f"{place}: has {', '.join(differences)}; {layout.program} does not support that. Use "
             "another format."
         )
 
 
-def _task(folder: str, units: int, span: bool) -> Mapping[str, Any]:
+def _task(folder: str, units: int, span: bool, name: str) -> Mapping[str, Any]:
     """The task of a head: as described in a tasks.json of ours, or inferred from the head."""
     described = own.read_tasks(folder)
     if len(described) == 1:
@@ -101,46 +163,68 @@ def _task(folder: str, units: int, span: bool) -> Mapping[str, Any]:
         return described[0]
     shape = "span" if span else "classification" if units > 1 else "regression"
     labels = [str(index) for index in range(units)] if shape == "classification" else []
-    return {"name": shape, "shape": shape, "labels": labels}
+    return {"name": name or shape, "shape": shape, "labels": labels}
 
 
 def write(model: Bundle, folder: str) -> None:
-    """Writes a folder that google-research/bert reads.
+    """Writes a folder that the program of the model's family reads.
 
     Raises:
       InputError: The format does not support the model, or the model has several tasks.
     """
-    config = _checked(model.config)
+    layout = LAYOUTS.get(model.config.model_type, LAYOUTS["bert"])
+    config = _checked(model.config, layout)
     description = model.task() if model.tasks else None
-    table = _table(description is not None and description["shape"] == "span")
+    span = description is not None and description["shape"] == "span"
+    if layout is LAYOUTS["electra"]:
+        _check_electra(model, span)
     names = [description["name"]] if description else []
-    weights = table.write(model.weights, model.config, names)
+    weights = layout.table(span).write(model.weights, model.config, names)
     activation = "gelu" if config.hidden_act == "gelu_tanh" else config.hidden_act
     config = dataclasses.replace(config, hidden_act=activation)
     own.write_description(dataclasses.replace(model, config=config), folder)
-    if model.vocabulary:
+    if layout.config != own.CONFIG:
+        groups = {"num_hidden_groups": 1, "inner_group_num": 1, "net_structure_type": 0}
+        json_files.write(f"{folder}/{layout.config}", config.to_dict() | groups)
+    if model.vocabulary and model.vocabulary.kind == "wordpiece":
         _log_tokenizer_flags(model.resolved_settings())
     _save(weights, f"{folder}/{tf_checkpoint.NAME}")
 
 
-def _checked(config: EncoderConfig) -> BertConfig:
-    """The configuration; an InputError if google-research/bert would compute something else."""
-    _check_bert(config, "the model")
-    assert isinstance(config, BertConfig)  # `_check_bert` rejects others
+def _check_electra(model: Bundle, span: bool) -> None:
+    """Raises InputError for what google-research/electra has no name or another layer for."""
+    if span:
+        problem = "its head for spans is another one"
+    elif model.tasks and model.has(POOLER):
+        problem = "its heads have no layer between [CLS] and the logits (pooler_act)"
+    elif model.has(MASKED_LM):
+        problem = "a masked LM is its generator, which is stored with the discriminator"
+    else:
+        return
+    raise InputError(
+        f"{model.place}: google-research/electra cannot read it, as {problem}; use another format."
+    )
+
+
+def _checked(config: EncoderConfig, layout: Layout) -> BertConfig:
+    """The configuration; an InputError if the program would compute something else."""
+    if not isinstance(config, BertConfig):
+        raise InputError(f"the model: {layout.program} does not support {config.differences()[0]}.")
+    _check(config, layout, "the model")
     if config.causal:
-        raise InputError("google-research/bert has no left-to-right encoder; use another format.")
+        raise InputError(f"{layout.program} has no left-to-right encoder; use another format.")
     change = (
         "To write it anyway, convert it to bert_tf first, set {} in the bert_config.json there "
         "and remove checksums.json; outputs then differ by {}."
     )
-    if config.hidden_act == "gelu_erf":
+    if config.hidden_act == "gelu_erf" and "hidden_act" not in layout.fixed:
         raise InputError(
-            "google-research/bert computes gelu with tanh only; this model was trained with the "
+            f"{layout.program} computes gelu with tanh only; this model was trained with the "
             f"exact one (gelu_erf). {change.format('hidden_act to gelu', 'about 1e-3')}"
         )
     if config.layer_norm_eps != _EPSILON:
         raise InputError(
-            f"google-research/bert adds {_EPSILON} to the variance of LayerNorm, this model "
+            f"{layout.program} adds {_EPSILON} to the variance of LayerNorm, this model "
             f"{config.layer_norm_eps}. {change.format(f'layer_norm_eps to {_EPSILON}', 'little')}"
         )
     return config

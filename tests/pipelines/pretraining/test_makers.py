@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pipelines.pretraining.makers import segments
+from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.pretraining.token_store import TokenizedDocuments
 
 LENGTH = 64
@@ -35,7 +36,7 @@ def test_half_of_the_pairs_are_random_where_there_is_a_choice():
     data = documents(3000)
     plan = segments.plan_pairs(data, LENGTH - 3, 0.1, rng())
     # A chunk of one sentence has no choice; with this many per chunk they are rare.
-    share = plan[:, segments.IS_RANDOM].mean()
+    share = plan[:, segments.LABEL].mean()
     assert 0.5 < share < 0.62
     assert len(plan) > 10_000
 
@@ -45,7 +46,7 @@ def test_random_segments_come_from_other_documents_and_next_ones_follow():
     plan = segments.plan_pairs(data, LENGTH - 3, 0.1, rng())
     key_a = data.document_keys[document_of(data, plan[:, segments.A_START])]
     key_b = data.document_keys[document_of(data, plan[:, segments.B_START])]
-    is_random = plan[:, segments.IS_RANDOM] == 1
+    is_random = plan[:, segments.LABEL] == 1
     assert (key_a[is_random] != key_b[is_random]).all()
     assert (key_a[~is_random] == key_b[~is_random]).all()
     a_end = plan[:, segments.A_START] + plan[:, segments.A_LENGTH]
@@ -128,3 +129,46 @@ def test_short_spans_are_whole_sentences():
     assert np.isin(ends, data.sentence_starts).all()
     full = segments.plan_spans(data, 62, 0.0, rng())
     assert plan[:, segments.A_LENGTH].mean() < 0.8 * full[:, segments.A_LENGTH].mean()
+
+
+def test_half_of_ordered_pairs_are_swapped():
+    data = documents(3000)
+    plan = segments.plan_pairs(data, LENGTH - 3, 0.1, rng(), in_order=True)
+    key_a = data.document_keys[document_of(data, plan[:, segments.A_START])]
+    key_b = data.document_keys[document_of(data, plan[:, segments.B_START])]
+    follows = plan[:, segments.B_START] > plan[:, segments.A_START]
+    same, label = key_a == key_b, plan[:, segments.LABEL] == 1
+    assert same.mean() > 0.8  # the others are chunks of one sentence
+    assert label[~same].all()
+    assert (follows[same] == ~label[same]).all()
+    assert 0.48 < label[same].mean() < 0.52
+
+
+def test_segments_follow_each_other_and_are_about_as_long():
+    data = documents(1000)
+    settings = ExampleSettings(
+        objective=Objective.REPLACED_TOKEN, max_seq_length=LENGTH, max_predictions_per_seq=9
+    )
+    maker = segments.SentenceSegments(settings, SimpleTokenizer())
+    plan, spans = maker.plan(data, rng()), segments.plan_spans(data, LENGTH - 3, 0.1, rng())
+    two = plan[:, segments.B_LENGTH] > 0
+    end = plan[:, segments.A_START] + plan[:, segments.A_LENGTH]
+    assert (plan[two, segments.B_START] == end[two]).all()
+    total = plan[:, segments.A_LENGTH] + plan[:, segments.B_LENGTH]
+    assert (total == spans[:, segments.A_LENGTH]).all()
+    assert np.isin(end[two], data.sentence_starts).all()
+    has_boundary = np.array([
+        np.searchsorted(data.sentence_starts, start + length) - np.searchsorted(data.sentence_starts, start, "right") > 0
+        for start, length in spans[:, :2]
+    ])  # fmt: skip
+    assert 0.88 < two[has_boundary].mean() < 0.92 and not two[~has_boundary].any()
+    share = plan[two, segments.A_LENGTH] / total[two]
+    assert 0.45 < share.mean() < 0.55
+
+
+class SimpleTokenizer:
+    """What a maker reads of a tokenizer."""
+
+    start_id, separator_id, mask_id, pad_id, separators = 2, 3, 4, 0, 1
+    typed, overhead, vocabulary = True, (2, 3), range(1000)
+    begins_word = np.ones(1000, bool)

@@ -100,7 +100,7 @@ def test_every_sentence_is_in_a_pair(lengths, length, seed):
 def test_spans_hold_each_token_once_and_whole_sentences(lengths, budget, short, seed):
     documents = _documents(lengths)
     plan = segments.plan_spans(documents, budget, short, _rng(seed))
-    assert not plan[:, [segments.B_LENGTH, segments.IS_RANDOM]].any()
+    assert not plan[:, [segments.B_LENGTH, segments.LABEL]].any()
     taken = [list(range(a, a + n)) for a, n in plan[:, : segments.B_START].tolist()]
     assert [token for row in taken for token in row] == list(range(len(documents.ids)))
     starts = set(documents.sentence_starts.tolist())

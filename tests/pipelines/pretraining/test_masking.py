@@ -143,6 +143,42 @@ def test_other_seeds_give_other_masks():
 
 
 def test_sequences_are_longer_than_pairs_by_the_special_tokens():
-    assert segments.IS_RANDOM == 4
+    assert segments.LABEL == 4
     _, plan, data = sequences(20)
     assert (data.lengths == plan[:, segments.A_LENGTH] + plan[:, segments.B_LENGTH] + 3).all()
+
+
+def runs(chosen):
+    """Lengths of runs of neighbouring positions."""
+    breaks = np.flatnonzero(np.diff(chosen) != 1)
+    return np.diff([0, *(breaks + 1), len(chosen)])
+
+
+def test_ngrams_have_the_frequencies_of_albert():
+    _, _, data = sequences(3000, low=120, high=126)
+    _, found = mask(data, max_ngram=3, masked_lm_prob=0.02)  # few, so that runs rarely touch
+    expected = np.clip(np.rint(data.lengths * 0.02), 1, PREDICTIONS).astype(int)
+    assert (found.counts <= expected).all()
+    _, many = mask(data, max_ngram=3)
+    lengths = np.concatenate(
+        [runs(p[:n]) for p, n in zip(many.positions, many.counts, strict=True)]
+    )
+    shares = np.bincount(lengths, minlength=4)[1:4] / len(lengths)
+    # 6/11, 3/11 and 2/11, apart from runs that touch and those shortened at the end.
+    np.testing.assert_allclose(shares, [6 / 11, 3 / 11, 2 / 11], atol=0.08)
+    assert shares[0] > shares[1] > shares[2] > 0.08
+
+
+def test_ngrams_are_of_whole_words():
+    begins_word = np.random.default_rng(3).random(1000) < 0.6
+    _, _, data = sequences(2000)
+    copy, found = mask(data, begins_word=begins_word, whole_word_mask=True, max_ngram=3)
+    for row in range(len(data.lengths)):
+        chosen = set(found.positions[row, : found.counts[row]].tolist())
+        for position in chosen:
+            after = position + 1
+            ids, last = data.word_ids[row], data.lengths[row] - 1
+            if after < last and ids[after] != 3 and not begins_word[ids[after]]:
+                assert after in chosen
+    assert found.counts.mean() > 0.85 * np.clip(np.rint(data.lengths * 0.15), 1, PREDICTIONS).mean()
+    assert (copy.lengths == data.lengths).all()

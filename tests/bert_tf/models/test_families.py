@@ -1,0 +1,56 @@
+"""Named sizes of BERT's relatives: numbers of weights as published or counted in transformers."""
+
+import math
+
+import pytest
+
+from bert_tf.models import encoders
+from bert_tf.models.config import BertConfig
+from bert_tf.weights.bundle import parameter_shapes
+from pipelines.common.errors import InputError
+
+# Weights of the encoder without its pooler; of the pooler, if it is part of it; with heads.
+SIZES = [
+    ("distilbert-base", 66_362_880, ("masked_lm",), 66_985_530),
+    ("albert-base", 11_092_992, ("encoder/pooler", "masked_lm", "next_sentence"), 11_813_810),
+    ("albert-large", 16_634_368, ("encoder/pooler", "masked_lm", "next_sentence"), 17_847_474),
+    ("albert-xlarge", 54_528_512, ("encoder/pooler", "masked_lm", "next_sentence"), 59_021_490),
+    ("albert-xxlarge", 205_814_272, ("encoder/pooler", "masked_lm", "next_sentence"), 223_158_450),
+    ("electra-small", 13_483_008, ("replaced_token",), 13_549_057),
+    ("electra-base", 108_891_648, ("replaced_token",), 109_483_009),
+    ("electra-large", 334_092_288, ("replaced_token",), 335_142_913),
+]
+
+
+@pytest.mark.parametrize(("name", "encoder", "parts", "total"), SIZES)
+def test_numbers_of_weights(name, encoder, parts, total):
+    shapes = parameter_shapes(BertConfig.named(name))
+    of = {path: math.prod(shape) for path, shape in shapes.items()}
+    bare = {p: n for p, n in of.items() if p.startswith("encoder/") and "/pooler/" not in p}
+    assert sum(bare.values()) == encoder
+    assert encoder + sum(n for p, n in of.items() if p.startswith(parts)) == total
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "heads", "total"),
+    [("electra-base", 256, 4, 33_740_602), ("electra-large", 256, 4, 51_295_290)],
+)
+def test_generators(name, width, heads, total):
+    config = BertConfig.named(name).generator
+    assert (config.hidden_size, config.num_attention_heads) == (width, heads)
+    assert config.intermediate_size == 4 * width and config.generator is None
+    shapes = parameter_shapes(config)
+    counted = {p: math.prod(s) for p, s in shapes.items() if "/pooler/" not in p}
+    assert total == sum(n for p, n in counted.items() if p.startswith(("encoder/", "masked_lm")))
+
+
+def test_every_family_has_the_sizes_of_bert():
+    for family in ("roberta", "distilbert", "albert", "electra"):
+        config = BertConfig.named(f"{family}-tiny", vocab_size=100)
+        assert (config.num_hidden_layers, config.hidden_size) == (2, 128)
+        assert encoders.unallocated(config).parameters > 0
+
+
+def test_an_unknown_family_is_named():
+    with pytest.raises(InputError, match=r"'deberta-base' is unknown; use debug, tiny.*electra-"):
+        BertConfig.named("deberta-base")

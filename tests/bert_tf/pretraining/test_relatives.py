@@ -1,0 +1,152 @@
+"""ELECTRA, ALBERT and students from a corpus to a fine-tuned model, by the commands."""
+
+import json
+
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401 (registers the ops of the SavedModel)
+
+from bert_tf import weights
+from bert_tf.models.config import BertConfig
+from bert_tf.models.families import FAMILIES
+from bert_tf.training import checkpoints
+from bert_tf.weights.bundle import GENERATOR, MASKED_LM, NEXT_SENTENCE, REPLACED_TOKEN
+from tests import commands
+from tests.bert_tf.labelled_data import make_texts, tune
+from tests.bert_tf.pretraining.runs import MODEL, command, write_examples
+
+SIZES = {
+    name: getattr(MODEL, name)
+    for name in (
+        *("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+        "max_position_embeddings",
+    )
+}
+
+
+def config_of(family, folder, **changes):
+    """The path of a bert_config.json of a very small model of a family."""
+    values = {**FAMILIES[family].values, "vocab_size": 200, **SIZES, **changes}
+    path = str(folder / f"{family}.json")
+    BertConfig(**values).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def electra(corpus_path, vocab_path, tmp_path_factory):
+    """The command of a run of an ELECTRA, and its folder."""
+    folder = tmp_path_factory.mktemp("electra")
+    write_examples(
+        corpus_path, vocab_path, f"{folder}/t", "--objective=replaced_token",
+        "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
+    )  # fmt: skip
+    model = config_of("electra", folder, generator_size=0.5, embedding_size=16)
+    run = command(f"{folder}/t", model, folder / "run")
+    commands.done(*run)
+    return run, folder / "run"
+
+
+def test_an_electra_and_its_generator(electra):
+    _, folder = electra
+    report = json.loads((folder / "report.json").read_text())
+    assert report["objective"] == "replaced_token"
+    assert 0 < report["replaced_token_found"] <= 1 and report["masked_lm_accuracy"] > 0
+    assert report["masked_sentences"]
+    model = weights.read(str(folder))
+    assert model.has(REPLACED_TOKEN) and model.has(GENERATOR[0]) and not model.has(MASKED_LM)
+    generator = weights.read(f"{folder}/generator")
+    assert generator.config == model.config.generator
+    assert generator.has(MASKED_LM) and not generator.has(REPLACED_TOKEN)
+    words = "encoder/embeddings/word_embeddings"
+    assert (generator.weights[words] == model.weights[words]).all()
+    found = tf.saved_model.load(f"{folder}/saved_model").signatures
+    assert "fill_mask" not in "".join(found) and "embed" in found
+
+
+def test_an_electra_is_resumed_to_the_same_bits(electra, tmp_path):
+    run, folder = electra
+    output = f"--output={tmp_path}/again"
+    begun = [word if not word.startswith("--output") else output for word in run]
+    # The first checkpoints of the finished run are gone, so a shorter one begins.
+    commands.done(*begun, "--keep_at=0.5")
+    checkpoint = tmp_path / "again/checkpoints/checkpoint-00000030"
+    assert checkpoint.is_dir()
+    for later in (tmp_path / "again/checkpoints").glob("checkpoint-000000[456]0"):
+        for file in later.iterdir():
+            file.unlink()
+        later.rmdir()
+    (tmp_path / "again/report.json").unlink()
+    commands.done(*begun, "--keep_at=0.5")
+    reports = [
+        json.loads((path / "report.json").read_text()) for path in (folder, tmp_path / "again")
+    ]
+    assert reports[0]["weights_sha256"] == reports[1]["weights_sha256"]
+
+
+def test_the_discriminator_is_fine_tuned(electra, tmp_path):
+    _, folder = electra
+    _, output = tune(tmp_path, str(folder), "classification", make_texts)
+    assert not weights.read(output).has(GENERATOR[0])
+
+
+def test_a_model_without_a_generator_is_refused(electra, tmp_path):
+    run, _ = electra
+    model = config_of("bert", tmp_path)
+    words = [f"--model={model}" if word.startswith("--model") else word for word in run]
+    words = [f"--output={tmp_path}/no" if word.startswith("--output") else word for word in words]
+    error = commands.error_of(commands.run(*words))
+    assert "the model needs a generator; use an ELECTRA" in error
+
+
+def test_an_albert_with_sentencepiece_and_sentence_order(corpus_path, tmp_path):
+    commands.done(
+        "learn-vocabulary", f"--input={corpus_path}", f"--output={tmp_path}/v",
+        "--kind=sentencepiece", "--vocab_size=200",
+    )  # fmt: skip
+    write_examples(
+        corpus_path, f"{tmp_path}/v", f"{tmp_path}/t", "--objective=mlm_sop",
+        "--whole_word_mask", "--max_ngram=3", "--max_seq_length=32",
+        "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
+    )  # fmt: skip
+    model = config_of("albert", tmp_path, embedding_size=16)
+    commands.done(*command(f"{tmp_path}/t", model, tmp_path / "run"))
+    report = json.loads((tmp_path / "run/report.json").read_text())
+    assert report["sentence_order_accuracy"] > 0.4 and report["sentence_order_majority"] >= 0.5
+    found = weights.read(f"{tmp_path}/run")
+    assert found.has(NEXT_SENTENCE) and found.vocabulary.kind == "sentencepiece"
+    loaded = tf.saved_model.load(f"{tmp_path}/run/saved_model")
+    assert loaded.signatures["embed"](tf.constant(["A small text."]))["mean_output"].shape == (
+        1,
+        32,
+    )
+
+
+def test_a_student_starts_from_its_teacher_and_resumes_without_a_trace_of_it(
+    corpus_path, vocab_path, tmp_path
+):
+    write_examples(
+        corpus_path, vocab_path, f"{tmp_path}/t", "--objective=mlm", "--masking=dynamic",
+        "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
+    )  # fmt: skip
+    model = config_of("bert", tmp_path)
+    commands.done(*command(f"{tmp_path}/t", model, tmp_path / "teacher"))
+    words = [w for w in command(f"{tmp_path}/t", model, tmp_path / "s") if "--model" not in w][1:]
+    distill = ("distill", f"--teacher={tmp_path}/teacher", *words)
+    commands.done(*distill)
+    report = json.loads((tmp_path / "s/report.json").read_text())
+    assert report["teacher_accuracy"] > 0.2 and report["cosine_loss"] < 1
+    student, teacher = weights.read(f"{tmp_path}/s"), weights.read(f"{tmp_path}/teacher")
+    assert student.config.model_type == "distilbert" and student.config.num_hidden_layers == 1
+    assert student.config.type_vocab_size == 0
+    arrays = checkpoints.read_arrays(
+        f"{tmp_path}/s/checkpoints/checkpoint-00000060", checkpoints.MODEL_PREFIX
+    )
+    assert sum(a.size for a in arrays.values()) < sum(a.size for a in teacher.weights.values())
+    # The student of one task learns its teacher's labels from texts without any.
+    _, folder = tune(tmp_path, f"{tmp_path}/teacher", "classification", make_texts)
+    settings = {"teacher": folder, "unlabelled": f"{tmp_path}/data/test.tsv"}
+    (tmp_path / "2").mkdir()
+    taught, output = tune(tmp_path / "2", f"{tmp_path}/s", "classification", make_texts, **settings)
+    compared = taught["distillation"]
+    assert compared["student"]["parameters"] < compared["teacher"]["parameters"]
+    assert weights.read(output).config.num_hidden_layers == 1
