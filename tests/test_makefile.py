@@ -56,6 +56,9 @@ FLAGS = {
     "tfrecords": _EXAMPLES,
     "vocab": {"CORPUS": "--input", "RUNNER": "--runner", "PIPELINE": "--pipeline",
               "VOCAB_ARGS": "--more_flags"},
+    "distill": {"TEACHER": "--teacher", "TFRECORDS": "--tfrecords", "OUT": "--output",
+                "STEPS": "--steps", "MINUTES": "--minutes", "ARGS": "--more_flags",
+                "RECIPE": "--flagfile"},
     "pretrain": {"TFRECORDS": "--tfrecords", "OUT": "--output", "MODEL": "--model",
                  "STEPS": "--steps", "MINUTES": "--minutes", "RECIPE": "--flagfile",
                  "INIT": "--init_checkpoint", "ARGS": "--more_flags"},
@@ -148,8 +151,9 @@ def test_variables_that_become_flags_are_tried_above(uses):
         ("pretrain BUDGET=1h", "BUDGET is not used by make pretrain, which takes ARGS BEAM CORPUS "),
         ("pretrain BUDGET=1h", "; it is for make experiments."),
         ("predict STEPS=5", "STEPS is not used by make predict, which takes ARGS INPUT MODEL OUT TASK; "
-                            "it is for make pretrain."),
-        ("finetune CORPUS=", "it is for make corpus vocab examples tfrecords pretrain experiments."),
+                            "it is for make pretrain distill."),
+        ("finetune CORPUS=", "it is for make corpus vocab examples tfrecords pretrain distill "
+                             "experiments."),
         ("pretrain STEP=5", "; put variables of the environment before make."),
         ("STEPS=5", "STEPS is not used by make help, which takes no variables"),
         ("lint show STEPS=5", "STEPS is not used by make lint show, which takes ARGS TFRECORDS"),

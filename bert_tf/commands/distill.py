@@ -6,7 +6,7 @@ r"""Distils a pre-trained model into a smaller one, as DistilBERT was.
       --flagfile=recipes/distillation.flags --output=savedmodels/distilled
 
 The student has half of the teacher's layers and starts from them. The same command resumes a run
-that was stopped. To distil a fine-tuned model, use `bert-tf finetune --teacher`.
+that was stopped. To distil a fine-tuned model, use `bert-tf finetune` with its --teacher.
 """
 
 from absl import flags

@@ -15,7 +15,7 @@ class Size(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """A family of models.
 
     Attributes:
@@ -40,8 +40,8 @@ SIZES = {
 
 # By model_type, which is also the prefix of their names.
 FAMILIES = {
-    "bert": Family(),
-    "roberta": Family(  # Liu et al. 2019, arXiv 1907.11692
+    "bert": ModelFamily(),
+    "roberta": ModelFamily(  # Liu et al. 2019, arXiv 1907.11692
         {
             "model_type": "roberta",
             "vocab_size": 50265,
@@ -53,7 +53,7 @@ FAMILIES = {
             "pooler_dropout": 0.1,
         }
     ),
-    "distilbert": Family(  # Sanh et al. 2019, arXiv 1910.01108
+    "distilbert": ModelFamily(  # Sanh et al. 2019, arXiv 1910.01108
         {
             "model_type": "distilbert",
             "type_vocab_size": 0,
@@ -63,7 +63,7 @@ FAMILIES = {
         },
         {"base": Size(6, 768)},
     ),
-    "albert": Family(  # Lan et al. 2019, arXiv 1909.11942, version 2
+    "albert": ModelFamily(  # Lan et al. 2019, arXiv 1909.11942, version 2
         {
             "model_type": "albert",
             "vocab_size": 30000,
@@ -75,7 +75,7 @@ FAMILIES = {
         },
         {"xlarge": Size(24, 2048, 16), "xxlarge": Size(12, 4096, 64)},
     ),
-    "electra": Family(  # Clark et al. 2020, arXiv 2003.10555
+    "electra": ModelFamily(  # Clark et al. 2020, arXiv 2003.10555
         {
             "model_type": "electra",
             "hidden_act": "gelu_erf",

@@ -136,7 +136,7 @@ class ExampleSettings(Settings):
                 "be at most 1."
             )
         paired = self.sequence_kind is SequenceKind.PAIRS
-        if paired != self.objective.paired:
+        if paired != Objective(self.objective).paired:
             raise InputError(
                 f"--sequences={self.sequences}: does not go with --objective={self.objective}; "
                 "mlm_nsp and mlm_sop need pairs, and no other objective does."
@@ -160,7 +160,7 @@ class ExampleSettings(Settings):
         """What a sequence consists of; never auto."""
         if self.sequences is not SequenceKind.AUTO:
             return self.sequences
-        if self.objective.paired:
+        if Objective(self.objective).paired:
             return SequenceKind.PAIRS
         follows = self.objective is Objective.REPLACED_TOKEN
         return SequenceKind.SEGMENTS if follows else SequenceKind.SPANS
@@ -168,5 +168,5 @@ class ExampleSettings(Settings):
     @property
     def writes_masks(self) -> bool:
         """Whether the written examples are masked."""
-        masked = self.objective.paired or self.objective is Objective.MLM
+        masked = Objective(self.objective).paired or self.objective is Objective.MLM
         return masked and self.masking is Masking.STATIC

@@ -166,9 +166,9 @@ def test_help_names_the_sizes_of_models(flags_of_commands):
         (["pretrain", "--task=mrpc"], "unknown flag --task, which belongs to finetune, predict, look and convert"),
         (["pretrain", "--seeds=1"], "unknown flag --seeds, which belongs to finetune and experiments; did you mean --seed?"),
         (["pretrain", "--no_labelled"], "unknown flag --no_labelled, which belongs to predict"),
-        (["finetune", "--steps=5"], "unknown flag --steps, which belongs to pretrain"),
+        (["finetune", "--steps=5"], "unknown flag --steps, which belongs to pretrain and distill"),
         (["predict", "--model=m", "--input=i", "--learning_rate=1"],
-         "unknown flag --learning_rate, which belongs to pretrain and finetune"),
+         "unknown flag --learning_rate, which belongs to pretrain, distill and finetune"),
         (["finetune", "--task=mrpc"], "missing --init"),
         (["pretrain", "--tfrecords=t", "--warmup_steps=few"],
          "--warmup_steps=few: it must be whole numbers separated by commas, each at least 0, below "

@@ -109,4 +109,4 @@ def test_base_and_large_have_the_published_sizes():
     assert _parameters(base, heads=False) == 109_482_240  # "110M"
     assert _parameters(large, heads=False) == 335_141_888  # "340M"
     assert (large.num_hidden_layers, large.hidden_size, large.num_attention_heads) == (24, 1024, 16)
-    assert SIZES["tiny"] == (2, 128)
+    assert SIZES["tiny"][:2] == (2, 128)

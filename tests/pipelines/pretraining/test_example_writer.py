@@ -162,8 +162,10 @@ def test_objectives_have_the_features_they_need(corpus_path, vocab_path, tmp_pat
     example_writer.write(request(corpus_path, vocab_path, output, objective=objective), HERE)
     names = example_reader.open_examples(str(output)).names
     masked = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
-    assert (names & masked == masked) == (objective in (Objective.MLM, Objective.MLM_NSP))
-    assert ("next_sentence_labels" in names) == (objective is Objective.MLM_NSP)
+    assert (names & masked == masked) == (
+        objective in (Objective.MLM, Objective.MLM_NSP, Objective.MLM_SOP)
+    )
+    assert ("next_sentence_labels" in names) == objective.paired
 
 
 def test_a_killed_writer_goes_on_without_redoing_shards(corpus_path, vocab_path, tmp_path):
