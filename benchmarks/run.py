@@ -96,7 +96,20 @@ class Benchmarks:
             "google-research/bert"
         )
         name = "megabytes_per_second"
-        return {"tokenizer": row(ours[name], peer.get(name), "MB/s", compared)}
+        pieces = self._folder / "pieces"
+        if not pieces.exists():
+            files = (f"--input={self._corpus}", f"--output={pieces}", "--kind=sentencepiece")
+            subprocess.run([*_COMMAND, "learn-vocabulary", *files], check=True)
+        command = [sys.executable, "-m", "benchmarks.tokenizer", text[0], f"--vocab={pieces}"]
+        own, library = (json_of([*command, *extra])[name] for extra in ((), ("--library",)))
+        compared_pieces = (
+            "SentencePiece of the built-in corpus on one core; peer: its library, without ALBERT's "
+            "normalization"
+        )
+        return {
+            "tokenizer": row(ours[name], peer.get(name), "MB/s", compared),
+            "tokenizer_sentencepiece": row(own, library, "MB/s", compared_pieces),
+        }
 
     def writer(self) -> Rows:
         """Our example writer and the original one, from start to end."""

@@ -1,5 +1,7 @@
 """The parts of ELECTRA besides its encoder (Clark et al. 2020, arXiv 2003.10555, section 2)."""
 
+from collections.abc import Iterator
+
 import keras
 import tensorflow as tf
 
@@ -7,7 +9,7 @@ from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.layers import Dense, Embeddings, NoPooler
-from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
+from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 
 
 class _BorrowedEmbeddings(Embeddings):
@@ -16,20 +18,23 @@ class _BorrowedEmbeddings(Embeddings):
     def __init__(self, config: BertConfig, owner: Embeddings | None, **kwargs):
         super().__init__(config, **kwargs)
         self.norm = None
-        self._of_owner = lambda name: getattr(owner, name)  # Keras does not track functions
+        self._lender = lambda: owner  # in a function, so that Keras does not track it twice
 
-    def members(self):
+    def members(self) -> Iterator[Weight | Layer]:
         """The projection, if there is one."""
-        return iter([self.projection] if self.projection else [])
+        yield from [self.projection] if self.projection else []
+
+    @property
+    def owner(self) -> Embeddings:
+        """The embeddings of the other encoder."""
+        lender = self._lender()
+        assert lender is not None  # None only describes itself
+        return lender
 
     @property
     def word(self) -> keras.Variable:
-        """The table of word embeddings of the other encoder."""
-        return self._of_owner("word")
-
-    def narrow(self, *args, **kwargs) -> tf.Tensor:
-        """Those of the other encoder."""
-        return self._of_owner("narrow")(*args, **kwargs)
+        """The other encoder's table of word embeddings."""
+        return self.owner.word
 
 
 class Generator(BertEncoder):

@@ -72,7 +72,13 @@ def _config(folder: str, family: str, weights: Mapping[str, np.ndarray]) -> Bert
     names = (f"{folder}/{own.CONFIG}", f"{folder}/{LAYOUTS[family].config}")
     found = next((name for name in names if files.gfile.exists(name)), None)
     if found is None and family == "electra":
-        return _electra_config(weights)
+        try:
+            return _electra_config(weights)
+        except (KeyError, IndexError) as error:
+            raise InputError(
+                f"{folder}: has no bert_config.json, and it cannot be read off the weights "
+                f"({error}); copy it there."
+            ) from error
     if found is None:
         found = f"{tf_checkpoint.folder_of(f'{folder}/{tf_checkpoint.NAME}')}/{own.CONFIG}"
     values = json_files.read(found, dict[str, Any])

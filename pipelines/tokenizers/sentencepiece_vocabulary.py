@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.vocabulary import ChosenSettings, TokenizerSettings, Vocabulary
+from pipelines.tokenizers.vocabulary import CasedVocabulary, ChosenSettings, TokenizerSettings
 
 FILE = "spiece.model"
 SPACE = "▁"  # stands for the space before a word
@@ -29,7 +29,7 @@ _LONGEST_WORD = 1 << 16  # bytes; SentencePiece leaves out longer ones
 
 
 @dataclasses.dataclass(frozen=True)
-class SentencePieceVocabulary(Vocabulary):
+class SentencePieceVocabulary(CasedVocabulary):
     """The pieces of a spiece.model.
 
     Raises:
@@ -43,7 +43,6 @@ class SentencePieceVocabulary(Vocabulary):
     files: ClassVar[tuple[str, ...]] = (FILE,)
     marker_files: ClassVar[tuple[str, ...]] = (FILE, ".model")
     roles: ClassVar[Mapping[str, str]] = ROLES
-    setting_names: ClassVar[frozenset[str]] = frozenset(["lower_case", "strip_accents"])
 
     def __post_init__(self, name: str):
         found = self.processor
@@ -124,13 +123,6 @@ class SentencePieceVocabulary(Vocabulary):
         chosen = {"lower_case": not self.is_cased, "strip_accents": True}
         chosen |= {k: bool(v) for k, v in settings.items() if k in chosen and v is not None}
         return {"kind": self.kind, **chosen}
-
-    def check_settings(self, settings: ChosenSettings, place: str) -> None:
-        if settings.get("lower_case") and self.is_cased:
-            raise InputError(
-                f"{place}: the vocabulary has capital letters, which lower-cased text never has; "
-                "use --lower_case=false."
-            )
 
     @property
     def is_cased(self) -> bool:

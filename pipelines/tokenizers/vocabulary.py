@@ -119,6 +119,24 @@ class Vocabulary(abc.ABC):
         return self.text(pieces).strip()
 
 
+class CasedVocabulary(Vocabulary):
+    """A vocabulary for text that may be lower-cased, and stripped of accents."""
+
+    setting_names: ClassVar[frozenset[str]] = frozenset(["lower_case", "strip_accents"])
+
+    @property
+    @abc.abstractmethod
+    def is_cased(self) -> bool:
+        """Whether a token other than the special ones has a capital letter."""
+
+    def check_settings(self, settings: ChosenSettings, place: str) -> None:
+        if settings.get("lower_case") and self.is_cased:
+            raise InputError(
+                f"{place}: the vocabulary has capital letters, which lower-cased text never has; "
+                "use --lower_case=false."
+            )
+
+
 def read_lines(path: str, encoding: str = "utf-8") -> list[str]:
     """Returns the lines of a vocabulary file; raises InputError if it is not UTF-8."""
     try:

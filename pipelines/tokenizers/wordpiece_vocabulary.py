@@ -14,9 +14,9 @@ from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import normalizer
 from pipelines.tokenizers.vocabulary import (
+    CasedVocabulary,
     ChosenSettings,
     TokenizerSettings,
-    Vocabulary,
     read_lines,
     repeat_words,
 )
@@ -37,7 +37,7 @@ _BRACKETS = (("[", "]"), ("<", ">"))
 
 
 @dataclasses.dataclass(frozen=True)
-class LinesVocabulary(Vocabulary):
+class LinesVocabulary(CasedVocabulary):
     """Tokens in a file, one per line, for text that may be lower-cased.
 
     Raises:
@@ -47,7 +47,6 @@ class LinesVocabulary(Vocabulary):
     tokens: tuple[str, ...]
     name: dataclasses.InitVar[str] = "the vocabulary"  # for errors
 
-    setting_names: ClassVar[frozenset[str]] = frozenset(["lower_case", "strip_accents"])
     learned_lower_case: ClassVar[bool]  # whether text is lower-cased by default when learning
     suffix: ClassVar[str] = ""  # prefix of the pieces that continue a word
 
@@ -110,13 +109,6 @@ class LinesVocabulary(Vocabulary):
             "lower_case": bool(lower_case),
             "strip_accents": bool(lower_case if strip_accents is None else strip_accents),
         }
-
-    def check_settings(self, settings: ChosenSettings, place: str) -> None:
-        if settings.get("lower_case") and self.is_cased:
-            raise InputError(
-                f"{place}: the vocabulary has capital letters, which lower-cased text never has; "
-                "use --lower_case=false."
-            )
 
     @property
     def is_cased(self) -> bool:

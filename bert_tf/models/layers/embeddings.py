@@ -51,6 +51,11 @@ class Embeddings(Configured, Layer):
                 yield Weight(f"{attribute}_embeddings", shape, config.initializer_range, attribute)
         yield from (part for part in (self.norm, self.projection) if part)
 
+    @property
+    def owner(self) -> "Embeddings":
+        """The layer with the tables and the norm: this one, or one that shares them."""
+        return self
+
     def call(
         self,
         word_ids: tf.Tensor,
@@ -77,37 +82,27 @@ class Embeddings(Configured, Layer):
         Raises:
           InputError: The static length exceeds the positions.
         """
-        x = self.narrow(word_ids, type_ids, seed, dtype, rows, counted_ids)
-        return self.projection(x) if self.projection else x
-
-    def narrow(
-        self,
-        word_ids: tf.Tensor,
-        type_ids: tf.Tensor | None = None,
-        seed: tf.Tensor | None = None,
-        dtype: str | None = None,
-        rows: TokenRows | None = None,
-        counted_ids: tf.Tensor | None = None,
-    ) -> tf.Tensor:
-        """The result of `call` before the projection, [rows, embedding width]."""
         config = self.config
         config.check_length(word_ids.shape[1])
         # Looked up in float32, so that the gradient of a table is summed in float32.
-        total = tf.cast(tf.gather(tf.convert_to_tensor(self.word), word_ids), tf.float32)
-        total += self._positions(word_ids if counted_ids is None else counted_ids)
+        owner = self.owner
+        total = tf.cast(tf.gather(tf.convert_to_tensor(owner.word), word_ids), tf.float32)
+        total += owner.position_vectors(word_ids if counted_ids is None else counted_ids)
         if config.type_vocab_size:
             # A product instead of a look-up: with two rows, the gradient is one dense sum.
             types = tf.zeros_like(word_ids) if type_ids is None else type_ids
             types = tf.one_hot(types, config.type_vocab_size)
-            total += tf.tensordot(types, tf.cast(self.token_type, tf.float32), 1)
+            total += tf.tensordot(types, tf.cast(owner.token_type, tf.float32), 1)
         total = tf.reshape(total, [-1, config.embedding_width])
         total = total if rows is None else rows.drop(total)
         x = tf.cast(total, dtype or self.compute_dtype)
-        if self.norm:
-            return self.norm(x, seed=seed)
-        return fused_ops.dropout(x, config.hidden_dropout_prob, seed)
+        if owner.norm:
+            x = owner.norm(x, seed=seed)
+        else:
+            x = fused_ops.dropout(x, config.hidden_dropout_prob, seed)
+        return self.projection(x) if self.projection else x
 
-    def _positions(self, ids: tf.Tensor) -> tf.Tensor:
+    def position_vectors(self, ids: tf.Tensor) -> tf.Tensor:
         """The position embeddings, float32 [batch, length, width] or [length, width].
 
         With an offset, tokens are counted and padding is not, wherever it is; padding has the last
