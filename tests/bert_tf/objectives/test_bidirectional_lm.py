@@ -57,15 +57,6 @@ def test_loss_is_the_mean_of_both_directions(softmax_size):
     assert set(model.curves) <= found.keys()
 
 
-def test_parts_of_a_batch_add_up_to_the_whole():
-    model = _model()
-    totals = model.totals(_TENSORS)
-    whole, _ = model.batch_loss(_TENSORS, totals, training=False)
-    parts = [{k: v[a:b] for k, v in _TENSORS.items()} for a, b in ((0, 1), (1, 3))]
-    losses = [float(model.batch_loss(part, totals, training=False)[0]) for part in parts]
-    assert sum(losses) == pytest.approx(float(whole), rel=1e-5)
-
-
 def test_a_direction_does_not_train_the_other():
     model = _model()
     values = {v.path: v.value for v in model.trainable_variables}
@@ -77,12 +68,6 @@ def test_a_direction_does_not_train_the_other():
     for path, gradient in gradients.items():
         reached = gradient is not None and np.abs(tf.convert_to_tensor(gradient)).max() > 0
         assert reached == ("/backward/" not in path), path
-
-
-def test_metrics_of_nothing_are_no_numbers():
-    found = _model().metrics_of({})
-    assert found.keys() >= {"loss", "forward_lm_accuracy", "backward_lm_accuracy", "perplexity"}
-    assert all(map(math.isnan, found.values()))
 
 
 def test_the_loss_of_drawn_words_is_that_of_the_formula():

@@ -6,7 +6,6 @@ import random
 import unicodedata
 
 import pytest
-import tensorflow as tf
 import tokenizers
 
 from pipelines.tokenizers import byte_bpe_vocabulary as vocabulary
@@ -105,13 +104,6 @@ def test_any_bytes_are_split_as_by_the_reference_and_are_spelled_by_their_ids(le
     for text, row, ids in zip(texts, words, tokenizer.tokenize(texts).to_list(), strict=True):
         assert _bytes_of(tokenizer, ids) == text
         assert ids == bpe.encode(" ".join(map(vocabulary.to_letters, row))).ids, text
-
-
-def test_texts_do_not_touch_each_other(tokenizer):
-    """What ends one text and begins the next makes no character, space or contraction of both."""
-    texts = [b"a", b"b ", b"c", b"'", b"s", b"'r", b"e", b"\xe4\xb8", b"\xad", b"", b" ", b" ", b""]
-    alone = [tokenizer.tokenize([text]).to_list()[0] for text in texts]
-    assert tokenizer.tokenize(texts).to_list() == alone
 
 
 def test_special_tokens_never_come_from_text(tokenizer):
@@ -268,31 +260,6 @@ def test_one_long_text_among_many_short_ones(tokenizer):
     assert lengths[2:] == [0] * 50_000 + [len(tokenizer.tokenize(["a"])[0])] * 50_000
     assert tokenizer.tokenize_with_offsets(texts)[2].flat_values.numpy().max() == 400_000
     assert tokenizer.tokenize_by_word(texts)[2].flat_values.numpy().max() == 399_999
-
-
-def test_the_same_in_a_graph_and_in_a_saved_model(learned, tmp_path):
-    tokenizer = ByteBPETokenizer(learned, add_prefix_space=True)
-    batch = tf.TensorSpec([None], tf.string)
-    module = tf.Module()
-    module.tokenizer = tokenizer
-    names = ("tokenize", "tokenize_words", "tokenize_with_offsets", "tokenize_by_word")
-    for name in names:
-        setattr(module, name, tf.function(getattr(tokenizer, name), input_signature=[batch]))
-    tf.saved_model.save(module, str(tmp_path))
-    loaded = tf.saved_model.load(str(tmp_path))
-    for texts in ([], ["", ""], byte_bpe_reference.TRICKY, byte_bpe_reference.random_bytes(200)):
-        texts = tf.constant(texts, tf.string)
-        for name in names:
-            expected = _lists(getattr(tokenizer, name)(texts))
-            assert _lists(getattr(module, name)(texts)) == expected
-            assert _lists(getattr(loaded, name)(texts)) == expected
-    dataset = (
-        tf.data.Dataset.from_tensor_slices(byte_bpe_reference.TRICKY)
-        .batch(7)
-        .map(tokenizer.tokenize)
-    )
-    rows = [row for batch in dataset for row in batch.to_list()]
-    assert rows == tokenizer.tokenize(byte_bpe_reference.TRICKY).to_list()
 
 
 def _lists(values):

@@ -3,7 +3,6 @@
 import collections
 
 import pytest
-import tensorflow as tf
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry, whole_words
@@ -151,21 +150,6 @@ def test_files(tmp_path):
         path.write_text(text)
         with pytest.raises(InputError, match=message):
             registry.load(str(path))
-
-
-def test_a_saved_model_gives_the_same(tmp_path):
-    tokenizer = _tokenizer()
-    root = tf.Module()
-    root.tokenizer = tokenizer
-    specs = [tf.TensorSpec([None], tf.string)]
-    for name in ("tokenize", "tokenize_words"):
-        setattr(root, name, tf.function(getattr(tokenizer, name), specs, autograph=False))
-    tf.saved_model.save(root, str(tmp_path / "m"))
-    loaded = tf.saved_model.load(str(tmp_path / "m"))
-    texts = [*_TEXTS, *_WORDS]
-    for name in ("tokenize", "tokenize_words"):
-        found = getattr(loaded, name)(tf.constant(texts))
-        assert found.to_list() == getattr(tokenizer, name)(texts).to_list()
 
 
 def test_learned_by_the_command(corpus_path, tmp_path):

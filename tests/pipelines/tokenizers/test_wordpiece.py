@@ -222,14 +222,6 @@ def test_bytes_that_are_not_utf8_are_dropped():
     assert tokenizer.tokenize(tf.constant([b"a\xffb"])).to_list() == [[5]]
 
 
-def test_the_same_ids_in_a_graph_of_unknown_batch_size():
-    tokenizer = tokenizers.wordpiece([*SPECIAL, "hel", "##lo", "é"], lower_case=False)
-    graph = tf.function(tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
-    for texts in ([], ["hello"], ["hello hello", "", "é" * 300]):
-        texts = tf.constant(texts, tf.string)
-        assert graph(texts).to_list() == tokenizer.tokenize(texts).to_list()
-
-
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
