@@ -1,5 +1,6 @@
 """The parts of ELECTRA besides its encoder (Clark et al. 2020, arXiv 2003.10555, section 2)."""
 
+import dataclasses
 from collections.abc import Iterator
 
 import keras
@@ -8,7 +9,7 @@ import tensorflow as tf
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.layers import Dense, Embeddings, NoPooler
+from bert_tf.models.layers import Dense, Embeddings
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 
 
@@ -24,7 +25,6 @@ class _BorrowedEmbeddings(Embeddings):
         """The projection, if there is one."""
         yield from [self.projection] if self.projection else []
 
-    @property
     def owner(self) -> Embeddings:
         """The embeddings of the other encoder."""
         lender = self._lender()
@@ -34,7 +34,7 @@ class _BorrowedEmbeddings(Embeddings):
     @property
     def word(self) -> keras.Variable:
         """The other encoder's table of word embeddings."""
-        return self.owner.word
+        return self.owner().word
 
 
 class Generator(BertEncoder):
@@ -47,19 +47,12 @@ class Generator(BertEncoder):
 
     def __init__(self, config: BertConfig, owner: Embeddings | None = None, **kwargs):
         self._owner = lambda: owner
+        config = dataclasses.replace(config, pooler_act=None, pooler_dropout=0.0)
         super().__init__(config, allocate=owner is not None, **kwargs)
 
-    def create_layers(self, policy: keras.DTypePolicy) -> None:
-        """Creates `embeddings`, `blocks` and `pooler`."""
-        super().create_layers(policy)
-        self.embeddings = _BorrowedEmbeddings(
-            self.config, self._owner(), name="embeddings", dtype=policy
-        )
-        self.pooler = NoPooler(self.config.hidden_size, name="pooler", dtype=policy)
-
-    def members(self) -> tuple[Layer, ...]:
-        """Embeddings and blocks; nothing pools the generator's outputs."""
-        return self.embeddings, *self.blocks
+    def create_embeddings(self, policy: keras.DTypePolicy) -> Embeddings:
+        """Creates `embeddings`."""
+        return _BorrowedEmbeddings(self.config, self._owner(), name="embeddings", dtype=policy)
 
 
 @serializable

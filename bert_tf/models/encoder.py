@@ -40,7 +40,7 @@ class BertEncoder(Encoder):
     def create_layers(self, policy: keras.DTypePolicy) -> None:
         """Creates `embeddings`, `blocks` and `pooler`."""
         config = self.config
-        self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
+        self.embeddings = self.create_embeddings(policy)
         self.blocks = [
             TransformerBlock(config, name=f"block_{index}", dtype=policy)
             for index in range(config.num_blocks)
@@ -56,6 +56,10 @@ class BertEncoder(Encoder):
                 name="pooler",
                 dtype=policy,
             )
+
+    def create_embeddings(self, policy: keras.DTypePolicy) -> Embeddings:
+        """Creates `embeddings`."""
+        return Embeddings(self.config, name="embeddings", dtype=policy)
 
     @property
     def word_embeddings(self) -> keras.Variable:

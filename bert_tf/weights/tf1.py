@@ -43,7 +43,7 @@ def read(path: str) -> Bundle:
     layout = LAYOUTS[family]
     folder = os.path.dirname(prefix) or "."
     config = _config(folder, family, weights)
-    _check(config, layout, folder)
+    _check(config, layout, f"{folder}/{own.CONFIG}")
     span = layout.span_head is not None and layout.span_head[0] in weights
     tasks, heads = [], []
     if found_head := _head(layout, weights, span):

@@ -105,7 +105,7 @@ def to_original(
     row_start = tf.gather(text_start, rows)
     new_starts = tf.gather(original, first) - row_start
     new_ends = tf.gather(tf.gather(group_end, group), last) - row_start
-    new_ends = tf.maximum(new_starts, new_ends)  # of an empty range
+    new_ends = tf.where(ends.flat_values == starts.flat_values, new_starts, new_ends)
     return starts.with_flat_values(new_starts), ends.with_flat_values(new_ends)
 
 

@@ -51,7 +51,6 @@ class Embeddings(Configured, Layer):
                 yield Weight(f"{attribute}_embeddings", shape, config.initializer_range, attribute)
         yield from (part for part in (self.norm, self.projection) if part)
 
-    @property
     def owner(self) -> "Embeddings":
         """The layer with the tables and the norm: this one, or one that shares them."""
         return self
@@ -85,7 +84,7 @@ class Embeddings(Configured, Layer):
         config = self.config
         config.check_length(word_ids.shape[1])
         # Looked up in float32, so that the gradient of a table is summed in float32.
-        owner = self.owner
+        owner = self.owner()
         total = tf.cast(tf.gather(tf.convert_to_tensor(owner.word), word_ids), tf.float32)
         total += owner.position_vectors(word_ids if counted_ids is None else counted_ids)
         if config.type_vocab_size:

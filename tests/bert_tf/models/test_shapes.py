@@ -24,6 +24,7 @@ from bert_tf.models.layers import (
 )
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.registry import OBJECTIVES
+from bert_tf.objectives.replaced_token import ReplacedToken
 from bert_tf.tasks.model import HeadShape, TaskModel
 from pipelines.common.errors import InputError
 from tests.bert_tf.helpers import CONFIG, make_batch
@@ -35,6 +36,8 @@ def _config_for(objective):
     """A small configuration of the family that an objective trains."""
     if objective is BidirectionalLM:
         return dataclasses.replace(elmo_models.CONFIG, vocab_size=CONFIG.vocab_size)
+    if objective is ReplacedToken:
+        return dataclasses.replace(CONFIG, model_type="electra", generator_size=0.5)
     return CONFIG
 
 

@@ -88,11 +88,11 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"model_type": "xlnet"}, r"model_type is 'xlnet'; known are bert, roberta\."),
-        ({"model_type": {}}, r"model_type is {}; known are bert, roberta\."),
+        ({"model_type": "xlnet"}, r"model_type is 'xlnet'; known are bert, roberta, distilbert, albert, electra\."),
+        ({"model_type": {}}, r"model_type is {}; known are bert, roberta, distilbert, albert, electra\."),
         (
             {"model_type": "camembert"},
-            "known are bert, roberta; CamemBERT has a SentencePiece",
+            "known are bert, roberta, distilbert, albert, electra; CamemBERT has a SentencePiece",
         ),
         ({"model_type": "xlm-roberta"}, "XLM-RoBERTa has a SentencePiece tokenizer"),
         ({"add_cross_attention": True}, "add_cross_attention is True"),
