@@ -124,6 +124,9 @@ ifeq ($(value TEACHER),)
 $(error name the model to distil, such as TEACHER=savedmodels/pretrained)
 endif
 endif
+ifneq ($(and $(value TEACHER),$(or $(value INIT),$(filter pretrain,$(GOALS)))),)
+$(error TEACHER is for make distill, and a student does not start from INIT)
+endif
 
 # Values reach the commands unchanged, through the environment: make would expand dollars, and the
 # shell quotes, blanks and semicolons. So recipes write "$$OUT", never $(OUT).

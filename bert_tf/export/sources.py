@@ -11,7 +11,14 @@ from absl import logging
 
 from bert_tf import tasks, weights
 from bert_tf.tasks import JOINT, Task
-from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, Bundle
+from bert_tf.weights.bundle import (
+    MASKED_LM,
+    NEXT_SENTENCE,
+    POOLER,
+    REPLACED_TOKEN,
+    SENTENCE_ORDER,
+    Bundle,
+)
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
@@ -72,8 +79,9 @@ def of_bundle(
     data: Mapping[str, dict[str, Any]] | None = None,
 ) -> ModelSource:
     """A model without its tasks; the arguments are attributes of `ModelSource`."""
-    # Masked LM alone does not train the pooler, and a left-to-right model predicts the next word.
-    untrained = bundle.has(MASKED_LM) and not bundle.has(NEXT_SENTENCE)
+    # Only predictions about pairs train the pooler; a left-to-right model predicts the next word.
+    of_tokens = bundle.has(MASKED_LM) or bundle.has(REPLACED_TOKEN)
+    untrained = of_tokens and not (bundle.has(NEXT_SENTENCE) or bundle.has(SENTENCE_ORDER))
     return ModelSource(
         folder,
         bundle,

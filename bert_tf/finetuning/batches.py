@@ -155,7 +155,9 @@ def _distribute(
     def assemble(rows: np.ndarray) -> dict[str, np.ndarray]:
         batch = task.assemble(features, rows, batch_size)
         if teacher:
-            batch[TEACHER] = _padded([teacher[row] for row in rows], batch_size)
+            of_length = "input_mask" if task.per_token else "choice_mask"
+            length = batch[of_length].shape[-1] if of_length in batch else None
+            batch[TEACHER] = _padded([teacher[row] for row in rows], batch_size, length)
         return batch if labels else {k: v for k, v in batch.items() if k not in _LABELS}
 
     def known(sizes: tuple[int, ...]) -> tuple[int | None, ...]:
@@ -185,10 +187,16 @@ def _distribute(
     return strategy.distribute_datasets_from_function(dataset)
 
 
-def _padded(rows: list[np.ndarray], size: int) -> np.ndarray:
-    """Logits of rows as one array, float32 [size, ...], filled up with very low ones."""
-    shape = np.max([row.shape for row in rows], axis=0)
+def _padded(rows: list[np.ndarray], size: int, length: int | None) -> np.ndarray:
+    """Logits of rows as one array, float32 [size, ...], filled up with very low ones.
+
+    Args:
+      rows: the logits of each row.
+      size: number of rows in the result.
+      length: of the first axis of each row; None: as it is.
+    """
+    shape = rows[0].shape if length is None else (length, *rows[0].shape[1:])
     found = np.full((size, *shape), -1e9, np.float32)
     for index, row in enumerate(rows):
-        found[index][tuple(slice(size) for size in row.shape)] = row
+        found[index, : len(row)] = row[: shape[0]]
     return found

@@ -18,8 +18,6 @@ from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.tokenizers.base import Tokenizer
 
-_TIMED = 512  # rows whose time is measured
-
 
 class Teacher:
     """A fine-tuned model that teaches another one its task.
@@ -47,6 +45,11 @@ class Teacher:
                 f"--teacher={path}: its task {self.task.name} ({self.task.shape} of "
                 f"{', '.join(self.task.labels) or 'no labels'}) is not that of the data "
                 f"({task.shape} of {', '.join(task.labels) or 'no labels'})."
+            )
+        if task.per_token and task.max_length > bundle.config.max_length:
+            raise InputError(
+                f"--teacher={path}: has {bundle.config.max_length} positions, but sequences of "
+                f"{task.name} have up to {task.max_length} tokens; set --max_length."
             )
         self._own_tokens = bundle.tokenizer()
         self._same_tokens = (
@@ -83,8 +86,11 @@ class Teacher:
     ) -> dict[str, Any]:
         """Score on dev, number of weights, and examples per second of teacher and student."""
         found = {}
+        # The chief calls this alone, so it computes on its own device.
+        local = tf.distribute.get_strategy()
+        logits = batches.make_logits_function(TaskObjective(self.model, self.task), local)
         for name, model, task, function in (
-            ("teacher", self.model, self.task, self._logits),
+            ("teacher", self.model, self.task, logits),
             ("student", student, data.task, predict),
         ):
             of_model: dict[str, Any] = {"parameters": int(model.count_params())}
@@ -117,7 +123,12 @@ def unlabelled(data: TaskData, path: str, tokenizer: Tokenizer, columns: ColumnN
         )
     notes: dict[str, int] = {}
     examples = task_data.read(task, path, "test", columns, notes, labelled=False)
-    examples = [example for example in examples if not task.problem(example)]
+    task.check(examples)
+    kept = [example for example in examples if not task.problem(example)]
+    if not kept:
+        raise InputError(f"{examples[0].place}: {task.problem(examples[0])}; no text is left.")
+    notes["unlabelled texts skipped"] = len(examples) - len(kept)
+    examples = kept
     found = task_data.make_features(task, "unlabelled", examples, tokenizer, {}, None)
     found = dataclasses.replace(
         found, columns={k: v for k, v in found.columns.items() if k != "labels"}

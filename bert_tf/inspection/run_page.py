@@ -23,10 +23,16 @@ _EMBEDDINGS = "encoder/embeddings/word_embeddings"
 _FIGURES = (
     "masked_lm_accuracy",
     "next_sentence_accuracy",
+    "sentence_order_accuracy",
+    "replaced_token_accuracy",
+    "replaced_token_found",
+    "teacher_accuracy",
     "perplexity",
     "unigram_accuracy",
     "bigram_accuracy",
     "next_sentence_majority",
+    "sentence_order_majority",
+    "replaced_token_majority",
 )
 _MAX_POINTS = 600  # of a curve
 _WORDS, _NEIGHBOURS = 2_000, 10

@@ -186,7 +186,10 @@ class BertConfig(EncoderConfig):
     def with_dropout(self, rate: float) -> Self:
         """A copy with another dropout rate, of hidden values and of attention."""
         return dataclasses.replace(
-            self, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
+            self,
+            hidden_dropout_prob=rate,
+            attention_probs_dropout_prob=rate,
+            head_dropout=None if self.head_dropout is None else rate,
         )
 
     def check_length(self, length: int | None) -> None:

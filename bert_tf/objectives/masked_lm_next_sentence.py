@@ -24,14 +24,14 @@ class MaskedLMNextSentence(MaskedLM):
     def __init__(self, config: BertConfig, masking: DynamicMasking | None = None, **kwargs):
         super().__init__(config, masking, **kwargs)
         # 0: the second segment follows the first; 1: it is random, or the first follows it.
-        self.next_sentence = Dense(
+        self.pairs = Dense(
             config.hidden_size,
             2,
             config.initializer_range,
-            name="next_sentence",
+            name=self.pair_part,
             dtype=self.dtype_policy,
         )
-        self.next_sentence.build(self.next_sentence.expected_shape)
+        self.pairs.build(self.pairs.expected_shape)
 
     @property
     def features(self) -> frozenset[str]:
@@ -45,7 +45,7 @@ class MaskedLMNextSentence(MaskedLM):
 
     def logits(self, outputs: dict[str, tf.Tensor], inputs: Batch) -> dict[str, tf.Tensor]:
         """The logits of masked LM, and those of pairs [batch, 2], float32."""
-        logits = tf.cast(self.next_sentence(outputs["pooled_output"]), tf.float32)
+        logits = tf.cast(self.pairs(outputs["pooled_output"]), tf.float32)
         return super().logits(outputs, inputs) | {self.pair_part: logits}
 
     def totals(self, batch: Batch) -> Scalars:
@@ -59,9 +59,9 @@ class MaskedLMNextSentence(MaskedLM):
         """The sums for masked tokens and for pairs."""
         found = super().sums(outputs, batch, seed)
         labels = batch["next_sentence_labels"]
-        logits = self.next_sentence(outputs["pooled_output"], add_bias=False)
+        logits = self.pairs(outputs["pooled_output"], add_bias=False)
         weights = tf.ones_like(labels, tf.float32)
-        return found | {self.pair_part: score(logits, self.next_sentence.bias, labels, weights)}
+        return found | {self.pair_part: score(logits, self.pairs.bias, labels, weights)}
 
 
 @serializable

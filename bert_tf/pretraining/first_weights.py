@@ -17,7 +17,7 @@ from pipelines.tokenizers.base import Tokenizer
 # examples.
 _FREE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
-    *("sampled_softmax", "max_sequence_length", "causal"),
+    *("sampled_softmax", "max_sequence_length", "causal", "generator_size"),
 )
 
 

@@ -107,6 +107,7 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> Encode
         assert isinstance(settings, DistillationSettings)
         assert isinstance(data.teacher.config, BertConfig)  # as it is a masked LM
         config: EncoderConfig = distillation.student_config(settings, data.teacher.config)
+        _check_vocabulary(config, len(data.tokenizer.vocabulary), settings)
     else:
         config = _base_config(settings, len(data.tokenizer.vocabulary))
     if settings.dropout is not None:
@@ -162,13 +163,20 @@ def _base_config(settings: PretrainingSettings, vocab_size: int) -> EncoderConfi
         return configs.named(path or _USUAL_SIZE, vocab_size=vocab_size)
     else:
         config = configs.load(path)
+    _check_vocabulary(config, vocab_size, settings)
+    return config
+
+
+def _check_vocabulary(
+    config: EncoderConfig, vocab_size: int, settings: PretrainingSettings
+) -> None:
+    """Raises InputError if the examples have ids without embeddings."""
     if config.vocab_size < vocab_size:
         raise InputError(
-            f"{path}: vocab_size is {config.vocab_size}, but the examples in "
-            f"{settings.phases[0].tfrecords} have ids up to {vocab_size - 1}. Set vocab_size "
-            f"to {vocab_size}, or write the examples with the model's vocabulary."
+            f"{settings.model or settings.init_checkpoint}: vocab_size is {config.vocab_size}, but "
+            f"the examples in {settings.phases[0].tfrecords} have ids up to {vocab_size - 1}. Set "
+            f"vocab_size to {vocab_size}, or write the examples with the model's vocabulary."
         )
-    return config
 
 
 def features(data: PretrainingData) -> frozenset[str]:

@@ -314,7 +314,7 @@ class _Run:
         tokenizer = self.data.tokenizer
         source = sources.of_model(self.model, tokenizer, self.output, self._describe_data())
         own.write_sealed_description(source.bundle, self.output)
-        _, generator = generators.split(source.bundle)
+        generator = generators.generator(source.bundle)
         if generator:
             folder = f"{self.output}/{run_folder.GENERATOR}"
             files.remove_tree(folder)

@@ -27,7 +27,7 @@ class PretrainingSettings(TrainingSettings):
     model: str | None = setting(
         None,
         "A size: tiny, mini, small, medium, base, large (or debug, for tests), with the prefix "
-        "roberta- for a RoBERTa, or elmo- (up to base) for an ELMo; or the path of a "
+        "roberta-, distilbert-, albert-, electra-, or elmo- (up to base); or the path of a "
         "bert_config.json. Not given: that of the model in --init_checkpoint, else base.",
         group=Group.MODEL,
     )
@@ -161,8 +161,9 @@ class DistillationSettings(PretrainingSettings):
     def check(self) -> None:
         """Raises InputError where a value is invalid."""
         super().check()
-        if self.init_checkpoint:
-            raise InputError("--init_checkpoint: a student starts from its teacher.")
+        for name in ("init_checkpoint", "sinusoidal_positions"):
+            if getattr(self, name):
+                raise InputError(f"--{name}: a student starts from its teacher.")
 
 
 @dataclasses.dataclass(frozen=True)

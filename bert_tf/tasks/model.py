@@ -225,8 +225,7 @@ class TaskObjective:
         """The losses by labels, by a teacher, or the mean of both, whatever the batch has."""
         if TEACHER not in batch:
             return self.task.losses(logits, batch)
-        teacher = _fitted(batch[TEACHER], logits)
-        of_teacher = self.task.teacher_losses(logits, teacher)
+        of_teacher = self.task.teacher_losses(logits, batch[TEACHER])
         if "labels" not in batch:
             return of_teacher
         of_labels = self.task.losses(logits, batch)
@@ -250,14 +249,3 @@ class TaskObjective:
             if layers
             else encoder(inputs, **options)
         )
-
-
-def _fitted(teacher: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """A teacher's logits in the shape of the student's: cut, or filled up with very low ones."""
-    if logits.shape.rank == 1:
-        return teacher
-    length = tf.shape(logits)[1]
-    teacher = teacher[:, :length]
-    missing = length - tf.shape(teacher)[1]
-    edges = [[0, 0], [0, missing], *([[0, 0]] * (logits.shape.rank - 2))]
-    return tf.ensure_shape(tf.pad(teacher, edges, constant_values=-1e9), logits.shape)

@@ -28,12 +28,14 @@ from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 POOLER = "encoder/pooler/"
 MASKED_LM = "masked_lm/"
 NEXT_SENTENCE = "next_sentence/"
+SENTENCE_ORDER = "sentence_order/"
 BIDIRECTIONAL_LM = "bidirectional_lm/"
 REPLACED_TOKEN = "replaced_token/"
 GENERATOR = ("generator/", "generator_lm/")
 HEADS = "heads/"
 _OPTIONAL_GROUPS = (
-    *(POOLER, MASKED_LM, NEXT_SENTENCE, BIDIRECTIONAL_LM, REPLACED_TOKEN, *GENERATOR, HEADS),
+    *(POOLER, MASKED_LM, NEXT_SENTENCE, SENTENCE_ORDER, BIDIRECTIONAL_LM, REPLACED_TOKEN),
+    *(*GENERATOR, HEADS),
 )
 
 

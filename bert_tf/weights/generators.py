@@ -8,25 +8,14 @@ from bert_tf.weights.bundle import GENERATOR, MASKED_LM, POOLER, REPLACED_TOKEN,
 _ENCODER, _HEAD = GENERATOR
 
 
-def split(model: Bundle) -> tuple[Bundle, Bundle | None]:
-    """The discriminator without its generator, and the generator as a masked LM.
-
-    The generator has the embeddings of the discriminator; None if there is no generator.
-    """
-    weights = {k: v for k, v in model.weights.items() if not k.startswith(GENERATOR)}
-    alone = dataclasses.replace(model, weights=weights)
-    if len(weights) == len(model.weights):
-        return alone, None
+def generator(model: Bundle) -> Bundle | None:
+    """The generator as a masked LM, with the embeddings of the discriminator; None without one."""
+    own = {k: v for k, v in model.weights.items() if k.startswith(GENERATOR)}
+    if not own:
+        return None
     assert isinstance(model.config, BertConfig) and model.config.generator
-    shared = {
-        k: v
-        for k, v in weights.items()
-        if not k.startswith((POOLER, REPLACED_TOKEN, "encoder/block_", "encoder/embeddings/proj"))
-    }
-    own = {
-        k.replace(_ENCODER, "encoder/", 1).replace(_HEAD, MASKED_LM, 1): v
-        for k, v in model.weights.items()
-        if k.startswith(GENERATOR)
-    }
-    config = dataclasses.replace(model.config.generator)
-    return alone, dataclasses.replace(model, config=config, weights=shared | own)
+    others = (POOLER, REPLACED_TOKEN, "encoder/block_", "encoder/embeddings/proj", *GENERATOR)
+    weights = {k: v for k, v in model.weights.items() if not k.startswith(others)}
+    for name, value in own.items():
+        weights[name.replace(_ENCODER, "encoder/", 1).replace(_HEAD, MASKED_LM, 1)] = value
+    return dataclasses.replace(model, config=model.config.generator, weights=weights)

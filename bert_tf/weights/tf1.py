@@ -51,7 +51,7 @@ def read(path: str) -> Bundle:
         tasks = [_task(folder, units, span, name)]
         heads = [(tasks[0]["name"], units)]
     found = layout.table(span).read(weights, config, prefix, heads)
-    vocabulary, settings = _vocabulary(folder), registry.read_settings(folder)
+    vocabulary, settings = _vocabulary(folder, family), registry.read_settings(folder)
     return Bundle(config, found, vocabulary, settings, tuple(tasks), path)
 
 
@@ -135,10 +135,10 @@ def _head(layout: Layout, weights: Mapping[str, np.ndarray], span: bool) -> tupl
     return next((("".join(groups), units) for groups, units in found), None)
 
 
-def _vocabulary(folder: str) -> Vocabulary | None:
+def _vocabulary(folder: str, family: str) -> Vocabulary | None:
     """The vocabulary in a folder; ALBERT's model may have another name (30k-clean.model)."""
     found = registry.find(folder)
-    models = files.matching(folder, "*.model")
+    models = files.matching(folder, "*.model") if family == "albert" else []
     return registry.load(models[0]) if found is None and len(models) == 1 else found
 
 

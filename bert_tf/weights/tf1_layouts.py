@@ -67,17 +67,23 @@ _EMBEDDINGS = {
     "encoder/embeddings": "bert/embeddings",
     "encoder/embeddings/norm": "bert/embeddings/LayerNorm",
 }
+_PAIRS = {"kernel": "output_weights", "bias": "output_bias"}
 _HEADS = {
     "encoder/pooler": "bert/pooler/dense",
     "masked_lm/transform": "cls/predictions/transform/dense",
     "masked_lm/norm": "cls/predictions/transform/LayerNorm",
     "masked_lm": "cls/predictions",
-    "next_sentence/kernel": "cls/seq_relationship/output_weights",
-    "next_sentence/bias": "cls/seq_relationship/output_bias",
 }
+
+
+def _pairs(head: str) -> dict[str, str]:
+    """The names of the head on pairs of segments."""
+    return {f"{head}/{ours}": f"cls/seq_relationship/{theirs}" for ours, theirs in _PAIRS.items()}
+
+
 _HEAD = ("output_weights", "output_bias")
 _SPAN_HEAD = ("cls/squad/output_weights", "cls/squad/output_bias")
-_TRANSPOSED = ("next_sentence/kernel", bundle.HEADS)
+_TRANSPOSED = ("next_sentence/kernel", "sentence_order/kernel", bundle.HEADS)
 _GENERATOR = {
     name.replace("encoder/", "generator/"): theirs
     for name, theirs in _bert_block("generator").items()
@@ -87,7 +93,7 @@ LAYOUTS = {
     "bert": Layout(
         "google-research/bert",
         "bert/",
-        _EMBEDDINGS | _bert_block("bert") | _HEADS,
+        _EMBEDDINGS | _bert_block("bert") | _HEADS | _pairs("next_sentence"),
         _HEAD,
         _SPAN_HEAD,
         _TRANSPOSED,
@@ -104,7 +110,8 @@ LAYOUTS = {
             "ffn_1/intermediate/dense",
             "ffn_1/intermediate/output/dense",
         )
-        | _HEADS,
+        | _HEADS
+        | _pairs("sentence_order"),
         _HEAD,
         _SPAN_HEAD,
         _TRANSPOSED,

@@ -205,8 +205,12 @@ def _config(found: dict[str, np.ndarray], path: str) -> BertConfig:
 
 
 def _vocabulary(model: SavedModel) -> Vocabulary | None:
-    path = model.asset("vocab_file")
-    return registry.load(path) if path and files.gfile.exists(path) else None
+    for kind in registry.KINDS.values():
+        stem, _, _ = kind.vocabulary.files[0].rpartition(".")
+        path = model.asset(f"{stem}_file")
+        if path and files.gfile.exists(path):
+            return registry.load(path)
+    return None
 
 
 def _tokenizer_settings(model: SavedModel) -> TokenizerSettings | None:

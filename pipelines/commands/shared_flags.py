@@ -68,16 +68,16 @@ class TokenizerFlags:
             _SWITCH,
             "lower_case",
             "auto",
-            "Convert text to lower case, for WordPiece and words. auto: as the files of the model "
-            "specify, else unless a token of the vocabulary has capital letters. A new WordPiece "
-            "vocabulary is lower-case unless this is false, one of words only if it is true.",
+            "Convert text to lower case; not for byte-level BPE. auto: as the files of the model "
+            "specify, else unless a token of the vocabulary has capital letters. A new vocabulary "
+            "is lower-case unless this is false, one of words only if it is true.",
         )
         self._strip_accents = flags.DEFINE(
             _SWITCH,
             "strip_accents",
             "auto",
-            "Remove accents. auto: as --lower_case. Use false for Korean, whose letters it would "
-            "decompose.",
+            "Remove accents. auto: as --lower_case; with SentencePiece true. Use false for Korean, "
+            "whose letters it would decompose.",
         )
 
     def chosen(self) -> dict[str, bool]:

@@ -354,5 +354,5 @@ def describe(example: dict[str, Any], tokens: Sequence[str]) -> Iterator[str]:
         yield f"B: {' '.join(words[a_length:length])}"
     label = ""
     if "next_sentence_labels" in example:
-        label = ", B is random" if example["next_sentence_labels"] else ", B is the next sentence"
+        label = ", B does not follow A" if example["next_sentence_labels"] else ", B follows A"
     yield f"   {length} tokens, {int(sum(weights))} to predict{label}"

@@ -18,7 +18,7 @@ from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
 from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
-from pipelines.pretraining.settings import ExampleSettings, SequenceKind
+from pipelines.pretraining.settings import ExampleSettings
 from pipelines.pretraining.sharding import (
     UNFINISHED,
     Shard,
@@ -139,7 +139,7 @@ def _warn(
         request.input,
     )
     single, documents = text["one_sentence_documents"], text["documents"]
-    if request.settings.sequence_kind is SequenceKind.PAIRS and 2 * single > documents:
+    if request.settings.objective is Objective.MLM_NSP and 2 * single > documents:
         logging.warning(
             "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
             "examples the next sentence is random, so that there is little to learn from it. Use "

@@ -143,12 +143,14 @@ class ExampleSettings(Settings):
             )
         if self.masking is Masking.DYNAMIC and self.objective is not Objective.MLM:
             raise InputError("--masking=dynamic goes with --objective=mlm only.")
-        drawn_later = self.masking is Masking.DYNAMIC or self.objective is Objective.REPLACED_TOKEN
-        for name in ("whole_word_mask", "max_ngram"):
-            if drawn_later and getattr(self, name) != getattr(type(self), name):
+        replaced = self.objective is Objective.REPLACED_TOKEN
+        static = ("whole_word_mask", "max_ngram")
+        for name in (*static, "mask_share", "random_share"):
+            later = replaced or (self.masking is Masking.DYNAMIC and name in static)
+            if later and getattr(self, name) != getattr(type(self), name):
                 raise InputError(
-                    f"--{name} goes with masks that are drawn now: --masking=static, and an "
-                    "objective other than replaced_token."
+                    f"--{name} is for masks that are drawn now; replaced_token, and "
+                    "--masking=dynamic, draw their own in training."
                 )
         machine.check_memory(
             BLOCK * self.max_seq_length * _BYTES_PER_TOKEN,

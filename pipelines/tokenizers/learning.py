@@ -16,7 +16,6 @@ from pipelines.corpus import reader
 from pipelines.tokenizers import coverage, registry
 from pipelines.tokenizers.settings import LearningSettings
 from pipelines.tokenizers.vocabulary import Vocabulary
-from pipelines.tokenizers.wordpiece_vocabulary import WordSplitter
 
 # Returns the words of texts, string [words].
 Splitter = Callable[[list[str]], tf.Tensor]
@@ -71,7 +70,7 @@ def learn(
         if _is_finished(path, identity):
             return None
         splitter = kind.splitter(tokenizer)
-        strips = isinstance(splitter, WordSplitter) and splitter.strip_accents
+        strips = getattr(splitter, "strip_accents", False)
         if strips and "strip_accents" not in chosen:
             coverage.warn_of_stripping(coverage.sample(corpus, options))
         words = count_words(

@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import byte_ranges
-from pipelines.tokenizers.base import IdsWithOffsets, Tokenizer
+from pipelines.tokenizers import byte_bpe_words, byte_ranges
+from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
 from pipelines.tokenizers.sentencepiece_normalizer import PieceNormalizer
 from pipelines.tokenizers.sentencepiece_vocabulary import (
     ROLES,
@@ -104,12 +104,32 @@ class SentencePieceTokenizer(Tokenizer):
         start = tf.where(first, start, tf.concat([[0], end[:-1]], 0))
         is_space = byte_ranges.byte_at(normalized, ids.value_rowids(), start) == ord(" ")
         start += tf.cast(is_space & (end - start > 1), tf.int64)
-        characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8")
+        characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8", errors="ignore")
         lengths, is_mark = self._normalize.lengths(characters)
         starts, ends = byte_ranges.to_original(
             texts, offsets, lengths, is_mark, ids.with_flat_values(start), ids.with_flat_values(end)
         )
         return ids, starts, ends
+
+    def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
+        """Splits texts into words as GPT-2 does, and each word into the pieces of its own."""
+        texts = tf.convert_to_tensor(texts, tf.string)
+        words = byte_bpe_words.split(texts)
+        kept = tf.where(~words.is_white)[:, 0]
+        rows = tf.gather(words.texts, kept)
+        origin = tf.gather(words.text_starts, rows)
+        first = tf.gather(words.bounds, kept) - origin
+        first += tf.cast(tf.gather(words.takes_space, kept), tf.int64)
+        last = tf.gather(words.bounds, kept + 1) - origin
+        ids, starts, ends = self.tokenize_with_offsets(byte_ranges.cut(texts, rows, first, last))
+        word = ids.value_rowids()
+        begins = tf.range(tf.size(word, tf.int64)) == tf.gather(ids.row_starts(), word)
+        shift = tf.gather(first, word)
+        splits = tf.gather(ids.row_splits, tf.searchsorted(kept, words.splits))
+        flat = (ids.flat_values, starts.flat_values + shift, ends.flat_values + shift, begins)
+        return Pieces(
+            *(tf.RaggedTensor.from_row_splits(values, splits, validate=False) for values in flat)
+        )
 
     def _any_parts(self, pieces: tf.RaggedTensor) -> tf.Tensor:
         return tf.reduce_any(tf.gather(tf.constant(self._has_parts), pieces.flat_values))

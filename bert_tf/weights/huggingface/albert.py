@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.models.config import BertConfig
-from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
+from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, SENTENCE_ORDER
 from bert_tf.weights.huggingface import bert
 from bert_tf.weights.huggingface.family import Architecture, Family
 from pipelines.common.errors import InputError
@@ -22,9 +22,10 @@ _NAMES = {
     "masked_lm/transform": "predictions.dense",
     "masked_lm/norm": "predictions.LayerNorm",
     "masked_lm/output_bias": "predictions.bias",
-    "next_sentence": "sop_classifier.classifier",  # in ALBERT it predicts the order
+    "sentence_order": "sop_classifier.classifier",
 }
 _POOLER = "{prefix}pooler"
+_PAIRS = (NEXT_SENTENCE, SENTENCE_ORDER)
 _GROUPS = ("num_hidden_groups", "inner_group_num")  # of layers with weights of their own
 
 
@@ -63,13 +64,18 @@ FAMILY = Family(
     },
     pretraining=(
         Architecture(
-            "AlbertForPreTraining", needs=(POOLER, MASKED_LM, NEXT_SENTENCE), pooler=_POOLER
+            "AlbertForPreTraining",
+            needs=(POOLER, MASKED_LM, SENTENCE_ORDER),
+            lacks=(NEXT_SENTENCE,),
+            pooler=_POOLER,
         ),
-        Architecture("AlbertForMaskedLM", needs=(MASKED_LM,), lacks=(POOLER, NEXT_SENTENCE)),
-        Architecture("AlbertModel", lacks=(MASKED_LM, NEXT_SENTENCE), pooler=_POOLER),
+        Architecture(
+            "AlbertForMaskedLM", needs=(MASKED_LM,), lacks=(POOLER, *_PAIRS), pooler=_POOLER
+        ),
+        Architecture("AlbertModel", lacks=(MASKED_LM, *_PAIRS), pooler=_POOLER),
     ),
-    pooled_head=Architecture(needs=(POOLER,), lacks=(MASKED_LM, NEXT_SENTENCE), pooler=_POOLER),
-    token_head=Architecture(lacks=(MASKED_LM, NEXT_SENTENCE, POOLER)),
+    pooled_head=Architecture(needs=(POOLER,), lacks=(MASKED_LM, *_PAIRS), pooler=_POOLER),
+    token_head=Architecture(lacks=(MASKED_LM, *_PAIRS, POOLER), pooler=_POOLER),
     keys={"head_dropout": "classifier_dropout_prob"},
     defaults={
         "vocab_size": 30000,

@@ -9,7 +9,7 @@ from bert_tf import tasks
 from bert_tf.models.config import BertConfig
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.weights import own
-from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, Bundle
+from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, SENTENCE_ORDER, Bundle
 from bert_tf.weights.huggingface import albert, bert, distilbert, electra, roberta
 from bert_tf.weights.huggingface.family import Architecture, Family
 from pipelines.common.errors import InputError
@@ -141,11 +141,13 @@ def architecture_for(model: Bundle, family: Family) -> Architecture:
             for item in family.pretraining
             if item.causal in (None, model.config.causal) and all(map(model.has, item.needs))
         )
-        if NEXT_SENTENCE in architecture.lacks and model.has(NEXT_SENTENCE):
-            raise InputError(
-                f"{model.place}: Hugging Face's {family.title} has no next-sentence prediction "
-                "head; write it as bert_tf."
-            )
+        others = {NEXT_SENTENCE: "next-sentence prediction", SENTENCE_ORDER: "sentence-order"}
+        for group, what in others.items():
+            if model.has(group) and group[:-1] not in family.names:
+                raise InputError(
+                    f"{model.place}: Hugging Face's {family.title} has no {what} head; write it "
+                    "as bert_tf."
+                )
     for group in architecture.needs:
         if not model.has(group):
             raise InputError(
@@ -155,10 +157,13 @@ def architecture_for(model: Bundle, family: Family) -> Architecture:
     return architecture
 
 
-def check(config: BertConfig, family: Family, has_masked_lm: bool, place: str) -> None:
+def check(
+    config: BertConfig, family: Family, has_masked_lm: bool, place: str, pooled: bool = True
+) -> None:
     """Raises InputError if transformers would compute something else than ours."""
     differences = config.differences(*family.supported)
-    values = {name: getattr(config, name) for name in family.fixed}
+    fixed = family.fixed.keys() - (set() if pooled else {"pooler_act"})
+    values = {name: getattr(config, name) for name in sorted(fixed)}
     differences += [f"{name} {v!r}" for name, v in values.items() if v != family.fixed[name]]
     if differences:
         raise InputError(
@@ -176,7 +181,8 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
     """The contents of config.json; an InputError if the family does not support the model."""
     ours = model.config
     assert isinstance(ours, BertConfig)  # the only type of these families
-    check(ours, family, MASKED_LM in architecture.needs, model.place)
+    pooled = POOLER not in architecture.lacks
+    check(ours, family, MASKED_LM in architecture.needs, model.place, pooled)
     config = {k: v for k, v in ours.to_dict().items() if k not in (*ours.options, *family.fixed)}
     config["hidden_act"] = _ACTIVATIONS_BACK.get(config["hidden_act"], config["hidden_act"])
     config["is_decoder"] = model.config.causal

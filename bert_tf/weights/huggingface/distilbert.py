@@ -1,6 +1,5 @@
 """DistilBERT in transformers."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.models.config import BertConfig
@@ -8,7 +7,6 @@ from bert_tf.models.families import FAMILIES
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
 from bert_tf.weights.huggingface import bert
 from bert_tf.weights.huggingface.family import Architecture, Family
-from pipelines.common.errors import InputError
 
 _LAYER = "{prefix}transformer.layer.{i}"
 _NAMES = {
@@ -27,15 +25,6 @@ _NAMES = {
 }
 _OF_PRETRAINING = (MASKED_LM, NEXT_SENTENCE)
 _NO_POOLER = (POOLER, NEXT_SENTENCE)
-
-
-def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    if values.get("sinusoidal_pos_embds"):
-        raise InputError(
-            "sinusoidal_pos_embds is true; the position embeddings of a DistilBERT are weights, so "
-            "train it further with false."
-        )
-    return {"head_dropout": values["head_dropout"]}
 
 
 def _to_keys(config: BertConfig) -> dict[str, Any]:
@@ -68,6 +57,6 @@ FAMILY = Family(
     defaults={"num_hidden_layers": 6, "head_dropout": 0.2},
     fixed={name: FAMILIES["distilbert"].values[name] for name in ("type_vocab_size", "pooler_act")},
     options=frozenset(["head_dropout"]),
-    to_options=_to_options,
+    to_options=lambda values: {"head_dropout": values["head_dropout"]},
     to_keys=_to_keys,
 )

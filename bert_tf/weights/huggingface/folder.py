@@ -29,7 +29,7 @@ class _Index(TypedDict):
 
 
 # Buffers, and the pooler in files of classes that replace it by another layer.
-_IGNORED = r".*embeddings\.position_ids|.*\.pooler(\.dense)?\.(weight|bias)"
+_IGNORED = r".*embeddings\.position_ids|.*\.pooler\.dense\.(weight|bias)"
 # Types of safetensors; buffers have integer types.
 _TYPES = {
     "F64": np.float64,

@@ -42,7 +42,7 @@ class SentencePairs(_Segments):
         """Raises InputError if there is one document to train on, or one sentence in each."""
         keys = np.unique(index["key"])
         remedy = (
-            "Next-sentence prediction is impossible; train without it (--objective=mlm), or check "
+            "Sentence pairs are impossible; train without them (--objective=mlm), or check "
             "the format (--format): in `sentences` a blank line ends a document, in `prose` each "
             "file is one document, in `jsonl` each line is."
         )

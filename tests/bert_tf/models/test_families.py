@@ -12,10 +12,10 @@ from pipelines.common.errors import InputError
 # Weights of the encoder without its pooler; of the pooler, if it is part of it; with heads.
 SIZES = [
     ("distilbert-base", 66_362_880, ("masked_lm",), 66_985_530),
-    ("albert-base", 11_092_992, ("encoder/pooler", "masked_lm", "next_sentence"), 11_813_810),
-    ("albert-large", 16_634_368, ("encoder/pooler", "masked_lm", "next_sentence"), 17_847_474),
-    ("albert-xlarge", 54_528_512, ("encoder/pooler", "masked_lm", "next_sentence"), 59_021_490),
-    ("albert-xxlarge", 205_814_272, ("encoder/pooler", "masked_lm", "next_sentence"), 223_158_450),
+    ("albert-base", 11_092_992, ("encoder/pooler", "masked_lm", "sentence_order"), 11_813_810),
+    ("albert-large", 16_634_368, ("encoder/pooler", "masked_lm", "sentence_order"), 17_847_474),
+    ("albert-xlarge", 54_528_512, ("encoder/pooler", "masked_lm", "sentence_order"), 59_021_490),
+    ("albert-xxlarge", 205_814_272, ("encoder/pooler", "masked_lm", "sentence_order"), 223_158_450),
     ("electra-small", 13_483_008, ("replaced_token",), 13_549_057),
     ("electra-base", 108_891_648, ("replaced_token",), 109_483_009),
     ("electra-large", 334_092_288, ("replaced_token",), 335_142_913),

@@ -10,7 +10,7 @@ from bert_tf import weights
 from bert_tf.models.config import BertConfig
 from bert_tf.models.families import FAMILIES
 from bert_tf.training import checkpoints
-from bert_tf.weights.bundle import GENERATOR, MASKED_LM, NEXT_SENTENCE, REPLACED_TOKEN
+from bert_tf.weights.bundle import GENERATOR, MASKED_LM, REPLACED_TOKEN, SENTENCE_ORDER
 from tests import commands
 from tests.bert_tf.labelled_data import make_texts, tune
 from tests.bert_tf.pretraining.runs import MODEL, command, write_examples
@@ -113,7 +113,7 @@ def test_an_albert_with_sentencepiece_and_sentence_order(corpus_path, tmp_path):
     report = json.loads((tmp_path / "run/report.json").read_text())
     assert report["sentence_order_accuracy"] > 0.4 and report["sentence_order_majority"] >= 0.5
     found = weights.read(f"{tmp_path}/run")
-    assert found.has(NEXT_SENTENCE) and found.vocabulary.kind == "sentencepiece"
+    assert found.has(SENTENCE_ORDER) and found.vocabulary.kind == "sentencepiece"
     loaded = tf.saved_model.load(f"{tmp_path}/run/saved_model")
     assert loaded.signatures["embed"](tf.constant(["A small text."]))["mean_output"].shape == (
         1,

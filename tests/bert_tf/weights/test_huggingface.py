@@ -88,8 +88,14 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"model_type": "xlnet"}, r"model_type is 'xlnet'; known are bert, roberta, distilbert, albert, electra\."),
-        ({"model_type": {}}, r"model_type is {}; known are bert, roberta, distilbert, albert, electra\."),
+        (
+            {"model_type": "xlnet"},
+            r"model_type is 'xlnet'; known are bert, roberta, distilbert, albert, electra\.",
+        ),
+        (
+            {"model_type": {}},
+            r"model_type is {}; known are bert, roberta, distilbert, albert, electra\.",
+        ),
         (
             {"model_type": "camembert"},
             "known are bert, roberta, distilbert, albert, electra; CamemBERT has a SentencePiece",

@@ -221,7 +221,9 @@ def test_no_head_is_lost_in_silence(tmp_path):
 
 
 def test_formats_of_bert_only_refuse_it(tmp_path):
-    with pytest.raises(InputError, match=r"model_type 'roberta', position_offset 2, .* does not support that"):
+    with pytest.raises(
+        InputError, match=r"model_type 'roberta', position_offset 2, .* does not support that"
+    ):
         weights.write(make_bundle(), f"{tmp_path}/tf1", Format.TF1)
     weights.write(make_any(CONFIG), f"{tmp_path}/tf1", Format.TF1)
     change(tmp_path / "tf1/bert_config.json", model_type="roberta")

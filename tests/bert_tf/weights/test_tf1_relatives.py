@@ -30,9 +30,9 @@ SCRIPT = Path(__file__).parents[2] / "official_outputs.py"
 
 
 def make_bundle(config, **options):
-    drop = list(options.pop("drop", ()))
+    drop = [*options.pop("drop", ()), bundle.NEXT_SENTENCE]
     if config.model_type == "electra":
-        drop += [bundle.NEXT_SENTENCE, bundle.MASKED_LM, bundle.POOLER]
+        drop += [bundle.SENTENCE_ORDER, bundle.MASKED_LM, bundle.POOLER]
     return dataclasses.replace(make_any(config, drop=tuple(drop), **options), vocabulary=None)
 
 
@@ -61,7 +61,9 @@ def test_an_electra_has_the_official_head_without_a_pooler_only(tmp_path):
     name = model.tasks[0]["name"]
     assert {f"task_specific/{name}/dense/{kind}" for kind in ("kernel", "bias")} <= names
     assert_same_weights(weights.read(f"{tmp_path}/tf1").weights, model.weights)
-    pooled = make_any(ELECTRA, shape="classification", units=3, drop=("next_", "masked_lm/"))
+    pooled = make_any(
+        ELECTRA, shape="classification", units=3, drop=("next_", "sentence_", "masked_lm/")
+    )
     with pytest.raises(InputError, match="no layer between"):
         weights.write(pooled, f"{tmp_path}/no", Format.TF1)
 

@@ -11,7 +11,10 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.models.electra import ReplacedTokenHead
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm_next_sentence import (
+    MaskedLMNextSentence,
+    MaskedLMSentenceOrder,
+)
 from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights import bundle
@@ -78,7 +81,8 @@ def our_outputs(model, inputs):
         sequence = encoder(features)["sequence_output"]
         logits = head(tf.reshape(sequence, [-1, model.config.hidden_size]))
         return {"prediction_logits": logits.numpy().reshape(inputs["input_ids"].shape)}
-    net = (TokenPrediction if model.config.causal else MaskedLMNextSentence)(model.config)
+    paired = MaskedLMSentenceOrder if model.has(bundle.SENTENCE_ORDER) else MaskedLMNextSentence
+    net = (TokenPrediction if model.config.causal else paired)(model.config)
     weights.assign(net, model.weights, "")
     outputs = net.encoder(features)
     logits = net(features)
@@ -87,7 +91,7 @@ def our_outputs(model, inputs):
         "pooler_output": outputs["pooled_output"],
         "prediction_logits": logits["masked_lm"],
         "seq_relationship_logits": logits.get("next_sentence"),
-        "sop_logits": logits.get("next_sentence"),
+        "sop_logits": logits.get("sentence_order"),
     }
     return {name: value.numpy() for name, value in found.items() if value is not None}
 
