@@ -18,7 +18,7 @@ from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
 from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
-from pipelines.pretraining.settings import ExampleSettings
+from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.pretraining.sharding import (
     UNFINISHED,
     Shard,

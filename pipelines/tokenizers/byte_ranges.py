@@ -90,6 +90,8 @@ def to_original(
     text_start = tf.concat([[0], text_end], 0)[:-1]
     original = offsets.flat_values + tf.gather(text_start, text)
     original_end = tf.concat([original, text_end[-1:]], 0)[1:]
+    # Bytes that are no characters may follow, and texts without any.
+    original_end = tf.minimum(original_end, tf.gather(text_end, text))
     normalized_end = tf.cumsum(lengths)
     normalized_row = tf.gather(tf.concat([[0], normalized_end], 0), offsets.row_starts())
 
