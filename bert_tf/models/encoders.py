@@ -37,8 +37,9 @@ def pretraining_parts(config: EncoderConfig) -> tuple[Declared, ...]:
     found: list[Declared] = [
         MaskedLMHead(config, name="masked_lm"),
         Dense(config.hidden_size, 2, name="next_sentence"),
-        Dense(config.hidden_size, 2, name="sentence_order"),
     ]
+    if config.model_type == "albert":
+        found.append(Dense(config.hidden_size, 2, name="sentence_order"))
     if config.model_type == "electra" or config.generator:
         found.append(ReplacedTokenHead(config, name="replaced_token"))
     if config.generator:

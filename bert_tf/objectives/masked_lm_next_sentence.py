@@ -28,7 +28,8 @@ class MaskedLMNextSentence(MaskedLM):
             config.hidden_size,
             2,
             config.initializer_range,
-            name=self.pair_part,
+            # Only ALBERT's formats have a head on the order of segments.
+            name=self.pair_part if config.model_type == "albert" else "next_sentence",
             dtype=self.dtype_policy,
         )
         self.pairs.build(self.pairs.expected_shape)
