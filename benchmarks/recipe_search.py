@@ -12,13 +12,13 @@ repeated. Results go to benchmarks/recipes.json, a picture to docs/guides.
 
 import json
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 from absl import app, flags
+
+from benchmarks.workplace import Workplace
 
 _CORPUS = flags.DEFINE_string("corpus", None, "Text files, as for write-examples.", required=True)
 _WORK = flags.DEFINE_string("work", None, "Folder for what the runs write.", required=True)
@@ -85,34 +85,8 @@ _CANDIDATES = {
 }
 
 
-def _command(name: str, *arguments: str) -> None:
-    """Runs a command of bert-tf, with its output in a log in --work."""
-    command = [sys.executable, "-m", "bert_tf", name, *arguments]
-    print("$", " ".join(command), flush=True)
-    with Path(_WORK.value, "log.txt").open("a") as log:
-        subprocess.run(command, check=True, stdout=log, stderr=log)
-
-
-def _vocabulary() -> str:
-    path = f"{_WORK.value}/vocabulary"
-    if not Path(path).exists():
-        flags_of = ("--flagfile=recipes/vocabulary.flags", f"--input={_CORPUS.value}")
-        _command("learn-vocabulary", *flags_of, f"--output={path}")
-    return path
-
-
-def _examples(changes: tuple[str, ...]) -> str:
-    """The folder of examples with changes of their flags."""
-    name = "-".join(["examples", *(change.strip("-").replace("=", "-") for change in changes)])
-    folder = f"{_WORK.value}/{name}"
-    if not Path(folder, "manifest.json").exists():
-        _command(
-            "write-examples",
-            *("--flagfile=recipes/examples.flags", "--held_out_fraction=0.02"),
-            *(f"--input={_CORPUS.value}", f"--vocab={_vocabulary()}", f"--output={folder}"),
-            *changes,
-        )
-    return folder
+def _place() -> Workplace:
+    return Workplace(Path(_WORK.value), _CORPUS.value)
 
 
 def _model(config: tuple[tuple[str, int], ...]) -> str:
@@ -130,12 +104,12 @@ def _trained(name: str, minutes: str, seed: int) -> dict[str, Any]:
     """The report of a candidate, on the usual held-out examples."""
     candidate = _CANDIDATES[name]
     folder = Path(_WORK.value, "runs", f"{name.replace(' ', '_')}-{minutes}-{seed}")
-    usual, common = _examples(()), ("--nosaved_model", f"--seed={seed}")
+    usual, common = _place().examples(()), ("--nosaved_model", f"--seed={seed}")
     recipe = (f"--flagfile={_RECIPE}", f"--model={_model(candidate.config)}")
-    examples = _examples(candidate.examples)
+    examples = _place().examples(candidate.examples)
     if not (folder / "report.json").exists():
         where = (f"--tfrecords={examples}", f"--output={folder}", f"--minutes={minutes}")
-        _command("pretrain", *recipe, *candidate.training, *where, *common)
+        _place().command("pretrain", *recipe, *candidate.training, *where, *common)
     report = json.loads((folder / "report.json").read_text())
     if examples == usual:
         return report
@@ -144,7 +118,7 @@ def _trained(name: str, minutes: str, seed: int) -> dict[str, Any]:
         # One step at a negligible learning rate, which leaves the model as it is.
         still = ("--steps=1", "--warmup_steps=0", "--learning_rate=1e-20", "--optimizer=adamw")
         where = (f"--tfrecords={usual}", f"--output={again}", f"--init_checkpoint={folder}")
-        _command("pretrain", *recipe, *candidate.training, *still, *where, *common)
+        _place().command("pretrain", *recipe, *candidate.training, *still, *where, *common)
     scored = json.loads((again / "report.json").read_text())
     return scored | {name: report[name] for name in ("steps", "sequences_per_second", "seconds")}
 

@@ -10,12 +10,12 @@ repeated. Results go to benchmarks/relatives.json.
 
 import json
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from absl import app, flags
+
+from benchmarks.workplace import Workplace
 
 _CORPUS = flags.DEFINE_string("corpus", None, "Text files, as for write-examples.", required=True)
 _WORK = flags.DEFINE_string("work", None, "Folder for what the runs write.", required=True)
@@ -53,24 +53,8 @@ _ARMS = {
 }
 
 
-def _command(name: str, *arguments: str) -> None:
-    command = [sys.executable, "-m", "bert_tf", name, *arguments]
-    print("$", " ".join(command), flush=True)
-    with Path(_WORK.value, "log.txt").open("a") as log:
-        subprocess.run(command, check=True, stdout=log, stderr=log)
-
-
-def _examples(arm: Arm) -> str:
-    vocabulary = f"{_WORK.value}/vocabulary-{arm.kind}"
-    shared: tuple[str, ...] = (f"--input={_CORPUS.value}",)
-    if not Path(vocabulary).exists():
-        learning = ("--flagfile=recipes/vocabulary.flags", f"--kind={arm.kind}")
-        _command("learn-vocabulary", *learning, *shared, f"--output={vocabulary}")
-    folder = "-".join([f"{_WORK.value}/examples", *(x.strip("-") for x in arm.examples)])
-    if not Path(folder, "manifest.json").exists():
-        shared += (f"--vocab={vocabulary}", f"--output={folder}")
-        _command("write-examples", "--flagfile=recipes/examples.flags", *shared, *arm.examples)
-    return folder
+def _place() -> Workplace:
+    return Workplace(Path(_WORK.value), _CORPUS.value)
 
 
 def _trained(name: str, steps: int, seed: int) -> Path:
@@ -85,10 +69,14 @@ def _trained(name: str, steps: int, seed: int) -> Path:
         student = any("--teacher" in flag for flag in arm.training)
         places = {"one_layer": one_layer, "teacher": work / "teacher"}
         flags_of = [flag.format(**places) for flag in arm.training]
-        where = (f"--tfrecords={_examples(arm)}", f"--output={folder}", f"--seed={seed}")
+        where = (
+            f"--tfrecords={_place().examples(arm.examples, arm.kind)}",
+            f"--output={folder}",
+            f"--seed={seed}",
+        )
         recipe = _STUDENT if student else _RECIPE
         command = "distill" if student else "pretrain"
-        _command(command, *recipe, *flags_of, *where, f"--steps={steps}")
+        _place().command(command, *recipe, *flags_of, *where, f"--steps={steps}")
     return folder
 
 
@@ -104,7 +92,7 @@ def _score(model: Path, task: str, seed: int) -> float:
     if not (output / "report.json").exists():
         data = (f"--task={task}", f"--data={_GLUE.value}/{_TASKS[task]}", f"--init={model}")
         places = (f"--output={output}", f"--cache={_WORK.value}/cache", f"--seeds={seed}")
-        _command("finetune", *data, *places, *_TUNING)
+        _place().command("finetune", *data, *places, *_TUNING)
     metrics = json.loads((output / "report.json").read_text())["metrics"]["median"]
     return metrics["accuracy"]
 

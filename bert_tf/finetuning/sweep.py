@@ -77,9 +77,9 @@ def finetune(
             raise InputError("--teacher: is not for a frozen encoder (--freeze=all).")
         data = freezing.with_outputs(data, bundle, cache)
     more = _unlabelled(settings, data[0], tokenizer)
-    teacher = None
-    if settings.teacher and not done:
-        teacher = Teacher(settings.teacher, data[0], tokenizer, strategy)
+    teacher, taught_by = None, weights.read(settings.teacher) if settings.teacher else None
+    if taught_by and not done:
+        teacher = Teacher(taught_by, data[0], tokenizer, strategy)
         data, more = [teacher.teach(data[0])], list(map(teacher.teach, more))
     with lost_workers.watchdog(strategy, settings.worker_timeout) as watchdog:
         precision = run_folder.settled_precision(settings.precision, output, strategy)
@@ -87,7 +87,7 @@ def finetune(
         setup = Setup(
             settings, config, bundle, data, strategy, output, tensorboard, watchdog, more, teacher
         )
-        identity = _identity(setup, tokenizer)
+        identity = _identity(setup, tokenizer, taught_by)
         different = run_folder.DIFFERENT_COMMANDS
         distribution.check_same(strategy, [identity, settings.pace()], different)
         if not done:
@@ -179,14 +179,13 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
     return config if settings.dropout is None else config.with_dropout(settings.dropout)
 
 
-def _identity(setup: Setup, tokenizer: Tokenizer) -> dict[str, Any]:
+def _identity(setup: Setup, tokenizer: Tokenizer, teacher: Bundle | None) -> dict[str, Any]:
     """All that decides the weights; a run can be resumed if it is the same."""
     values = setup.settings.identity()
     for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared
         del values[name]
-    taught = setup.settings.teacher
     return {
-        **({"teacher_sha256": weights.read(taught).sha256()} if taught else {}),
+        **({"teacher_sha256": teacher.sha256()} if teacher else {}),
         **{
             f"{k}_sha256": files.sha256(v)
             for more in setup.unlabelled

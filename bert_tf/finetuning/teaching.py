@@ -7,12 +7,14 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from bert_tf import tasks, weights
+from bert_tf import tasks
 from bert_tf.finetuning import batches, task_data
 from bert_tf.finetuning.batches import LogitsFunction
 from bert_tf.finetuning.task_data import Split, TaskData
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import TaskModel, TaskObjective
+from bert_tf.training import distribution
+from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
@@ -23,7 +25,7 @@ class Teacher:
     """A fine-tuned model that teaches another one its task.
 
     Args:
-      path: path of the model, in any format.
+      bundle: the model.
       data: the task that is learned.
       tokenizer: tokenizer of the student.
       strategy: all its replicas compute logits.
@@ -34,9 +36,9 @@ class Teacher:
     """
 
     def __init__(
-        self, path: str, data: TaskData, tokenizer: Tokenizer, strategy: tf.distribute.Strategy
+        self, bundle: Bundle, data: TaskData, tokenizer: Tokenizer, strategy: tf.distribute.Strategy
     ):
-        bundle, task = weights.read(path), data.task
+        path, task = bundle.place, data.task
         names = [entry["name"] for entry in bundle.tasks]
         entry = bundle.task(task.name if task.name in names else None)
         self.task = tasks.load(entry, bundle.config.max_length)
@@ -63,8 +65,11 @@ class Teacher:
             )
         with strategy.scope():
             self.model: TaskModel = bundle.only(self.task.name).task_model([self.task])
-        self._logits = batches.make_logits_function(TaskObjective(self.model, self.task), strategy)
+        self._strategy, self._logits = strategy, self._logits_on(strategy)
         self._order = [self.task.labels.index(label) for label in task.labels]
+
+    def _logits_on(self, strategy: tf.distribute.Strategy) -> LogitsFunction:
+        return batches.make_logits_function(TaskObjective(self.model, self.task), strategy)
 
     def teach(self, data: TaskData) -> TaskData:
         """The data with the teacher's logits for each training example."""
@@ -86,9 +91,10 @@ class Teacher:
     ) -> dict[str, Any]:
         """Score on dev, number of weights, and examples per second of teacher and student."""
         found = {}
-        # The chief calls this alone, so it computes on its own device.
-        local = tf.distribute.get_strategy()
-        logits = batches.make_logits_function(TaskObjective(self.model, self.task), local)
+        logits = self._logits
+        if distribution.has_several_workers(self._strategy):
+            # The chief calls this alone, so it computes on its own device.
+            logits = self._logits_on(tf.distribute.get_strategy())
         for name, model, task, function in (
             ("teacher", self.model, self.task, logits),
             ("student", student, data.task, predict),

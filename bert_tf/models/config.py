@@ -60,9 +60,7 @@ class BertConfig(EncoderConfig):
     pooler_act: str | None = _option("tanh")  # None: no pooler, the first token's vector is used
     pooler_dropout: float = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
     head_dropout: float | None = _option(None)  # dropout of task heads; None: hidden_dropout_prob
-    generator_size: float | None = _option(
-        None
-    )  # ELECTRA: width of the generator, relative to ours
+    generator_size: float | None = _option(None)  # ELECTRA's generator: its width divided by ours
 
     title: ClassVar[str] = "BERT"
     foreign_keys: ClassVar[Set[str]] = _FOREIGN_KEYS

@@ -63,7 +63,7 @@ class TokenPrediction(PretrainingObjective):
         """The logits that `call` returns, from the encoder's outputs and the inputs."""
         sequence, positions = outputs["sequence_output"], inputs.get("masked_lm_positions")
         count = tf.shape(sequence)[1] if positions is None else tf.shape(positions)[1]
-        logits = self.token_logits(self._rows(sequence, positions))
+        logits = self.token_logits(self.rows(sequence, positions))
         return {"masked_lm": tf.reshape(logits, [-1, count, self.config.vocab_size])}
 
     def token_logits(self, rows: tf.Tensor) -> tf.Tensor:
@@ -80,15 +80,11 @@ class TokenPrediction(PretrainingObjective):
     ) -> dict[str, LossSums]:
         """The sums of each part, as in the base class."""
         labels = self.labels(batch)
-        rows = self._rows(outputs["sequence_output"], labels.positions)
+        rows = self.rows(outputs["sequence_output"], labels.positions)
         logits = self.masked_lm(rows, self.encoder.word_embeddings)
         return {"masked_lm": score(logits, self.masked_lm.bias, labels.ids, labels.weights)}
 
-    def rows(self, sequence: tf.Tensor) -> tf.Tensor:
-        """Encoder outputs of all positions, [rows, hidden_size]."""
-        return self._rows(sequence, None)
-
-    def _rows(self, sequence: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+    def rows(self, sequence: tf.Tensor, positions: tf.Tensor | None = None) -> tf.Tensor:
         """Encoder outputs at the given positions, or at all of them, [rows, hidden_size]."""
         if positions is None:
             return tf.reshape(sequence, [-1, self.config.hidden_size])

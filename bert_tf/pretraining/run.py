@@ -28,7 +28,7 @@ from bert_tf.pretraining import (
 )
 from bert_tf.pretraining.milestones import Milestones
 from bert_tf.pretraining.schedule import TimeBudget, make_schedule
-from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
+from bert_tf.pretraining.settings import DistillationSettings, PretrainingSettings, RunOptions
 from bert_tf.training import distribution, hardware, lost_workers, progress, run_folder
 from bert_tf.training.loop import Counts, DivergenceError, TrainingDivergedError, fingerprint
 from bert_tf.training.lost_workers import Watchdog
@@ -190,7 +190,8 @@ class _Run:
         distribution.check_same(self.session.strategy, restored, run_folder.DIFFERENT_FOLDERS)
         teacher = self.data.teacher
         if restored is None and teacher is not None:
-            layers = getattr(self.settings, "teacher_layers", None)
+            assert isinstance(self.settings, DistillationSettings)  # which has a teacher
+            layers = self.settings.teacher_layers
             first = distillation.first_weights(layers, self.model.config, teacher)
             weights.assign(self.model, first, teacher.place)
         elif restored is None and self.settings.init_checkpoint:

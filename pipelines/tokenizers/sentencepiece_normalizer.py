@@ -30,10 +30,8 @@ class PieceNormalizer(tf.Module):
     def __init__(self, lower_case: bool, strip_accents: bool):
         super().__init__(name="normalizer")
         self.lower_case, self.strip_accents = lower_case, strip_accents
-        space = normalizer.character_class(_code_points(str.isspace))
-        self._space = f"{space}+"
-        self._is_space = space
-        self._combining = normalizer.character_class(_combining())
+        self._space = normalizer.character_class(_code_points(str.isspace))
+        self._combining = normalizer.character_class(_code_points(unicodedata.combining))
         self._newer = _newer()
 
     def __call__(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
@@ -43,7 +41,7 @@ class PieceNormalizer(tf.Module):
         rows = tf.where(~plain)
         others = tf.gather_nd(texts, rows)
         others = tf.strings.unicode_transcode(others, "UTF-8", "UTF-8", errors="ignore")
-        others = self.characters(_single_spaces(others, self._space))
+        others = self.characters(_single_spaces(others, f"{self._space}+"))
         texts = _single_spaces(texts, _PLAIN_SPACE)
         if self.lower_case:
             texts = tf.strings.lower(texts)
@@ -70,7 +68,7 @@ class PieceNormalizer(tf.Module):
         flat, text = characters.flat_values, characters.value_rowids()
         lengths = tf.cast(tf.strings.length(self.characters(flat)), tf.int64)
         is_mark = lengths == 0
-        is_space = tf.strings.regex_full_match(flat, self._is_space)
+        is_space = tf.strings.regex_full_match(flat, self._space)
         # Of a run of white space between words, the first character becomes the space.
         words = tf.cumsum(tf.cast(~is_space, tf.int64))
         before = words - tf.gather(_before(words), tf.gather(characters.row_starts(), text))
@@ -92,13 +90,9 @@ def _single_spaces(texts: tf.Tensor, space: str) -> tf.Tensor:
 
 
 @functools.cache
+@functools.cache
 def _code_points(test: Callable[[str], object]) -> np.ndarray:
     return np.array([c for c in range(sys.maxunicode + 1) if test(chr(c))])
-
-
-@functools.cache
-def _combining() -> np.ndarray:
-    return _code_points(unicodedata.combining)
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers.sentencepiece_normalizer import PieceNormalizer
 from pipelines.tokenizers.vocabulary import CasedVocabulary, ChosenSettings, TokenizerSettings
 
 FILE = "spiece.model"
@@ -146,8 +147,10 @@ class PieceSplitter:
 
     def __call__(self, texts: list[str]) -> tf.Tensor:
         """Returns all words of the texts, string [words]."""
-        from pipelines.tokenizers.sentencepiece_normalizer import PieceNormalizer
-
-        normalized = PieceNormalizer(self.lower_case, self.strip_accents)(tf.constant(texts))
+        normalized = _normalizer(self.lower_case, self.strip_accents)(texts)
         words = tf.strings.split(normalized, " ").flat_values
         return tf.boolean_mask(words, words != "")
+
+
+# Created once per process, so that a splitter can be pickled.
+_normalizer = functools.cache(PieceNormalizer)

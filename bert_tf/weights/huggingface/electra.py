@@ -25,7 +25,7 @@ def _without(*groups: str) -> tuple[str, ...]:
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    narrow, wide = values["embedding_size"], values.get("hidden_size", 256)
+    narrow, wide = values["embedding_size"], values["hidden_size"]
     dropout = values.get("classifier_dropout")
     if dropout is None:
         dropout = values.get("hidden_dropout_prob", 0.1)
@@ -50,9 +50,7 @@ FAMILY = Family(
     class_name="Electra",
     prefix="electra.",
     names=_NAMES,
-    tied={
-        "generator_lm_head.weight": bert.WORDS,
-    },
+    tied={"generator_lm_head.weight": bert.WORDS},
     pretraining=(
         Architecture(
             "ElectraForPreTraining", needs=(REPLACED_TOKEN,), lacks=_without(REPLACED_TOKEN)
