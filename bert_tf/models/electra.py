@@ -13,7 +13,7 @@ from bert_tf.models.layers import Dense, Embeddings
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 
 
-class _BorrowedEmbeddings(Embeddings):
+class BorrowedEmbeddings(Embeddings):
     """The embeddings of another encoder, projected to the width of this one."""
 
     def __init__(self, config: BertConfig, owner: Embeddings | None, **kwargs):
@@ -52,7 +52,7 @@ class Generator(BertEncoder):
 
     def create_embeddings(self, policy: keras.DTypePolicy) -> Embeddings:
         """Creates `embeddings`."""
-        return _BorrowedEmbeddings(self.config, self._owner(), name="embeddings", dtype=policy)
+        return BorrowedEmbeddings(self.config, self._owner(), name="embeddings", dtype=policy)
 
 
 @serializable

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -161,11 +162,17 @@ def test_outputs_have_the_shapes_that_are_stated(case):
     assert model.token_head.flops(3) > 0 and all(e.flops(8) > 0 for e in model.encoders)
 
 
-def test_a_model_is_made_anew_from_its_description(case):
+def test_a_model_is_saved_and_loaded_by_keras(case, tmp_path):
     case, model = case
     if not case.restorable:
         pytest.skip("it needs its teacher")
-    again = type(model).from_config(model.get_config())
-    assert [(v.path, v.shape) for v in again.variables] == [
-        (v.path, v.shape) for v in model.variables
-    ]
+    model.save(f"{tmp_path}/model.keras")
+    loaded = keras.saving.load_model(f"{tmp_path}/model.keras")
+    batch = _prepared(case, model)
+    assert loaded.get_config() == model.get_config()
+    assert [v.path for v in loaded.variables] == [v.path for v in model.variables]
+    outputs = map(keras.tree.flatten, (model(batch), loaded(batch)))
+    for expected, found in zip(*outputs, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for name, value in _prepared(case, loaded).items():
+        np.testing.assert_array_equal(value, batch[name])
