@@ -37,7 +37,8 @@ def make(folder, architecture, config):
     model = cls(cls.config_class(**config))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            of_norm = name.endswith(("LayerNorm.weight", "layer_norm.weight"))
+            norms = ("LayerNorm", "layer_norm", "layernorm_embedding", "ln_1", "ln_2", "ln_f")
+            of_norm = name.endswith(tuple(f"{norm}.weight" for norm in norms))
             parameter.copy_(float(of_norm) + 0.1 * torch.randn_like(parameter))
     model.save_pretrained(folder)
 
@@ -55,12 +56,19 @@ def run(folder, inputs, outputs):
         features = {name: torch.tensor(arrays[name], dtype=torch.long) for name in arrays}
     accepted = inspect.signature(model.forward).parameters
     features = {name: value for name, value in features.items() if name in accepted}
-    if architecture.endswith("ForMultipleChoice"):  # the rows are the choices of one question
+    if model.config.pad_token_id is None:
+        model.config.pad_token_id = 0
+    if "mc_token_ids" in accepted:
+        # What follows the last token does not matter, and GPT cannot take a mask of choices.
+        features["mc_token_ids"] = features.pop("attention_mask").sum(1) - 1
+    if architecture.endswith(("ForMultipleChoice", "DoubleHeadsModel")):
+        # The rows are the choices of one question.
         features = {name: value[None] for name, value in features.items()}
     with torch.no_grad():
         result = model(**features, output_hidden_states=True)
     found = {name: value.numpy() for name, value in result.items() if torch.is_tensor(value)}
-    found["hidden_states"] = torch.stack(result["hidden_states"]).numpy()
+    states = [state.flatten(0, -3) for state in result["hidden_states"]]
+    found["hidden_states"] = torch.stack(states).numpy()
     np.savez(outputs, **found)
     print(json.dumps(sorted(loading["unexpected_keys"])))
 

@@ -57,6 +57,8 @@ class BertConfig(EncoderConfig):
     embedding_norm: bool = _option(True)  # LayerNorm of embeddings (none in GPT)
     position_offset: int = _option(0)  # position rows before the first token's (RoBERTa: 2)
     shared_layers: bool = _option(False)  # one block for all layers (ALBERT)
+    pre_norm: bool = _option(False)  # LayerNorm before each sub-layer and after the last (GPT-2)
+    vocab_transform: bool = _option(True)  # dense, norm, bias at the output vocabulary (not in GPT)
     pooler_act: str | None = _option("tanh")  # None: no pooler, the first token's vector is used
     pooler_dropout: float = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
     head_dropout: float | None = _option(None)  # dropout of task heads; None: hidden_dropout_prob
@@ -74,7 +76,8 @@ class BertConfig(EncoderConfig):
             self.check_whole("embedding_size")
         self.check_rates("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout")
         self.check_positive("initializer_range", "layer_norm_eps")
-        self.check_flags("causal", "embedding_norm", "shared_layers")
+        self.check_flags("causal", "embedding_norm", "shared_layers", "pre_norm")
+        self.check_flags("vocab_transform")
         self.check_choice("hidden_act", ACTIVATIONS)
         if self.pooler_act is not None:
             self.check_choice("pooler_act", ACTIVATIONS)
@@ -179,7 +182,7 @@ class BertConfig(EncoderConfig):
     @property
     def default_pad_id(self) -> int:
         """Padding id in the released vocabularies of the family."""
-        return 1 if self.model_type == "roberta" else 0
+        return {"roberta": 1, "gpt2": 50256}.get(self.model_type, 0)
 
     def with_dropout(self, rate: float) -> Self:
         """A copy with another dropout rate, of hidden values and of attention."""

@@ -1,5 +1,6 @@
 """The Transformer encoder of BERT and its relatives."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -9,9 +10,9 @@ from bert_tf.models import rematerialization
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
-from bert_tf.models.layers import Embeddings, NoPooler, Pooler, TransformerBlock
-from bert_tf.models.layers.attention import TokenRows
-from bert_tf.models.layers.base import Shape, serializable
+from bert_tf.models.layers import Embeddings, LayerNorm, NoPooler, Pooler, TransformerBlock
+from bert_tf.models.layers.attention import KeyValueCache, TokenRows
+from bert_tf.models.layers.base import Layer, Shape, serializable
 
 # Added to the attention scores of masked positions.
 _MASKED = -1e9
@@ -38,8 +39,13 @@ class BertEncoder(Encoder):
     blocks: list[TransformerBlock]
 
     def create_layers(self, policy: keras.DTypePolicy) -> None:
-        """Creates `embeddings`, `blocks` and `pooler`."""
+        """Creates `embeddings`, `blocks`, `pooler`, and for `pre_norm` models `final_norm`."""
         config = self.config
+        self.final_norm = None
+        if config.pre_norm:
+            self.final_norm = LayerNorm(
+                config.hidden_size, config.layer_norm_eps, name="final_norm", dtype=policy
+            )
         self.embeddings = self.create_embeddings(policy)
         self.blocks = [
             TransformerBlock(config, name=f"block_{index}", dtype=policy)
@@ -56,6 +62,16 @@ class BertEncoder(Encoder):
                 name="pooler",
                 dtype=policy,
             )
+
+    def members(self) -> tuple[Layer, ...]:
+        """Embeddings, blocks from bottom to top, final norm if it exists, and pooler."""
+        norm = () if self.final_norm is None else (self.final_norm,)
+        return self.embeddings, *self.blocks, *norm, self.pooler
+
+    def layer_variables(self) -> list[list[keras.Variable]]:
+        """As in the base class; the final norm belongs to the last block."""
+        *lower, last = super().layer_variables()
+        return [*lower, last + ([] if self.final_norm is None else self.final_norm.variables)]
 
     def create_embeddings(self, policy: keras.DTypePolicy) -> Embeddings:
         """Creates `embeddings`."""
@@ -109,7 +125,7 @@ class BertEncoder(Encoder):
         for block in lower:
             x, _ = block(x, bias, rows=rows)
         first, _ = last(x, bias, rows=rows, first_only=True)
-        return self.pooler(first)
+        return self.pooler(self._finish(first))
 
     def embed(
         self, word_ids: tf.Tensor, type_ids: tf.Tensor, counted_ids: tf.Tensor | None = None
@@ -150,7 +166,8 @@ class BertEncoder(Encoder):
             first = 1 + index * _SEEDS_PER_BLOCK
             seed = None if seeds is None else seeds[first : first + _SEEDS_PER_BLOCK]
             x, attended = rematerialization.apply(block, x, bias, seed, rows=rows)
-            outputs.append(padded(x))
+            is_last = index == self.config.num_hidden_layers - 1
+            outputs.append(padded(self._finish(x) if is_last else x))
             probabilities.append(attended)
         pooler_seed = seeds[-1] if seeds is not None and self.config.pooler_dropout else None
         return {
@@ -161,6 +178,45 @@ class BertEncoder(Encoder):
             "attention_probs": probabilities,
             "input_mask": mask,
         }
+
+    def _finish(self, x: tf.Tensor) -> tf.Tensor:
+        """The output of the last layer, normalized if the model has a final norm."""
+        return x if self.final_norm is None else self.final_norm(x)
+
+    def extend(
+        self,
+        word_ids: tf.Tensor,
+        positions: tf.Tensor,
+        mask: tf.Tensor,
+        caches: Sequence[KeyValueCache],
+    ) -> tf.Tensor:
+        """Encodes tokens that follow others, in a causal model without dropout.
+
+        Args:
+          word_ids: int32 [batch, length], the new tokens.
+          positions: int32 [batch, length], rows of the position table.
+          mask: int32 [batch, tokens before and new], 1 for tokens, 0 for padding.
+          caches: Keys and values of the tokens before, for each layer; the new tokens are added.
+
+        Returns:
+          The outputs [batch, length, hidden_size] of the new tokens.
+        """
+        count, total = tf.shape(word_ids)[1], tf.shape(mask)[1]
+        order = tf.range(total)
+        visible = order <= tf.range(total - count, total)[:, tf.newaxis]
+        visible &= tf.cast(mask, tf.bool)[:, tf.newaxis, tf.newaxis]
+        bias = tf.where(visible, 0.0, _MASKED)
+        x = self.embeddings(word_ids, positions=positions)
+        for block, cache in zip(self._stack, caches, strict=True):
+            x, _ = block(x, bias, cache=cache)
+        x = self._finish(x)
+        return tf.reshape(x, [-1, count, self.config.hidden_size])
+
+    def empty_caches(self, batch: tf.Tensor | int) -> list[KeyValueCache]:
+        """Caches of no tokens, for each layer."""
+        heads = self.config.num_attention_heads
+        empty = tf.zeros([batch, heads, 0, self.config.hidden_size // heads], self.compute_dtype)
+        return [KeyValueCache(empty, empty) for _ in self._stack]
 
     def pool(
         self, sequence: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None

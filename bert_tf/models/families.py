@@ -38,6 +38,16 @@ SIZES = {
     "large": Size(24, 1024),
 }
 
+# Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training".
+_GPT = {
+    "causal": True,
+    "type_vocab_size": 0,
+    "embedding_norm": False,
+    "layer_norm_eps": 1e-5,
+    "pooler_act": None,
+    "vocab_transform": False,
+}
+
 # By model_type, which is also the prefix of their names.
 FAMILIES = {
     "bert": ModelFamily(),
@@ -74,6 +84,22 @@ FAMILIES = {
             "head_dropout": 0.1,
         },
         {"xlarge": Size(24, 2048, 16), "xxlarge": Size(12, 4096, 64)},
+    ),
+    "openai-gpt": ModelFamily(_GPT | {"model_type": "openai-gpt", "vocab_size": 40478}),
+    "gpt2": ModelFamily(  # Radford et al. 2019
+        _GPT
+        | {
+            "model_type": "gpt2",
+            "vocab_size": 50257,
+            "max_position_embeddings": 1024,
+            "pre_norm": True,
+        },
+        {
+            "small": Size(12, 768),
+            "medium": Size(24, 1024),
+            "large": Size(36, 1280, 20),
+            "xl": Size(48, 1600, 25),
+        },
     ),
     "electra": ModelFamily(  # Clark et al. 2020, arXiv 2003.10555
         {

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
@@ -18,7 +19,10 @@ _BODY_SEED = 0x3C6EF372
 
 @serializable
 class MaskedLMHead(Configured, Layer):
-    """Logits over the vocabulary, with the word embeddings as tied output weights."""
+    """Logits over the vocabulary, with the word embeddings as tied output weights.
+
+    Without `vocab_transform` it has no weights of its own, and its bias is zero.
+    """
 
     config: BertConfig
 
@@ -26,6 +30,9 @@ class MaskedLMHead(Configured, Layer):
         super().__init__((None, config.hidden_size), **kwargs)
         self.config = config
         width, policy = config.embedding_width, self.dtype_policy
+        if not config.vocab_transform:
+            self.bias = np.zeros(config.vocab_size, np.float32)
+            return
         self.transform = Dense(
             config.hidden_size, width, config.initializer_range, name="transform", dtype=policy
         )
@@ -33,6 +40,8 @@ class MaskedLMHead(Configured, Layer):
 
     def members(self) -> tuple[Layer | Weight, ...]:
         """The transform, its norm, and the output bias [vocab_size]."""
+        if not self.config.vocab_transform:
+            return ()
         bias = Weight("output_bias", (self.config.vocab_size,), "zeros", "bias")
         return self.transform, self.norm, bias
 
@@ -43,8 +52,8 @@ class MaskedLMHead(Configured, Layer):
 
     def flops(self, predictions: int) -> int:
         """Floating-point operations of the products for `predictions` positions."""
-        vocabulary = 2 * predictions * self.norm.width * self.config.vocab_size
-        return self.transform.flops(predictions) + vocabulary
+        vocabulary = 2 * predictions * self.config.embedding_width * self.config.vocab_size
+        return super().flops(predictions) + vocabulary
 
     def call(self, x: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
         """Returns the logits [rows, vocab_size], in the compute dtype, without their bias.
@@ -53,9 +62,11 @@ class MaskedLMHead(Configured, Layer):
           x: [rows, hidden_size], encoder outputs at the positions to predict.
           word_embeddings: [vocab_size, embedding width], of the encoder.
         """
-        inner = self.transform(x, add_bias=False)
-        bias = tf.convert_to_tensor(self.transform.bias)
-        inner = self.norm(fused_ops.bias_activation(inner, bias, self.config.hidden_act))
+        inner = x
+        if self.config.vocab_transform:
+            inner = self.transform(x, add_bias=False)
+            bias = tf.convert_to_tensor(self.transform.bias)
+            inner = self.norm(fused_ops.bias_activation(inner, bias, self.config.hidden_act))
         table = tf.cast(tf.convert_to_tensor(word_embeddings), inner.dtype)
         return tf.matmul(inner, table, transpose_b=True)
 

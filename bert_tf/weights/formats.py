@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf import tasks
 from bert_tf.models.elmo_config import ElmoConfig
+from bert_tf.models.families import FAMILIES, ModelFamily
 from bert_tf.weights import (
     elmo,
     huggingface,
@@ -148,7 +149,10 @@ def _check_heads(model: Bundle, target: str) -> None:
                 f"{model.place}: {task.name} has a head that {target} does not support (a BiLSTM, "
                 "or layers below the last); write it as bert_tf."
             )
-        if model.config.causal and task.head.reads_pooled(task.per_token):
+        # In families that are always causal, other programs use the last token, too.
+        family = FAMILIES.get(model.config.model_type, ModelFamily())
+        causal = model.config.causal and not family.values.get("causal")
+        if causal and task.head.reads_pooled(task.per_token):
             raise InputError(
                 f"{model.place}: {task.name} reads the last token, as the model is causal, but "
                 f"programs that read {target} use the first one; write it as bert_tf."

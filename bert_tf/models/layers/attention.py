@@ -45,6 +45,23 @@ class TokenRows(NamedTuple):
         return tf.gather(x, self.rows)
 
 
+class KeyValueCache:
+    """Keys and values of the tokens that one layer has processed.
+
+    Attributes:
+      keys, values: [batch, num_heads, tokens, head size] each.
+    """
+
+    def __init__(self, keys: tf.Tensor, values: tf.Tensor):
+        self.keys, self.values = keys, values
+
+    def append(self, keys: tf.Tensor, values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Appends those of new tokens; returns all."""
+        self.keys = tf.concat([self.keys, keys], 2)
+        self.values = tf.concat([self.values, values], 2)
+        return self.keys, self.values
+
+
 @serializable
 class SelfAttention(Layer):
     """Self-attention without the bias of its output projection.
@@ -101,6 +118,7 @@ class SelfAttention(Layer):
         seed: tf.Tensor | None = None,
         rows: TokenRows | None = None,
         first_only: bool = False,
+        cache: KeyValueCache | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attends.
 
@@ -111,6 +129,8 @@ class SelfAttention(Layer):
           rows: The positions that x has; None: all.
           first_only: Whether only the first token of each sequence attends (to all tokens). The
             mask must not depend on the attending token.
+          cache: Tokens before those of x; tokens attend to both. The mask bias is then
+            [batch, 1, length, all tokens], and the tokens of x are added.
 
         Returns:
           The output without its bias, of the shape of x, and the attention probabilities
@@ -118,10 +138,12 @@ class SelfAttention(Layer):
           [batch, num_heads, 1, length].
         """
         qkv = self.qkv(x) if rows is None else rows.pad(self.qkv(x))
-        length, width = tf.shape(mask_bias)[-1], self.hidden_size
+        length, width = tf.shape(mask_bias)[-1 if cache is None else -2], self.hidden_size
         size = width // self.num_heads
         split = tf.reshape(qkv, [-1, length, 3, self.num_heads, size])
         query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+        if cache is not None:
+            key, value = cache.append(key, value)
         query = query[:, :, :1] if first_only else query
         scores = tf.matmul(query, key, transpose_b=True)
         rate, seed = (0.0, tf.constant(0)) if seed is None else (self.dropout, seed)

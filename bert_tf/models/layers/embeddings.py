@@ -63,6 +63,7 @@ class Embeddings(Configured, Layer):
         dtype: str | None = None,
         rows: TokenRows | None = None,
         counted_ids: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Embeds tokens.
 
@@ -74,6 +75,8 @@ class Embeddings(Configured, Layer):
           dtype: dtype of the result; None: the compute dtype.
           rows: The positions to embed; None: all.
           counted_ids: int32 [batch, length], ids that determine the positions; None: `word_ids`.
+          positions: int32 [batch, length], rows of the position table; None: as described for
+            `position_vectors`.
 
         Returns:
           [batch * length, hidden_size], or [rows, hidden_size].
@@ -86,7 +89,10 @@ class Embeddings(Configured, Layer):
         # Looked up in float32, so that the gradient of a table is summed in float32.
         owner = self.owner()
         total = tf.cast(tf.gather(tf.convert_to_tensor(owner.word), word_ids), tf.float32)
-        total += owner.position_vectors(word_ids if counted_ids is None else counted_ids)
+        if positions is None:
+            total += owner.position_vectors(word_ids if counted_ids is None else counted_ids)
+        else:
+            total += tf.cast(tf.gather(tf.convert_to_tensor(owner.position), positions), tf.float32)
         if config.type_vocab_size:
             # A product instead of a look-up: with two rows, the gradient is one dense sum.
             types = tf.zeros_like(word_ids) if type_ids is None else type_ids

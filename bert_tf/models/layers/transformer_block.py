@@ -6,10 +6,10 @@ import tensorflow as tf
 
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers.attention import SelfAttention, TokenRows
+from bert_tf.models.layers.attention import KeyValueCache, SelfAttention, TokenRows
 from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
-from bert_tf.models.layers.normalization import ResidualNorm
+from bert_tf.models.layers.normalization import LayerNorm, ResidualNorm
 
 
 @serializable
@@ -58,7 +58,10 @@ class FeedForward(Layer):
 
 @serializable
 class TransformerBlock(Configured, Layer):
-    """Self-attention and feed-forward network, each followed by residual and LayerNorm."""
+    """Self-attention and feed-forward network, each followed by residual and LayerNorm.
+
+    With `pre_norm`, LayerNorm comes before each instead (GPT-2).
+    """
 
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__((None, config.hidden_size), **kwargs)
@@ -81,8 +84,9 @@ class TransformerBlock(Configured, Layer):
             dtype=policy,
         )
         epsilon, rate = config.layer_norm_eps, config.hidden_dropout_prob
+        norm = LayerNorm if config.pre_norm else ResidualNorm
         self.attention_norm, self.output_norm = (
-            ResidualNorm(hidden_size, epsilon, rate, name=name, dtype=policy)
+            norm(hidden_size, epsilon, rate, name=name, dtype=policy)
             for name in ("attention_norm", "output_norm")
         )
 
@@ -105,20 +109,38 @@ class TransformerBlock(Configured, Layer):
         seed: tf.Tensor | None = None,
         rows: TokenRows | None = None,
         first_only: bool = False,
+        cache: KeyValueCache | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Applies the block; arguments and results as for `SelfAttention.call`.
 
         `seed` is int32 [3], one for each dropout. The output includes all biases.
         """
         seeds = [None] * 3 if seed is None else tf.unstack(seed)
+        pre_norm = self.config.pre_norm
         attended, probabilities = self.attention(
-            x, mask_bias, seed=seeds[0], rows=rows, first_only=first_only
+            self.attention_norm(x) if pre_norm else x,
+            mask_bias,
+            seed=seeds[0],
+            rows=rows,
+            first_only=first_only,
+            cache=cache,
         )
         if first_only:
             length = tf.shape(mask_bias)[-1]
             padded = [-1, length, x.shape[-1]]
             x = tf.reshape(x, padded)[:, 0] if rows is None else rows.first(x, length)
-        x = self.attention_norm(attended, self.attention.output_dense.bias, x, seed=seeds[1])
-        mapped = self.feed_forward(x)
-        x = self.output_norm(mapped, self.feed_forward.output_dense.bias, x, seed=seeds[2])
-        return x, probabilities
+        bias = self.attention.output_dense.bias
+        if pre_norm:
+            x = self._add(x, attended, bias, seeds[1])
+        else:
+            x = self.attention_norm(attended, bias, x, seed=seeds[1])
+        mapped = self.feed_forward(self.output_norm(x) if pre_norm else x)
+        bias = self.feed_forward.output_dense.bias
+        if pre_norm:
+            return self._add(x, mapped, bias, seeds[2]), probabilities
+        return self.output_norm(mapped, bias, x, seed=seeds[2]), probabilities
+
+    def _add(self, x: tf.Tensor, y: tf.Tensor, bias: Any, seed: tf.Tensor | None) -> tf.Tensor:
+        """Returns x + dropout(y + bias)."""
+        y += tf.cast(tf.convert_to_tensor(bias), y.dtype)
+        return x + fused_ops.dropout(y, self.config.hidden_dropout_prob, seed)

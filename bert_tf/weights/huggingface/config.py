@@ -10,14 +10,17 @@ from bert_tf.models.config import BertConfig
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, SENTENCE_ORDER, Bundle
-from bert_tf.weights.huggingface import albert, bert, distilbert, electra, roberta
+from bert_tf.weights.huggingface import albert, bert, distilbert, electra, gpt, roberta
 from bert_tf.weights.huggingface.family import Architecture, Family
 from pipelines.common.errors import InputError
 
 CONFIG = "config.json"
 _FAMILIES = {
-    module.FAMILY.model_type: module.FAMILY
-    for module in (bert, roberta, distilbert, albert, electra)
+    family.model_type: family
+    for family in (
+        *(bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, albert.FAMILY, electra.FAMILY),
+        *(gpt.GPT, gpt.GPT2),
+    )
 }
 # Families with the weights of RoBERTa and another tokenizer.
 _OTHER_TOKENIZERS = {
@@ -90,10 +93,10 @@ def read_task(
     if architecture.head is None:
         return None, 0
     shape = next(shape for shape, item in family.tasks.items() if item == architecture)
-    bias = f"{architecture.head}.bias"
-    if bias not in weights:
-        raise InputError(f"{path}: lacks the weight {bias}; a {architecture.name} requires it.")
-    units = len(weights[bias])
+    needed = f"{architecture.head}.{'bias' if architecture.biased else 'weight'}"
+    if needed not in weights:
+        raise InputError(f"{path}: lacks the weight {needed}; a {architecture.name} requires it.")
+    units = len(weights[needed])
     problem = values.get("problem_type")
     if shape == "classification" and (units == 1 or problem == "regression"):
         shape = "regression"
@@ -131,8 +134,8 @@ def architecture_for(model: Bundle, family: Family) -> Architecture:
         shape = model.task()["shape"]
         if shape not in family.tasks:
             raise InputError(
-                f"{model.place}: Hugging Face has no class for a task of the shape {shape}; write "
-                "it as bert_tf."
+                f"{model.place}: Hugging Face has no class for a {family.title} with a task of "
+                f"the shape {shape}; write it as bert_tf."
             )
         architecture = family.tasks[shape]
     else:

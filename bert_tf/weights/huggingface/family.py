@@ -19,6 +19,7 @@ class Architecture:
       head: Its layer that is the head of a task; None: no task.
       pooler: Its layer that is our pooler. {prefix} stands for that of the encoder.
       causal: Whether it is for left-to-right models or for others; None: for both.
+      biased: Whether the head has a bias; ours always has one.
     """
 
     name: str = ""
@@ -27,11 +28,7 @@ class Architecture:
     head: str | None = None
     pooler: str = "{prefix}pooler.dense"
     causal: bool | None = None
-
-    @property
-    def bare(self) -> bool:
-        """Whether it is an encoder without heads, whose weights have no prefix."""
-        return not self.needs and self.head is None
+    biased: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +49,7 @@ class Family:
       pooled_head: The class of a task whose head reads the pooled output, without name and head.
       token_head: The same for a head that reads every token.
       heads: Classes that differ from these, by the part of their names after "For".
+      lacking_heads: Names of classes, after "For", that do not exist.
       keys: Their keys of config.json by ours, where they differ.
       defaults: Values of missing keys of config.json, under our names, that differ from those in
         `BertConfig`.
@@ -59,6 +57,7 @@ class Family:
       options: Supported options of `BertConfig`, in addition to those in `fixed` and to `causal`.
       to_options: Converts the values of config.json, under our names, to options.
       to_keys: Returns further keys of config.json for our configuration.
+      transposed: Prefix of our names of the matrices that they store transposed.
       tokenizer: The kind of its vocabulary.
       head_act: The activation in its masked LM head; None: that of the encoder.
     """
@@ -73,12 +72,14 @@ class Family:
     pooled_head: Architecture
     token_head: Architecture
     heads: Mapping[str, Architecture] = dataclasses.field(default_factory=dict)
+    lacking_heads: frozenset[str] = frozenset()
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     options: frozenset[str] = frozenset()
     to_options: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda _: {}
     to_keys: Callable[[BertConfig], dict[str, Any]] = lambda _: {}
+    transposed: str = ""
     tokenizer: str = "wordpiece"
     head_act: str | None = None
 
@@ -93,13 +94,14 @@ class Family:
         """The classes of the task shapes that transformers supports, by name of the shape."""
         found = {}
         for shape in tasks.shapes().values():
-            if head := shape.transformers:
+            head = shape.transformers
+            if head and head.name not in self.lacking_heads:
                 per_token = shape.tasks[shape.default_kind].per_token
                 default = self.token_head if per_token else self.pooled_head
                 architecture = self.heads.get(head.name, default)
                 found[shape.name] = dataclasses.replace(
                     architecture,
-                    name=f"{self.class_name}For{head.name}",
+                    name=architecture.name or f"{self.class_name}For{head.name}",
                     head=architecture.head or head.layer,
                 )
         return found

@@ -29,7 +29,10 @@ class _Index(TypedDict):
 
 
 # Buffers, and the pooler in files of classes that replace it by another layer.
-_IGNORED = r".*embeddings\.position_ids|.*\.pooler\.dense\.(weight|bias)"
+_IGNORED = (
+    r".*embeddings\.position_ids|.*\.pooler\.dense\.(weight|bias)"
+    r"|.*\bh\.\d+\.attn\.(masked_)?bias"
+)
 # Types of safetensors; buffers have integer types.
 _TYPES = {
     "F64": np.float64,
@@ -52,7 +55,7 @@ def _table(family: Family, architecture: Architecture, prefix: str) -> Table:
         {ours: theirs.replace("{prefix}", prefix) for ours, theirs in names.items()},
         {"kernel": "weight", "gamma": "weight", "beta": "bias"},
         separator=".",
-        transposed=lambda ours: ours.endswith("/kernel"),
+        transposed=lambda ours: ours.endswith("/kernel") and ours.startswith(family.transposed),
         ignored=_IGNORED,
     )
 
@@ -72,6 +75,8 @@ def read(path: str) -> Bundle:
     task, units = configs.read_task(values, weights, family, path)
     task = _described(task, path) if task else None
     architecture = family.architecture(values)
+    if architecture.head and not architecture.biased:
+        weights[f"{architecture.head}.bias"] = np.zeros(units, np.float32)
     table = _table(family, architecture, prefix)
     found = table.read(weights, config, path, [(task["name"], units)] if task else [])
     for group in architecture.needs:
@@ -181,8 +186,14 @@ def write(model: Bundle, folder: str) -> None:
         )
     names = [model.task()["name"]] if model.tasks else []
     kept = {k: v for k, v in model.weights.items() if not k.startswith(architecture.lacks)}
-    table = _table(family, architecture, "" if architecture.bare else family.prefix)
+    bare = architecture == family.pretraining[-1]
+    table = _table(family, architecture, "" if bare else family.prefix)
     weights = table.write(kept, model.config, names)
+    if not architecture.biased and weights.pop(f"{architecture.head}.bias").any():
+        raise InputError(
+            f"{model.place}: the head of a {architecture.name} has no bias, but that of "
+            f"{names[0]} has one; write it as bert_tf."
+        )
     json_files.write(f"{folder}/{CONFIG}", config)
     own.write_tasks(model, folder)
     if model.vocabulary:
