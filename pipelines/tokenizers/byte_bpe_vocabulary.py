@@ -15,25 +15,21 @@ from typing import ClassVar, Self
 import tensorflow as tf
 import tokenizers
 
-from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import byte_bpe_words
+from pipelines.tokenizers import bpe_files, bpe_merging, byte_bpe_words
+from pipelines.tokenizers.bpe_files import Merge
+from pipelines.tokenizers.bpe_vocabulary import END_OF_WORD, BPEVocabulary
 from pipelines.tokenizers.vocabulary import (
     ChosenSettings,
     TokenizerSettings,
     Vocabulary,
-    read_lines,
     repeat_words,
 )
 
-Merge = tuple[str, str]
-
 START, PAD, SEPARATOR, UNKNOWN, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
 SPECIAL_TOKENS = (START, PAD, SEPARATOR, UNKNOWN, MASK)
-_VERSION = "#version: 0.2"
+END_OF_TEXT = "<|endoftext|>"  # GPT-2's
 _PREFIX_SPACE = "add_prefix_space"
-# Names of the files: Hugging Face's, then OpenAI's.
-_NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
 def _byte_letters() -> tuple[str, ...]:
@@ -74,8 +70,8 @@ class ByteBPEVocabulary(Vocabulary):
     name: dataclasses.InitVar[str] = "the vocabulary"  # for errors
 
     kind: ClassVar[str] = "byte_bpe"
-    files: ClassVar[tuple[str, ...]] = _NAMES[0]
-    marker_files: ClassVar[tuple[str, ...]] = tuple(first for first, _ in _NAMES)
+    files: ClassVar[tuple[str, ...]] = bpe_files.NAMES[0]
+    marker_files: ClassVar[tuple[str, ...]] = tuple(first for first, _ in bpe_files.NAMES)
     roles: ClassVar[Mapping[str, str]] = {
         "pad": PAD,
         "unknown": UNKNOWN,
@@ -89,27 +85,26 @@ class ByteBPEVocabulary(Vocabulary):
     mask_takes_space: ClassVar[bool] = True
 
     def __post_init__(self, name: str):
-        _check_tokens(self.tokens, name)
-        _check_merges(self.tokens, self.merges, name)
+        special = tuple(dict.fromkeys(self.roles.values()))
+        _check_tokens(self.tokens, special, name)
+        bpe_merging.check(self.tokens, self.merges, BYTE_LETTERS, special, name)
 
     @classmethod
-    def load(cls, path: str) -> Self:
-        """Reads vocab.json and merges.txt (Hugging Face), or encoder.json and vocab.bpe (OpenAI).
+    def load(cls, path: str) -> Vocabulary:  # type: ignore[override]  # see `of`
+        """Reads the two files of a vocabulary; the path is that of `bpe_files.read`."""
+        return cls.of(*bpe_files.read(path))
 
-        Args:
-          path: the folder, or the first of the two files, whose name may have a prefix
-            ("roberta-base-vocab.json" goes with "roberta-base-merges.txt").
+    @staticmethod
+    def of(tokens: tuple[str, ...], merges: tuple[Merge, ...], name: str) -> Vocabulary:
+        """The vocabulary with these tokens, of the kind that they show.
+
+        The files of GPT have the same names; its tokens have marks at the end of words. GPT-2 has a
+        special token that no other has.
         """
-        vocabulary_path, merges_path = _find(path)
-        ids = json_files.read(vocabulary_path, dict[str, int])
-        tokens = sorted(ids, key=ids.__getitem__)
-        for index, token in enumerate(tokens):
-            if ids[token] != index:
-                raise InputError(
-                    f"{vocabulary_path}: {token!r} has the id {ids[token]} instead of {index}; "
-                    "ids count from 0, without gaps, each once."
-                )
-        return cls(tuple(tokens), tuple(_read_merges(merges_path)), vocabulary_path)
+        if any(token.endswith(END_OF_WORD) for token in tokens):
+            return BPEVocabulary(tokens, merges, name)
+        is_gpt2 = END_OF_TEXT in tokens and START not in tokens
+        return (GPT2Vocabulary if is_gpt2 else ByteBPEVocabulary)(tokens, merges, name)
 
     @classmethod
     def learn(cls, words: collections.Counter[bytes], size: int, coverage: float = 1.0) -> Self:
@@ -144,10 +139,7 @@ class ByteBPEVocabulary(Vocabulary):
         return byte_bpe_words.split_words
 
     def contents(self) -> tuple[bytes, ...]:
-        ids = {token: index for index, token in enumerate(self.tokens)}
-        lines = (_VERSION, *(f"{left} {right}" for left, right in self.merges))
-        vocabulary = json.dumps(ids, ensure_ascii=False, separators=(",", ":"))
-        return vocabulary.encode(), "".join(f"{line}\n" for line in lines).encode()
+        return bpe_files.contents(self.tokens, self.merges)
 
     def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
         """No prefix space is added unless chosen."""
@@ -168,44 +160,26 @@ class ByteBPEVocabulary(Vocabulary):
         # Bytes are joined before they are decoded, as a character may consist of several pieces.
         return "".join(
             "".join(run) if special else b"".join(map(to_bytes, run)).decode(errors="replace")
-            for special, run in itertools.groupby(pieces, SPECIAL_TOKENS.__contains__)
+            for special, run in itertools.groupby(pieces, set(self.roles.values()).__contains__)
         )
 
 
-def _find(path: str) -> tuple[str, str]:
-    if files.gfile.isdir(path):
-        folder = path.rstrip("/")
-        for names in _NAMES:
-            if files.gfile.exists(f"{folder}/{names[0]}"):
-                return f"{folder}/{names[0]}", f"{folder}/{names[1]}"
-    for first, second in _NAMES:
-        if path.endswith(first):
-            return path, path.removesuffix(first) + second
-    pairs = " or ".join(f"{first} and {second}" for first, second in _NAMES)
-    raise InputError(f"{path}: no byte-level BPE vocabulary; it is a folder with {pairs}.")
+class GPT2Vocabulary(ByteBPEVocabulary):
+    """The vocabulary of GPT-2, whose only special token is between texts."""
+
+    roles: ClassVar[Mapping[str, str]] = dict.fromkeys(ByteBPEVocabulary.roles, END_OF_TEXT)
+    separators: ClassVar[int] = 1
+    starts_text: ClassVar[bool] = False
 
 
-def _read_merges(path: str) -> list[Merge]:
-    merges = []
-    for number, line in enumerate(read_lines(path, "utf-8-sig"), 1):
-        line = line.removesuffix("\r")
-        if not line or (number == 1 and line.startswith("#version")):
-            continue
-        parts = line.split(" ")
-        if len(parts) != 2 or not all(parts):
-            raise InputError(f"{path}: line {number} is not two parts with a space between.")
-        merges.append((parts[0], parts[1]))
-    return merges
-
-
-def _check_tokens(tokens: Sequence[str], name: str) -> None:
+def _check_tokens(tokens: Sequence[str], special: Sequence[str], name: str) -> None:
     """Raises InputError if a special token or byte is missing, or a token is repeated or empty."""
     known = set(tokens)
-    missing = [token for token in SPECIAL_TOKENS if token not in known]
+    missing = [token for token in special if token not in known]
     if missing:
         raise InputError(
             f"{name}: lacks {', '.join(missing)}; a vocabulary like RoBERTa's has "
-            f"{', '.join(SPECIAL_TOKENS)} (GPT-2's own has none of them)."
+            f"{', '.join(SPECIAL_TOKENS)}, and GPT-2's has {END_OF_TEXT} and none of them."
         )
     if len(known) < len(tokens):
         twice = next(token for token, n in collections.Counter(tokens).items() if n > 1)
@@ -218,42 +192,6 @@ def _check_tokens(tokens: Sequence[str], name: str) -> None:
             f"{name}: lacks {len(letters)} of the 256 letters that stand for bytes "
             f"({' '.join(letters[:8])}); without them not every text has tokens."
         )
-
-
-def _check_merges(tokens: Sequence[str], merges: Sequence[Merge], name: str) -> None:
-    """Checks that the merges are such as BPE learns, on which the tokenizer relies (`byte_bpe`).
-
-    Each merge joins two tokens made before it, and the merges before it split its result into
-    exactly these two. This holds in every learned vocabulary: a merge joins neighbours in a word.
-
-    Raises:
-      InputError: they are not; the merge is named.
-    """
-    known = set(tokens)
-    made = set(BYTE_LETTERS)
-    for number, (left, right) in enumerate(merges, 1):
-        token = left + right
-        where = f"{name}: merge {number} ({left} {right})"
-        for part in (left, right):
-            if part not in made:
-                raise InputError(f"{where}: no merge before it makes {part!r}; is one missing?")
-        if token not in known:
-            raise InputError(f"{where}: the vocabulary lacks {token!r}; do both belong together?")
-        if token in SPECIAL_TOKENS:
-            raise InputError(f"{where}: {token!r} is a special token, which no text may give.")
-        if token in made:
-            raise InputError(f"{where}: a merge before it makes {token!r}, too; leave one out.")
-        made.add(token)
-    ids = {token: index for index, token in enumerate(tokens)}
-    bpe = tokenizers.Tokenizer(tokenizers.models.BPE(ids, list(merges)))
-    whole = bpe.encode_batch_fast([left + right for left, right in merges])
-    for number, (found, (left, right)) in enumerate(zip(whole, merges, strict=True), 1):
-        if len(found) != 1:
-            token = left + right
-            raise InputError(
-                f"{name}: merge {number} ({left} {right}): the merges make "
-                f"{' '.join(bpe.encode(token).tokens)} of {token!r}; they were not learned as BPE."
-            )
 
 
 def _train(counts: collections.Counter[str], max_merges: int) -> list[Merge]:

@@ -13,6 +13,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from pipelines.tokenizers import byte_ranges
+
 # Replaces every code point that Unicode has not assigned; learned vocabularies never contain it.
 UNASSIGNED = "\U0010ffff"
 # Text that only lower-casing can change, in which every byte is a character.
@@ -57,6 +59,21 @@ class Normalizer(tf.Module):
         if self.lower_case:
             texts = tf.strings.lower(texts)  # ASCII only, and fast
         return tf.tensor_scatter_nd_update(texts, rows, others)
+
+    def original_offsets(
+        self, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Maps byte offsets in normalized texts to byte offsets in the original texts.
+
+        Each character is normalized on its own, which gives as many bytes as in context (context
+        only decides between two forms of sigma, both of two bytes). Removed marks are joined to the
+        character before them.
+        """
+        characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8")
+        flat = characters.flat_values
+        lengths = tf.cast(tf.strings.length(self(flat)), tf.int64)
+        joined = (lengths == 0) & is_mark(flat)
+        return byte_ranges.to_original(texts, offsets, lengths, joined, starts, ends)
 
     def _normalize_unicode(self, texts: tf.Tensor) -> tf.Tensor:
         texts = tf.cond(  # invalid bytes become U+FFFD, which is removed next

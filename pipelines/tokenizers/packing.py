@@ -19,6 +19,7 @@ class PackingRules(Protocol):
     pad_id: int
     start_id: int
     separator_id: int
+    end_id: int
     separators: int
     typed: bool
 
@@ -35,7 +36,8 @@ class TextRules(PackingRules, Protocol):
 class Packed(NamedTuple):
     """Sequences of one or two segments with special tokens; ragged int32 [batch, (length)].
 
-    BERT has [CLS] a [SEP] and [CLS] a [SEP] b [SEP], RoBERTa <s> a </s> and <s> a </s></s> b </s>.
+    BERT has [CLS] a [SEP] and [CLS] a [SEP] b [SEP], RoBERTa <s> a </s> and <s> a </s></s> b </s>,
+    GPT start a extract and start a delimiter b extract.
     """
 
     word_ids: tf.RaggedTensor
@@ -75,17 +77,19 @@ def pack(
     at = place.flat_values
     begin = tf.gather(size + 1, row)  # of the separators after the first segment
     end = begin + (1 if second is None else tokenizer.separators) - 1  # the last one of them
-    # A list of all ids, start and separator before the tokens, and the index of each place in it.
-    taken = [[tokenizer.start_id, tokenizer.separator_id], first.flat_values]
-    index = 2 + tf.gather(first.row_starts(), row) + at - 1
+    # A list of all ids, special ones before the tokens, and the index of each place in it.
+    special = [tokenizer.start_id, tokenizer.separator_id, tokenizer.end_id]
+    taken = [special, first.flat_values]
+    index = 3 + tf.gather(first.row_starts(), row) + at - 1
     in_second = at > end
     if second is not None:
-        before = 2 + tf.size(first.flat_values, tf.int64)
+        before = 3 + tf.size(first.flat_values, tf.int64)
         index_b = before + tf.gather(second.row_starts(), row) + at - end - 1
         index = tf.where(in_second, index_b, index)
         taken.append(second.flat_values)
-    is_sep = ((at >= begin) & (at <= end)) | (at == tf.gather(total - 1, row))
-    index = tf.where(is_sep, tf.ones_like(index), index)
+    if second is not None:
+        index = tf.where((at >= begin) & (at <= end), tf.ones_like(index), index)
+    index = tf.where(at == tf.gather(total - 1, row), 2 * tf.ones_like(index), index)
     index = tf.where(at == 0, tf.zeros_like(index), index)
     return Packed(
         place.with_flat_values(tf.gather(tf.concat(taken, 0), index)),
@@ -100,11 +104,11 @@ def pack_ids(
     start, separator = tokenizer.start_id, tokenizer.separator_id
     budget = max_length - tokenizer.overhead[second is not None]
     if second is None:
-        ids = [start, *first[:budget], separator]
+        ids = [start, *first[:budget], tokenizer.end_id]
         return ids, [0] * len(ids)
     size = min(len(first), max((budget + 1) // 2, budget - len(second)))
     begin = [start, *first[:size], *[separator] * tokenizer.separators]
-    end = [*second[: budget - size], separator]
+    end = [*second[: budget - size], tokenizer.end_id]
     return begin + end, [0] * len(begin) + [int(tokenizer.typed)] * len(end)
 
 

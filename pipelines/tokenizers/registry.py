@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.bpe import BPETokenizer
+from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.sentencepiece import SentencePieceTokenizer
@@ -25,6 +27,7 @@ class TokenizerKind(NamedTuple):
 
 KINDS = {
     "wordpiece": TokenizerKind(WordPieceVocabulary, WordPieceTokenizer),
+    "bpe": TokenizerKind(BPEVocabulary, BPETokenizer),
     "byte_bpe": TokenizerKind(ByteBPEVocabulary, ByteBPETokenizer),
     "sentencepiece": TokenizerKind(SentencePieceVocabulary, SentencePieceTokenizer),
     "word": TokenizerKind(WordVocabulary, WordTokenizer),

@@ -11,6 +11,7 @@ class VocabularyKind(enum.StrEnum):
     """Kinds of vocabularies that can be learned, as named in `registry.KINDS`."""
 
     WORDPIECE = "wordpiece"  # BERT's
+    BPE = "bpe"  # GPT's
     BYTE_BPE = "byte_bpe"  # GPT-2's and RoBERTa's
     SENTENCEPIECE = "sentencepiece"  # ALBERT's
     WORD = "word"  # whole words, for ELMo
@@ -24,16 +25,17 @@ class LearningSettings(Settings):
 
     kind: VocabularyKind = setting(
         VocabularyKind.WORDPIECE,
-        "wordpiece is BERT's, byte_bpe (byte-level BPE) that of GPT-2 and RoBERTa, sentencepiece "
-        "(a unigram model) that of ALBERT; word has the most frequent whole words, for an ELMo.",
+        "wordpiece is BERT's, bpe that of GPT, byte_bpe (byte-level BPE) that of GPT-2 and "
+        "RoBERTa, sentencepiece (a unigram model) that of ALBERT; word has the most frequent whole "
+        "words, for an ELMo.",
     )
     vocab_size: int = setting(
         30_000, "Number of tokens, special tokens included.", minimum=1, maximum=1 << 24
     )
     character_coverage: float = setting(
         1.0,
-        "For wordpiece: fraction of the characters of the text, counted as often as they occur, "
-        "that get a token; words with other characters are unknown.",
+        "For wordpiece and bpe: fraction of the characters of the text, counted as often as they "
+        "occur, that get a token; words with other characters are unknown.",
         minimum=0,
         maximum=1,
     )

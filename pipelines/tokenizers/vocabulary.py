@@ -28,10 +28,12 @@ class Vocabulary(abc.ABC):
     files: ClassVar[tuple[str, ...]]
     marker_files: ClassVar[tuple[str, ...]]  # files whose presence identifies the vocabulary
     setting_names: ClassVar[frozenset[str]]  # the tokenizer's settings, which are true or false
-    roles: ClassVar[Mapping[str, str]]  # special tokens: pad, unknown, start, separator, mask
+    roles: ClassVar[Mapping[str, str]]  # special tokens: pad, unknown, start, separator, mask, end
     separators: ClassVar[int] = 1  # number of separators between two segments
     typed: ClassVar[bool] = True  # whether the second segment has its own token type
     mask_takes_space: ClassVar[bool] = False  # whether a mask includes the white space before it
+    continuation_prefix: ClassVar[str] = ""  # between a text and the tokens that continue it
+    starts_text: ClassVar[bool] = True  # whether running text begins with the start token
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -41,8 +43,8 @@ class Vocabulary(abc.ABC):
         return segments if self.typed else 1
 
     def id_of(self, role: str) -> int:
-        """Returns the id of the special token of a role."""
-        return self.tokens.index(self.roles[role])
+        """Returns the id of the special token of a role; without an end, it is the separator."""
+        return self.tokens.index(self.roles.get(role) or self.roles["separator"])
 
     @classmethod
     @abc.abstractmethod
@@ -113,6 +115,10 @@ class Vocabulary(abc.ABC):
     def bytes_of(self, token: str) -> bytes:
         """Returns the bytes that a token stands for, which may be a part of a UTF-8 character."""
         return token.encode()
+
+    def continuation(self, token: str) -> bytes:
+        """Returns the bytes that a token adds to a text that it continues."""
+        return self.bytes_of(token)
 
     def plain(self, pieces: Sequence[str]) -> str:
         """Returns the text of pieces without surrounding white space."""

@@ -128,7 +128,9 @@ class WordPieceTokenizer(Tokenizer):
         )
         plain = tf.reduce_all(normalizer.is_plain(texts))
         starts, ends = tf.cond(
-            plain, lambda: (starts, ends), lambda: self._original_offsets(texts, starts, ends)
+            plain,
+            lambda: (starts, ends),
+            lambda: self.normalize.original_offsets(texts, starts, ends),
         )
         return ids, starts, ends
 
@@ -162,21 +164,6 @@ class WordPieceTokenizer(Tokenizer):
             )
             for values in (new_ids, starts.flat_values, new_ends)
         )
-
-    def _original_offsets(
-        self, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """Maps byte offsets in normalized texts to byte offsets in the original texts.
-
-        Each character is normalized on its own, which gives as many bytes as in context (context
-        only decides between two forms of sigma, both of two bytes). Removed marks are joined to the
-        character before them.
-        """
-        characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8")
-        flat = characters.flat_values
-        lengths = tf.cast(tf.strings.length(self.normalize(flat)), tf.int64)
-        is_mark = (lengths == 0) & normalizer.is_mark(flat)
-        return byte_ranges.to_original(texts, offsets, lengths, is_mark, starts, ends)
 
 
 def _splitter(

@@ -36,8 +36,45 @@ MAX_TOKEN_BYTES = 256
 _BRACKETS = (("[", "]"), ("<", ">"))
 
 
+class SplitWordsVocabulary(CasedVocabulary):
+    """A vocabulary for words as BERT finds them, which may be lower-cased."""
+
+    learned_lower_case: ClassVar[bool]  # whether text is lower-cased by default when learning
+
+    @classmethod
+    def learning_settings(cls, chosen: Mapping[str, bool]) -> dict[str, bool | None]:
+        return {
+            "lower_case": chosen.get("lower_case", cls.learned_lower_case),
+            "strip_accents": chosen.get("strip_accents"),
+        }
+
+    @classmethod
+    def splitter(cls, settings: Mapping[str, bool | None]) -> "WordSplitter":
+        lower_case, strip_accents = bool(settings["lower_case"]), settings["strip_accents"]
+        return WordSplitter(lower_case, lower_case if strip_accents is None else strip_accents)
+
+    def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
+        """Text is lower-cased if no token has capitals; accents are stripped if it is."""
+        lower_case = settings.get("lower_case")
+        if lower_case is None:
+            lower_case = not self.is_cased
+        strip_accents = settings.get("strip_accents")
+        return {
+            "lower_case": bool(lower_case),
+            "strip_accents": bool(lower_case if strip_accents is None else strip_accents),
+        }
+
+    @property
+    def is_cased(self) -> bool:
+        """Whether a token other than the special ones ([MASK], <S>) has a capital letter."""
+        return any(
+            token != token.lower() and (token[0], token[-1]) not in _BRACKETS
+            for token in self.tokens
+        )
+
+
 @dataclasses.dataclass(frozen=True)
-class LinesVocabulary(CasedVocabulary):
+class LinesVocabulary(SplitWordsVocabulary):
     """Tokens in a file, one per line, for text that may be lower-cased.
 
     Raises:
@@ -47,7 +84,6 @@ class LinesVocabulary(CasedVocabulary):
     tokens: tuple[str, ...]
     name: dataclasses.InitVar[str] = "the vocabulary"  # for errors
 
-    learned_lower_case: ClassVar[bool]  # whether text is lower-cased by default when learning
     suffix: ClassVar[str] = ""  # prefix of the pieces that continue a word
 
     def __post_init__(self, name: str):
@@ -84,39 +120,12 @@ class LinesVocabulary(CasedVocabulary):
         """Returns whether a token has at most MAX_TOKEN_BYTES, without `suffix`."""
         return len(token.removeprefix(cls.suffix).encode()) <= MAX_TOKEN_BYTES
 
-    @classmethod
-    def learning_settings(cls, chosen: Mapping[str, bool]) -> dict[str, bool | None]:
-        return {
-            "lower_case": chosen.get("lower_case", cls.learned_lower_case),
-            "strip_accents": chosen.get("strip_accents"),
-        }
-
-    @classmethod
-    def splitter(cls, settings: Mapping[str, bool | None]) -> "WordSplitter":
-        lower_case, strip_accents = bool(settings["lower_case"]), settings["strip_accents"]
-        return WordSplitter(lower_case, lower_case if strip_accents is None else strip_accents)
-
     def contents(self) -> tuple[bytes, ...]:
         return ("".join(f"{token}\n" for token in self.tokens).encode(),)
 
-    def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
-        """Text is lower-cased if no token has capitals; accents are stripped if it is."""
-        lower_case = settings.get("lower_case")
-        if lower_case is None:
-            lower_case = not self.is_cased
-        strip_accents = settings.get("strip_accents")
-        return {
-            "lower_case": bool(lower_case),
-            "strip_accents": bool(lower_case if strip_accents is None else strip_accents),
-        }
-
-    @property
-    def is_cased(self) -> bool:
-        """Whether a token other than the special ones ([MASK], <S>) has a capital letter."""
-        return any(
-            token != token.lower() and (token[0], token[-1]) not in _BRACKETS
-            for token in self.tokens
-        )
+    def continuation(self, token: str) -> bytes:
+        continues = self.suffix and token.startswith(self.suffix)
+        return (token.removeprefix(self.suffix) if continues else f" {token}").encode()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +138,7 @@ class WordSplitter:
     def __call__(self, texts: list[str]) -> tf.Tensor:
         """Returns all words of the texts, string [words]."""
         normalized = _normalizer(self.lower_case, self.strip_accents)(texts)
-        _, starts, ends = _tokenizer().tokenize_with_offsets(normalized)
+        starts, ends = whole_words(normalized)
         # Sentences are short: copying a sentence for each of its words is faster than alternatives.
         return tf.strings.substr(
             tf.gather(normalized, starts.value_rowids()),
@@ -142,6 +151,12 @@ class WordSplitter:
 @functools.cache
 def _normalizer(lower_case: bool, strip_accents: bool) -> normalizer.Normalizer:
     return normalizer.Normalizer(lower_case, strip_accents)
+
+
+def whole_words(normalized: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Returns start and end byte of each word of normalized texts, int64 [batch, (words)]."""
+    _, starts, ends = _tokenizer().tokenize_with_offsets(normalized)
+    return starts, ends
 
 
 @functools.cache

@@ -63,6 +63,8 @@ class TransformerBlock(Configured, Layer):
     With `pre_norm`, LayerNorm comes before each instead (GPT-2).
     """
 
+    config: BertConfig
+
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__((None, config.hidden_size), **kwargs)
         self.config = config

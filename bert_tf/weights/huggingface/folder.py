@@ -1,5 +1,6 @@
 """Folders of Hugging Face transformers: config.json, model.safetensors, and a tokenizer."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
@@ -7,7 +8,9 @@ import ml_dtypes
 import numpy as np
 import safetensors
 import safetensors.numpy
+from absl import logging
 
+from bert_tf.models.config import BertConfig
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, Bundle, parameter_shapes
 from bert_tf.weights.huggingface import config as configs
@@ -17,6 +20,7 @@ from bert_tf.weights.huggingface.family import Architecture, Family
 from bert_tf.weights.table import Table
 from pipelines.common import files, json_files, machine
 from pipelines.common.errors import InputError
+from pipelines.tokenizers.bpe_vocabulary import ADDED, BPEVocabulary
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -33,6 +37,7 @@ _IGNORED = (
     r".*embeddings\.position_ids|.*\.pooler\.dense\.(weight|bias)"
     r"|.*\bh\.\d+\.attn\.(masked_)?bias"
 )
+_WORDS = "encoder/embeddings/word_embeddings"
 # Types of safetensors; buffers have integer types.
 _TYPES = {
     "F64": np.float64,
@@ -88,7 +93,31 @@ def read(path: str) -> Bundle:
             )
     configs.check(config, family, any(ours.startswith(MASKED_LM) for ours in found), name)
     vocabulary, settings = tokenizers.read(family.tokenizer, path, config.vocab_size)
+    if isinstance(vocabulary, BPEVocabulary):
+        config = _add_rows(config, found, len(vocabulary), path)
     return Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
+
+
+def _add_rows(
+    config: BertConfig, weights: dict[str, np.ndarray], tokens: int, path: str
+) -> BertConfig:
+    """Appends embeddings for the special tokens of fine-tuning, which a pre-trained GPT lacks.
+
+    They are random with a fixed seed, as in OpenAI's program; returns the changed configuration.
+    """
+    missing = tokens - config.vocab_size
+    if missing <= 0:
+        return config
+    logging.info(
+        "%s: %d special tokens, as %s, get random embeddings; fine-tuning trains them.",
+        path,
+        missing,
+        ADDED[0],
+    )
+    shape = (missing, config.hidden_size)
+    rows = config.initializer_range * np.random.default_rng(0).standard_normal(shape, np.float32)
+    weights[_WORDS] = np.concatenate([weights[_WORDS], rows])
+    return dataclasses.replace(config, vocab_size=tokens)
 
 
 def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
@@ -178,6 +207,8 @@ def write(model: Bundle, folder: str) -> None:
     family = configs.find_family(model.config.model_type, model.place)
     architecture = configs.architecture_for(model, family)
     config = configs.from_bundle(model, family, architecture)
+    if model.vocabulary:
+        config.setdefault("pad_token_id", model.vocabulary.id_of("pad"))
     if model.vocabulary and model.vocabulary.kind != family.tokenizer:
         raise InputError(
             f"{model.place}: a {family.title} of Hugging Face has a vocabulary of "

@@ -12,7 +12,7 @@ from absl import logging
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary, GPT2Vocabulary
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 from pipelines.tokenizers.wordpiece_vocabulary import FILE, ROLES, WordPieceVocabulary
@@ -33,6 +33,7 @@ _WORDPIECE_ROLES = {
     "mask_token": "mask",
 }
 _ROLES_OF_TEXTS = _WORDPIECE_ROLES | {"bos_token": "start", "eos_token": "separator"}
+_GPT_ROLES = {"pad_token": "pad", "unk_token": "unknown", "eos_token": "separator"}
 
 
 def read(
@@ -45,8 +46,8 @@ def read(
     Raises:
       InputError: A file is damaged, or the tokenizer is not that of BERT or RoBERTa.
     """
-    if kind == "byte_bpe":
-        return _read_byte_bpe(path)
+    if kind in ("bpe", "byte_bpe"):
+        return _read_bpe(kind, path)
     if kind == "sentencepiece":
         return _read_sentencepiece(path)
     return _read_wordpiece(path, vocab_size), _read_settings(path)
@@ -57,8 +58,14 @@ def write(model: Bundle, folder: str) -> None:
     vocabulary, settings = model.require_vocabulary(), model.resolved_settings()
     vocabulary.save(folder)
     if vocabulary.kind == "byte_bpe":
-        found = {"tokenizer_class": "RobertaTokenizer", _SPACE: settings[_SPACE]}
-        tokens = {name: vocabulary.roles[role] for name, role in _ROLES_OF_TEXTS.items()}
+        is_gpt2 = isinstance(vocabulary, GPT2Vocabulary)
+        kind = "GPT2Tokenizer" if is_gpt2 else "RobertaTokenizer"
+        found = {"tokenizer_class": kind, _SPACE: settings[_SPACE]}
+        roles = _GPT_ROLES if is_gpt2 else _ROLES_OF_TEXTS
+        tokens = {name: vocabulary.roles[role] for name, role in roles.items()}
+    elif vocabulary.kind == "bpe":
+        found = {"tokenizer_class": "OpenAIGPTTokenizer"}
+        tokens = {name: vocabulary.roles[role] for name, role in _GPT_ROLES.items()}
     elif vocabulary.kind == "sentencepiece":
         found = {
             "tokenizer_class": "AlbertTokenizer",
@@ -169,14 +176,21 @@ def _other_words(what: str) -> InputError:
     return InputError(f"{what}; only BERT's splitting into words is supported.")
 
 
-def _read_byte_bpe(path: str) -> tuple[ByteBPEVocabulary | None, TokenizerSettings | None]:
+def _read_bpe(kind: str, path: str) -> tuple[Vocabulary | None, TokenizerSettings | None]:
     fast = f"{path}/{_FAST}"
     if files.gfile.exists(f"{path}/{ByteBPEVocabulary.files[0]}"):
         vocabulary = ByteBPEVocabulary.load(path)
     elif files.gfile.exists(fast):
-        vocabulary = _byte_bpe_of(json_files.read(fast, dict[str, Any]), fast)
+        vocabulary = _bpe_of(json_files.read(fast, dict[str, Any]), fast)
     else:
         return None, None
+    if vocabulary.kind != kind:
+        raise InputError(
+            f"{path}: the vocabulary is of kind {vocabulary.kind}, but a model of this type has "
+            f"one of {kind}."
+        )
+    if kind == "bpe":
+        return vocabulary, vocabulary.resolve(_read_settings(path) or {})
     stated = f"{path}/{_CONFIG}"
     if not files.gfile.exists(stated):
         return vocabulary, None
@@ -205,19 +219,19 @@ def _read_sentencepiece(
     return vocabulary, vocabulary.resolve(chosen)
 
 
-def _byte_bpe_of(values: dict[str, Any], name: str) -> ByteBPEVocabulary:
-    """The byte-level BPE vocabulary in a tokenizer.json."""
+def _bpe_of(values: dict[str, Any], name: str) -> Vocabulary:
+    """The BPE vocabulary in a tokenizer.json."""
     model = values.get("model")
     if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
-        raise InputError(f"{name}: the tokenizer is not byte-level BPE.")
+        raise InputError(f"{name}: the tokenizer is not BPE.")
     try:
         ids = dict(model["vocab"]) | {t["content"]: t["id"] for t in values["added_tokens"]}
         tokens = sorted(ids, key=ids.__getitem__)
         merges = [tuple(m.split(" ") if isinstance(m, str) else m) for m in model["merges"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{name}: has no byte-level BPE vocabulary.") from error
+        raise InputError(f"{name}: has no BPE vocabulary.") from error
     if [ids[token] for token in tokens] != list(range(len(tokens))):
         raise InputError(f"{name}: ids have gaps, or two tokens have one id.")
     if not all(len(merge) == 2 and all(isinstance(m, str) for m in merge) for merge in merges):
         raise InputError(f"{name}: a merge is not a pair of tokens.")
-    return ByteBPEVocabulary(tuple(tokens), tuple(merges), name)
+    return ByteBPEVocabulary.of(tuple(tokens), tuple(merges), name)

@@ -51,7 +51,7 @@ def _small(more=(), letters=vocabulary.BYTE_LETTERS) -> list[str]:
 @pytest.mark.parametrize(
     ("tokens", "merges", "message"),
     [
-        (vocabulary.BYTE_LETTERS, [], "lacks <s>, <pad>, </s>, <unk>, <mask>; .*GPT-2's own"),
+        (vocabulary.BYTE_LETTERS, [], "lacks <pad>, <unk>, <s>, </s>, <mask>; .*GPT-2's has"),
         (_small()[1:], [], "lacks <s>;"),
         (_small(letters=vocabulary.BYTE_LETTERS[1:]), [], "lacks 1 of the 256 letters .*Ā"),
         (_small(["a"]), [], "'a' occurs twice"),

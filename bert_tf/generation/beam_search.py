@@ -1,0 +1,142 @@
+"""Beam search with a length penalty, as in transformers, where it is documented as the default.
+
+A sequence that ends is scored by its log-probability divided by its length to the power of
+`length_penalty`. The search of a row stops once its best running beam, scored at its current
+length, is not better than its worst ended one.
+"""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.generation import scores
+from bert_tf.generation.decoder import Decoder
+from bert_tf.generation.scores import Prompt
+from bert_tf.generation.search import Search
+from bert_tf.generation.settings import GenerationSettings
+
+_WORST = -1e9  # score of what is not there
+
+
+class BeamState(NamedTuple):
+    """Beams that are being extended, and the best that ended, of each prompt."""
+
+    prompt: Prompt  # [rows * beams, length]
+    count: tf.Tensor  # int32, tokens generated so far
+    running: tf.Tensor  # int32 [rows, beams, max_new_tokens], the best first
+    running_scores: tf.Tensor  # float32 [rows, beams], log-probabilities
+    ended: tf.Tensor  # int32 [rows, beams, max_new_tokens], the best first
+    ended_scores: tf.Tensor  # float32 [rows, beams]
+    open: tf.Tensor  # bool [rows], whether running beams can still become the best
+    decoder: Any  # the state of the decoder for rows * beams sequences
+
+
+class BeamSearch(Search):
+    """Keeps the most probable beginnings. Arguments as for `SingleSearch`."""
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        settings: GenerationSettings,
+        tokens: int,
+        end_id: int,
+        pad_id: int,
+    ):
+        self._decoder, self._settings = decoder, settings
+        self._tokens, self._end_id, self._pad_id = tokens, end_id, pad_id
+        self._beams, self._size = settings.beams, settings.max_new_tokens
+
+    def begin(self, prompt: Prompt) -> BeamState:
+        rows = tf.shape(prompt.ids)[0]
+        logits, inner = self._decoder.begin(prompt.ids, prompt.mask)
+        # All beams of a row are equal at first; only the first one counts.
+        order = tf.repeat(tf.range(rows), self._beams)
+        prompt, inner, logits = tf.nest.map_structure(
+            lambda x: tf.gather(x, order), (prompt, inner, logits)
+        )
+        first = tf.range(self._beams) == 0
+        scored = tf.broadcast_to(tf.where(first, 0.0, _WORST), [rows, self._beams])
+        tokens = tf.fill([rows, self._beams, self._size], self._pad_id)
+        worst = tf.fill([rows, self._beams], _WORST)
+        state = BeamState(
+            prompt, tf.constant(0), tokens, scored, tokens, worst, tf.fill([rows], True), inner
+        )
+        return self._choose(logits, state)
+
+    def advance(self, state: BeamState, steps: tf.Tensor | int) -> BeamState:
+        last = tf.minimum(state.count + steps, self._size)
+
+        def step(state: BeamState) -> tuple[BeamState]:
+            tokens = tf.reshape(state.running[:, :, state.count - 1], [-1])
+            logits, inner = self._decoder.step(tokens, state.decoder)
+            return (self._choose(logits, state._replace(decoder=inner)),)
+
+        two, three = tf.TensorShape([None, None]), tf.TensorShape([None, None, self._size])
+        shapes = BeamState(
+            Prompt(two, two),
+            tf.TensorShape([]),
+            *(three, two, three, two),
+            tf.TensorShape([None]),
+            self._decoder.shapes(state.decoder),
+        )
+        (state,) = tf.while_loop(
+            lambda state: (state.count < last) & tf.reduce_any(state.open),
+            step,
+            [state],
+            shape_invariants=[shapes],
+            parallel_iterations=1,
+        )
+        return state
+
+    def tokens(self, state: BeamState) -> tf.Tensor:
+        """The best ended sequences, or the best running ones where none has ended."""
+        has_ended = state.ended_scores[:, 0] > _WORST / 2
+        best = tf.where(has_ended[:, tf.newaxis], state.ended[:, 0], state.running[:, 0])
+        return best[:, : state.count]
+
+    def _choose(self, logits: tf.Tensor, state: BeamState) -> BeamState:
+        """Extends beams by a token, given the logits [rows * beams, vocab_size] of the next."""
+        beams, size = self._beams, self._size
+        rows = tf.shape(state.running)[0]
+        flat = tf.reshape(state.running, [-1, size])[:, : state.count]
+        logits = tf.nn.log_softmax(logits)[:, : self._tokens]
+        logits = scores.allowed(logits, state.prompt, flat, self._settings, self._end_id)
+        total = tf.reshape(logits, [rows, beams, -1]) + state.running_scores[:, :, tf.newaxis]
+        # Twice as many as beams: as many as beams remain even if the others end.
+        top = tf.math.top_k(tf.reshape(total, [rows, -1]), 2 * beams)
+        beam, token = top.indices // self._tokens, top.indices % self._tokens
+        is_last = tf.range(size) == state.count
+        extended = tf.where(
+            is_last, token[:, :, tf.newaxis], tf.gather(state.running, beam, batch_dims=1)
+        )
+        count = state.count + 1
+        ends = (token == self._end_id) | (count == size)
+
+        next_scores = tf.where(ends, top.values + _WORST, top.values)
+        going = tf.math.top_k(next_scores, beams).indices
+        running = tf.gather(extended, going, batch_dims=1)
+        running_scores = tf.gather(next_scores, going, batch_dims=1)
+        order = tf.range(rows)[:, tf.newaxis] * beams + tf.gather(beam, going, batch_dims=1)
+        inner = tf.nest.map_structure(
+            lambda x: tf.gather(x, tf.reshape(order, [-1])), state.decoder
+        )
+
+        # Only the best `beams` candidates may end, and only while the row is open.
+        length = tf.cast(count, tf.float32) ** self._settings.length_penalty
+        may_end = ends & (tf.range(2 * beams) < beams) & state.open[:, tf.newaxis]
+        new_scores = tf.where(may_end, top.values / length, _WORST)
+        merged = tf.concat([state.ended_scores, new_scores], 1)
+        best = tf.math.top_k(merged, beams)
+        ended = tf.gather(tf.concat([state.ended, extended], 1), best.indices, batch_dims=1)
+        # A row is closed when every place is taken by a better sequence than any to come.
+        hopeful = running_scores[:, 0] / length > best.values[:, -1]
+        return BeamState(
+            state.prompt,
+            count,
+            running,
+            running_scores,
+            ended,
+            best.values,
+            state.open & hopeful,
+            inner,
+        )

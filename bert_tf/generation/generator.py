@@ -1,0 +1,156 @@
+"""Generates texts: from strings to strings, in a graph or as a stream."""
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.generation.beam_search import BeamSearch
+from bert_tf.generation.decoder import Decoder
+from bert_tf.generation.scores import Prompt
+from bert_tf.generation.search import Search, SingleSearch
+from bert_tf.generation.settings import GenerationSettings
+from pipelines.common.errors import InputError
+from pipelines.tokenizers.base import Tokenizer
+
+_CHUNK = 4  # tokens between two parts of a stream
+
+
+class Generator(tf.Module):
+    """Continues texts with a model.
+
+    Args:
+      decoder: The model.
+      tokenizer: Its tokenizer.
+      max_length: Maximum number of tokens of a sequence of the model.
+      settings: How tokens are chosen.
+
+    Raises:
+      InputError: The model has no room for `max_new_tokens` after one token.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        tokenizer: Tokenizer,
+        max_length: int,
+        settings: GenerationSettings,
+    ):
+        super().__init__(name="generator")
+        settings.check()
+        if settings.max_new_tokens >= max_length:
+            raise InputError(
+                f"--max_new_tokens={settings.max_new_tokens} is too large: the model has "
+                f"{max_length} positions for prompt and result together."
+            )
+        self.tokenizer, self.settings = tokenizer, settings
+        self._max_prompt = max_length - settings.max_new_tokens
+        kind = BeamSearch if settings.beams > 1 else SingleSearch
+        tokens = len(tokenizer.vocabulary)
+        self._search: Search = kind(
+            decoder, settings, tokens, tokenizer.separator_id, tokenizer.pad_id
+        )
+
+    def prompt_ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of prompts, int32 [batch, (tokens)]; of long ones, the last tokens.
+
+        Where texts of pre-training begin with the start token, prompts do, too. An empty prompt is
+        the token between two texts.
+        """
+        tokenizer = self.tokenizer
+        ids = tokenizer.functions.tokenize(texts)
+        first = [tokenizer.start_id] if tokenizer.vocabulary.starts_text else []
+        ids = ids[:, -(self._max_prompt - len(first)) :]
+        begin = tf.constant([first or [tokenizer.separator_id]], tf.int32)
+        begin = tf.RaggedTensor.from_tensor(tf.tile(begin, [ids.nrows(), 1]))
+        if not first:
+            begin = tf.ragged.boolean_mask(begin, ids.row_lengths()[:, tf.newaxis] == 0)
+        return tf.concat([begin, ids], 1)
+
+    def generate_ids(self, ids: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Continues prompts.
+
+        Args:
+          ids: int32 [batch, length], padded anywhere.
+          mask: int32 [batch, length], 1 for tokens, 0 for padding.
+
+        Returns:
+          The new tokens, int32 [batch, max_new_tokens], padded after the end token.
+        """
+        search = self._search
+        state = search.begin(padded_left(ids, mask))
+        state = search.advance(state, self.settings.max_new_tokens)
+        found = search.tokens(state)
+        rest = self.settings.max_new_tokens - tf.shape(found)[1]
+        found = tf.pad(found, [[0, 0], [0, rest]], constant_values=self.tokenizer.pad_id)
+        return tf.ensure_shape(found, [None, self.settings.max_new_tokens])
+
+    def texts(self, tokens: tf.Tensor) -> tf.Tensor:
+        """The texts of new tokens up to the end token, string [batch]; they follow the prompts."""
+        vocabulary, tokenizer = self.tokenizer.vocabulary, self.tokenizer
+        special = frozenset(tokenizer.special_ids)
+        table = [
+            b"" if number in special else vocabulary.continuation(token)
+            for number, token in enumerate(vocabulary.tokens)
+        ]
+        ended = tf.cumsum(tf.cast(tokens == tokenizer.separator_id, tf.int32), axis=1) > 0
+        pieces = tf.where(ended, "", tf.gather(tf.constant(table), tokens))
+        joined = tf.strings.reduce_join(pieces, 1)
+        if prefix := vocabulary.continuation_prefix:  # words end with it
+            joined = tf.strings.regex_replace(tf.strings.join([prefix, joined]), r" +$", "")
+        return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8")
+
+    def generate(self, texts: Sequence[str]) -> list[str]:
+        """Continues texts; returns what follows each."""
+        prompt = self.prompt_ids(tf.constant(list(texts), tf.string))
+        found = self._generate(prompt.to_tensor(), tf.ones_like(prompt).to_tensor())
+        return [text.decode() for text in self.texts(found).numpy()]
+
+    def stream(self, text: str) -> Iterator[str]:
+        """Continues a text; yields what follows it in parts, which join to that of `generate`.
+
+        Raises:
+          InputError: Beam search decides on a text only at its end.
+        """
+        if self.settings.beams > 1:
+            raise InputError("beams: a stream needs a search without beams; leave them out.")
+        ids = self.prompt_ids(tf.constant([text])).to_tensor()
+        state, shown = self._begin(ids), ""
+        while True:
+            found = self._search.tokens(state)
+            complete = bool(state.finished[0]) or found.shape[1] >= self.settings.max_new_tokens
+            whole = self.texts(found).numpy()[0].decode()
+            # The bytes of a character may arrive in two parts.
+            ready = whole if complete else whole.rstrip("\ufffd")
+            if len(ready) > len(shown):
+                yield ready[len(shown) :]
+                shown = ready
+            if complete:
+                return
+            state = self._advance(state)
+
+    @functools.cached_property
+    def _generate(self) -> Any:
+        specs = [tf.TensorSpec([None, None], tf.int32)] * 2
+        return tf.function(self.generate_ids, specs, autograph=False)
+
+    @functools.cached_property
+    def _begin(self) -> Any:
+        def begin(ids: tf.Tensor) -> Any:
+            return self._search.begin(Prompt(ids, tf.ones_like(ids)))
+
+        return tf.function(begin, [tf.TensorSpec([1, None], tf.int32)], autograph=False)
+
+    @functools.cached_property
+    def _advance(self) -> Any:
+        def advance(state: Any) -> Any:
+            return self._search.advance(state, _CHUNK)
+
+        return tf.function(advance, autograph=False, reduce_retracing=True)
+
+
+def padded_left(ids: tf.Tensor, mask: tf.Tensor) -> Prompt:
+    """Moves the tokens of each row to its end, in their order."""
+    order = tf.argsort(mask, stable=True)
+    return Prompt(*(tf.gather(x, order, batch_dims=1) for x in (ids, mask)))

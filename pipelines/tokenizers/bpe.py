@@ -1,0 +1,121 @@
+"""The tokenizer of GPT as TensorFlow operations: BPE of the words that BERT's tokenizer finds.
+
+Ids are those of `OpenAIGPTTokenizer` in transformers where ftfy and spaCy are not installed; GPT's
+own program used those two, which cannot run in a graph. Each character of a word that has no token
+there becomes one unknown token.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from pipelines.tokenizers import bpe_merging, normalizer
+from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
+from pipelines.tokenizers.bpe_vocabulary import MARK, BPEVocabulary, spell
+from pipelines.tokenizers.wordpiece_vocabulary import whole_words
+
+_OTHER = "\ue001"  # stands for a character that no token has
+
+
+class BPETokenizer(Tokenizer):
+    """Turns texts into BPE ids.
+
+    Args:
+      vocabulary: tokens and merges.
+      lower_case: whether text is lower-cased.
+      strip_accents: whether text is decomposed (NFD) and non-spacing marks are removed; None: the
+        value of `lower_case`.
+    """
+
+    def __init__(
+        self,
+        vocabulary: BPEVocabulary,
+        *,
+        lower_case: bool = True,
+        strip_accents: bool | None = None,
+    ):
+        chosen = {"lower_case": lower_case, "strip_accents": strip_accents}
+        settings = vocabulary.resolve(chosen)
+        super().__init__(vocabulary, settings)
+        tokens, letters = vocabulary.tokens, vocabulary.letters
+        strips = bool(settings["strip_accents"])
+        self.normalize = normalizer.Normalizer(lower_case, strips, "".join(letters))
+        # Whether a piece begins a word depends on the piece before it.
+        self.begins_word = np.zeros(len(tokens), bool)
+        self._others = normalizer.character_class(np.array(list(map(ord, letters)))).replace(
+            "[", "[^", 1
+        )
+        scores = dict.fromkeys(letters, 0.0)
+        scores |= {f"{letter}{MARK}": 1.0 for letter in letters}  # before all merges
+        for rank, (left, right) in enumerate(vocabulary.merges, 1):
+            scores[spell(left + right)] = -float(rank)
+        # Pieces without a token follow those with one, and become the unknown token.
+        spelled = list(map(spell, tokens))
+        more = [_OTHER, f"{_OTHER}{MARK}", *(piece for piece in scores if piece not in spelled)]
+        scores |= {_OTHER: 0.0, f"{_OTHER}{MARK}": 1.0}
+        model = bpe_merging.model([*spelled, *more], scores, vocabulary.roles["unknown"])
+        self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
+        self._sizes = np.array([len(piece.removesuffix(MARK)) for piece in [*spelled, *more]])
+
+    def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
+        words, splits = self._words(self.normalize(texts))[:2]
+        pieces = self._merge(words)
+        splits = tf.gather(pieces.row_splits, splits)
+        return tf.RaggedTensor.from_row_splits(self._known(pieces), splits, validate=False)
+
+    def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
+        """Returns ids and byte offsets; a removed mark belongs to the letter before it."""
+        ids, starts, ends, _ = self.tokenize_with_begins(texts)
+        return ids, starts, ends
+
+    def tokenize_with_begins(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
+        texts = tf.convert_to_tensor(texts, tf.string)
+        normalized = self.normalize(texts)
+        words, splits, word_starts = self._words(normalized)
+        pieces = self._merge(words)
+        # The characters of all words in a row: a piece spans some of them.
+        _, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8")
+        first = tf.gather(word_starts, offsets.value_rowids()) + offsets.flat_values
+        sizes = tf.strings.length(words, unit="BYTE")
+        last = tf.concat([offsets[:, 1:], tf.cast(sizes, tf.int64)[:, tf.newaxis]], 1).flat_values
+        last += tf.gather(word_starts, offsets.value_rowids())
+        stop = tf.cumsum(tf.gather(tf.constant(self._sizes), pieces.flat_values))
+        start = stop - tf.gather(tf.constant(self._sizes), pieces.flat_values)
+        rows = tf.gather(pieces.row_splits, splits)
+
+        def ragged(values: tf.Tensor) -> tf.RaggedTensor:
+            return tf.RaggedTensor.from_row_splits(values, rows, validate=False)
+
+        starts, ends = self.normalize.original_offsets(
+            texts, ragged(tf.gather(first, start)), ragged(tf.gather(last, stop - 1))
+        )
+        begins = tf.scatter_nd(
+            pieces.row_splits[:-1, tf.newaxis],
+            tf.ones_like(pieces.row_splits[:-1], tf.int32),
+            tf.shape(start, tf.int64),
+        )
+        return Pieces(ragged(self._known(pieces)), starts, ends, ragged(begins > 0))
+
+    def _words(self, normalized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Words [words], the first word of each text [batch + 1], and their first bytes."""
+        starts, ends = whole_words(normalized)
+        words = tf.strings.substr(
+            tf.gather(normalized, starts.value_rowids()),
+            tf.cast(starts.flat_values, tf.int32),
+            tf.cast(ends.flat_values - starts.flat_values, tf.int32),
+        )
+        return words, starts.row_splits, starts.flat_values
+
+    def _merge(self, words: tf.Tensor) -> tf.RaggedTensor:
+        """The pieces of words, int32 [words, (pieces)]."""
+        distinct, index = tf.unique(words)
+        spelled = tf.strings.regex_replace(distinct, self._others, _OTHER)
+        pieces = tf.gather(self._bpe.tokenize(tf.strings.join([spelled, MARK])), index)
+        return pieces.with_flat_values(tf.ensure_shape(pieces.flat_values, [None]))
+
+    def _known(self, pieces: tf.RaggedTensor) -> tf.Tensor:
+        """The ids of pieces, int32; the unknown token's for those without one."""
+        ids = pieces.flat_values
+        return tf.where(ids < len(self.begins_word), ids, self.unknown_id)

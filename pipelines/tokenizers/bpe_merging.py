@@ -1,0 +1,105 @@
+"""Byte-pair encoding by SentencePiece's operation, in graphs.
+
+BPE joins the two neighbours that are the pair of lowest rank; SentencePiece joins the two that make
+the token of best score. With negative ranks as scores, both give the same result: they could differ
+only if SentencePiece joined a token from parts other than those of its merge. By then, all merges
+of lower rank are done, and none crossed the outer ends of these parts, so they have merged the
+token as if it stood alone. This leaves exactly the parts of its merge, as `check` verifies for
+every token.
+"""
+
+import struct
+from collections.abc import Collection, Sequence
+
+import tokenizers
+
+from pipelines.common.errors import InputError
+from pipelines.tokenizers.bpe_files import Merge
+
+
+def check(
+    tokens: Sequence[str],
+    merges: Sequence[Merge],
+    letters: Collection[str],
+    special: Collection[str],
+    name: str,
+    implied: Sequence[Merge] = (),
+) -> None:
+    """Checks that merges are such as BPE learns, on which the operation relies.
+
+    Each merge joins two tokens made before it, and the merges before it split its result into
+    exactly these two. This holds in every learned vocabulary: a merge joins neighbours in a word.
+
+    Args:
+      tokens: all tokens, in the order of ids.
+      merges: pairs of tokens, in the order of ranks.
+      letters: tokens that are there before any merge.
+      special: tokens that no text may give.
+      name: of the vocabulary, for errors.
+      implied: merges before the others, whose results are among the letters.
+
+    Raises:
+      InputError: they are not; the merge is named.
+    """
+    known, made = set(tokens), set(letters)
+    for number, (left, right) in enumerate(merges, 1):
+        token = left + right
+        where = f"{name}: merge {number} ({left} {right})"
+        for part in (left, right):
+            if part not in made:
+                raise InputError(f"{where}: no merge before it makes {part!r}; is one missing?")
+        if token not in known:
+            raise InputError(f"{where}: the vocabulary lacks {token!r}; do both belong together?")
+        if token in special:
+            raise InputError(f"{where}: {token!r} is a special token, which no text may give.")
+        if token in made:
+            raise InputError(f"{where}: a merge before it makes {token!r}, too; leave one out.")
+        made.add(token)
+    every = dict.fromkeys([*tokens, *(part for merge in implied for part in merge)])
+    every.update(dict.fromkeys(left + right for left, right in implied))
+    ids = {token: index for index, token in enumerate(every)}
+    bpe = tokenizers.Tokenizer(tokenizers.models.BPE(ids, [*implied, *merges]))
+    whole = bpe.encode_batch_fast([left + right for left, right in merges])
+    for number, (found, (left, right)) in enumerate(zip(whole, merges, strict=True), 1):
+        if len(found) != 1:
+            token = left + right
+            raise InputError(
+                f"{name}: merge {number} ({left} {right}): the merges make "
+                f"{' '.join(bpe.encode(token).tokens)} of {token!r}; they were not learned as BPE."
+            )
+
+
+def model(tokens: Sequence[str], scores: dict[str, float], unknown: str) -> bytes:
+    """Serializes a SentencePiece model (ModelProto of sentencepiece_model.proto).
+
+    Args:
+      tokens: all tokens, in the order of ids.
+      scores: those that text may give, with the scores of their merges.
+      unknown: the unknown token.
+    """
+    normal, unknown_kind, control = 1, 2, 3
+    pieces = []
+    for token in tokens:
+        kind = unknown_kind if token == unknown else normal if token in scores else control
+        score = struct.pack("<f", scores.get(token, 0.0))
+        piece = _field(1, token.encode()) + b"\x15" + score + _field(3, kind)
+        pieces.append(_field(1, piece))
+    byte_pair_encoding = _field(3, 2)
+    # Text is not changed: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are
+    # false. The character map (a trie of 1024 bytes) is empty; without it, a line is logged.
+    no_map = struct.pack("<I", 1024) + bytes(1024) + b"\0"
+    as_it_is = _field(1, b"identity") + _field(2, no_map)
+    as_it_is += _field(3, 0) + _field(4, 0) + _field(5, 0)
+    return b"".join(pieces) + _field(2, byte_pair_encoding) + _field(3, as_it_is)
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    """Serializes a field of a protocol buffer: a number, or bytes with their length."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    low, rest = value & 0x7F, value >> 7
+    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])

@@ -1,0 +1,194 @@
+"""Search against transformers, and properties of batches, streams and sampling."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import weights
+from bert_tf.generation import scores
+from bert_tf.generation.beam_search import BeamSearch
+from bert_tf.generation.decoder import CausalDecoder
+from bert_tf.generation.generator import padded_left
+from bert_tf.generation.scores import Prompt
+from bert_tf.generation.search import SingleSearch
+from bert_tf.generation.settings import GenerationSettings
+from bert_tf.models.config import BertConfig
+from bert_tf.objectives.left_to_right import LeftToRight
+from pipelines.common.errors import InputError
+from tests.bert_tf.models.user_models import randomize
+from tests.bert_tf.weights.test_transformers import peer  # noqa: F401  (a fixture)
+
+END, PAD = 7, 1
+GPT2 = BertConfig.named(
+    "gpt2-debug", vocab_size=60, hidden_size=32, intermediate_size=64, num_attention_heads=4,
+    num_hidden_layers=2, max_position_embeddings=48,
+)  # fmt: skip
+# Ours, and those of transformers that differ in name.
+SETTINGS = [
+    (GenerationSettings(max_new_tokens=12), {}),
+    (GenerationSettings(max_new_tokens=12, min_new_tokens=5), {"min_new_tokens": 5}),
+    (GenerationSettings(max_new_tokens=20, no_repeat_ngram=2), {"no_repeat_ngram_size": 2}),
+    (GenerationSettings(max_new_tokens=12, beams=4), {"num_beams": 4}),
+    (
+        GenerationSettings(max_new_tokens=20, beams=3, length_penalty=2.0, min_new_tokens=4),
+        {"num_beams": 3, "length_penalty": 2.0, "min_new_tokens": 4},
+    ),
+    (
+        GenerationSettings(max_new_tokens=16, beams=5, length_penalty=-0.5, no_repeat_ngram=3),
+        {"num_beams": 5, "length_penalty": -0.5, "no_repeat_ngram_size": 3},
+    ),
+]
+
+
+def _search(model, settings):
+    kind = BeamSearch if settings.beams > 1 else SingleSearch
+    decoder = CausalDecoder(model.encoder, model.token_logits)
+    return kind(decoder, settings, model.config.vocab_size, END, PAD)
+
+
+def _generate(model, settings, ids, mask):
+    search = _search(model, settings)
+
+    @tf.function(autograph=False)
+    def run(ids, mask):
+        state = search.begin(padded_left(ids, mask))
+        return search.tokens(search.advance(state, settings.max_new_tokens))
+
+    found = run(tf.constant(ids, tf.int32), tf.constant(mask, tf.int32)).numpy()
+    rest = settings.max_new_tokens - found.shape[1]
+    return np.pad(found, ((0, 0), (0, rest)), constant_values=PAD)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["pre_norm", "post_norm"])
+def model(request):
+    """A language model whose texts end now and then."""
+    found = LeftToRight(dataclasses.replace(GPT2, pre_norm=request.param))
+    return randomize(found, 3)
+
+
+def _prompts(rows=6, length=9):
+    rng = np.random.default_rng(2)
+    mask = (np.arange(length) < rng.integers(1, length + 1, (rows, 1))).astype(np.int32)
+    return rng.integers(1, GPT2.vocab_size, (rows, length)) * mask, mask
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["GPT2LMHeadModel", "OpenAIGPTLMHeadModel"])
+def test_tokens_are_those_of_transformers(peer, tmp_path, architecture):  # noqa: F811
+    config = {
+        "vocab_size": 60, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 48,
+        "bos_token_id": END, "eos_token_id": END,
+    }  # fmt: skip
+    folder = f"{tmp_path}/made"
+    arguments = ("--architecture", architecture, "--config", json.dumps(config))
+    peer("make", "--folder", folder, *arguments)
+    bundle = weights.read(folder)
+    model = LeftToRight(bundle.config)
+    assert not [n for n in weights.assign(model, bundle.weights, "") if "masked_lm" in n]
+    prompts = np.random.default_rng(0).integers(0, 60, (200, 8))
+    np.savez(f"{tmp_path}/in.npz", prompts=prompts)
+    options = [
+        {"max_new_tokens": ours.max_new_tokens, "eos_token_id": END, "pad_token_id": PAD, **theirs}
+        for ours, theirs in SETTINGS
+    ]
+    files = ("--inputs", f"{tmp_path}/in.npz", "--outputs", f"{tmp_path}/out.npz")
+    peer("generate", "--folder", folder, "--settings", json.dumps(options), *files)
+    with np.load(f"{tmp_path}/out.npz") as theirs:
+        for number, (settings, _) in enumerate(SETTINGS):
+            found = _generate(model, settings, prompts, np.ones_like(prompts))
+            np.testing.assert_array_equal(found, theirs[str(number)], err_msg=str(settings))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *(ours for ours, _ in SETTINGS[2:5]),
+        GenerationSettings(max_new_tokens=12, temperature=0.8, top_k=20, top_p=0.9, seed=3),
+    ],
+    ids=["no_repeat", "beams", "penalty", "sampled"],
+)
+def test_a_text_in_a_batch_gives_what_it_gives_alone(model, settings):
+    ids, mask = _prompts()
+    found = _generate(model, settings, ids, mask)
+    for row, (one, there) in enumerate(zip(ids, mask, strict=True)):
+        alone = one[: there.sum()][np.newaxis]
+        expected = _generate(model, settings, alone, np.ones_like(alone))
+        np.testing.assert_array_equal(found[row : row + 1], expected)
+    assert len({tuple(row) for row in found}) > 1
+
+
+def test_the_cache_changes_nothing(model):
+    ids, mask = _prompts()
+    found = _generate(model, GenerationSettings(max_new_tokens=6), ids, mask)
+    for one, there, new in zip(ids, mask, found, strict=True):
+        text = list(one[: there.sum()])
+        for token in new:
+            if text[-1] == END and len(text) > there.sum():
+                assert token == PAD
+                continue
+            logits = model({"input_word_ids": tf.constant([text], tf.int32)})["masked_lm"]
+            assert token == int(tf.argmax(logits[0, -1]))
+            text.append(token)
+
+
+def test_parts_are_the_whole(model):
+    settings = GenerationSettings(max_new_tokens=11)
+    ids, mask = (tf.constant(x, tf.int32) for x in _prompts())
+    search = _search(model, settings)
+    state = search.begin(padded_left(ids, mask))
+    for steps in (1, 3, 5, 20):
+        state = search.advance(state, steps)
+    found = search.tokens(state).numpy()
+    expected = _generate(model, settings, ids.numpy(), mask.numpy())
+    np.testing.assert_array_equal(found, expected[:, : found.shape[1]])
+
+
+def test_samples_have_the_probabilities_of_the_model():
+    rng = np.random.default_rng(4)
+    logits = rng.normal(0, 2, 12).astype(np.float32)
+    settings = GenerationSettings(temperature=1.5, top_k=8, top_p=0.95, seed=5)
+    prompt = Prompt(tf.constant(rng.integers(0, 60, (20_000, 4)), tf.int32), tf.ones([20_000, 4]))
+    rows = tf.tile(logits[np.newaxis], [20_000, 1])
+    found = tf.argmax(scores.sampled(rows, prompt, tf.constant(2), settings), -1).numpy()
+    scaled = np.exp(logits / 1.5)
+    order = np.argsort(-scaled)[:8]
+    nucleus = np.cumsum(scaled[order]) - scaled[order] < 0.95 * scaled[order].sum()
+    expected = np.zeros(12)
+    expected[order[nucleus]] = scaled[order[nucleus]] / scaled[order[nucleus]].sum()
+    counts = np.bincount(found, minlength=12) / len(found)
+    assert 0 < (expected == 0).sum() < 8 and not counts[expected == 0].any()
+    error = np.sqrt(expected * (1 - expected) / len(found))
+    assert (np.abs(counts - expected) <= 4.5 * error).all()
+
+
+def test_nucleus_of_almost_nothing_is_greedy(model):
+    ids, mask = _prompts()
+    sampled = GenerationSettings(max_new_tokens=8, temperature=1.0, top_p=1e-6)
+    found = _generate(model, sampled, ids, mask)
+    expected = _generate(model, GenerationSettings(max_new_tokens=8), ids, mask)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_padding_may_be_anywhere():
+    ids, mask = tf.constant([[4, 0, 5], [0, 0, 6]]), tf.constant([[1, 0, 1], [0, 0, 1]])
+    found = padded_left(ids, mask)
+    assert isinstance(found, Prompt)
+    np.testing.assert_array_equal(found.ids, [[0, 4, 5], [0, 0, 6]])
+    np.testing.assert_array_equal(found.mask, [[0, 1, 1], [0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"beams": 2, "temperature": 1.0}, "beam search does not sample"),
+        ({"min_new_tokens": 9, "max_new_tokens": 4}, "--min_new_tokens=9 is above"),
+        ({"top_k": 4}, "restrict sampling"),
+        ({"top_p": 0.0, "temperature": 1.0}, "--top_p=0.0"),
+    ],
+)
+def test_settings_that_do_not_go_together(values, message):
+    with pytest.raises(InputError, match=message):
+        GenerationSettings(**values).check()
