@@ -21,6 +21,8 @@ INIT ?=
 TEACHER ?=
 ## A file of examples to predict, of texts or words, or the model to convert
 INPUT ?=
+## The text to continue
+PROMPT ?=
 ## Format to write: bert_tf, tf1 or huggingface
 FORMAT ?= bert_tf
 ## Tasks to export (names, NAME=FOLDER, pretrained) or of experiments (KIND=PATH); default: all
@@ -72,7 +74,7 @@ PYTHON ?= python3
 VENV ?= .venv
 
 TARGETS := help setup peers beam corpus vocab examples tfrecords pretrain distill show finetune \
-	predict embed features look convert experiments export export-hub export-portable serve test \
+	predict generate embed features look convert experiments export export-hub export-portable serve test \
 	test-all bench soak docs smoke lint format clean
 .PHONY: $(TARGETS)
 # The variables that each target uses; all of them use ALWAYS.
@@ -88,6 +90,7 @@ USES_distill := $(USES_examples) STEPS MINUTES RECIPE OUT ARGS
 USES_show := TFRECORDS ARGS
 USES_finetune := TASK DATA INIT OUT ARGS
 USES_predict := MODEL INPUT TASK OUT ARGS
+USES_generate := MODEL PROMPT ARGS
 USES_embed := MODEL INPUT OUT ARGS
 USES_features := MODEL INPUT OUT ARGS
 USES_look := MODEL SENTENCE SECOND OUT ARGS
@@ -239,6 +242,9 @@ finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [AR
 predict: setup ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
 	@$(RUN) -m bert_tf predict --model="$$MODEL" --input="$$INPUT" $(call flag,--task,TASK) \
 		$(call flag,--output,OUT) $(MORE)
+
+generate: setup ## Continue a text: MODEL=savedmodels/gpt PROMPT='The function' [ARGS='--temperature=0.8']
+	@$(RUN) -m bert_tf generate --model="$$MODEL" --prompt="$$PROMPT" $(MORE)
 
 embed: setup ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts.txt OUT=vectors.npy
 	@$(RUN) -m bert_tf embed --model="$$MODEL" --input="$$INPUT" $(call flag,--output,OUT) $(MORE)

@@ -18,6 +18,8 @@ COMMANDS = {
     "finetune": ("bert_tf.commands.finetune", "Fine-tune for a task"),
     "experiments": ("bert_tf.commands.experiments", "Repeat the studies of the paper"),
     "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),
+    "generate": ("bert_tf.commands.generate", "Continue a text with a language model"),
+    "perplexity": ("bert_tf.commands.perplexity", "Score a text file with a language model"),
     "embed": ("bert_tf.commands.embed", "Write vectors of texts"),
     "features": ("bert_tf.commands.features", "Write features of tokens, words or texts"),
     "neighbours": ("bert_tf.commands.neighbours", "Find the nearest neighbours of texts"),

@@ -6,9 +6,12 @@ Each task becomes two signatures: one with its name, from raw text to answers, a
 token ids. Tasks that were trained with one encoder share its variables.
 """
 
+import dataclasses
+
 from absl import flags
 
 from bert_tf.commands.flag_texts import TASKS_HELP
+from bert_tf.generation.settings import GenerationSettings
 from bert_tf.serving.plan import Precision
 from pipelines.common import flag_types
 from pipelines.common.texts import counted
@@ -36,6 +39,7 @@ _MOST_LOSS = flags.DEFINE(
     0.005,
     "Maximum loss of a task's main metric, whose best value is 1, with a lower --precision.",
 )
+GenerationSettings.define_flags()
 
 
 def main() -> None:
@@ -43,7 +47,11 @@ def main() -> None:
     from bert_tf.export import model_card, saved_model, sources
     from pipelines.common import command_line, path_lists
 
-    found = sources.find(path_lists.entries(_TASKS.value))
+    settings = GenerationSettings.from_flags()
+    found = [
+        dataclasses.replace(source, generation=settings) if source.generation else source
+        for source in sources.find(path_lists.entries(_TASKS.value))
+    ]
     precision, check = Precision(_PRECISION.value), None
     if precision is not Precision.FLOAT32:
         from bert_tf.serving.reduced_precision import ScoreCheck

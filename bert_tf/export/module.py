@@ -14,12 +14,15 @@ from absl import logging
 
 from bert_tf import weights
 from bert_tf.export.sources import ModelSource
+from bert_tf.generation.decoder import CausalDecoder
+from bert_tf.generation.generator import Generator
+from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
-from bert_tf.tasks import pretrained
+from bert_tf.tasks import continuation, pretrained
 from bert_tf.tasks.model import HeadShape
 from bert_tf.tasks.signatures import Method, ServedModel, Signature, Tensors
 from pipelines.common.errors import InputError
@@ -95,11 +98,26 @@ class Assembly:
         if source.task is None:
             guess = self._token_logits(source, encoder) if source.guesses_words else None
             model = ServedModel(tokenizer, encoder, portable=portable)
-            return pretrained.make_signatures(model, guess, source.has_pooler)
+            found = pretrained.make_signatures(model, guess, source.has_pooler)
+            if source.generation and not portable:
+                generator = self._generator(source, source.generation, encoder, tokenizer)
+                found = continuation.make_signatures(model, generator) + found
+            return found
         head = HeadShape.of(source.task)._replace(name=source.head).make(source.bundle.config)
         head.build()
         self._assign(head, source, "heads/")
         return source.task.signatures(ServedModel(tokenizer, encoder, head, portable))
+
+    def _generator(
+        self,
+        source: ModelSource,
+        settings: GenerationSettings,
+        encoder: Encoder,
+        tokenizer: Tokenizer,
+    ) -> Generator:
+        assert isinstance(encoder, BertEncoder)  # the only encoder that can be causal
+        decoder = CausalDecoder(encoder, self._token_logits(source, encoder))
+        return Generator(decoder, tokenizer, encoder.config.max_length, settings)
 
     def _token_logits(
         self, source: ModelSource, encoder: Encoder

@@ -11,6 +11,7 @@ from bert_tf import tasks
 from bert_tf.export import saved_model
 from bert_tf.export.module import Assembly
 from bert_tf.export.sources import ModelSource
+from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import configs
 from bert_tf.weights.bundle import Bundle
 from pipelines.common.errors import InputError
@@ -47,9 +48,11 @@ def _source(model: dict[str, Any], signatures: dict[str, Any], path: str) -> Mod
     if model["tasks"]:
         (task,) = (tasks.load(task, config.max_length) for task in model["tasks"])
         return dataclasses.replace(source, task=task, head=task.name)
+    chosen = model.get("generation")
     return dataclasses.replace(
         source,
         guesses_words="fill_mask" in signatures,
+        generation=GenerationSettings(**chosen) if chosen else None,
         has_pooler="pooled_output" in signatures["embed"]["outputs"],
     )
 

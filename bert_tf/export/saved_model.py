@@ -287,6 +287,7 @@ def _describe_model(model: ExportedModel, vocabulary: str) -> dict[str, Any]:
         "tasks": [task.describe()] if task else [],
         "scores": source.scores,
         "data": {task.name if task else "": data} if data else {},
+        **({"generation": source.generation.describe()} if source.generation else {}),
     }
 
 

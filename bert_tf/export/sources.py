@@ -10,6 +10,7 @@ import keras
 from absl import logging
 
 from bert_tf import tasks, weights
+from bert_tf.generation.settings import GenerationSettings
 from bert_tf.tasks import JOINT, Task
 from bert_tf.weights.bundle import (
     MASKED_LM,
@@ -48,6 +49,7 @@ class ModelSource:
       scores: metrics of its report, if it has one.
       data: description of the data in the report, by task; "" stands for pre-training.
       guesses_words: whether it can fill in masks.
+      generation: how it continues texts; None: it cannot.
       has_pooler: whether it has a trained pooler.
       shared: equal for models that may share an encoder; None: those with the same weights.
     """
@@ -59,6 +61,7 @@ class ModelSource:
     scores: dict[str, Any] | None = None
     data: Mapping[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     guesses_words: bool = False
+    generation: GenerationSettings | None = None
     has_pooler: bool = False
     shared: str | None = None
 
@@ -88,8 +91,16 @@ def of_bundle(
         scores=scores,
         data=data or {},
         guesses_words=bundle.has(MASKED_LM) and not bundle.config.causal,
+        generation=default_generation(bundle) if bundle.generates else None,
         has_pooler=bundle.has(POOLER) and not untrained,
     )
+
+
+def default_generation(bundle: Bundle) -> GenerationSettings:
+    """Settings that leave at least half of the positions of a model to the prompt."""
+    default = GenerationSettings()
+    size = min(default.max_new_tokens, bundle.config.max_length // 2)
+    return dataclasses.replace(default, max_new_tokens=size)
 
 
 def of_model(

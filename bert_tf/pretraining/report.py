@@ -22,6 +22,7 @@ _OF_THE_RUN = frozenset(
     (
         *("steps", "sequences_per_second", "input_wait_share", "seconds", "held_out_examples"),
         *("parameters", "precision", "objective", "data", "weights_sha256", "masked_sentences"),
+        "samples",
         "expected_gain",
     )
 )
@@ -75,6 +76,8 @@ def summary(report: dict[str, Any]) -> str:
     speed += "" if waited is None else f"{waited:.1%} of the time waiting for input, "
     lines.append(f"{counted(report['steps'], 'step')}, {speed}{report['seconds']:.0f} s")
     lines += map(_shown, report.get("masked_sentences", ()))
+    for each in report.get("samples", ()):
+        lines.append(f"\n  {each['prompt']} [...]{each['text']}")
     found = sentences(report)
     return "\n".join([*lines, *(["", *found] if found else [])])
 

@@ -16,7 +16,8 @@ from absl import logging
 from bert_tf import weights
 from bert_tf.export import saved_model, sources
 from bert_tf.models.base_config import EncoderConfig
-from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.objectives.base import Batch, PretrainingObjective
+from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.pretraining import (
     baselines,
     distillation,
@@ -25,6 +26,7 @@ from bert_tf.pretraining import (
     inputs,
     masked_sentences,
     report,
+    samples,
 )
 from bert_tf.pretraining.milestones import Milestones
 from bert_tf.pretraining.schedule import TimeBudget, make_schedule
@@ -224,9 +226,13 @@ class _Run:
         """Masked words of the first held-out examples; None if the model predicts none."""
         if self.data.held_out is None or not self.model.guesses_masked:
             return None
+        return masked_sentences.choose(self._first_held_out(), self.data.tokenizer)
+
+    def _first_held_out(self) -> Batch:
+        """A batch of held-out examples; there must be some."""
+        assert self.data.held_out is not None
         batches = example_reader.evaluation_batches(self.data.held_out, evaluation.BATCH)
-        first = next(evaluation.prepared(self.model, batches))
-        return masked_sentences.choose(first, self.data.tokenizer)
+        return next(evaluation.prepared(self.model, batches))
 
     def _log_begin(self, start: int, peak: float) -> None:
         strategy = self.session.strategy
@@ -327,6 +333,8 @@ class _Run:
             result["masked_sentences"] = masked_sentences.report(
                 self.model, questions, tokenizer.vocabulary.tokens
             )
+        if isinstance(self.model, LeftToRight) and self.data.held_out:
+            result["samples"] = samples.write(self.model, self._first_held_out(), tokenizer)
         report.draw_curves(monitor.history.points, f"{self.output}/curves.png")
         run_folder.write_report(self.output, result)
         return result

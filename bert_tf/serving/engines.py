@@ -142,7 +142,7 @@ class Engine(abc.ABC):
         """
 
         def measure() -> float:
-            reference = _compute_with_tensorflow(computation)
+            reference = compute_with_tensorflow(computation)
             rng = np.random.default_rng(0)
             worst = 0.0
             for count, tokens in _SHAPES:
@@ -168,7 +168,8 @@ class Engine(abc.ABC):
             )
 
 
-def _compute_with_tensorflow(computation: Computation) -> Compute:
+def compute_with_tensorflow(computation: Computation) -> Compute:
+    """A computation that TensorFlow runs in this process."""
     whole, skipping = (traced(computation, skip) for skip in (False, True))
 
     def compute(batch: Batch) -> Sequence[np.ndarray]:
@@ -190,7 +191,7 @@ class TensorFlowEngine(Engine):
             self.dtype = "bfloat16"
 
     def load(self, name: str, computation: Computation) -> Compute:
-        return _compute_with_tensorflow(computation)
+        return compute_with_tensorflow(computation)
 
 
 class OnnxRuntimeEngine(Engine):

@@ -94,6 +94,7 @@ class _LoadedSignature(NamedTuple):
     name: str
     executable: Executable
     plain: _PlainPath | None
+    stream: Callable[[str], Iterator[str]] | None
 
 
 class Predictor:
@@ -184,7 +185,9 @@ class Predictor:
                 plain = None
                 if signature.plain:
                     plain = _PlainPath(signature.plain, model.tokenizer, signature.postprocess)
-                found[signature.name] = _LoadedSignature(signature.name, executables[key], plain)
+                found[signature.name] = _LoadedSignature(
+                    signature.name, executables[key], plain, signature.stream
+                )
         return found
 
     def _executable(
@@ -196,6 +199,9 @@ class Predictor:
     ) -> Executable:
         """Loads a computation, and compares its results with TensorFlow's."""
         plan = self.plan
+        if not computation.portable:
+            compute = engines.compute_with_tensorflow(computation)
+            return Executable(computation.outputs, compute, compute)
         computes = {threads: engine.load(name, computation) for threads, engine in loaders.items()}
         compute = computes[plan.threads]
         if plan.engine is not EngineName.TENSORFLOW:
@@ -245,8 +251,23 @@ class Predictor:
         except UnicodeDecodeError as error:  # TensorFlow's message contains the bytes
             raise InputError(f"{name}: {_NOT_EXAMPLES}") from error
 
+    def stream(self, signature: str, text: str) -> Iterator[str]:
+        """Answers a request of one text in parts, which join to the output of the signature.
+
+        Raises:
+          InputError: the signature is unknown, or its outputs come at once.
+        """
+        loaded = self._loaded.get(signature)
+        if loaded is None or loaded.stream is None:
+            able = ", ".join(name for name, each in self._loaded.items() if each.stream)
+            raise InputError(
+                f"{self.path}: {signature!r} cannot be streamed; signatures that can: "
+                f"{able or 'none'}."
+            )
+        return loaded.stream(text)
+
     def _run(self, loaded: _LoadedSignature, arrays: Arrays) -> Outputs:
-        name, executable, plain = loaded
+        name, executable, plain, _ = loaded
         if plain:
             batch = inputs.pack_plain(plain.texts, plain.tokenizer, arrays)
             if batch is not None:

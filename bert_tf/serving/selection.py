@@ -181,7 +181,8 @@ def _measure_here(path: str, cache: str, plan: ExecutionPlan) -> tuple[float, fl
     models = ConvertedModels(path, cache)
     engine = engines.ENGINES[plan.engine](models, plan.precision, plan.threads)
     model = reading.assembly(path, engine.dtype).models[0]
-    computation = model.signatures[0].computation
+    computations = (signature.computation for signature in model.signatures)
+    computation = next(each for each in computations if each.portable)
     compute = engine.load(f"0_{computation.name}", computation)
     executable = Executable(computation.outputs, compute, compute)
     longest = model.source.bundle.config.max_length

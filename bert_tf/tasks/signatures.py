@@ -6,7 +6,7 @@ take batches and lengths of any size, and have int32, float32 and strings at the
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,11 +59,13 @@ class Computation:
         second axis is that of the tokens.
       function: maps `MODEL_INPUTS`, int32 [sequences, length] each, and whether to skip padding
         (faster for mixed lengths) to the results. Results at padding are undefined.
+      portable: whether runtimes other than TensorFlow can run it.
     """
 
     name: str
     outputs: tuple[tf.TensorSpec, ...]
     function: Callable[[Tensors, bool], Sequence[tf.Tensor]]
+    portable: bool = True
 
     def in_chunks(self, inputs: Tensors) -> Sequence[tf.Tensor]:
         """Computes a few sequences at a time.
@@ -132,6 +134,7 @@ class Signature:
         arrays.
       method: TensorFlow Serving's interface.
       plain: how texts reach the sequences, where no graph is needed for that.
+      stream: from a text to parts of the only output, a text; None: it comes at once.
       sequence_axes: leading axes of the inputs that count sequences: 2 for several in a row.
     """
 
@@ -143,6 +146,7 @@ class Signature:
     postprocess: Callable[[Sequence[Any], Tensors], Tensors]
     method: Method = Method.PREDICT
     plain: PlainTexts | None = None
+    stream: Callable[[str], Iterator[str]] | None = None
     sequence_axes: int = 1
 
 

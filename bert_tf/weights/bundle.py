@@ -15,7 +15,9 @@ from bert_tf import tasks
 from bert_tf.models import encoders
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.base_encoder import Encoder
+from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.base import Declared
+from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import Heads, HeadShape, TaskModel
 from pipelines.common.errors import InputError
@@ -107,6 +109,14 @@ class Bundle:
         """Whether the weights of an optional group exist."""
         return any(name.startswith(group) for name in self.weights)
 
+    @property
+    def generates(self) -> bool:
+        """Whether it is a left-to-right model with a head over the vocabulary."""
+        config = self.config
+        if not (isinstance(config, BertConfig) and config.causal) or self.tasks:
+            return False
+        return self.has(MASKED_LM) or not config.vocab_transform
+
     def sha256(self) -> str:
         """A checksum of all weights."""
         return self._checksum("", "")
@@ -173,6 +183,21 @@ class Bundle:
         pooled = any(task.head.reads_pooled(task.per_token) for task in chosen)
         missing = [name for name in missing if pooled or not name.startswith(POOLER)]
         if missing:
+            raise InputError(f"{self.place}: lacks the weight {missing[0]}.")
+        return model
+
+    def language_model(self) -> LeftToRight:
+        """The encoder with its head over the vocabulary as a Keras model with these weights.
+
+        Raises:
+          InputError: It is not a left-to-right language model.
+        """
+        config = self.config
+        if not (isinstance(config, BertConfig) and self.generates):
+            raise InputError(f"{self.place}: is not a left-to-right language model.")
+        model = LeftToRight(config)
+        missing = assign(model, self.weights, self.place)
+        if missing := [name for name in missing if not name.startswith(POOLER)]:
             raise InputError(f"{self.place}: lacks the weight {missing[0]}.")
         return model
 

@@ -188,6 +188,14 @@ def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Secti
         ordinal += not empty
 
 
+def documents(corpus: list[CorpusFile], options: ReadOptions) -> Iterator[str]:
+    """Yields the text of each document, its sentences with white space between them."""
+    sections = (s for r in plan_ranges(corpus, 1 << 40) for s in read_sections(r, options))
+    for _, parts in itertools.groupby(sections, key=lambda section: section.document):
+        sentences = (sentence for part in parts for sentence in part.sentences)
+        yield "".join(s if s[:1].isspace() else f" {s}" for s in sentences).strip()
+
+
 def _size(sentence: str) -> int:
     """Number of characters of a sentence when its lines are joined by spaces."""
     return len(" ".join(filter(None, map(str.strip, sentence.split("\n")))))

@@ -45,6 +45,7 @@ class SequenceKind(enum.StrEnum):
     SPANS = "spans"  # whole sentences of one document
     FULL_SENTENCES = "full_sentences"  # whole sentences, across documents (RoBERTa, section 4.2)
     PACKED = "packed"  # running text, across documents, without padding
+    STREAM = "stream"  # the same without special tokens but one after each document (GPT)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +104,8 @@ class ExampleSettings(Settings):
         "What a sequence consists of: pairs of segments, for mlm_nsp and mlm_sop; segments, two "
         "that follow each other (ELECTRA); spans, whole sentences of one document; "
         "full_sentences, whole sentences across documents (RoBERTa); packed, running text across "
-        "documents, without padding. auto: pairs for mlm_nsp and mlm_sop, segments for "
+        "documents, without padding; stream, the same with no special token but a separator after "
+        "each document (GPT). auto: pairs for mlm_nsp and mlm_sop, segments for "
         "replaced_token, else spans.",
     )
     masking: Masking = setting(
@@ -141,6 +143,9 @@ class ExampleSettings(Settings):
                 f"--sequences={self.sequences}: does not go with --objective={self.objective}; "
                 "mlm_nsp and mlm_sop need pairs, and no other objective does."
             )
+        is_stream = self.sequences is SequenceKind.STREAM
+        if is_stream and self.objective is not Objective.LEFT_TO_RIGHT:
+            raise InputError("--sequences=stream goes with --objective=left_to_right only.")
         if self.masking is Masking.DYNAMIC and self.objective is not Objective.MLM:
             raise InputError("--masking=dynamic goes with --objective=mlm only.")
         replaced = self.objective is Objective.REPLACED_TOKEN

@@ -38,6 +38,7 @@ class SignatureForm:
       bounds: the lowest and the highest score, if known.
       longest: maximum number of tokens in a sequence; None: as many as the model takes.
       mask: text of the mask token; None if there is none.
+      streams: whether the only output, a text, arrives in parts.
     """
 
     name: str
@@ -50,6 +51,7 @@ class SignatureForm:
     bounds: tuple[float, float] | None = None
     longest: int | None = None
     mask: str | None = None
+    streams: bool = False
 
 
 def render(manifest: Mapping[str, Any], model_name: str) -> str:
@@ -75,7 +77,7 @@ def files() -> PageFiles:
     scripts = (
         *("places.js", "server.js", "exchange.js", "fields.js", "answers.js"),
         *(f"{package}:demo.js" for package in dict.fromkeys(shape.package for shape in shown)),
-        *("masks.js", "sentences.js", "panel.js", "demo.js"),
+        *("masks.js", "continuation.js", "sentences.js", "panel.js", "demo.js"),
     )
     return PageFiles(__package__, "demo.html", ("demo.css",), scripts, asks_its_server=True)
 
@@ -88,7 +90,9 @@ def forms(manifest: Mapping[str, Any]) -> list[SignatureForm]:
     found = []
     for name, tensors in manifest["signatures"].items():
         owners = [task for task in trained if f"{name}_".startswith(f"{task.name}_")]
-        if masks and name in ("fill_mask", "embed", "embed_layers"):
+        if name == "generate":
+            found.append(_of_generation(name, tensors, manifest))
+        elif masks and name in ("fill_mask", "embed", "embed_layers"):
             found.append(_of_pretrained(name, tensors, masks[0]))
         elif owners:
             found += _of_task(name, tensors, max(owners, key=lambda task: len(task.name)))
@@ -119,6 +123,15 @@ def _empty(spec: tuple[str, Sequence[int | None]]) -> str | list[str]:
     """The value of a field without a sample, by the type and shape of its input."""
     _, shape = spec
     return [] if len(shape) > 1 else ""
+
+
+def _of_generation(
+    name: str, tensors: Mapping[str, Any], manifest: Mapping[str, Any]
+) -> SignatureForm:
+    settings = next(m["generation"] for m in manifest["models"] if "generation" in m)
+    sample: Sample = {"text": "The weather is"}
+    inputs, outputs = tuple(tensors["inputs"]), tuple(tensors["outputs"])
+    return SignatureForm(name, name, sample, inputs, outputs, streams=settings["beams"] == 1)
 
 
 def _of_pretrained(name: str, tensors: Mapping[str, Any], mask: str) -> SignatureForm:

@@ -211,7 +211,7 @@ class Answerer:
 
     async def _answer(self, job: _Job, receive: Callable[[], Awaitable[EncodedRequest]]) -> bytes:
         if not self._places.acquire(blocking=False):
-            raise RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
+            raise _busy()
         try:
             async with asyncio.timeout(self.limits.seconds):
                 try:
@@ -227,6 +227,13 @@ class Answerer:
         if isinstance(found, RefusalError):
             raise found
         return found
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Runs a function in the place of a request; raises RefusalError if there is none."""
+        if not self._places.acquire(blocking=False):
+            raise _busy()
+        done = self._threads.submit(work)
+        done.add_done_callback(lambda _: self._places.release())
 
     def _late(self) -> RefusalError:
         return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} s.")
@@ -283,6 +290,10 @@ class Answerer:
         """Waits until all requests are answered."""
         self._threads.shutdown()
         self.versions.close()
+
+
+def _busy() -> RefusalError:
+    return RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
 
 
 def signature_of(predictor: Predictor, spec: ModelSpec) -> str:

@@ -8,12 +8,18 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.demo import page
-from bert_tf.serving.server import rest_values, rpc
+from bert_tf.serving.server import rest_values, rpc, streaming
 from bert_tf.serving.server.answers import (
     Answerer,
     EncodedRequest,
@@ -138,6 +144,7 @@ class _RestInterface:
         ]
         for place in _PLACES:
             routes += [
+                Route(f"{place}:stream", self._guarded(self._stream), methods=["POST"]),
                 Route(f"{place}:{{method}}", self._guarded(self._answer), methods=["POST"]),
                 Route(f"{place}/metadata", self._guarded(self._metadata)),
                 Route(place, self._guarded(self._status)),
@@ -183,6 +190,13 @@ class _RestInterface:
             return _RestRequest(spec, await self._body(request), self.answerer.limits)
 
         return Response(await self.answerer.answer(receive), media_type=_JSON)
+
+    async def _stream(self, request: Request) -> Response:
+        spec = ModelSpec(request.path_params["model"], _version(request), method=Method.PREDICT)
+        self.answerer.check_name(spec.model)
+        body = _RestRequest(spec, await self._body(request), self.answerer.limits)
+        events = await streaming.stream(self.answerer, body)
+        return StreamingResponse(events, media_type="text/event-stream")
 
     async def _body(self, request: Request) -> bytes:
         most = self.answerer.limits.bytes

@@ -1,7 +1,7 @@
 """Example makers, each of which plans sequences and turns them into features."""
 
 from pipelines.pretraining.makers.base import ExampleMaker
-from pipelines.pretraining.makers.running_text import FullSentences, PackedText
+from pipelines.pretraining.makers.running_text import FullSentences, PackedText, TextStream
 from pipelines.pretraining.makers.segments import (
     SentencePairs,
     SentenceSegments,
@@ -16,6 +16,7 @@ MAKERS: dict[SequenceKind, type[ExampleMaker]] = {
     SequenceKind.SPANS: SentenceSpans,
     SequenceKind.FULL_SENTENCES: FullSentences,
     SequenceKind.PACKED: PackedText,
+    SequenceKind.STREAM: TextStream,
 }
 
 

@@ -48,6 +48,31 @@ class PackedText(FullSentences):
         return SequenceBlock(word_ids, lengths, lengths.copy())
 
 
+class TextStream(ExampleMaker):
+    """Documents one after another, a separator after each, and no other special token (GPT).
+
+    The stream is cut into sequences of full length; the rest at the end of a shard is dropped.
+    """
+
+    def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
+        tokens = documents.sentence_starts[documents.document_starts]
+        places = tokens[-1] - tokens[0] + len(tokens) - 1
+        length = self.settings.max_seq_length
+        return (np.arange(places // length) * length)[:, np.newaxis]
+
+    def fill(self, documents: TokenizedDocuments, plan: np.ndarray) -> SequenceBlock:
+        tokens = documents.sentence_starts[documents.document_starts]
+        begins = tokens[:-1] - tokens[0] + np.arange(len(tokens) - 1)  # of documents
+        place = plan + np.arange(self.settings.max_seq_length)
+        document = np.searchsorted(begins, place, side="right") - 1
+        token = tokens[document] + place - begins[document]
+        is_separator = token == tokens[document + 1]
+        ids = documents.ids[np.minimum(token, len(documents.ids) - 1)]
+        word_ids = np.where(is_separator, self.special.separator, ids).astype(np.int32)
+        lengths = np.full(len(plan), self.settings.max_seq_length, np.int32)
+        return SequenceBlock(word_ids, lengths, lengths.copy())
+
+
 @compiled
 def _plan_sentences(sentence_starts, document_starts, budget):
     tokens = sentence_starts[-1] - sentence_starts[0]

@@ -74,7 +74,11 @@ class Panel {
     const waiting = (this.waiting = new AbortController());
     this.element.setAttribute("aria-busy", "true");
     try {
-      this.show(await this.server.predict(request, waiting.signal), request, values);
+      const part = this.form.streams && ((text) => this.fill([this.shape.part(values, text)], [], null));
+      const answer = part
+        ? await this.server.stream(request, waiting.signal, part)
+        : await this.server.predict(request, waiting.signal);
+      this.show(answer, request, values);
     } catch (error) {
       if (error.name !== "AbortError") this.refuse(error);
     } finally {

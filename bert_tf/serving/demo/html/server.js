@@ -61,6 +61,39 @@ class Server {
     }
   }
 
+  /* The same for a single text as output; `part` gets what there is of it so far. */
+  async stream(request, signal, part) {
+    const began = performance.now();
+    const headers = { "Content-Type": "application/json" };
+    if (this.token !== null) headers.Authorization = `Bearer ${this.token}`;
+    const response = await fetch(`${this.address}:stream`, { method: "POST", headers, body: JSON.stringify(request), signal });
+    if (response.status === 401) {
+      await this.askToken();
+      return this.stream(request, signal, part);
+    }
+    const { status, ok, body } = response;
+    if (!ok) {
+      const said = parsed(await response.text());
+      throw new Failure(reason({ ok, status, said }), said);
+    }
+    const [reader, decoder] = [body.getReader(), new TextDecoder()];
+    let [text, unread] = ["", ""];
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const events = (unread + decoder.decode(value, { stream: true })).split("\n\n");
+      unread = events.pop();
+      for (const event of events) {
+        const said = parsed(event.replace(/^data: /, ""));
+        if (said?.error) throw new Failure(said.error, said);
+        text += said?.text ?? "";
+        part(text);
+      }
+    }
+    const outputs = [text];
+    return { outputs, response: { outputs }, milliseconds: performance.now() - began };
+  }
+
   /* Asks the user for a token, once for all waiting requests. */
   async askToken() {
     this.asking ??= tokenOfReader(this.token !== null).finally(() => { this.asking = null; });

@@ -1,0 +1,39 @@
+r"""Prints the perplexity of a text file under a left-to-right model.
+
+  bert-tf perplexity --model=savedmodels/gpt --input='texts/*.txt'
+
+The files are read as a corpus is: documents are separated by empty lines. Each token is predicted
+after at least half a window of its own document. Perplexities per token are comparable between
+models of one tokenizer, the others between any models.
+"""
+
+import functools
+
+from absl import flags
+
+_MODEL = flags.DEFINE_string(
+    "model", None, "The model: any left-to-right one that `bert-tf convert` reads.", required=True
+)
+_INPUT = flags.DEFINE_string("input", None, "Files or globs, separated by commas.", required=True)
+
+
+def main() -> None:
+    """Scores the files that the flags name."""
+    from tqdm import tqdm
+
+    from bert_tf import weights
+    from bert_tf.generation import perplexity
+    from pipelines.corpus import reader
+
+    bundle = weights.read(_MODEL.value.rstrip("/"))
+    model = bundle.language_model()
+    documents = list(reader.documents(reader.open_corpus(_INPUT.value), reader.ReadOptions()))
+
+    found = perplexity.score(
+        model, bundle.tokenizer(), documents, functools.partial(tqdm, unit="batch")
+    )
+    print(
+        f"{len(documents):,} documents, {found.tokens:,} tokens\n"
+        f"perplexity {found.perplexity:.2f} per token, {found.word_perplexity:.2f} per word, "
+        f"{found.bits_per_byte:.3f} bits per byte"
+    )

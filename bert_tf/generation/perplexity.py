@@ -1,0 +1,97 @@
+"""Perplexity of texts under a left-to-right model."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.objectives.left_to_right import LeftToRight
+from pipelines.tokenizers.base import Tokenizer
+
+_BATCH = 8
+
+
+class TextScore(NamedTuple):
+    """Log-likelihood of texts."""
+
+    tokens: int  # that were predicted
+    words: int  # separated by white space
+    bytes: int
+    nats: float  # negative log-likelihood of all tokens
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean of a token."""
+        return math.exp(self.nats / self.tokens)
+
+    @property
+    def word_perplexity(self) -> float:
+        """exp of the mean of a word, which is comparable between tokenizers."""
+        exponent = self.nats / max(1, self.words)
+        return math.exp(exponent) if exponent < 700 else math.inf
+
+    @property
+    def bits_per_byte(self) -> float:
+        """Mean of a byte, which is comparable between tokenizers."""
+        return self.nats / self.bytes / math.log(2)
+
+
+def score(
+    model: LeftToRight,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    progress: Callable[[Iterable[int]], Iterable[int]] = iter,
+) -> TextScore:
+    """Scores texts; each token is predicted once, after at least half a window of its own text.
+
+    The first token of a text follows the token that begins or separates texts.
+
+    Args:
+      model: Its configuration has the length of a window.
+      tokenizer: The tokenizer.
+      texts: At least one is not empty.
+      progress: Wraps the numbers of the batches.
+    """
+    vocabulary = tokenizer.vocabulary
+    begin = tokenizer.start_id if vocabulary.starts_text else tokenizer.separator_id
+    ids = [np.array([begin, *row]) for row in tokenizer.tokenize(list(texts)).to_list()]
+    windows = [window for row in ids for window in _windows(row, model.config.max_length)]
+    nats, tokens = 0.0, 0
+    for first in progress(range(0, len(windows), _BATCH)):
+        total, count = _score_windows(model, windows[first : first + _BATCH])
+        nats, tokens = nats + total, tokens + count
+    return TextScore(
+        tokens,
+        sum(len(text.split()) for text in texts),
+        sum(len(text.encode()) for text in texts),
+        nats,
+    )
+
+
+def _windows(ids: np.ndarray, length: int) -> list[tuple[np.ndarray, int]]:
+    """Windows of at most `length` ids, with the number of the first id to predict in each."""
+    found, done = [], 1
+    while done < len(ids):
+        end = length if done == 1 else done + length // 2
+        end = min(end, len(ids))
+        begin = max(0, end - length)
+        found.append((ids[begin:end], done - begin))
+        done = end
+    return found
+
+
+def _score_windows(
+    model: LeftToRight, windows: Sequence[tuple[np.ndarray, int]]
+) -> tuple[float, int]:
+    """The negative log-likelihood of windows, and the number of predictions."""
+    size = max(len(ids) for ids, _ in windows)
+    ids = np.zeros((len(windows), size), np.int32)
+    mask, predicted = np.zeros_like(ids), np.zeros_like(ids)
+    for row, (window, first) in enumerate(windows):
+        ids[row, : len(window)], mask[row, : len(window)] = window, 1
+        predicted[row, first : len(window)] = 1
+    logits = model({"input_word_ids": tf.constant(ids), "input_mask": tf.constant(mask)})
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(ids[:, 1:], logits["masked_lm"][:, :-1])
+    return float(np.sum(losses.numpy() * predicted[:, 1:], dtype=np.float64)), int(predicted.sum())
