@@ -17,7 +17,20 @@ class LeftToRight(TokenPrediction):
 
     def labels(self, batch: Batch) -> TokenLabels:
         """The next token at each position."""
-        ids = tf.pad(batch["input_word_ids"][:, 1:], [[0, 0], [0, 1]])
-        weights = tf.pad(batch["input_mask"][:, 1:], [[0, 0], [0, 1]])
-        weights = tf.cast(tf.reshape(weights, [-1]), tf.float32)
-        return TokenLabels(None, tf.reshape(ids, [-1]), weights)
+        return TokenLabels(None, *next_tokens(batch))
+
+
+def next_tokens(inputs: Batch) -> tuple[tf.Tensor, tf.Tensor]:
+    """The next token at each position.
+
+    Args:
+      inputs: `input_word_ids` and `input_mask`, int32 [batch, length].
+
+    Returns:
+      int32 [batch * length], and float32 [batch * length]: 1, or 0 where no token follows.
+    """
+    ids, weights = (
+        tf.reshape(tf.pad(inputs[name][:, 1:], [[0, 0], [0, 1]]), [-1])
+        for name in ("input_word_ids", "input_mask")
+    )
+    return ids, tf.cast(weights, tf.float32)

@@ -9,14 +9,17 @@ import tensorflow as tf
 from bert_tf.models import encoders
 from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.models.head_config import HeadConfig
-from bert_tf.models.heads import TaskHead
+from bert_tf.models.heads import MaskedLMHead, TaskHead
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
-from bert_tf.objectives.base import Batch, Scalars
+from bert_tf.objectives.base import Batch, Scalars, score
+from bert_tf.objectives.left_to_right import next_tokens
 from bert_tf.tasks import Task
 
 TEACHER = "teacher_logits"  # a feature of batches in task distillation
 _TEACHER_SHARE = 0.5  # of the loss; the labels have the rest
+_LANGUAGE_SHARE = 0.5  # factor of the loss of next tokens in fine-tuning a GPT
 
 
 class HeadShape(NamedTuple):
@@ -170,6 +173,8 @@ class TaskModel(Configured, keras.Model):
 class TaskObjective:
     """One task of a model, as the training loop takes it (`Trainable`).
 
+    A GPT is also trained to predict the next token (Radford et al. 2018, section 3.2).
+
     Args:
       model: the encoder and the heads.
       task: defines the loss.
@@ -181,6 +186,11 @@ class TaskObjective:
         self.model = model
         self.task = task
         self.head = model.heads.of[task.name]
+        config, policy = model.config, model.dtype_policy
+        self._language_model = None
+        if isinstance(config, BertConfig) and config.model_type == "openai-gpt":
+            # It has no weights of its own.
+            self._language_model = MaskedLMHead(config, name="language_model", dtype=policy)
 
     @property
     def trainable_variables(self) -> list[keras.Variable]:
@@ -196,8 +206,12 @@ class TaskObjective:
         return batch
 
     def totals(self, batch: Batch) -> Scalars:
-        """The divisor of the loss: the sum of the weights."""
-        return {"total": tf.reduce_sum(self._weights(batch))}
+        """The divisors of the loss: the sum of the weights, and for GPT the number of tokens."""
+        total = {"total": tf.reduce_sum(self._weights(batch))}
+        if self._language_model is None:
+            return total
+        _, mask = next_tokens(self.task.encoder_inputs(batch))
+        return total | {"tokens": tf.reduce_sum(mask)}
 
     def batch_loss(
         self,
@@ -215,7 +229,20 @@ class TaskObjective:
         weights = self._weights(batch)
         loss = tf.reduce_sum(self._losses(logits, batch) * weights)
         counts = {"loss": loss, "total": tf.reduce_sum(weights)}
-        return tf.math.divide_no_nan(loss, totals["total"]), counts
+        mean = tf.math.divide_no_nan(loss, totals["total"])
+        if self._language_model and training:
+            of_tokens = self._language_loss(outputs["sequence_output"], batch)
+            mean += _LANGUAGE_SHARE * tf.math.divide_no_nan(of_tokens, totals["tokens"])
+        return mean, counts
+
+    def _language_loss(self, sequence: tf.Tensor, batch: Batch) -> tf.Tensor:
+        """The sum of the losses of predicting each token from those before it."""
+        assert self._language_model is not None
+        ids, mask = next_tokens(self.task.encoder_inputs(batch))
+        rows = tf.reshape(sequence, [-1, sequence.shape[-1]])
+        table = self.model.encoder.word_embeddings
+        logits = self._language_model(rows, table)
+        return score(logits, self._language_model.bias, ids, mask).loss
 
     def _weights(self, batch: Batch) -> tf.Tensor:
         """The weights of the losses; texts without labels have equal ones."""

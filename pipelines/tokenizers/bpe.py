@@ -14,7 +14,7 @@ import tensorflow_text as tf_text
 from pipelines.tokenizers import bpe_merging, normalizer
 from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
 from pipelines.tokenizers.bpe_vocabulary import MARK, BPEVocabulary, spell
-from pipelines.tokenizers.wordpiece_vocabulary import whole_words
+from pipelines.tokenizers.wordpiece_vocabulary import make_word_finder
 
 _OTHER = "\ue001"  # stands for a character that no token has
 
@@ -42,6 +42,7 @@ class BPETokenizer(Tokenizer):
         tokens, letters = vocabulary.tokens, vocabulary.letters
         strips = bool(settings["strip_accents"])
         self.normalize = normalizer.Normalizer(lower_case, strips, "".join(letters))
+        self._finder = make_word_finder()
         # Whether a piece begins a word depends on the piece before it.
         self.begins_word = np.zeros(len(tokens), bool)
         self._others = normalizer.character_class(np.array(list(map(ord, letters)))).replace(
@@ -100,7 +101,7 @@ class BPETokenizer(Tokenizer):
 
     def _words(self, normalized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Words [words], the first word of each text [batch + 1], and their first bytes."""
-        starts, ends = whole_words(normalized)
+        _, starts, ends = self._finder.tokenize_with_offsets(normalized)
         words = tf.strings.substr(
             tf.gather(normalized, starts.value_rowids()),
             tf.cast(starts.flat_values, tf.int32),

@@ -138,7 +138,7 @@ class WordSplitter:
     def __call__(self, texts: list[str]) -> tf.Tensor:
         """Returns all words of the texts, string [words]."""
         normalized = _normalizer(self.lower_case, self.strip_accents)(texts)
-        starts, ends = whole_words(normalized)
+        _, starts, ends = _word_finder().tokenize_with_offsets(normalized)
         # Sentences are short: copying a sentence for each of its words is faster than alternatives.
         return tf.strings.substr(
             tf.gather(normalized, starts.value_rowids()),
@@ -153,15 +153,13 @@ def _normalizer(lower_case: bool, strip_accents: bool) -> normalizer.Normalizer:
     return normalizer.Normalizer(lower_case, strip_accents)
 
 
-def whole_words(normalized: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Returns start and end byte of each word of normalized texts, int64 [batch, (words)]."""
-    _, starts, ends = _tokenizer().tokenize_with_offsets(normalized)
-    return starts, ends
-
-
 @functools.cache
-def _tokenizer() -> Any:
-    """A tokenizer with a single piece, which therefore returns whole words."""
+def _word_finder() -> Any:
+    return make_word_finder()
+
+
+def make_word_finder() -> Any:
+    """A tokenizer with a single piece, which therefore finds whole words."""
     return tf_text.FastBertTokenizer([*SPECIAL_TOKENS, "x"], token_out_type=tf.int32)
 
 

@@ -6,11 +6,15 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401 (registers the ops of the SavedModel)
 
-from bert_tf import weights
+from bert_tf import tasks, weights
 from bert_tf.models.config import BertConfig
 from bert_tf.models.families import FAMILIES
+from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.serving.predictor import Predictor
+from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import checkpoints
 from bert_tf.weights.bundle import GENERATOR, MASKED_LM, REPLACED_TOKEN, SENTENCE_ORDER
+from pipelines.common.errors import InputError
 from tests import commands
 from tests.bert_tf.labelled_data import make_texts, tune
 from tests.bert_tf.pretraining.runs import MODEL, command, write_examples
@@ -119,6 +123,75 @@ def test_an_albert_with_sentencepiece_and_sentence_order(corpus_path, tmp_path):
         1,
         32,
     )
+
+
+@pytest.fixture(scope="module")
+def gpt(corpus_path, tmp_path_factory):
+    """The command of a run of a GPT, and its folder."""
+    folder = tmp_path_factory.mktemp("gpt")
+    commands.done(
+        "learn-vocabulary", f"--input={corpus_path}", f"--output={folder}/v", "--kind=bpe",
+        "--vocab_size=200",
+    )  # fmt: skip
+    write_examples(
+        corpus_path, f"{folder}/v", f"{folder}/t", "--objective=left_to_right",
+        "--sequences=stream", "--max_seq_length=32", "--max_predictions_per_seq=5",
+        "--held_out_fraction=0.1",
+    )  # fmt: skip
+    model = config_of("openai-gpt", folder)
+    run = command(f"{folder}/t", model, folder / "run")
+    commands.done(*run)
+    return run, folder / "run"
+
+
+def test_a_gpt_writes_texts(gpt, corpus_path):
+    _, folder = gpt
+    report = json.loads((folder / "report.json").read_text())
+    assert report["masked_lm_accuracy"] > 0.1
+    said = ("generate", f"--model={folder}", "--prompt=the", "--max_new_tokens=8")
+    first, again = (commands.done(*said, "--temperature=1", "--seed=5").stdout for _ in range(2))
+    assert first == again and first.startswith("the ")
+    assert commands.done(*said, "--beams=3").stdout.startswith("the ")
+    scored = commands.done("perplexity", f"--model={folder}", f"--input={corpus_path}").stdout
+    assert 1 < float(scored.split("perplexity ")[1].split()[0]) < 150
+    predictor = Predictor(f"{folder}/saved_model")
+    texts = ["the", "a small", ""]
+    (found,) = predictor("generate", text=texts).values()
+    greedy = [b"".join(part.encode() for part in predictor.stream("generate", t)) for t in texts]
+    assert list(found) == greedy
+    loaded = tf.saved_model.load(f"{folder}/saved_model").signatures
+    assert loaded["generate"](tf.constant(texts))["text"].numpy().tolist() == greedy
+    with pytest.raises(InputError, match=r"'embed' cannot be streamed; .*: generate"):
+        predictor.stream("embed", "the")
+    predictor.close()
+
+
+def test_a_gpt_is_fine_tuned_with_its_language_model(gpt, tmp_path):
+    _, folder = gpt
+    _, output = tune(tmp_path, str(folder), "classification", make_texts)
+    found = weights.read(output)
+    assert found.config.model_type == "openai-gpt" and not found.generates
+    config = found.config.with_dropout(0)
+    (task,) = (tasks.load(each) for each in found.tasks)
+    model = TaskModel.for_tasks(config, [task])
+    weights.assign(model, found.weights, "")
+    objective = TaskObjective(model, task)
+    ids = tf.constant([[3, 5, 6, 7, 0], [4, 8, 9, 0, 0]])
+    batch = {
+        "input_word_ids": ids, "input_mask": tf.cast(ids > 0, tf.int32),
+        "input_type_ids": tf.zeros_like(ids), "labels": tf.constant([0, 1]),
+        "weights": tf.ones(2),
+    }  # fmt: skip
+    totals = objective.totals(batch)
+    assert float(totals["tokens"]) == 5
+    plain, counts = objective.batch_loss(batch, totals, training=False)
+    assert float(plain) == pytest.approx(float(counts["loss"]) / 2)
+    model.heads.of[task.name].rate = 0.0
+    both, _ = objective.batch_loss(batch, totals, True, tf.constant(1))
+    language = LeftToRight(config)
+    weights.assign(language, found.weights, "")
+    loss, _ = language.batch_loss(batch, language.totals(batch), training=False)
+    assert float(both) == pytest.approx(float(plain + 0.5 * loss), rel=1e-5)
 
 
 def test_a_student_starts_from_its_teacher_and_resumes_without_a_trace_of_it(

@@ -1,7 +1,9 @@
 """Packed sequences: full to the last place, and nothing lost but the end of a shard."""
 
+import dataclasses
 import glob
 import hashlib
+import itertools
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner
 from pipelines.pretraining import example_folder, example_reader, example_writer, sharding
-from pipelines.pretraining.makers.running_text import PackedText
+from pipelines.pretraining.makers.running_text import PackedText, TextStream
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
 from pipelines.pretraining.token_store import TokenizedDocuments
 from tests import tokenizers
@@ -57,6 +59,25 @@ def test_a_separator_in_the_last_place_is_followed_by_that_of_the_sequence():
         [2, *range(18, 32), 3],
         [2, *range(32, 46), 3],
     ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stream_has_all_tokens_and_a_separator_after_each_document(seed):
+    rng = np.random.default_rng(seed)
+    data = documents(*rng.integers(1, 40, 60).tolist())
+    settings = dataclasses.replace(
+        SETTINGS, objective=Objective.LEFT_TO_RIGHT, sequences=SequenceKind.STREAM
+    )
+    maker = TextStream(settings, TOKENIZER)
+    plan = maker.plan(data, rng)
+    filled = maker.fill(data, plan)
+    assert (filled.lengths == LENGTH).all()
+    bounds = data.sentence_starts
+    whole = [[*data.ids[a:b], 3] for a, b in itertools.pairwise(bounds)]
+    stream = [token for document in whole for token in document]
+    assert filled.word_ids.ravel().tolist() == stream[: len(stream) // LENGTH * LENGTH]
+    chosen = rng.permutation(len(plan))[:3]
+    np.testing.assert_array_equal(maker.fill(data, plan[chosen])[0], filled.word_ids[chosen])
 
 
 def test_text_that_fills_no_sequence_gives_none():

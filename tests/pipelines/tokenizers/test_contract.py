@@ -22,7 +22,7 @@ def tokenizer(request):
     """A tokenizer of each kind, with a vocabulary learned of a few words."""
     kind = KINDS[request.param].vocabulary
     counts = collections.Counter({word.encode(): 9 - i % 5 for i, word in enumerate(_WORDS)})
-    return registry.make(kind.learn(counts, 300 if request.param == "byte_bpe" else 60))
+    return registry.make(kind.learn(counts, {"byte_bpe": 300, "bpe": 120}.get(request.param, 60)))
 
 
 def _lists(values):
