@@ -66,6 +66,7 @@ FLAGS = {
                  "ARGS": "--more_flags"},
     "predict": {"MODEL": "--model", "INPUT": "--input", "TASK": "--task", "OUT": "--output",
                 "ARGS": "--more_flags"},
+    "generate": {"MODEL": "--model", "PROMPT": "--prompt", "ARGS": "--more_flags"},
     "embed": {"MODEL": "--model", "INPUT": "--input", "OUT": "--output", "ARGS": "--more_flags"},
     "features": {"MODEL": "--model", "INPUT": "--input", "OUT": "--output", "ARGS": "--more_flags"},
     "look": {"MODEL": "--model", "SENTENCE": "--text", "SECOND": "--text_b", "OUT": "--output",

@@ -24,12 +24,12 @@ def main() -> None:
     settings = GenerationSettings.from_flags()
     from bert_tf import weights
     from bert_tf.generation.decoder import CausalDecoder
-    from bert_tf.generation.generator import Generator
+    from bert_tf.generation.generator import TextGenerator
 
     bundle = weights.read(_MODEL.value.rstrip("/"))
     model = bundle.language_model()
     decoder = CausalDecoder(model.encoder, model.token_logits)
-    found = Generator(decoder, bundle.tokenizer(), model.config.max_length, settings)
+    found = TextGenerator(decoder, bundle.tokenizer(), model.config.max_length, settings)
     parts = found.generate([_PROMPT.value]) if settings.beams > 1 else found.stream(_PROMPT.value)
     sys.stdout.write(_PROMPT.value)
     for part in parts:

@@ -15,7 +15,7 @@ from absl import logging
 from bert_tf import weights
 from bert_tf.export.sources import ModelSource
 from bert_tf.generation.decoder import CausalDecoder
-from bert_tf.generation.generator import Generator
+from bert_tf.generation.generator import TextGenerator
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_encoder import Encoder
@@ -114,10 +114,10 @@ class Assembly:
         settings: GenerationSettings,
         encoder: Encoder,
         tokenizer: Tokenizer,
-    ) -> Generator:
+    ) -> TextGenerator:
         assert isinstance(encoder, BertEncoder)  # the only encoder that can be causal
         decoder = CausalDecoder(encoder, self._token_logits(source, encoder))
-        return Generator(decoder, tokenizer, encoder.config.max_length, settings)
+        return TextGenerator(decoder, tokenizer, encoder.config.max_length, settings)
 
     def _token_logits(
         self, source: ModelSource, encoder: Encoder

@@ -17,7 +17,7 @@ from pipelines.tokenizers.base import Tokenizer
 _CHUNK = 4  # tokens between two parts of a stream
 
 
-class Generator(tf.Module):
+class TextGenerator(tf.Module):
     """Continues texts with a model.
 
     Args:

@@ -27,7 +27,7 @@ def allowed(
       scores: float32 [rows, vocab_size].
       prompt: The prompts.
       tokens: int32 [rows, count], the tokens generated so far.
-      settings: `min_new_tokens` and `no_repeat_ngram`.
+      settings: `min_new_tokens` and `unique_ngram`.
       end_id: The end token.
     """
     lowest = scores.dtype.min
@@ -35,7 +35,7 @@ def allowed(
         is_end = tf.range(tf.shape(scores)[1]) == end_id
         early = tf.shape(tokens)[1] < settings.min_new_tokens
         scores = tf.where(is_end & early, lowest, scores)
-    size = settings.no_repeat_ngram
+    size = settings.unique_ngram
     if size:
         ids = tf.concat([prompt.ids, tokens], 1)
         mask = tf.pad(prompt.mask, [[0, 0], [0, tf.shape(tokens)[1]]], constant_values=1)

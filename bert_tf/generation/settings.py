@@ -31,7 +31,7 @@ class GenerationSettings(Settings):
     length_penalty: float = setting(
         1.0, "Beam search divides the log-probability of a text by its length to this power."
     )
-    no_repeat_ngram: int = setting(
+    unique_ngram: int = setting(
         0,
         "No sequence of this many tokens may occur twice, prompt included; 0: any may.",
         minimum=0,

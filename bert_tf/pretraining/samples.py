@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.generation.decoder import CausalDecoder
-from bert_tf.generation.generator import Generator
+from bert_tf.generation.generator import TextGenerator
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.objectives.base import Batch
 from bert_tf.objectives.left_to_right import LeftToRight
@@ -30,7 +30,7 @@ def write(model: LeftToRight, batch: Batch, tokenizer: Tokenizer) -> list[dict[s
     if model.config.max_length <= _SETTINGS.max_new_tokens:
         return []
     decoder = CausalDecoder(model.encoder, model.token_logits)
-    generator = Generator(decoder, tokenizer, model.config.max_length, _SETTINGS)
+    generator = TextGenerator(decoder, tokenizer, model.config.max_length, _SETTINGS)
     ids, mask = (batch[name][:_SAMPLES, :_PROMPT] for name in ("input_word_ids", "input_mask"))
     run = tf.function(generator.generate_ids, autograph=False)
     texts = generator.texts(run(ids, mask)).numpy()

@@ -5,13 +5,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.generation.generator import Generator
+from bert_tf.generation.generator import TextGenerator
 from bert_tf.tasks import signatures
 from bert_tf.tasks.signatures import Computation, Prepared, ServedModel, Signature, Tensors
 from pipelines.tokenizers.packing import Packed
 
 
-def make_signatures(model: ServedModel, generator: Generator) -> list[Signature]:
+def make_signatures(model: ServedModel, generator: TextGenerator) -> list[Signature]:
     """`generate`, from texts to the texts that follow them, and `generate_ids`, of token ids."""
     size = generator.settings.max_new_tokens
 

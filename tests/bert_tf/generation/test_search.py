@@ -30,14 +30,14 @@ GPT2 = BertConfig.named(
 SETTINGS = [
     (GenerationSettings(max_new_tokens=12), {}),
     (GenerationSettings(max_new_tokens=12, min_new_tokens=5), {"min_new_tokens": 5}),
-    (GenerationSettings(max_new_tokens=20, no_repeat_ngram=2), {"no_repeat_ngram_size": 2}),
+    (GenerationSettings(max_new_tokens=20, unique_ngram=2), {"no_repeat_ngram_size": 2}),
     (GenerationSettings(max_new_tokens=12, beams=4), {"num_beams": 4}),
     (
         GenerationSettings(max_new_tokens=20, beams=3, length_penalty=2.0, min_new_tokens=4),
         {"num_beams": 3, "length_penalty": 2.0, "min_new_tokens": 4},
     ),
     (
-        GenerationSettings(max_new_tokens=16, beams=5, length_penalty=-0.5, no_repeat_ngram=3),
+        GenerationSettings(max_new_tokens=16, beams=5, length_penalty=-0.5, unique_ngram=3),
         {"num_beams": 5, "length_penalty": -0.5, "no_repeat_ngram_size": 3},
     ),
 ]
