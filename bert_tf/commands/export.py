@@ -7,6 +7,7 @@ token ids. Tasks that were trained with one encoder share its variables.
 """
 
 import dataclasses
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
@@ -14,7 +15,11 @@ from bert_tf.commands.flag_texts import TASKS_HELP
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.serving.plan import Precision
 from pipelines.common import flag_types
+from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
+
+if TYPE_CHECKING:
+    from bert_tf.export.sources import ModelSource
 
 _TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
 _OUTPUT = flag_types.define_path(
@@ -42,16 +47,29 @@ _MOST_LOSS = flags.DEFINE(
 GenerationSettings.define_flags()
 
 
+def _given() -> dict[str, Any]:
+    """The settings of generation that were given."""
+    values = dataclasses.asdict(GenerationSettings.from_flags())
+    return {name: value for name, value in values.items() if flags.FLAGS[name].present}
+
+
+def _with_generation(source: "ModelSource") -> "ModelSource":
+    """A model with the given settings, if it generates text."""
+    if source.generation is None:
+        return source
+    return dataclasses.replace(
+        source, generation=dataclasses.replace(source.generation, **_given())
+    )
+
+
 def main() -> None:
     """Exports as the flags say."""
     from bert_tf.export import model_card, saved_model, sources
     from pipelines.common import command_line, path_lists
 
-    settings = GenerationSettings.from_flags()
-    found = [
-        dataclasses.replace(source, generation=settings) if source.generation else source
-        for source in sources.find(path_lists.entries(_TASKS.value))
-    ]
+    found = [_with_generation(source) for source in sources.find(path_lists.entries(_TASKS.value))]
+    if _given() and not any(source.generation for source in found):
+        raise InputError(f"--{min(_given())}: none of the models generates text; leave it out.")
     precision, check = Precision(_PRECISION.value), None
     if precision is not Precision.FLOAT32:
         from bert_tf.serving.reduced_precision import ScoreCheck

@@ -22,14 +22,14 @@ GenerationSettings.define_flags()
 def main() -> None:
     """Generates as the flags say."""
     settings = GenerationSettings.from_flags()
-    from bert_tf import weights
+    from bert_tf.export import sources
     from bert_tf.generation.decoder import CausalDecoder
     from bert_tf.generation.generator import TextGenerator
 
-    bundle = weights.read(_MODEL.value.rstrip("/"))
-    model = bundle.language_model()
+    source = sources.read(_MODEL.value.rstrip("/"))
+    model = source.bundle.language_model()
     decoder = CausalDecoder(model.encoder, model.token_logits)
-    found = TextGenerator(decoder, bundle.tokenizer(), model.config.max_length, settings)
+    found = TextGenerator(decoder, source.bundle.tokenizer(), source.sequence_length, settings)
     parts = found.generate([_PROMPT.value]) if settings.beams > 1 else found.stream(_PROMPT.value)
     sys.stdout.write(_PROMPT.value)
     for part in parts:

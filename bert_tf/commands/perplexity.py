@@ -3,8 +3,8 @@ r"""Prints the perplexity of a text file under a left-to-right model.
   bert-tf perplexity --model=savedmodels/gpt --input='texts/*.txt'
 
 The files are read as a corpus is: documents are separated by empty lines. Each token is predicted
-after at least half a window of its own document. Perplexities per token are comparable between
-models of one tokenizer, the others between any models.
+after all of its document that precedes it, or at least half a window. Perplexities per token are
+comparable between models of one tokenizer; the others between tokenizers that change no text.
 """
 
 import functools
@@ -21,17 +21,16 @@ def main() -> None:
     """Scores the files that the flags name."""
     from tqdm import tqdm
 
-    from bert_tf import weights
+    from bert_tf.export import sources
     from bert_tf.generation import perplexity
     from pipelines.corpus import reader
 
-    bundle = weights.read(_MODEL.value.rstrip("/"))
-    model = bundle.language_model()
+    source = sources.read(_MODEL.value.rstrip("/"))
+    model, tokenizer = source.bundle.language_model(), source.bundle.tokenizer()
     documents = list(reader.documents(reader.open_corpus(_INPUT.value), reader.ReadOptions()))
 
-    found = perplexity.score(
-        model, bundle.tokenizer(), documents, functools.partial(tqdm, unit="batch")
-    )
+    progress = functools.partial(tqdm, unit="batch")
+    found = perplexity.score(model, tokenizer, documents, source.sequence_length, progress)
     print(
         f"{len(documents):,} documents, {found.tokens:,} tokens\n"
         f"perplexity {found.perplexity:.2f} per token, {found.word_perplexity:.2f} per word, "

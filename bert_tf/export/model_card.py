@@ -14,7 +14,8 @@ _PRETRAINED = {
     "mean_output": "the mean of the last layer over the tokens: the embedding of the text",
     "pooled_output": "the pooled first token",
     "probabilities": "the probabilities of the guesses",
-    "tokens": "the best guesses for each mask",
+    "text": "the text that follows",
+    "tokens": "the best guesses for each mask; of `generate_ids`, the tokens that follow",
 }
 
 
@@ -48,8 +49,8 @@ def render(manifest: dict[str, Any]) -> str:
     lines += [
         "",
         "The first axis is the batch; … is any length. Labels are in `assets.extra/labels.json`,",
-        "requests (for warm-up) next to them. Texts that exceed a sequence are cut; contexts of",
-        "questions and texts to tag are computed in several windows.",
+        "requests (for warm-up) next to them. Texts that exceed a sequence are cut (prompts at the",
+        "beginning); contexts of questions and texts to tag are computed in several windows.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -83,6 +84,8 @@ def _model(model: dict[str, Any]) -> list[str]:
     if not model["tasks"]:
         lines.append("- Pre-trained, without a task.")
     lines += [f"- {_data(name, data)}" for name, data in model["data"].items()]
+    if settings := model.get("generation"):
+        lines.append(f"- Continues texts with these settings: {json.dumps(settings)}.")
     median = (model["scores"] or {}).get("median")
     if median:
         shown = {name: round(value, 4) for name, value in median.items() if value is not None}

@@ -117,7 +117,7 @@ class Assembly:
     ) -> TextGenerator:
         assert isinstance(encoder, BertEncoder)  # the only encoder that can be causal
         decoder = CausalDecoder(encoder, self._token_logits(source, encoder))
-        return TextGenerator(decoder, tokenizer, encoder.config.max_length, settings)
+        return TextGenerator(decoder, tokenizer, source.sequence_length, settings)
 
     def _token_logits(
         self, source: ModelSource, encoder: Encoder

@@ -44,7 +44,7 @@ def _source(model: dict[str, Any], signatures: dict[str, Any], path: str) -> Mod
     vocabulary = registry.load(f"{path}/{model['vocabulary']}")
     config = configs.of_dict(model["config"], f"{path}/{saved_model.MANIFEST}")
     bundle = Bundle(config, {}, vocabulary, model["tokenizer"], place=path)
-    source = ModelSource(path, bundle, shared=str(model["encoder"]))
+    source = ModelSource(path, bundle, data=model["data"], shared=str(model["encoder"]))
     if model["tasks"]:
         (task,) = (tasks.load(task, config.max_length) for task in model["tasks"])
         return dataclasses.replace(source, task=task, head=task.name)

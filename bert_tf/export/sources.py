@@ -65,6 +65,12 @@ class ModelSource:
     has_pooler: bool = False
     shared: str | None = None
 
+    @property
+    def sequence_length(self) -> int:
+        """Length of the sequences that it was pre-trained on, if known; else that of the model."""
+        known = self.data.get("", {}).get("sequence_length", self.bundle.config.max_length)
+        return min(known, self.bundle.config.max_length)
+
     def encoder_key(self) -> str:
         """A key that is equal for models that may share an encoder."""
         return self.shared or self.bundle.encoder_sha256()
@@ -85,22 +91,20 @@ def of_bundle(
     # Only predictions about pairs train the pooler; a left-to-right model predicts the next word.
     of_tokens = bundle.has(MASKED_LM) or bundle.has(REPLACED_TOKEN)
     untrained = of_tokens and not (bundle.has(NEXT_SENTENCE) or bundle.has(SENTENCE_ORDER))
-    return ModelSource(
+    source = ModelSource(
         folder,
         bundle,
         scores=scores,
         data=data or {},
         guesses_words=bundle.has(MASKED_LM) and not bundle.config.causal,
-        generation=default_generation(bundle) if bundle.generates else None,
         has_pooler=bundle.has(POOLER) and not untrained,
     )
-
-
-def default_generation(bundle: Bundle) -> GenerationSettings:
-    """Settings that leave at least half of the positions of a model to the prompt."""
+    if not bundle.generates:
+        return source
     default = GenerationSettings()
-    size = min(default.max_new_tokens, bundle.config.max_length // 2)
-    return dataclasses.replace(default, max_new_tokens=size)
+    # At least half of a sequence is for the prompt.
+    size = min(default.max_new_tokens, source.sequence_length // 2)
+    return dataclasses.replace(source, generation=dataclasses.replace(default, max_new_tokens=size))
 
 
 def of_model(

@@ -41,9 +41,11 @@ class BeamSearch(Search):
         tokens: int,
         end_id: int,
         pad_id: int,
+        never: tuple[int, ...] = (),
     ):
         self._decoder, self._settings = decoder, settings
         self._tokens, self._end_id, self._pad_id = tokens, end_id, pad_id
+        self._never = never
         self._beams, self._size = settings.beams, settings.max_new_tokens
 
     def begin(self, prompt: Prompt) -> BeamState:
@@ -71,22 +73,24 @@ class BeamSearch(Search):
             logits, inner = self._decoder.step(tokens, state.decoder)
             return (self._choose(logits, state._replace(decoder=inner)),)
 
+        (state,) = tf.while_loop(
+            lambda state: (state.count < last) & tf.reduce_any(state.open),
+            step,
+            [state],
+            shape_invariants=[self.shapes(state)],
+            parallel_iterations=1,
+        )
+        return state
+
+    def shapes(self, state: BeamState) -> Any:
         two, three = tf.TensorShape([None, None]), tf.TensorShape([None, None, self._size])
-        shapes = BeamState(
+        return BeamState(
             Prompt(two, two),
             tf.TensorShape([]),
             *(three, two, three, two),
             tf.TensorShape([None]),
             self._decoder.shapes(state.decoder),
         )
-        (state,) = tf.while_loop(
-            lambda state: (state.count < last) & tf.reduce_any(state.open),
-            step,
-            [state],
-            shape_invariants=[shapes],
-            parallel_iterations=1,
-        )
-        return state
 
     def tokens(self, state: BeamState) -> tf.Tensor:
         """The best ended sequences, or the best running ones where none has ended."""
@@ -100,7 +104,9 @@ class BeamSearch(Search):
         rows = tf.shape(state.running)[0]
         flat = tf.reshape(state.running, [-1, size])[:, : state.count]
         logits = tf.nn.log_softmax(logits)[:, : self._tokens]
-        logits = scores.allowed(logits, state.prompt, flat, self._settings, self._end_id)
+        logits = scores.allowed(
+            logits, state.prompt, flat, self._settings, self._end_id, self._never
+        )
         total = tf.reshape(logits, [rows, beams, -1]) + state.running_scores[:, :, tf.newaxis]
         # Twice as many as beams: as many as beams remain even if the others end.
         top = tf.math.top_k(tf.reshape(total, [rows, -1]), 2 * beams)

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.generation.beam_search import BeamSearch
@@ -11,6 +12,7 @@ from bert_tf.generation.decoder import Decoder
 from bert_tf.generation.scores import Prompt
 from bert_tf.generation.search import Search, SingleSearch
 from bert_tf.generation.settings import GenerationSettings
+from bert_tf.models import fused_ops
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
@@ -39,17 +41,19 @@ class TextGenerator(tf.Module):
     ):
         super().__init__(name="generator")
         settings.check()
-        if settings.max_new_tokens >= max_length:
+        self._first = [tokenizer.start_id] if tokenizer.vocabulary.starts_text else []
+        self._max_prompt = max_length - settings.max_new_tokens
+        if self._max_prompt <= len(self._first):
             raise InputError(
-                f"--max_new_tokens={settings.max_new_tokens} is too large: the model has "
-                f"{max_length} positions for prompt and result together."
+                f"--max_new_tokens={settings.max_new_tokens} is too large: prompt and result have "
+                f"{max_length} tokens together."
             )
         self.tokenizer, self.settings = tokenizer, settings
-        self._max_prompt = max_length - settings.max_new_tokens
+        tokens, end = len(tokenizer.vocabulary), tokenizer.separator_id
+        never = frozenset(tokenizer.special_ids) - {end}
         kind = BeamSearch if settings.beams > 1 else SingleSearch
-        tokens = len(tokenizer.vocabulary)
         self._search: Search = kind(
-            decoder, settings, tokens, tokenizer.separator_id, tokenizer.pad_id
+            decoder, settings, tokens, end, tokenizer.pad_id, tuple(sorted(never))
         )
 
     def prompt_ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -58,18 +62,16 @@ class TextGenerator(tf.Module):
         Where texts of pre-training begin with the start token, prompts do, too. An empty prompt is
         the token between two texts.
         """
-        tokenizer = self.tokenizer
-        ids = tokenizer.functions.tokenize(texts)
-        first = [tokenizer.start_id] if tokenizer.vocabulary.starts_text else []
-        ids = ids[:, -(self._max_prompt - len(first)) :]
-        begin = tf.constant([first or [tokenizer.separator_id]], tf.int32)
+        ids = self.tokenizer.functions.tokenize(texts)
+        ids = ids[:, -(self._max_prompt - len(self._first)) :]
+        begin = tf.constant([self._first or [self.tokenizer.separator_id]], tf.int32)
         begin = tf.RaggedTensor.from_tensor(tf.tile(begin, [ids.nrows(), 1]))
-        if not first:
+        if not self._first:
             begin = tf.ragged.boolean_mask(begin, ids.row_lengths()[:, tf.newaxis] == 0)
         return tf.concat([begin, ids], 1)
 
     def generate_ids(self, ids: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Continues prompts.
+        """Continues prompts; of long ones, the last tokens.
 
         Args:
           ids: int32 [batch, length], padded anywhere.
@@ -79,8 +81,9 @@ class TextGenerator(tf.Module):
           The new tokens, int32 [batch, max_new_tokens], padded after the end token.
         """
         search = self._search
-        state = search.begin(padded_left(ids, mask))
-        state = search.advance(state, self.settings.max_new_tokens)
+        prompt = Prompt(*(x[:, -self._max_prompt :] for x in padded_left(ids, mask)))
+        with fused_ops.inference():
+            state = search.advance(search.begin(prompt), self.settings.max_new_tokens)
         found = search.tokens(state)
         rest = self.settings.max_new_tokens - tf.shape(found)[1]
         found = tf.pad(found, [[0, 0], [0, rest]], constant_values=self.tokenizer.pad_id)
@@ -89,17 +92,22 @@ class TextGenerator(tf.Module):
     def texts(self, tokens: tf.Tensor) -> tf.Tensor:
         """The texts of new tokens up to the end token, string [batch]; they follow the prompts."""
         vocabulary, tokenizer = self.tokenizer.vocabulary, self.tokenizer
-        special = frozenset(tokenizer.special_ids)
-        table = [
-            b"" if number in special else vocabulary.continuation(token)
-            for number, token in enumerate(vocabulary.tokens)
-        ]
         ended = tf.cumsum(tf.cast(tokens == tokenizer.separator_id, tf.int32), axis=1) > 0
-        pieces = tf.where(ended, "", tf.gather(tf.constant(table), tokens))
+        pieces = tf.where(ended, "", tf.gather(tf.constant(self._table), tokens))
         joined = tf.strings.reduce_join(pieces, 1)
         if prefix := vocabulary.continuation_prefix:  # words end with it
             joined = tf.strings.regex_replace(tf.strings.join([prefix, joined]), r" +$", "")
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8")
+
+    @functools.cached_property
+    def _table(self) -> np.ndarray:
+        """The bytes that each token adds to a text, none for special tokens."""
+        vocabulary, special = self.tokenizer.vocabulary, frozenset(self.tokenizer.special_ids)
+        found = [
+            b"" if number in special else vocabulary.continuation(token)
+            for number, token in enumerate(vocabulary.tokens)
+        ]
+        return np.array(found, object)
 
     def generate(self, texts: Sequence[str]) -> list[str]:
         """Continues texts; returns what follows each."""
@@ -120,7 +128,7 @@ class TextGenerator(tf.Module):
         while True:
             found = self._search.tokens(state)
             complete = bool(state.finished[0]) or found.shape[1] >= self.settings.max_new_tokens
-            whole = self.texts(found).numpy()[0].decode()
+            whole = self._texts(found).numpy()[0].decode()
             # The bytes of a character may arrive in two parts.
             ready = whole if complete else whole.rstrip("\ufffd")
             if len(ready) > len(shown):
@@ -136,18 +144,29 @@ class TextGenerator(tf.Module):
         return tf.function(self.generate_ids, specs, autograph=False)
 
     @functools.cached_property
+    def _texts(self) -> Any:
+        specs = [tf.TensorSpec([None, None], tf.int32)]
+        return tf.function(self.texts, specs, autograph=False)
+
+    @functools.cached_property
     def _begin(self) -> Any:
         def begin(ids: tf.Tensor) -> Any:
-            return self._search.begin(Prompt(ids, tf.ones_like(ids)))
+            with fused_ops.inference():
+                return self._search.begin(Prompt(ids, tf.ones_like(ids)))
 
         return tf.function(begin, [tf.TensorSpec([1, None], tf.int32)], autograph=False)
 
     @functools.cached_property
     def _advance(self) -> Any:
         def advance(state: Any) -> Any:
-            return self._search.advance(state, _CHUNK)
+            with fused_ops.inference():
+                return self._search.advance(state, _CHUNK)
 
-        return tf.function(advance, autograph=False, reduce_retracing=True)
+        state = self._begin.get_concrete_function().structured_outputs
+        specs = tf.nest.map_structure(
+            lambda x, shape: tf.TensorSpec(shape, x.dtype), state, self._search.shapes(state)
+        )
+        return tf.function(advance, [specs], autograph=False)
 
 
 def padded_left(ids: tf.Tensor, mask: tf.Tensor) -> Prompt:

@@ -8,9 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.objectives.left_to_right import LeftToRight
+from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
-_BATCH = 8
+_TOKENS = 2048  # at once: there are logits of each
 
 
 class TextScore(NamedTuple):
@@ -42,25 +43,34 @@ def score(
     model: LeftToRight,
     tokenizer: Tokenizer,
     texts: Sequence[str],
+    length: int,
     progress: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> TextScore:
-    """Scores texts; each token is predicted once, after at least half a window of its own text.
+    """Scores texts; each token is predicted once.
 
-    The first token of a text follows the token that begins or separates texts.
+    It is predicted after all of its text that precedes it, or at least half a window. The first
+    token of a text follows the token that begins or separates texts.
 
     Args:
-      model: Its configuration has the length of a window.
-      tokenizer: The tokenizer.
-      texts: At least one is not empty.
+      model: The model.
+      tokenizer: Its tokenizer.
+      texts: The texts.
+      length: Tokens of a window.
       progress: Wraps the numbers of the batches.
+
+    Raises:
+      InputError: No text has a token.
     """
     vocabulary = tokenizer.vocabulary
     begin = tokenizer.start_id if vocabulary.starts_text else tokenizer.separator_id
     ids = [np.array([begin, *row]) for row in tokenizer.tokenize(list(texts)).to_list()]
-    windows = [window for row in ids for window in _windows(row, model.config.max_length)]
+    windows = [window for row in ids for window in _windows(row, length)]
+    if not windows:
+        raise InputError("the texts have no tokens to predict.")
     nats, tokens = 0.0, 0
-    for first in progress(range(0, len(windows), _BATCH)):
-        total, count = _score_windows(model, windows[first : first + _BATCH])
+    rows = max(1, _TOKENS // length)
+    for first in progress(range(0, len(windows), rows)):
+        total, count = _score_windows(model, windows[first : first + rows])
         nats, tokens = nats + total, tokens + count
     return TextScore(
         tokens,

@@ -20,6 +20,7 @@ def allowed(
     tokens: tf.Tensor,
     settings: GenerationSettings,
     end_id: int,
+    never: tuple[int, ...] = (),
 ) -> tf.Tensor:
     """Scores [rows, vocab_size], with minus infinity for tokens that may not come next.
 
@@ -29,8 +30,12 @@ def allowed(
       tokens: int32 [rows, count], the tokens generated so far.
       settings: `min_new_tokens` and `unique_ngram`.
       end_id: The end token.
+      never: Tokens that are never allowed.
     """
     lowest = scores.dtype.min
+    if never:
+        forbidden = tf.reduce_any(tf.range(tf.shape(scores)[1])[:, tf.newaxis] == never, 1)
+        scores = tf.where(forbidden, lowest, scores)
     if settings.min_new_tokens:
         is_end = tf.range(tf.shape(scores)[1]) == end_id
         early = tf.shape(tokens)[1] < settings.min_new_tokens
@@ -54,6 +59,7 @@ def _repeats(ids: tf.Tensor, mask: tf.Tensor, size: int, vocab_size: tf.Tensor) 
         begun = ids[:, windows + offset][:, tf.newaxis]
         same &= ids[:, offset : offset + windows] == begun
     last = ids[:, size - 1 :]
+    same &= last < vocab_size  # prompts may have tokens that are never chosen
     rows = tf.broadcast_to(tf.range(tf.shape(ids)[0])[:, tf.newaxis], tf.shape(last))
     places = tf.boolean_mask(tf.stack([rows, last], -1), same)
     shape = tf.stack([tf.shape(ids)[0], vocab_size])

@@ -19,6 +19,9 @@ class Search(Protocol):
     def advance(self, state: Any, steps: tf.Tensor | int) -> Any:
         """Chooses further tokens, up to `steps`, until all sequences end."""
 
+    def shapes(self, state: Any) -> Any:
+        """The shapes of a state in a loop, with None for axes that change."""
+
     def tokens(self, state: Any) -> tf.Tensor:
         """The tokens so far, int32 [rows, count]: after the end token, padding."""
 
@@ -41,6 +44,7 @@ class SingleSearch(Search):
       tokens: Number of tokens of the vocabulary; there may be more logits.
       end_id: Token that ends a text.
       pad_id: Token that follows it.
+      never: Tokens that are never chosen.
     """
 
     def __init__(
@@ -50,9 +54,11 @@ class SingleSearch(Search):
         tokens: int,
         end_id: int,
         pad_id: int,
+        never: tuple[int, ...] = (),
     ):
         self._decoder, self._settings = decoder, settings
         self._tokens, self._end_id, self._pad_id = tokens, end_id, pad_id
+        self._never = never
 
     def begin(self, prompt: Prompt) -> SearchState:
         rows = tf.shape(prompt.ids)[0]
@@ -68,20 +74,22 @@ class SingleSearch(Search):
             logits, inner = self._decoder.step(state.tokens[:, -1], state.decoder)
             return (self._choose(logits, state._replace(decoder=inner)),)
 
-        shapes = SearchState(
+        (state,) = tf.while_loop(
+            lambda state: (tf.shape(state.tokens)[1] < last) & ~tf.reduce_all(state.finished),
+            step,
+            [state],
+            shape_invariants=[self.shapes(state)],
+            parallel_iterations=1,
+        )
+        return state
+
+    def shapes(self, state: SearchState) -> Any:
+        return SearchState(
             Prompt(*(tf.TensorShape([None, None]) for _ in Prompt._fields)),
             tf.TensorShape([None, None]),
             tf.TensorShape([None]),
             self._decoder.shapes(state.decoder),
         )
-        (state,) = tf.while_loop(
-            lambda state: (tf.shape(state.tokens)[1] < last) & ~tf.reduce_all(state.finished),
-            step,
-            [state],
-            shape_invariants=[shapes],
-            parallel_iterations=1,
-        )
-        return state
 
     def tokens(self, state: SearchState) -> tf.Tensor:
         return state.tokens
@@ -90,7 +98,12 @@ class SingleSearch(Search):
         """Appends a token, given the logits of the next one."""
         settings = self._settings
         logits = scores.allowed(
-            logits[:, : self._tokens], state.prompt, state.tokens, settings, self._end_id
+            logits[:, : self._tokens],
+            state.prompt,
+            state.tokens,
+            settings,
+            self._end_id,
+            self._never,
         )
         if settings.temperature:
             count = tf.shape(state.tokens)[1]

@@ -350,7 +350,9 @@ class _Run:
         examples = {"train": sum(files.total for files in self.data.training)}
         if self.data.held_out:
             examples["held_out"] = self.data.held_out.total
-        return self.settings.describe_data(examples)
+        lengths = (files.max_seq_length for files in self.data.training)
+        described = self.settings.describe_data(examples)
+        return described | {"sequence_length": max(lengths)}
 
     def _held_out_metrics(self) -> dict[str, float]:
         if self.data.held_out is None:

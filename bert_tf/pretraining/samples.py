@@ -27,7 +27,7 @@ def write(model: LeftToRight, batch: Batch, tokenizer: Tokenizer) -> list[dict[s
     Returns:
       `prompt` and `text`, which follows it, of each; none if the model is too short for samples.
     """
-    if model.config.max_length <= _SETTINGS.max_new_tokens:
+    if model.config.max_length < _PROMPT + _SETTINGS.max_new_tokens:
         return []
     decoder = CausalDecoder(model.encoder, model.token_logits)
     generator = TextGenerator(decoder, tokenizer, model.config.max_length, _SETTINGS)

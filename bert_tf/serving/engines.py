@@ -1,6 +1,7 @@
 """Engines, which run the computations of an export: TensorFlow, and other runtimes."""
 
 import abc
+import dataclasses
 import functools
 import hashlib
 import json
@@ -142,7 +143,7 @@ class Engine(abc.ABC):
         """
 
         def measure() -> float:
-            reference = compute_with_tensorflow(computation)
+            reference = _compute_with_tensorflow(computation)
             rng = np.random.default_rng(0)
             worst = 0.0
             for count, tokens in _SHAPES:
@@ -168,8 +169,21 @@ class Engine(abc.ABC):
             )
 
 
-def compute_with_tensorflow(computation: Computation) -> Compute:
-    """A computation that TensorFlow runs in this process."""
+def compute_in_chunks(computation: Computation) -> Compute:
+    """A computation that only TensorFlow can run, in this process."""
+    chunked = dataclasses.replace(
+        computation, function=lambda inputs, _: computation.in_chunks(inputs)
+    )
+    function = traced(chunked)
+
+    def compute(batch: Batch) -> Sequence[np.ndarray]:
+        found = function(**_inputs(Batch(*map(tf.convert_to_tensor, batch))))
+        return [value.numpy() for value in _results(found)]
+
+    return compute
+
+
+def _compute_with_tensorflow(computation: Computation) -> Compute:
     whole, skipping = (traced(computation, skip) for skip in (False, True))
 
     def compute(batch: Batch) -> Sequence[np.ndarray]:
@@ -191,7 +205,7 @@ class TensorFlowEngine(Engine):
             self.dtype = "bfloat16"
 
     def load(self, name: str, computation: Computation) -> Compute:
-        return compute_with_tensorflow(computation)
+        return _compute_with_tensorflow(computation)
 
 
 class OnnxRuntimeEngine(Engine):

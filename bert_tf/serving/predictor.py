@@ -89,7 +89,10 @@ class _PlainPath(NamedTuple):
 
 
 class _LoadedSignature(NamedTuple):
-    """A signature, ready to answer. It does not refer to the model, which other engines release."""
+    """A signature, ready to answer.
+
+    It does not refer to the model, which other engines release, unless it generates text.
+    """
 
     name: str
     executable: Executable
@@ -200,7 +203,7 @@ class Predictor:
         """Loads a computation, and compares its results with TensorFlow's."""
         plan = self.plan
         if not computation.portable:
-            compute = engines.compute_with_tensorflow(computation)
+            compute = engines.compute_in_chunks(computation)
             return Executable(computation.outputs, compute, compute)
         computes = {threads: engine.load(name, computation) for threads, engine in loaders.items()}
         compute = computes[plan.threads]
@@ -235,13 +238,7 @@ class Predictor:
         if name not in known:
             listed = ", ".join(sorted(known))
             raise InputError(f"{self.path}: has no signature {name!r}; it has {listed}.")
-        specs = known[name]["inputs"]
-        if values.keys() != specs.keys():
-            raise InputError(
-                f"{name}: takes {', '.join(sorted(specs))}, not "
-                f"{', '.join(sorted(values)) or 'nothing'}."
-            )
-        arrays = {key: _array(name, key, values[key], *spec) for key, spec in specs.items()}
+        arrays = self._arrays(name, values)
         try:
             return self._run(self._loaded[name], arrays)
         except tf.errors.ResourceExhaustedError as error:
@@ -251,11 +248,26 @@ class Predictor:
         except UnicodeDecodeError as error:  # TensorFlow's message contains the bytes
             raise InputError(f"{name}: {_NOT_EXAMPLES}") from error
 
-    def stream(self, signature: str, text: str) -> Iterator[str]:
+    def _arrays(self, name: str, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The inputs of a signature; raises InputError if it does not take them."""
+        specs = self.manifest["signatures"][name]["inputs"]
+        if values.keys() != specs.keys():
+            raise InputError(
+                f"{name}: takes {', '.join(sorted(specs))}, not "
+                f"{', '.join(sorted(values)) or 'nothing'}."
+            )
+        return {key: _array(name, key, values[key], *spec) for key, spec in specs.items()}
+
+    def stream(self, signature: str, /, **values: Any) -> Iterator[str]:
         """Answers a request of one text in parts, which join to the output of the signature.
 
+        Args:
+          signature: its name.
+          **values: as for a call, a batch of one text.
+
         Raises:
-          InputError: the signature is unknown, or its outputs come at once.
+          InputError: the signature is unknown, does not take these inputs, or its outputs come at
+            once.
         """
         loaded = self._loaded.get(signature)
         if loaded is None or loaded.stream is None:
@@ -264,7 +276,20 @@ class Predictor:
                 f"{self.path}: {signature!r} cannot be streamed; signatures that can: "
                 f"{able or 'none'}."
             )
-        return loaded.stream(text)
+        (text,) = self._arrays(signature, values).values()
+        if len(text) != 1:
+            raise InputError(f"{signature}: a stream has one text, not {len(text)}.")
+        return self._streamed(loaded.name, loaded.stream, tf.compat.as_text(text[0]))
+
+    def _streamed(
+        self, name: str, parts: Callable[[str], Iterator[str]], text: str
+    ) -> Iterator[str]:
+        try:
+            yield from parts(text)
+        except tf.errors.ResourceExhaustedError as error:
+            raise InputError(f"{name}: out of memory; send a shorter text.") from error
+        except tf.errors.OpError as error:
+            raise InputError(f"{name}: {_reason(error)}") from error
 
     def _run(self, loaded: _LoadedSignature, arrays: Arrays) -> Outputs:
         name, executable, plain, _ = loaded

@@ -20,7 +20,13 @@ def make_signatures(model: ServedModel, generator: TextGenerator) -> list[Signat
         return [generator.generate_ids(rows["input_word_ids"], rows["input_mask"])]
 
     spec = tf.TensorSpec([None, size], tf.int32, "tokens")
-    computation = Computation("generate", (spec,), compute, portable=False)
+    computation = Computation(
+        "generate",
+        (spec,),
+        compute,
+        portable=False,
+        row_tokens=lambda length: (length + size) * generator.settings.beams,
+    )
 
     def preprocess(inputs: Tensors) -> Prepared:
         ids = generator.prompt_ids(inputs["text"])

@@ -59,13 +59,16 @@ class Computation:
         second axis is that of the tokens.
       function: maps `MODEL_INPUTS`, int32 [sequences, length] each, and whether to skip padding
         (faster for mixed lengths) to the results. Results at padding are undefined.
-      portable: whether runtimes other than TensorFlow can run it.
+      portable: whether runtimes other than TensorFlow can run it. If not, it is one loop, which
+        skips no padding.
+      row_tokens: from the length of sequences to the number of tokens in memory for each.
     """
 
     name: str
     outputs: tuple[tf.TensorSpec, ...]
     function: Callable[[Tensors, bool], Sequence[tf.Tensor]]
     portable: bool = True
+    row_tokens: Callable[[tf.Tensor], tf.Tensor] = lambda length: length
 
     def in_chunks(self, inputs: Tensors) -> Sequence[tf.Tensor]:
         """Computes a few sequences at a time.
@@ -74,15 +77,19 @@ class Computation:
         that of one chunk.
         """
         count, length = tf.unstack(tf.shape(inputs["input_word_ids"]))
-        at_once = tf.maximum(_TOKENS_AT_ONCE // tf.maximum(length, 1), 1)
+        at_once = tf.maximum(_TOKENS_AT_ONCE // tf.maximum(self.row_tokens(length), 1), 1)
 
         def step(first: tf.Tensor, *done: tf.Tensor) -> tuple[tf.Tensor, ...]:
             rows = {name: x[first : first + at_once] for name, x in inputs.items()}
             # Without padding there is nothing to skip, and looking for it takes time.
-            parts = tf.cond(
-                tf.reduce_all(rows["input_mask"] > 0),
-                lambda: self.function(rows, False),
-                lambda: self.function(rows, True),
+            parts = (
+                tf.cond(
+                    tf.reduce_all(rows["input_mask"] > 0),
+                    lambda: self.function(rows, False),
+                    lambda: self.function(rows, True),
+                )
+                if self.portable
+                else self.function(rows, False)
             )
             joined = [tf.concat(pair, 0) for pair in zip(done, parts, strict=True)]
             return first + at_once, *joined

@@ -18,7 +18,7 @@ from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
 from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
-from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
 from pipelines.pretraining.sharding import (
     UNFINISHED,
     Shard,
@@ -76,6 +76,7 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
     request.settings.check()
     runner = runner or LocalRunner()
     tokens = _load_tokenizer(request.vocab, request.tokenizer)
+    _check_vocabulary(request, tokens)
     corpus_files = reader.open_corpus(request.input, request.file_format)
     paths = [request.vocab, *(file.path for file in corpus_files)]
     inputs = [*paths, *(f"{path}.json" for path in paths)]  # with their manifests
@@ -88,6 +89,24 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
         runner.started(f"{request.output}/{UNFINISHED}/steps", __name__) as workers,
     ):
         return _write(request, corpus_files, tokens, workers)
+
+
+def _check_vocabulary(request: ExampleRequest, tokens: Tokenizer) -> None:
+    """Raises InputError if the objective, or the sequences, are not for a vocabulary."""
+    settings = request.settings
+    masked = settings.objective not in (Objective.LEFT_TO_RIGHT, Objective.BIDIRECTIONAL_LM)
+    if masked and tokens.mask_id in (tokens.unknown_id, tokens.separator_id):
+        raise InputError(
+            f"{request.vocab}: has no mask token, which --objective={settings.objective} needs; it "
+            "is for --objective=left_to_right."
+        )
+    is_stream = settings.sequences is SequenceKind.STREAM
+    if settings.objective is Objective.LEFT_TO_RIGHT and is_stream == tokens.vocabulary.starts_text:
+        which = "do not go with" if is_stream else "are the only ones for"
+        raise InputError(
+            f"{request.vocab}: --sequences=stream {which} this vocabulary, whose texts "
+            f"{'begin' if is_stream else 'do not begin'} with a start token."
+        )
 
 
 def _write(

@@ -10,7 +10,7 @@ from pipelines.tokenizers.base import Pieces, Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 # The numbers of special tokens in packed sequences.
-START, SEPARATOR = -1, -2
+START, SEPARATOR, END = -1, -2, -3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +52,8 @@ class TokenSequence:
 class NumberedTokenizer(Tokenizer):
     """Gives each piece of its texts a number, from 0, where another tokenizer gives an id.
 
-    Packing, windows and features treat the numbers like ids. Special tokens have the numbers START
-    and SEPARATOR. Types are segments, even if the other tokenizer has one type only.
+    Packing, windows and features treat the numbers like ids. Special tokens have the numbers START,
+    SEPARATOR and END. Types are segments, even if the other tokenizer has one type only.
 
     Args:
       tokenizer: the tokenizer of the model.
@@ -73,7 +73,8 @@ class NumberedTokenizer(Tokenizer):
         super().__init__(tokenizer.vocabulary, tokenizer.settings)
         self._with_places = with_places
         self.typed = True
-        self.start_id, self.separator_id, self.pad_id = START, SEPARATOR, SEPARATOR
+        self.start_id, self.separator_id, self.end_id = START, SEPARATOR, END
+        self.pad_id = SEPARATOR
         self.wrapped = tokenizer
         self.ids = np.zeros(0, np.int32)
         self.starts, self.ends, self.text_of = (np.zeros(0, np.int64) for _ in range(3))
@@ -155,7 +156,9 @@ class NumberedTokenizer(Tokenizer):
 
     def ids_of(self, numbers: np.ndarray) -> np.ndarray:
         """The ids of the tokens of packed sequences, int32, by their numbers."""
-        ids = np.append(self.ids, [self.wrapped.separator_id, self.wrapped.start_id])
+        wrapped = self.wrapped
+        special = [wrapped.end_id, wrapped.separator_id, wrapped.start_id]
+        ids = np.append(self.ids, special)
         return ids[numbers].astype(np.int32)
 
     def sequence(self, numbers: np.ndarray, segments: np.ndarray) -> TokenSequence:

@@ -90,7 +90,7 @@ def forms(manifest: Mapping[str, Any]) -> list[SignatureForm]:
     found = []
     for name, tensors in manifest["signatures"].items():
         owners = [task for task in trained if f"{name}_".startswith(f"{task.name}_")]
-        if name == "generate":
+        if name == "generate" and any("generation" in m for m in manifest["models"]):
             found.append(_of_generation(name, tensors, manifest))
         elif masks and name in ("fill_mask", "embed", "embed_layers"):
             found.append(_of_pretrained(name, tensors, masks[0]))

@@ -167,7 +167,7 @@ class Metrics:
         return prometheus.generate_latest(self._registry)
 
 
-class _Job:
+class RunningRequest:
     """A request that is being answered, with its times and, once it is known, its signature."""
 
     def __init__(self, seconds: float):
@@ -200,7 +200,7 @@ class Answerer:
         Raises:
           RefusalError: the request is refused, or took too long.
         """
-        job = _Job(self.limits.seconds)
+        job = RunningRequest(self.limits.seconds)
         try:
             encoded = await self._answer(job, receive)
         except RefusalError as error:
@@ -209,7 +209,9 @@ class Answerer:
         self.metrics.answered.labels(job.signature).observe(time.monotonic() - job.begin)
         return encoded
 
-    async def _answer(self, job: _Job, receive: Callable[[], Awaitable[EncodedRequest]]) -> bytes:
+    async def _answer(
+        self, job: RunningRequest, receive: Callable[[], Awaitable[EncodedRequest]]
+    ) -> bytes:
         if not self._places.acquire(blocking=False):
             raise _busy()
         try:
@@ -235,17 +237,37 @@ class Answerer:
         done = self._threads.submit(work)
         done.add_done_callback(lambda _: self._places.release())
 
+    def counted(self, work: Callable[[RunningRequest], None]) -> RefusalError | None:
+        """Does a job, and counts it; a refusal, also of a failure, is returned."""
+        job = RunningRequest(self.limits.seconds)
+        refusal = self._refusal(job, lambda: work(job))
+        if refusal is None:
+            self.metrics.answered.labels(job.signature).observe(time.monotonic() - job.begin)
+        else:
+            self.metrics.refused.labels(job.signature, refusal.fault.name.lower()).inc()
+        return refusal
+
     def _late(self) -> RefusalError:
         return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} s.")
 
-    def _work(self, job: _Job, request: EncodedRequest) -> bytes | RefusalError:
+    def _work(self, job: RunningRequest, request: EncodedRequest) -> bytes | RefusalError:
         """Answers a request, in a thread; a refusal is returned.
 
         If it were raised, its traceback would be part of a cycle, which keeps the request in memory
         until the next garbage collection.
         """
+        encoded = b""
+
+        def compute() -> None:
+            nonlocal encoded
+            encoded = self._compute(job, request)
+
+        return self._refusal(job, compute) or encoded
+
+    def _refusal(self, job: RunningRequest, work: Callable[[], None]) -> RefusalError | None:
+        """Does the work of a job; returns its refusal, if any."""
         try:
-            return self._compute(job, request)
+            work()
         except RefusalError as error:
             return RefusalError(error.fault, error.message)
         except TimeoutError:
@@ -253,8 +275,9 @@ class Answerer:
         except Exception:  # details only go to the log
             logging.exception("%s failed.", job.signature)
             return RefusalError(Fault.INTERNAL, "The server failed; its log has the reason.")
+        return None
 
-    def _compute(self, job: _Job, request: EncodedRequest) -> bytes:
+    def _compute(self, job: RunningRequest, request: EncodedRequest) -> bytes:
         with contextlib.ExitStack() as using:
             with self._converting(job):
                 spec = request.parse()
@@ -277,7 +300,7 @@ class Answerer:
             return request.encode(answer)
 
     @contextlib.contextmanager
-    def _converting(self, job: _Job) -> Iterator[None]:
+    def _converting(self, job: RunningRequest) -> Iterator[None]:
         """Waits for one of the places for conversions."""
         if not self._conversions.acquire(timeout=job.end - time.monotonic()):
             raise self._late()

@@ -1,13 +1,15 @@
 """Answers in parts: a text as it is generated, as server-sent events."""
 
 import asyncio
+import contextlib
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import msgspec
 
-from bert_tf.serving.server.answers import Answerer, EncodedRequest, signature_of
+from bert_tf.serving.server.answers import Answerer, EncodedRequest, RunningRequest, signature_of
 from bert_tf.serving.server.faults import Fault, RefusalError
 from pipelines.common.errors import InputError
 
@@ -29,20 +31,19 @@ async def stream(answerer: Answerer, request: EncodedRequest) -> AsyncIterator[b
     gone = threading.Event()  # nobody listens any more
 
     def put(item: Any) -> None:
-        loop.call_soon_threadsafe(queue.put_nowait, item)
+        with contextlib.suppress(RuntimeError):  # the server has ended
+            loop.call_soon_threadsafe(queue.put_nowait, item)
 
     def work() -> None:
-        try:
-            for part in _parts(answerer, request):
-                put(part)
-                if gone.is_set():
-                    break
-            put(_END)
-        except RefusalError as error:
-            put(RefusalError(error.fault, error.message))
+        refusal = answerer.counted(lambda job: _send(answerer, request, job, put, gone))
+        put(_END if refusal is None else refusal)
 
     answerer.run(work)
-    first = await queue.get()
+    try:
+        first = await queue.get()
+    except asyncio.CancelledError:
+        gone.set()
+        raise
     if isinstance(first, RefusalError):
         raise first
 
@@ -60,20 +61,35 @@ async def stream(answerer: Answerer, request: EncodedRequest) -> AsyncIterator[b
     return events()
 
 
-def _parts(answerer: Answerer, request: EncodedRequest) -> Iterator[str]:
+def _send(
+    answerer: Answerer,
+    request: EncodedRequest,
+    job: RunningRequest,
+    put: Any,
+    gone: threading.Event,
+) -> None:
+    """Passes the parts of an answer to `put`."""
     spec = request.parse()
     answerer.check_name(spec.model)
     with answerer.versions.use(spec.version) as version:
         predictor = version.predictor
         assert predictor is not None  # it is available
-        name = signature_of(predictor, spec)
-        signature = predictor.manifest["signatures"][name]
+        job.signature = signature_of(predictor, spec)
+        signature = predictor.manifest["signatures"][job.signature]
         inputs = request.inputs(list(signature["inputs"]))
         answerer.limits.check_inputs(inputs, signature.get("sequence_axes", 1))
-        texts = [value for values in inputs.values() for value in values]
-        if len(texts) != 1 or not isinstance(texts[0], str):
-            raise RefusalError(Fault.INVALID, "A stream has one text.")
         try:
-            yield from predictor.stream(name, texts[0])
+            for part in _until(predictor.stream(job.signature, **inputs), job.end, gone):
+                put(part)
         except InputError as error:
             raise RefusalError(Fault.INVALID, str(error)) from error
+
+
+def _until(parts: Iterator[str], end: float, gone: threading.Event) -> Iterator[str]:
+    """The parts until nobody listens; raises TimeoutError at the end of the time."""
+    for part in parts:
+        yield part
+        if gone.is_set():
+            return
+        if time.monotonic() > end:
+            raise TimeoutError

@@ -93,7 +93,12 @@ def read(path: str) -> Bundle:
             )
     configs.check(config, family, any(ours.startswith(MASKED_LM) for ours in found), name)
     vocabulary, settings = tokenizers.read(family.tokenizer, path, config.vocab_size)
-    if isinstance(vocabulary, BPEVocabulary):
+    if isinstance(vocabulary, BPEVocabulary) and len(vocabulary) > config.vocab_size:
+        if task:
+            raise InputError(
+                f"{path}: its vocabulary lacks {', '.join(ADDED)}, of which inputs of tasks here "
+                "consist; read the pre-trained model, and fine-tune that."
+            )
         config = _add_rows(config, found, len(vocabulary), path)
     return Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
 
@@ -103,20 +108,21 @@ def _add_rows(
 ) -> BertConfig:
     """Appends embeddings for the special tokens of fine-tuning, which a pre-trained GPT lacks.
 
-    They are random with a fixed seed, as in OpenAI's program; returns the changed configuration.
+    They are the mean of all others with noise of a fixed seed. OpenAI's program has the noise
+    alone, and such tokens may be more probable than those that were trained. Returns the changed
+    configuration.
     """
     missing = tokens - config.vocab_size
-    if missing <= 0:
-        return config
     logging.info(
-        "%s: %d special tokens, as %s, get random embeddings; fine-tuning trains them.",
+        "%s: %d special tokens (%s) get new embeddings; fine-tuning trains them.",
         path,
         missing,
-        ADDED[0],
+        ", ".join(ADDED[-missing:]),
     )
-    shape = (missing, config.hidden_size)
-    rows = config.initializer_range * np.random.default_rng(0).standard_normal(shape, np.float32)
-    weights[_WORDS] = np.concatenate([weights[_WORDS], rows])
+    words = weights[_WORDS]
+    noise = np.random.default_rng(0).standard_normal((missing, config.hidden_size), np.float32)
+    rows = words.mean(0) + config.initializer_range * noise
+    weights[_WORDS] = np.concatenate([words, rows.astype(np.float32)])
     return dataclasses.replace(config, vocab_size=tokens)
 
 
@@ -207,8 +213,9 @@ def write(model: Bundle, folder: str) -> None:
     family = configs.find_family(model.config.model_type, model.place)
     architecture = configs.architecture_for(model, family)
     config = configs.from_bundle(model, family, architecture)
-    if model.vocabulary:
-        config.setdefault("pad_token_id", model.vocabulary.id_of("pad"))
+    if model.vocabulary and family.transposed:  # a GPT
+        config["pad_token_id"] = model.vocabulary.id_of("pad")
+        config["bos_token_id"] = config["eos_token_id"] = model.vocabulary.id_of("separator")
     if model.vocabulary and model.vocabulary.kind != family.tokenizer:
         raise InputError(
             f"{model.place}: a {family.title} of Hugging Face has a vocabulary of "

@@ -68,11 +68,6 @@ def _to_keys(config: BertConfig) -> dict[str, Any]:
     }
 
 
-def _to_gpt2_keys(config: BertConfig) -> dict[str, Any]:
-    end = config.vocab_size - 1  # <|endoftext|>
-    return _to_keys(config) | {"bos_token_id": end, "eos_token_id": end}
-
-
 def _to_gpt_keys(config: BertConfig) -> dict[str, Any]:
     activation = {"hidden_act": "gelu"} if config.hidden_act in ("gelu", "gelu_tanh") else {}
     return _to_keys(config) | activation
@@ -132,6 +127,8 @@ GPT2 = Family(
     pooled_head=Architecture(),
     token_head=Architecture(lacks=(POOLER,)),
     heads=_heads("GPT2"),
+    # It reads the last token that is not padding, which is not ours: that equals padding.
+    lacking_heads=frozenset(["SequenceClassification"]),
     keys=_KEYS | {"hidden_act": "activation_function"},
     defaults={
         "vocab_size": 50257,
@@ -143,7 +140,7 @@ GPT2 = Family(
     fixed={name: FAMILIES["gpt2"].values[name] for name in (*_FIXED, "pre_norm")},
     options=frozenset(["head_dropout"]),
     to_options=_to_options,
-    to_keys=_to_gpt2_keys,
+    to_keys=_to_keys,
     transposed="heads/",
     tokenizer="byte_bpe",
 )

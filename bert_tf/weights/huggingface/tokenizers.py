@@ -64,6 +64,11 @@ def write(model: Bundle, folder: str) -> None:
         roles = _GPT_ROLES if is_gpt2 else _ROLES_OF_TEXTS
         tokens = {name: vocabulary.roles[role] for name, role in roles.items()}
     elif vocabulary.kind == "bpe":
+        if not (settings["lower_case"] and settings["strip_accents"]):
+            raise InputError(
+                f"{model.place}: Hugging Face's tokenizer of GPT always lower-cases and strips "
+                "accents, but this model's does not; write it as bert_tf."
+            )
         found = {"tokenizer_class": "OpenAIGPTTokenizer"}
         tokens = {name: vocabulary.roles[role] for name, role in _GPT_ROLES.items()}
     elif vocabulary.kind == "sentencepiece":

@@ -72,13 +72,13 @@ def test_bytes_become_characters_and_an_end_ends_them(model, tokenizer):
 
 
 def test_there_must_be_room_for_a_prompt(model, tokenizer):
-    with pytest.raises(InputError, match=f"max_new_tokens={LENGTH} is too large: .* {LENGTH} pos"):
+    with pytest.raises(InputError, match=f"max_new_tokens={LENGTH} is too large: .* {LENGTH} tok"):
         _generator(model, tokenizer, max_new_tokens=LENGTH)
 
 
 def test_perplexity_predicts_every_token_once(model, tokenizer):
     texts = ["short", "x" * 10 + "a longer text than the model has positions for", ""]
-    found = perplexity.score(model, tokenizer, texts)
+    found = perplexity.score(model, tokenizer, texts, LENGTH)
     ids = [[256, *row] for row in tokenizer.tokenize(texts).to_list()]
     assert found.tokens == sum(len(row) - 1 for row in ids) == found.bytes
     assert found.words == 10
@@ -96,4 +96,6 @@ def test_perplexity_predicts_every_token_once(model, tokenizer):
             assert place - begin >= min(place, LENGTH // 2)
     assert found.nats == pytest.approx(nats, rel=1e-5)
     assert found.perplexity == pytest.approx(math.exp(nats / found.tokens), rel=1e-4)
+    with pytest.raises(InputError, match="no tokens to predict"):
+        perplexity.score(model, tokenizer, ["", ""], LENGTH)
     assert found.bits_per_byte == pytest.approx(nats / found.bytes / np.log(2), rel=1e-5)

@@ -157,12 +157,14 @@ def test_a_gpt_writes_texts(gpt, corpus_path):
     predictor = Predictor(f"{folder}/saved_model")
     texts = ["the", "a small", ""]
     (found,) = predictor("generate", text=texts).values()
-    greedy = [b"".join(part.encode() for part in predictor.stream("generate", t)) for t in texts]
+    greedy = [
+        b"".join(part.encode() for part in predictor.stream("generate", text=[t])) for t in texts
+    ]
     assert list(found) == greedy
     loaded = tf.saved_model.load(f"{folder}/saved_model").signatures
     assert loaded["generate"](tf.constant(texts))["text"].numpy().tolist() == greedy
     with pytest.raises(InputError, match=r"'embed' cannot be streamed; .*: generate"):
-        predictor.stream("embed", "the")
+        predictor.stream("embed", text=["the"])
     predictor.close()
 
 

@@ -290,7 +290,7 @@ LACKING = {
     "Albert": _OF_GPT,
     "Electra": _OF_GPT,
     "OpenAIGPT": [*_NOT_OF_GPT, "ForTokenClassification", "ForQuestionAnswering"],
-    "GPT2": _NOT_OF_GPT,
+    "GPT2": [*_NOT_OF_GPT, "ForSequenceClassification"],
 }
 
 

@@ -1,9 +1,12 @@
 """Numbers of pieces in place of ids: packing treats them alike, and each leads back to its text."""
 
+import collections
+
 import numpy as np
 import pytest
 
 from pipelines.tokenizers import packing, registry
+from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
 from pipelines.tokenizers.numbered import NumberedTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests.pipelines.tokenizers import byte_bpe_reference
@@ -12,10 +15,13 @@ TEXTS = ["The small model's layer, 한국어 é!", "", "unrelated masks"]
 SECOND = ["A token", "the mask", ""]
 
 
-@pytest.fixture(scope="module", params=["wordpiece", "byte_bpe"])
+@pytest.fixture(scope="module", params=["wordpiece", "byte_bpe", "bpe"])
 def tokenizer(request, vocab_path):
     if request.param == "wordpiece":
         vocabulary = WordPieceVocabulary.load(vocab_path)
+    elif request.param == "bpe":
+        words = collections.Counter({word.encode(): 3 for text in TEXTS for word in text.split()})
+        vocabulary = BPEVocabulary.learn(words, 120)
     else:
         vocabulary = byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 400)
     return registry.make(vocabulary, vocabulary.resolve({}))

@@ -1,12 +1,17 @@
 """Requests to the REST interface without a network."""
 
+import asyncio
+
 
 async def post(app, method, body):
     """The status and the body of an answer to a POST request."""
     sent = []
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive():
-        return {"type": "http.request", "body": body, "more_body": False}
+        if (message := next(messages, None)) is None:
+            await asyncio.Event().wait()  # the client stays
+        return message
 
     async def send(event):
         sent.append(event)
