@@ -81,7 +81,9 @@ def test_a_shape_from_outside_is_trained_predicted_exported_and_served(tmp_path,
     assert '"number"' in Elements(page.render(manifest, "bert")).scripts["values"]
     assert "| `count` |" in open(f"{export}/README.md").read()
     # What has no place for its head says so.
-    with pytest.raises(InputError, match="no class for a task of the shape count; write it as"):
+    with pytest.raises(
+        InputError, match="no class for a BERT with a task of the shape count; write it as"
+    ):
         weights.write(weights.read(output), f"{tmp_path}/hf", "huggingface")
     # The page of `bert-tf look` shows its encoder.
     assert model_page.inspect(output, ["good and bad"], InspectionSettings())

@@ -271,7 +271,7 @@ def test_the_newer_kind_of_file_will_do(vocabulary, tmp_path):
         os.remove(f"{tmp_path}/hf/{name}")
     assert weights.read(f"{tmp_path}/hf").vocabulary == vocabulary
     (tmp_path / "hf/tokenizer.json").write_text('{"model": {"type": "WordPiece"}}')
-    with pytest.raises(InputError, match=r"tokenizer.json: the tokenizer is not byte-level BPE"):
+    with pytest.raises(InputError, match=r"tokenizer.json: the tokenizer is not BPE"):
         weights.read(f"{tmp_path}/hf")
 
 

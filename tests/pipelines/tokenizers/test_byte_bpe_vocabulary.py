@@ -75,7 +75,7 @@ def test_an_unusable_vocabulary_is_refused(tokens, merges, message):
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ({}, "no byte-level BPE vocabulary; it is a folder with vocab.json and merges.txt or"),
+        ({}, "no BPE vocabulary; it is a folder with vocab.json and merges.txt or"),
         ({"vocab.json": b"{}"}, "merges.txt: no such file"),
         ({"encoder.json": b"{}"}, "vocab.bpe: no such file"),
         ({"vocab.json": b'["a"]'}, "vocab.json: expected object"),
@@ -83,7 +83,7 @@ def test_an_unusable_vocabulary_is_refused(tokens, merges, message):
         ({"vocab.json": b'{"a": 0, "b": 0}'}, "'b' has the id 0 instead of 1"),
         ({"vocab.json": b"{}", "merges.txt": b"a b\na\n"}, "merges.txt: line 2 is not two parts"),
         ({"vocab.json": b"{}", "merges.txt": b"a \xff\n"}, "merges.txt: byte 2 is not UTF-8"),
-        ({"vocab.json": b"{}", "merges.txt": b""}, "vocab.json: lacks <s>"),
+        ({"vocab.json": b"{}", "merges.txt": b""}, "vocab.json: lacks <pad>"),
     ],
 )
 def test_unusable_files_are_refused(written, message, tmp_path):
@@ -122,9 +122,3 @@ def test_learning_ends_when_no_pair_occurs_twice():
 def test_learning_in_vain_is_refused(words, size, message):
     with pytest.raises(InputError, match=message):
         ByteBPEVocabulary.learn(collections.Counter(words), size)
-
-
-@pytest.mark.slow
-def test_gpt2_lacks_special_tokens():
-    with pytest.raises(InputError, match="encoder.json: lacks <s>, <pad>"):
-        ByteBPEVocabulary.load(str(byte_bpe_reference.data_of("vocabs/gpt2")))

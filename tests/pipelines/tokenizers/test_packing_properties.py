@@ -13,7 +13,7 @@ from tests.pipelines.tokenizers.test_packing import ragged, truncate
 class _Rules:
     """Special tokens of a tokenizer, with one separator between segments or two."""
 
-    pad_id, start_id, separator_id = 0, 2, 3
+    pad_id, start_id, separator_id, end_id = 0, 2, 3, 3
 
     def __init__(self, separators, typed):
         self.separators, self.typed = separators, typed

@@ -17,6 +17,7 @@ TENSORS = {
         ["text"],
         ["tokens", "tags", "probabilities", "start_characters", "end_characters"],
     ),
+    "generate": (["text"], ["text"]),
     "tagging_words": (["words"], ["tags", "probabilities"]),
     "choice": (["context", "choices"], ["choice", "probabilities", "logits"]),
     "fill_mask": (["text"], ["tokens", "probabilities"]),
