@@ -9,11 +9,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.generation import scores
-from bert_tf.generation.decoder import Decoder
 from bert_tf.generation.scores import Prompt
 from bert_tf.generation.search import Search
-from bert_tf.generation.settings import GenerationSettings
 
 _WORST = -1e9  # score of what is not there
 
@@ -32,58 +29,43 @@ class BeamState(NamedTuple):
 
 
 class BeamSearch(Search):
-    """Keeps the most probable beginnings. Arguments as for `SingleSearch`."""
-
-    def __init__(
-        self,
-        decoder: Decoder,
-        settings: GenerationSettings,
-        tokens: int,
-        end_id: int,
-        pad_id: int,
-        never: tuple[int, ...] = (),
-    ):
-        self._decoder, self._settings = decoder, settings
-        self._tokens, self._end_id, self._pad_id = tokens, end_id, pad_id
-        self._never = never
-        self._beams, self._size = settings.beams, settings.max_new_tokens
+    """Keeps the most probable beginnings."""
 
     def begin(self, prompt: Prompt) -> BeamState:
         rows = tf.shape(prompt.ids)[0]
         logits, inner = self._decoder.begin(prompt.ids, prompt.mask)
         # All beams of a row are equal at first; only the first one counts.
-        order = tf.repeat(tf.range(rows), self._beams)
+        order = tf.repeat(tf.range(rows), self._settings.beams)
         prompt, inner, logits = tf.nest.map_structure(
             lambda x: tf.gather(x, order), (prompt, inner, logits)
         )
-        first = tf.range(self._beams) == 0
-        scored = tf.broadcast_to(tf.where(first, 0.0, _WORST), [rows, self._beams])
-        tokens = tf.fill([rows, self._beams, self._size], self._pad_id)
-        worst = tf.fill([rows, self._beams], _WORST)
+        first = tf.range(self._settings.beams) == 0
+        scored = tf.broadcast_to(tf.where(first, 0.0, _WORST), [rows, self._settings.beams])
+        tokens = tf.fill([rows, self._settings.beams, self._settings.max_new_tokens], self._pad_id)
+        worst = tf.fill([rows, self._settings.beams], _WORST)
         state = BeamState(
             prompt, tf.constant(0), tokens, scored, tokens, worst, tf.fill([rows], True), inner
         )
         return self._choose(logits, state)
 
     def advance(self, state: BeamState, steps: tf.Tensor | int) -> BeamState:
-        last = tf.minimum(state.count + steps, self._size)
+        last = tf.minimum(state.count + steps, self._settings.max_new_tokens)
 
-        def step(state: BeamState) -> tuple[BeamState]:
+        def step(state: BeamState) -> BeamState:
             tokens = tf.reshape(state.running[:, :, state.count - 1], [-1])
             logits, inner = self._decoder.step(tokens, state.decoder)
-            return (self._choose(logits, state._replace(decoder=inner)),)
+            return self._choose(logits, state._replace(decoder=inner))
 
-        (state,) = tf.while_loop(
-            lambda state: (state.count < last) & tf.reduce_any(state.open),
-            step,
-            [state],
-            shape_invariants=[self.shapes(state)],
-            parallel_iterations=1,
-        )
-        return state
+        def going(state: BeamState) -> tf.Tensor:
+            return (state.count < last) & tf.reduce_any(state.open)
+
+        return self._loop(going, step, state)
 
     def shapes(self, state: BeamState) -> Any:
-        two, three = tf.TensorShape([None, None]), tf.TensorShape([None, None, self._size])
+        two, three = (
+            tf.TensorShape([None, None]),
+            tf.TensorShape([None, None, self._settings.max_new_tokens]),
+        )
         return BeamState(
             Prompt(two, two),
             tf.TensorShape([]),
@@ -100,13 +82,10 @@ class BeamSearch(Search):
 
     def _choose(self, logits: tf.Tensor, state: BeamState) -> BeamState:
         """Extends beams by a token, given the logits [rows * beams, vocab_size] of the next."""
-        beams, size = self._beams, self._size
+        beams, size = self._settings.beams, self._settings.max_new_tokens
         rows = tf.shape(state.running)[0]
         flat = tf.reshape(state.running, [-1, size])[:, : state.count]
-        logits = tf.nn.log_softmax(logits)[:, : self._tokens]
-        logits = scores.allowed(
-            logits, state.prompt, flat, self._settings, self._end_id, self._never
-        )
+        logits = self._allowed(tf.nn.log_softmax(logits), state.prompt, flat)
         total = tf.reshape(logits, [rows, beams, -1]) + state.running_scores[:, :, tf.newaxis]
         # Twice as many as beams: as many as beams remain even if the others end.
         top = tf.math.top_k(tf.reshape(total, [rows, -1]), 2 * beams)

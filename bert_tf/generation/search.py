@@ -1,6 +1,8 @@
 """Greedy search and sampling: one sequence for each prompt, token by token."""
 
-from typing import Any, NamedTuple, Protocol
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -10,33 +12,8 @@ from bert_tf.generation.scores import Prompt
 from bert_tf.generation.settings import GenerationSettings
 
 
-class Search(Protocol):
-    """Chooses tokens; every result depends on its own prompt only, whatever is in the batch."""
-
-    def begin(self, prompt: Prompt) -> Any:
-        """Reads prompts, and chooses their first tokens; returns a state."""
-
-    def advance(self, state: Any, steps: tf.Tensor | int) -> Any:
-        """Chooses further tokens, up to `steps`, until all sequences end."""
-
-    def shapes(self, state: Any) -> Any:
-        """The shapes of a state in a loop, with None for axes that change."""
-
-    def tokens(self, state: Any) -> tf.Tensor:
-        """The tokens so far, int32 [rows, count]: after the end token, padding."""
-
-
-class SearchState(NamedTuple):
-    """Sequences that are being generated."""
-
-    prompt: Prompt
-    tokens: tf.Tensor  # int32 [rows, count]
-    finished: tf.Tensor  # bool [rows]
-    decoder: Any  # the state of the decoder, which has read all tokens but the last
-
-
-class SingleSearch(Search):
-    """Takes the best token, or samples one.
+class Search(abc.ABC):
+    """Chooses tokens; every result depends on its own prompt only, whatever is in the batch.
 
     Args:
       decoder: The model.
@@ -60,6 +37,54 @@ class SingleSearch(Search):
         self._tokens, self._end_id, self._pad_id = tokens, end_id, pad_id
         self._never = never
 
+    @abc.abstractmethod
+    def begin(self, prompt: Prompt) -> Any:
+        """Reads prompts, and chooses their first tokens; returns a state."""
+
+    @abc.abstractmethod
+    def advance(self, state: Any, steps: tf.Tensor | int) -> Any:
+        """Chooses further tokens, up to `steps`, until all sequences end."""
+
+    @abc.abstractmethod
+    def shapes(self, state: Any) -> Any:
+        """The shapes of a state in a loop, with None for axes that change."""
+
+    @abc.abstractmethod
+    def tokens(self, state: Any) -> tf.Tensor:
+        """The tokens so far, int32 [rows, count]: after the end token, padding."""
+
+    def _loop(
+        self, going: Callable[[Any], tf.Tensor], step: Callable[[Any], Any], state: Any
+    ) -> Any:
+        """The state after steps for as long as it is `going`."""
+        (state,) = tf.while_loop(
+            going,
+            lambda state: (step(state),),
+            [state],
+            shape_invariants=[self.shapes(state)],
+            parallel_iterations=1,
+        )
+        return state
+
+    def _allowed(self, logits: tf.Tensor, prompt: Prompt, tokens: tf.Tensor) -> tf.Tensor:
+        """The scores [rows, tokens] with minus infinity where a token may not come next."""
+        return scores.allowed(
+            logits[:, : self._tokens], prompt, tokens, self._settings, self._end_id, self._never
+        )
+
+
+class SearchState(NamedTuple):
+    """Sequences that are being generated."""
+
+    prompt: Prompt
+    tokens: tf.Tensor  # int32 [rows, count]
+    finished: tf.Tensor  # bool [rows]
+    decoder: Any  # the state of the decoder, which has read all tokens but the last
+
+
+class SingleSearch(Search):
+    """Takes the best token, or samples one."""
+
     def begin(self, prompt: Prompt) -> SearchState:
         rows = tf.shape(prompt.ids)[0]
         logits, state = self._decoder.begin(prompt.ids, prompt.mask)
@@ -70,18 +95,14 @@ class SingleSearch(Search):
         first = tf.shape(state.tokens)[1]
         last = tf.minimum(first + steps, self._settings.max_new_tokens)
 
-        def step(state: SearchState) -> tuple[SearchState]:
+        def step(state: SearchState) -> SearchState:
             logits, inner = self._decoder.step(state.tokens[:, -1], state.decoder)
-            return (self._choose(logits, state._replace(decoder=inner)),)
+            return self._choose(logits, state._replace(decoder=inner))
 
-        (state,) = tf.while_loop(
-            lambda state: (tf.shape(state.tokens)[1] < last) & ~tf.reduce_all(state.finished),
-            step,
-            [state],
-            shape_invariants=[self.shapes(state)],
-            parallel_iterations=1,
-        )
-        return state
+        def going(state: SearchState) -> tf.Tensor:
+            return (tf.shape(state.tokens)[1] < last) & ~tf.reduce_all(state.finished)
+
+        return self._loop(going, step, state)
 
     def shapes(self, state: SearchState) -> Any:
         return SearchState(
@@ -97,14 +118,7 @@ class SingleSearch(Search):
     def _choose(self, logits: tf.Tensor, state: SearchState) -> SearchState:
         """Appends a token, given the logits of the next one."""
         settings = self._settings
-        logits = scores.allowed(
-            logits[:, : self._tokens],
-            state.prompt,
-            state.tokens,
-            settings,
-            self._end_id,
-            self._never,
-        )
+        logits = self._allowed(logits, state.prompt, state.tokens)
         if settings.temperature:
             count = tf.shape(state.tokens)[1]
             logits = scores.sampled(logits, state.prompt, count, settings)

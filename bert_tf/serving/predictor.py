@@ -1,5 +1,6 @@
 """The runtime of exports: it is loaded once, and then answers without delay."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -239,14 +240,8 @@ class Predictor:
             listed = ", ".join(sorted(known))
             raise InputError(f"{self.path}: has no signature {name!r}; it has {listed}.")
         arrays = self._arrays(name, values)
-        try:
+        with _refused(name):
             return self._run(self._loaded[name], arrays)
-        except tf.errors.ResourceExhaustedError as error:
-            raise InputError(f"{name}: out of memory; send fewer or shorter texts.") from error
-        except tf.errors.OpError as error:
-            raise InputError(f"{name}: {_reason(error)}") from error
-        except UnicodeDecodeError as error:  # TensorFlow's message contains the bytes
-            raise InputError(f"{name}: {_NOT_EXAMPLES}") from error
 
     def _arrays(self, name: str, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The inputs of a signature; raises InputError if it does not take them."""
@@ -284,12 +279,8 @@ class Predictor:
     def _streamed(
         self, name: str, parts: Callable[[str], Iterator[str]], text: str
     ) -> Iterator[str]:
-        try:
+        with _refused(name):
             yield from parts(text)
-        except tf.errors.ResourceExhaustedError as error:
-            raise InputError(f"{name}: out of memory; send a shorter text.") from error
-        except tf.errors.OpError as error:
-            raise InputError(f"{name}: {_reason(error)}") from error
 
     def _run(self, loaded: _LoadedSignature, arrays: Arrays) -> Outputs:
         name, executable, plain, _ = loaded
@@ -388,6 +379,19 @@ def _array(
             f"dimension{'s' if rank > 1 else ''}, the batch first."
         )
     return array if array.size else array.astype(dtype.as_numpy_dtype)
+
+
+@contextlib.contextmanager
+def _refused(name: str) -> Iterator[None]:
+    """Makes errors of TensorFlow in a signature InputErrors."""
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        raise InputError(f"{name}: out of memory; send fewer or shorter texts.") from error
+    except tf.errors.OpError as error:
+        raise InputError(f"{name}: {_reason(error)}") from error
+    except UnicodeDecodeError as error:  # TensorFlow's message contains the bytes
+        raise InputError(f"{name}: {_NOT_EXAMPLES}") from error
 
 
 def _reason(error: tf.errors.OpError) -> str:

@@ -12,7 +12,11 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import bpe_files, bpe_merging
 from pipelines.tokenizers.bpe_files import Merge
 from pipelines.tokenizers.vocabulary import repeat_words
-from pipelines.tokenizers.wordpiece_vocabulary import SplitWordsVocabulary, learnable_words
+from pipelines.tokenizers.wordpiece_vocabulary import (
+    SplitWordsVocabulary,
+    covering,
+    learnable_words,
+)
 
 END_OF_WORD = "</w>"
 # Stands for it where a token must be letters alone; private use, so no word has it as a letter.
@@ -125,14 +129,7 @@ def _alphabet(words: collections.Counter[str], coverage: float) -> list[str]:
     for word, count in words.items():
         for character in word:
             counts[character] += count
-    budget = (1 - coverage) * counts.total()
-    alphabet = set(counts)
-    for character, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
-        budget -= count
-        if budget < 0:
-            break
-        alphabet.remove(character)
-    return sorted(alphabet)
+    return sorted(covering(counts, coverage))
 
 
 def _train(words: collections.Counter[str], letters: Sequence[str], merges: int) -> list[Merge]:

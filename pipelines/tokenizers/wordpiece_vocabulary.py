@@ -234,6 +234,11 @@ def _alphabet(words: collections.Counter[str], coverage: float) -> set[str]:
         counts[word[0]] += count
         for character in word[1:]:
             counts[f"##{character}"] += count
+    return covering(counts, coverage)
+
+
+def covering(counts: collections.Counter[str], coverage: float) -> set[str]:
+    """Returns the most frequent keys that make up a fraction of all counts."""
     budget = (1 - coverage) * counts.total()
     alphabet = set(counts)
     for piece, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):

@@ -22,7 +22,7 @@ from absl import logging
 from bert_tf.serving import scheduler
 from bert_tf.serving.predictor import Outputs, Predictor
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.versions import Versions
+from bert_tf.serving.server.versions import Version, Versions
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
@@ -278,6 +278,21 @@ class Answerer:
         return None
 
     def _compute(self, job: RunningRequest, request: EncodedRequest) -> bytes:
+        with self.addressed(job, request) as (version, predictor, inputs):
+            try:
+                with scheduler.deadline(job.end):
+                    outputs = predictor(job.signature, **inputs)
+            except InputError as error:
+                raise RefusalError(Fault.INVALID, str(error)) from error
+            answer = ModelResponse(version.number, job.signature, outputs)
+        with self._converting(job):
+            return request.encode(answer)
+
+    @contextlib.contextmanager
+    def addressed(
+        self, job: RunningRequest, request: EncodedRequest
+    ) -> Iterator[tuple[Version, Predictor, Mapping[str, Any]]]:
+        """The version and the predictor that a request is for, and its inputs."""
         with contextlib.ExitStack() as using:
             with self._converting(job):
                 spec = request.parse()
@@ -290,14 +305,7 @@ class Answerer:
                 signature = predictor.manifest["signatures"][job.signature]
                 inputs = request.inputs(list(signature["inputs"]))
                 self.limits.check_inputs(inputs, signature.get("sequence_axes", 1))
-            try:
-                with scheduler.deadline(job.end):
-                    outputs = predictor(job.signature, **inputs)
-            except InputError as error:
-                raise RefusalError(Fault.INVALID, str(error)) from error
-            answer = ModelResponse(version.number, job.signature, outputs)
-        with self._converting(job):
-            return request.encode(answer)
+            yield version, predictor, inputs
 
     @contextlib.contextmanager
     def _converting(self, job: RunningRequest) -> Iterator[None]:

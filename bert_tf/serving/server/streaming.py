@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bert_tf.serving.server.answers import Answerer, EncodedRequest, RunningRequest, signature_of
+from bert_tf.serving.server.answers import Answerer, EncodedRequest, RunningRequest
 from bert_tf.serving.server.faults import Fault, RefusalError
 from pipelines.common.errors import InputError
 
@@ -69,15 +69,7 @@ def _send(
     gone: threading.Event,
 ) -> None:
     """Passes the parts of an answer to `put`."""
-    spec = request.parse()
-    answerer.check_name(spec.model)
-    with answerer.versions.use(spec.version) as version:
-        predictor = version.predictor
-        assert predictor is not None  # it is available
-        job.signature = signature_of(predictor, spec)
-        signature = predictor.manifest["signatures"][job.signature]
-        inputs = request.inputs(list(signature["inputs"]))
-        answerer.limits.check_inputs(inputs, signature.get("sequence_axes", 1))
+    with answerer.addressed(job, request) as (_, predictor, inputs):
         try:
             for part in _until(predictor.stream(job.signature, **inputs), job.end, gone):
                 put(part)
