@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 from absl import logging
 
 from bert_tf import tasks
@@ -15,6 +14,7 @@ from bert_tf.models.base_config import EncoderConfig
 from bert_tf.serving import engines, inputs, selection
 from bert_tf.serving.engines import Batch, ConvertedModels, Engine
 from bert_tf.serving.plan import MAX_TOKENS, EngineName, ExecutionPlan, Precision
+from bert_tf.serving.saved_model_session import Arrays, Outputs, SavedModelSession
 from bert_tf.serving.scheduler import Executable, Scheduler
 from bert_tf.tasks import Task
 from bert_tf.tasks.signatures import Computation, PlainTexts
@@ -29,56 +29,6 @@ _BATCH = 32
 _MAX_REASON = 200  # characters
 _NOT_EXAMPLES = "inputs are not serialized tf.Examples with the features that it takes."
 _DEFAULT = "serving_default"
-Arrays = Mapping[str, np.ndarray]
-Outputs = dict[str, np.ndarray]
-
-
-class SavedModelSession:
-    """Runs the signatures of a SavedModel as TensorFlow Serving does.
-
-    Args:
-      folder: of the SavedModel.
-      optimize: whether graphs are optimized. That takes seconds at the first request of each
-        signature, and speeds up those that compute.
-
-    Raises:
-      InputError: it cannot be loaded.
-    """
-
-    def __init__(self, folder: str, optimize: bool = True):
-        # A request is a chain of small operations: handing them to other threads costs more than
-        # it gains.
-        config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
-        # The first computation of a process sets the number of threads for all others.
-        config.intra_op_parallelism_threads = engines.tensorflow_threads()
-        config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
-        with tf.Graph().as_default(), module.quiet():
-            self._session = tf.compat.v1.Session(config=config)
-            try:
-                loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], folder)
-            except Exception as error:  # TensorFlow raises many types for damaged graphs
-                raise reading.damaged(folder, error) from error
-        self._definitions = loaded.signature_def
-        self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
-
-    def run(self, name: str, inputs: Arrays) -> Outputs:
-        """The outputs of a signature for its inputs.
-
-        Raises:
-          tf.errors.OpError: the inputs are invalid.
-        """
-        definition = self._definitions[name]
-        if name not in self._calls:
-            self._calls[name] = self._session.make_callable(
-                [info.name for info in definition.outputs.values()],
-                [info.name for info in definition.inputs.values()],
-            )
-        found = self._calls[name](*(inputs[key] for key in definition.inputs))
-        return dict(zip(definition.outputs, found, strict=True))
-
-    def close(self) -> None:
-        """Frees the memory."""
-        self._session.close()
 
 
 class _PlainPath(NamedTuple):

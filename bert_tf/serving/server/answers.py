@@ -20,7 +20,8 @@ import prometheus_client as prometheus
 from absl import logging
 
 from bert_tf.serving import scheduler
-from bert_tf.serving.predictor import Outputs, Predictor
+from bert_tf.serving.predictor import Predictor
+from bert_tf.serving.saved_model_session import Outputs
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.versions import Version, Versions
 from bert_tf.tasks.signatures import Method

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.serving.inputs import MAX_DEPTH
-from bert_tf.serving.predictor import Outputs
+from bert_tf.serving.saved_model_session import Outputs
 from bert_tf.serving.server.faults import Fault, RefusalError
 
 

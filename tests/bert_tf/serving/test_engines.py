@@ -13,7 +13,8 @@ from bert_tf.export import saved_model, sources, warmup
 from bert_tf.serving import predictor as predictor_module
 from bert_tf.serving.engines import ConvertedModels, OnnxRuntimeEngine
 from bert_tf.serving.plan import EngineName, ExecutionPlan
-from bert_tf.serving.predictor import Predictor, SavedModelSession
+from bert_tf.serving.predictor import Predictor
+from bert_tf.serving.saved_model_session import SavedModelSession
 from pipelines.common import checksums
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
@@ -85,7 +86,7 @@ def _compare(predictor, whole, name, inputs):
 _THREADS = """
 import os, sys
 import tensorflow as tf
-from bert_tf.serving.predictor import SavedModelSession
+from bert_tf.serving.saved_model_session import SavedModelSession
 tf.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))
 SavedModelSession(sys.argv[2], optimize=False)
 print(len(os.listdir("/proc/self/task")))
