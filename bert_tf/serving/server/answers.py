@@ -205,9 +205,9 @@ class Answerer:
         try:
             encoded = await self._answer(job, receive)
         except RefusalError as error:
-            self.metrics.refused.labels(job.signature, error.fault.name.lower()).inc()
+            self._count(job, error)
             raise
-        self.metrics.answered.labels(job.signature).observe(time.monotonic() - job.begin)
+        self._count(job, None)
         return encoded
 
     async def _answer(
@@ -242,11 +242,14 @@ class Answerer:
         """Does a job, and counts it; a refusal, also of a failure, is returned."""
         job = RunningRequest(self.limits.seconds)
         refusal = self._refusal(job, lambda: work(job))
+        self._count(job, refusal)
+        return refusal
+
+    def _count(self, job: RunningRequest, refusal: RefusalError | None) -> None:
         if refusal is None:
             self.metrics.answered.labels(job.signature).observe(time.monotonic() - job.begin)
         else:
             self.metrics.refused.labels(job.signature, refusal.fault.name.lower()).inc()
-        return refusal
 
     def _late(self) -> RefusalError:
         return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} s.")

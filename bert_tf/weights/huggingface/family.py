@@ -58,6 +58,7 @@ class Family:
       to_options: Converts the values of config.json, under our names, to options.
       to_keys: Returns further keys of config.json for our configuration.
       transposed: Prefix of our names of the matrices that they store transposed.
+      token_keys: Keys of config.json with the id of a token, by its role in the vocabulary.
       tokenizer: The kind of its vocabulary.
       head_act: The activation in its masked LM head; None: that of the encoder.
     """
@@ -80,6 +81,7 @@ class Family:
     to_options: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda _: {}
     to_keys: Callable[[BertConfig], dict[str, Any]] = lambda _: {}
     transposed: str = ""
+    token_keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
     tokenizer: str = "wordpiece"
     head_act: str | None = None
 

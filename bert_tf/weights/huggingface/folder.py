@@ -213,9 +213,8 @@ def write(model: Bundle, folder: str) -> None:
     family = configs.find_family(model.config.model_type, model.place)
     architecture = configs.architecture_for(model, family)
     config = configs.from_bundle(model, family, architecture)
-    if model.vocabulary and family.transposed:  # a GPT
-        config["pad_token_id"] = model.vocabulary.id_of("pad")
-        config["bos_token_id"] = config["eos_token_id"] = model.vocabulary.id_of("separator")
+    if model.vocabulary:
+        config |= {key: model.vocabulary.id_of(role) for key, role in family.token_keys.items()}
     if model.vocabulary and model.vocabulary.kind != family.tokenizer:
         raise InputError(
             f"{model.place}: a {family.title} of Hugging Face has a vocabulary of "

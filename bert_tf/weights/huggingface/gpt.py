@@ -34,6 +34,7 @@ _SUMMARY = {
     "summary_proj_to_labels": True,
     "summary_activation": None,
 }
+_TOKENS = {"pad_token_id": "pad", "bos_token_id": "separator", "eos_token_id": "separator"}
 # Values of config.json that are the only supported ones.
 _ONLY = {
     "scale_attn_weights": True,
@@ -73,15 +74,9 @@ def _to_gpt_keys(config: BertConfig) -> dict[str, Any]:
     return _to_keys(config) | activation
 
 
-def _heads(class_name: str) -> dict[str, Architecture]:
-    return {
-        "SequenceClassification": Architecture(head="score", lacks=(POOLER,), biased=False),
-        "MultipleChoice": Architecture(
-            f"{class_name}DoubleHeadsModel",
-            head="multiple_choice_head.summary",
-            lacks=(POOLER,),
-        ),
-    }
+def _choice(class_name: str) -> dict[str, Architecture]:
+    name, head = f"{class_name}DoubleHeadsModel", "multiple_choice_head.summary"
+    return {"MultipleChoice": Architecture(name, head=head, lacks=(POOLER,))}
 
 
 GPT = Family(
@@ -98,7 +93,8 @@ GPT = Family(
     pretraining=(Architecture("OpenAIGPTLMHeadModel"), Architecture("OpenAIGPTModel")),
     pooled_head=Architecture(),
     token_head=Architecture(),
-    heads=_heads("OpenAIGPT"),
+    heads=_choice("OpenAIGPT")
+    | {"SequenceClassification": Architecture(head="score", lacks=(POOLER,), biased=False)},
     lacking_heads=frozenset(["TokenClassification", "QuestionAnswering"]),
     keys=_KEYS | {"hidden_act": "afn"},
     defaults={"vocab_size": 40478, "hidden_size": 768, "hidden_act": "gelu", "afn": "gelu"}
@@ -108,6 +104,7 @@ GPT = Family(
     to_options=_to_options,
     to_keys=_to_gpt_keys,
     transposed="heads/",
+    token_keys=_TOKENS,
     tokenizer="bpe",
 )
 
@@ -126,7 +123,7 @@ GPT2 = Family(
     pretraining=(Architecture("GPT2LMHeadModel"), Architecture("GPT2Model")),
     pooled_head=Architecture(),
     token_head=Architecture(lacks=(POOLER,)),
-    heads=_heads("GPT2"),
+    heads=_choice("GPT2"),
     # It reads the last token that is not padding, which is not ours: that equals padding.
     lacking_heads=frozenset(["SequenceClassification"]),
     keys=_KEYS | {"hidden_act": "activation_function"},
@@ -142,5 +139,6 @@ GPT2 = Family(
     to_options=_to_options,
     to_keys=_to_keys,
     transposed="heads/",
+    token_keys=_TOKENS,
     tokenizer="byte_bpe",
 )
