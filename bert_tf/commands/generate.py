@@ -15,7 +15,9 @@ from bert_tf.generation.settings import GenerationSettings
 _MODEL = flags.DEFINE_string(
     "model", None, "The model: any that `bert-tf convert` reads.", required=True
 )
-_PROMPT = flags.DEFINE_string("prompt", "", "The text to continue.")
+_PROMPT = flags.DEFINE_string(
+    "prompt", "", "The text to continue. Not given: a text from its beginning."
+)
 GenerationSettings.define_flags()
 
 
