@@ -41,7 +41,7 @@ class BertConfig(EncoderConfig):
 
     vocab_size: int = 30522  # number of tokens
     hidden_size: int = 768  # width of the encoder (H)
-    num_hidden_layers: int = 12  # Transformer blocks (L)
+    num_hidden_layers: int = 12  # Transformer blocks (L), of the decoder too
     num_attention_heads: int = 12  # attention heads (A); hidden_size must be a multiple
     intermediate_size: int = 3072  # width of the feed-forward layer, 4 H in the paper
     hidden_act: str = "gelu"  # one of ACTIVATIONS; "gelu" uses tanh, as in google-research/bert
@@ -57,6 +57,7 @@ class BertConfig(EncoderConfig):
     embedding_norm: bool = _option(True)  # LayerNorm of embeddings (none in GPT)
     position_offset: int = _option(0)  # position rows before the first token's (RoBERTa: 2)
     shared_layers: bool = _option(False)  # one block for all layers (ALBERT)
+    num_decoder_layers: int = _option(0)  # the last layers, if they are a decoder (BART)
     pre_norm: bool = _option(False)  # LayerNorm before each sub-layer and after the last (GPT-2)
     vocab_transform: bool = _option(True)  # dense, norm, bias at the output vocabulary (not in GPT)
     pooler_act: str | None = _option("tanh")  # None: no pooler, the first token's vector is used
@@ -71,7 +72,7 @@ class BertConfig(EncoderConfig):
         self.check_whole("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")
         self.check_whole("max_position_embeddings")
         self.check_whole("num_hidden_layers", most=_MAX_LAYERS)
-        self.check_whole("type_vocab_size", "position_offset", least=0)
+        self.check_whole("type_vocab_size", "position_offset", "num_decoder_layers", least=0)
         if self.embedding_size is not None:
             self.check_whole("embedding_size")
         self.check_rates("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout")
@@ -96,10 +97,22 @@ class BertConfig(EncoderConfig):
                 f"position_offset {self.position_offset} leaves none of the "
                 f"{self.max_position_embeddings} max_position_embeddings for a token."
             )
+        if self.num_decoder_layers:
+            self._check_decoder()
         if self.pooler_act is None and self.pooler_dropout:
             raise InputError(
                 f"pooler_dropout is {self.pooler_dropout}, but there is no pooler (pooler_act)."
             )
+
+    def _check_decoder(self) -> None:
+        if self.num_decoder_layers >= self.num_hidden_layers:
+            raise InputError(
+                f"num_decoder_layers {self.num_decoder_layers} leaves no layer of the "
+                f"{self.num_hidden_layers} num_hidden_layers for the encoder."
+            )
+        for name in ("causal", "shared_layers", "pre_norm", "embedding_size", "generator_size"):
+            if getattr(self, name):
+                raise InputError(f"{name} does not go with num_decoder_layers.")
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> "BertConfig":
@@ -146,6 +159,11 @@ class BertConfig(EncoderConfig):
         return 1 if self.shared_layers else self.num_hidden_layers
 
     @property
+    def pools_last(self) -> bool:
+        """Whether the vector of a sequence is that of its last token, which has seen the others."""
+        return self.causal or self.num_decoder_layers > 0
+
+    @property
     def embedding_width(self) -> int:
         """Width of the embeddings, before a projection to hidden_size."""
         return self.embedding_size or self.hidden_size
@@ -182,7 +200,7 @@ class BertConfig(EncoderConfig):
     @property
     def default_pad_id(self) -> int:
         """Padding id in the released vocabularies of the family."""
-        return {"roberta": 1, "gpt2": 50256}.get(self.model_type, 0)
+        return {"roberta": 1, "bart": 1, "gpt2": 50256}.get(self.model_type, 0)
 
     def with_dropout(self, rate: float) -> Self:
         """A copy with another dropout rate, of hidden values and of attention."""

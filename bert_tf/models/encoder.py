@@ -16,7 +16,7 @@ from bert_tf.models.layers.base import Layer, Shape, serializable
 
 # Added to the attention scores of masked positions.
 _MASKED = -1e9
-_SEEDS_PER_BLOCK = 3
+SEEDS_PER_BLOCK = 3
 
 
 @serializable
@@ -47,10 +47,7 @@ class BertEncoder(Encoder):
                 config.hidden_size, config.layer_norm_eps, name="final_norm", dtype=policy
             )
         self.embeddings = self.create_embeddings(policy)
-        self.blocks = [
-            TransformerBlock(config, name=f"block_{index}", dtype=policy)
-            for index in range(config.num_blocks)
-        ]
+        self.blocks = self.create_blocks(policy)
         if config.pooler_act is None:
             self.pooler = NoPooler(config.hidden_size, name="pooler", dtype=policy)
         else:
@@ -77,6 +74,13 @@ class BertEncoder(Encoder):
         """Creates `embeddings`."""
         return Embeddings(self.config, name="embeddings", dtype=policy)
 
+    def create_blocks(self, policy: keras.DTypePolicy) -> list[TransformerBlock]:
+        """Creates `blocks`."""
+        return [
+            TransformerBlock(self.config, name=f"block_{index}", dtype=policy)
+            for index in range(self.config.num_blocks)
+        ]
+
     @property
     def word_embeddings(self) -> keras.Variable:
         """The table of word embeddings, float32 [vocab_size, embedding width]."""
@@ -99,7 +103,7 @@ class BertEncoder(Encoder):
     def num_seeds(self) -> int:
         """Number of dropouts: of the embeddings, of the blocks and optionally before the pooler."""
         pooler = bool(self.config.pooler_dropout)
-        return 1 + _SEEDS_PER_BLOCK * self.config.num_hidden_layers + pooler
+        return 1 + SEEDS_PER_BLOCK * self.config.num_hidden_layers + pooler
 
     def encode_batch(
         self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None, drop_padding: bool
@@ -115,12 +119,12 @@ class BertEncoder(Encoder):
 
         The last layer computes the first token only.
         """
-        if self.config.causal:  # the last token is pooled
+        if self.config.pools_last:
             return super().pooled(inputs, drop_padding)
         batch = self.batch_of(inputs)
         rows = TokenRows.of_mask(batch.mask) if drop_padding else None
         x = self.embeddings(batch.word_ids, batch.type_ids, rows=rows)
-        bias = self._mask_bias(batch.mask)
+        bias = self.mask_bias(batch.mask, self.config.causal)
         *lower, last = self._stack
         for block in lower:
             x, _ = block(x, bias, rows=rows)
@@ -154,7 +158,7 @@ class BertEncoder(Encoder):
         Returns:
           The result of `call`.
         """
-        shape, bias = tf.shape(mask), self._mask_bias(mask)
+        shape, bias = tf.shape(mask), self.mask_bias(mask, self.config.causal)
 
         def padded(x: tf.Tensor) -> tf.Tensor:
             x = x if rows is None else rows.pad(x)
@@ -163,8 +167,8 @@ class BertEncoder(Encoder):
         embedded = padded(x)
         outputs, probabilities = [], []
         for index, block in enumerate(self._stack):
-            first = 1 + index * _SEEDS_PER_BLOCK
-            seed = None if seeds is None else seeds[first : first + _SEEDS_PER_BLOCK]
+            first = 1 + index * SEEDS_PER_BLOCK
+            seed = None if seeds is None else seeds[first : first + SEEDS_PER_BLOCK]
             x, attended = rematerialization.apply(block, x, bias, seed, rows=rows)
             is_last = index == self.config.num_hidden_layers - 1
             outputs.append(padded(self._finish(x) if is_last else x))
@@ -201,16 +205,21 @@ class BertEncoder(Encoder):
         Returns:
           The outputs [batch, length, hidden_size] of the new tokens.
         """
-        count, total = tf.shape(word_ids)[1], tf.shape(mask)[1]
-        order = tf.range(total)
-        visible = order <= tf.range(total - count, total)[:, tf.newaxis]
-        visible &= tf.cast(mask, tf.bool)[:, tf.newaxis, tf.newaxis]
-        bias = tf.where(visible, 0.0, _MASKED)
+        count = tf.shape(word_ids)[1]
+        bias = self.last_bias(mask, count)
         x = self.embeddings(word_ids, positions=positions)
         for block, cache in zip(self._stack, caches, strict=True):
             x, _ = block(x, bias, cache=cache)
         x = self._finish(x)
         return tf.reshape(x, [-1, count, self.config.hidden_size])
+
+    @staticmethod
+    def last_bias(mask: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+        """The mask bias [batch, 1, count, all] of the last tokens, which see those before."""
+        total = tf.shape(mask)[1]
+        visible = tf.range(total) <= tf.range(total - count, total)[:, tf.newaxis]
+        visible &= tf.cast(mask, tf.bool)[:, tf.newaxis, tf.newaxis]
+        return tf.where(visible, 0.0, _MASKED)
 
     def empty_caches(self, batch: tf.Tensor | int) -> list[KeyValueCache]:
         """Caches of no tokens, for each layer."""
@@ -221,8 +230,8 @@ class BertEncoder(Encoder):
     def pool(
         self, sequence: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """The vector of each sequence: the first token's, or the last one's in a causal model."""
-        if not self.config.causal:
+        """The vector of each sequence: the first token's, or the last one's (`pools_last`)."""
+        if not self.config.pools_last:
             return self.pooler(sequence[:, 0], seed=seed)
         positions = tf.range(tf.shape(mask)[1]) * tf.cast(mask > 0, tf.int32)
         last = tf.gather(sequence, tf.reduce_max(positions, 1), batch_dims=1)
@@ -237,9 +246,11 @@ class BertEncoder(Encoder):
         shape = (batch, self.config.num_attention_heads, length, length)
         return [shape] * self.config.num_hidden_layers
 
-    def _mask_bias(self, mask: tf.Tensor) -> tf.Tensor:
+    @staticmethod
+    def mask_bias(mask: tf.Tensor, causal: bool) -> tf.Tensor:
+        """The bias float32 [batch, 1, 1 or length, length] of attention scores for a mask."""
         visible = tf.expand_dims(tf.expand_dims(tf.cast(mask, tf.float32), 1), 1)
-        if self.config.causal:
+        if causal:
             length = tf.shape(mask)[1]
             visible *= tf.linalg.band_part(tf.ones([length, length]), -1, 0)
         return (1.0 - visible) * _MASKED

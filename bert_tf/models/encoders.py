@@ -1,4 +1,4 @@
-"""Encoders of all families. A new family is a file and a line in each table here."""
+"""Encoders of all families. A new family is a file and a line in each function here."""
 
 from typing import Any
 
@@ -9,24 +9,27 @@ from bert_tf.models.electra import Generator, ReplacedTokenHead
 from bert_tf.models.elmo import ElmoEncoder, WordHead
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.encoder_decoder import EncoderDecoder
 from bert_tf.models.heads import MaskedLMHead
 from bert_tf.models.layers import Dense
 from bert_tf.models.layers.base import Declared
 
-_ENCODERS: dict[type[EncoderConfig], type[Encoder]] = {
-    BertConfig: BertEncoder,
-    ElmoConfig: ElmoEncoder,
-}
+
+def _type_of(config: EncoderConfig) -> type[Encoder]:
+    if isinstance(config, ElmoConfig):
+        return ElmoEncoder
+    assert isinstance(config, BertConfig)  # the only other family
+    return EncoderDecoder if config.num_decoder_layers else BertEncoder
 
 
 def make(config: EncoderConfig, **kwargs: Any) -> Encoder:
     """Creates the encoder of a configuration; other arguments as for `BertEncoder`."""
-    return _ENCODERS[type(config)](config, **kwargs)
+    return _type_of(config)(config, **kwargs)
 
 
 def unallocated(config: EncoderConfig) -> Encoder:
     """An encoder without variables, which reports `shapes`, `parameters` and `flops`."""
-    return _ENCODERS[type(config)].unallocated(config)
+    return _type_of(config).unallocated(config)
 
 
 def pretraining_parts(config: EncoderConfig) -> tuple[Declared, ...]:

@@ -101,6 +101,24 @@ FAMILIES = {
             "xl": Size(48, 1600, 25),
         },
     ),
+    "bart": ModelFamily(  # Lewis et al. 2019, arXiv 1910.13461
+        {
+            "model_type": "bart",
+            "vocab_size": 50265,
+            "max_position_embeddings": 1026,
+            "position_offset": 2,
+            "type_vocab_size": 0,
+            "layer_norm_eps": 1e-5,
+            "hidden_act": "gelu_erf",
+            "pooler_dropout": 0.1,
+            "vocab_transform": False,
+        },
+        # Half of each size's layers are the decoder.
+        {
+            name: Size(max(2, layers), width, changes={"num_decoder_layers": max(2, layers) // 2})
+            for name, (layers, width, *_) in SIZES.items()
+        },
+    ),
     "electra": ModelFamily(  # Clark et al. 2020, arXiv 2003.10555
         {
             "model_type": "electra",

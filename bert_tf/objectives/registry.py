@@ -2,6 +2,7 @@
 
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
+from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.masked_lm_next_sentence import (
@@ -16,6 +17,7 @@ OBJECTIVES: dict[Objective, type[PretrainingObjective]] = {
     Objective.MLM_SOP: MaskedLMSentenceOrder,
     Objective.MLM: MaskedLM,
     Objective.REPLACED_TOKEN: ReplacedToken,
+    Objective.DENOISING: Denoising,
     Objective.LEFT_TO_RIGHT: LeftToRight,
     Objective.BIDIRECTIONAL_LM: BidirectionalLM,
 }

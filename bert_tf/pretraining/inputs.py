@@ -148,6 +148,14 @@ def _check_family(config: EncoderConfig, folder: str, data: PretrainingData) -> 
             "a generator; use an ELECTRA (--model=electra-tiny, or another of its sizes), or set "
             "generator_size in its bert_config.json."
         )
+    is_denoising = data.objective is Objective.DENOISING
+    if is_denoising != bool(getattr(config, "num_decoder_layers", 0)):
+        raise InputError(
+            f"{folder}: the examples are of objective {data.objective}, for which the model needs "
+            f"{'a' if is_denoising else 'no'} decoder; use a "
+            f"{'BART (--model=bart-tiny, or another of its sizes)' if is_denoising else 'BERT'}, "
+            f"or write examples of denoising."
+        )
 
 
 def _base_config(settings: PretrainingSettings, vocab_size: int) -> EncoderConfig:

@@ -17,7 +17,9 @@ from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.base import Declared
+from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import Heads, HeadShape, TaskModel
 from pipelines.common.errors import InputError
@@ -111,9 +113,9 @@ class Bundle:
 
     @property
     def generates(self) -> bool:
-        """Whether it is a left-to-right model with a head over the vocabulary."""
+        """Whether it is a language model: it writes from left to right."""
         config = self.config
-        if not (isinstance(config, BertConfig) and config.causal) or self.tasks:
+        if not (isinstance(config, BertConfig) and config.pools_last) or self.tasks:
             return False
         return self.has(MASKED_LM) or not config.vocab_transform
 
@@ -186,16 +188,18 @@ class Bundle:
             raise InputError(f"{self.place}: lacks the weight {missing[0]}.")
         return model
 
-    def language_model(self) -> LeftToRight:
-        """The encoder with its head over the vocabulary as a Keras model with these weights.
+    def language_model(self) -> TokenPrediction:
+        """The model with its head over the vocabulary as a Keras model with these weights.
 
         Raises:
-          InputError: It is not a left-to-right language model.
+          InputError: It is not a language model (`generates`).
         """
         config = self.config
         if not (isinstance(config, BertConfig) and self.generates):
-            raise InputError(f"{self.place}: is not a left-to-right language model.")
-        model = LeftToRight(config)
+            raise InputError(
+                f"{self.place}: does not write text; take a left-to-right model (GPT) or a BART."
+            )
+        model = (Denoising if config.num_decoder_layers else LeftToRight)(config)
         missing = assign(model, self.weights, self.place)
         if missing := [name for name in missing if not name.startswith(POOLER)]:
             raise InputError(f"{self.place}: lacks the weight {missing[0]}.")

@@ -37,6 +37,8 @@ _NAMES = {
     "masked_lm_ids": "masked_lm_ids",
     "masked_lm_weights": "masked_lm_weights",
     "next_sentence_labels": "next_sentence_labels",
+    "target_ids": "target_word_ids",
+    "target_mask": "target_mask",
 }
 
 

@@ -22,6 +22,7 @@ class Objective(enum.StrEnum):
     LEFT_TO_RIGHT = "left_to_right"  # each token from those before it ("LTR & No NSP")
     BIDIRECTIONAL_LM = "bidirectional_lm"  # each word from both sides separately (ELMo)
     REPLACED_TOKEN = "replaced_token"  # which tokens a generator has replaced (ELECTRA)
+    DENOISING = "denoising"  # the text of which the model reads a noised form (BART)
 
     @property
     def paired(self) -> bool:
@@ -29,11 +30,24 @@ class Objective(enum.StrEnum):
         return self in (Objective.MLM_NSP, Objective.MLM_SOP)
 
 
+class Noise(enum.StrEnum):
+    """What is done to the text of an objective of denoising (Lewis et al. 2019, section 2.2)."""
+
+    PERMUTATION = "permutation"  # of sentences
+    INFILLING = "infilling"  # a mask in place of each of some spans of words
+    MASKING = "masking"  # masks in place of tokens
+    DELETION = "deletion"  # of tokens
+    ROTATION = "rotation"  # so that the text begins with any of its tokens
+
+
 class Masking(enum.StrEnum):
     """When the tokens to predict are chosen."""
 
     STATIC = "static"  # once, when the examples are written
     DYNAMIC = "dynamic"  # in every training step (RoBERTa, section 4.1)
+
+
+_HIDING = (Noise.INFILLING, Noise.MASKING, Noise.DELETION)  # only one of them is used
 
 
 class SequenceKind(enum.StrEnum):
@@ -58,7 +72,8 @@ class ExampleSettings(Settings):
         Objective.MLM_NSP,
         "mlm_nsp: masked LM and next-sentence prediction, the paper's; mlm_sop: masked LM and the "
         "order of two segments, ALBERT's; mlm: masked LM alone; replaced_token: which tokens a "
-        "generator has replaced, ELECTRA's; "
+        "generator has replaced, ELECTRA's; denoising: the text of which the model reads a noised "
+        "form, BART's; "
         "left_to_right: each token from those before it, nothing is masked; bidirectional_lm: "
         "each word from those before it and, separately, from those after it, for an ELMo.",
     )
@@ -119,9 +134,24 @@ class ExampleSettings(Settings):
     random_share: float = setting(
         0.1,
         "Fraction of the tokens to predict that become a random token; the remaining ones do not "
-        "change.",
+        "change. In denoising, the fraction of the masks.",
         minimum=0,
         maximum=1,
+    )
+    noise: str = setting(
+        "permutation,infilling",
+        "Noises of denoising, in a list: permutation of sentences; infilling, one mask in place of "
+        "each of some spans of words, or masking or deletion of tokens; rotation of the text.",
+    )
+    noise_share: float = setting(
+        0.3,
+        "Fraction of the words that spans of infilling hide, or of the tokens that masking or "
+        "deletion hides.",
+        above=0,
+        below=1,
+    )
+    mean_span: float = setting(
+        3.0, "Mean length of the spans of infilling, in words.", above=0, maximum=100
     )
 
     def check(self) -> None:
@@ -148,6 +178,9 @@ class ExampleSettings(Settings):
             raise InputError("--sequences=stream goes with --objective=left_to_right only.")
         if self.masking is Masking.DYNAMIC and self.objective is not Objective.MLM:
             raise InputError("--masking=dynamic goes with --objective=mlm only.")
+        hiding = [name for name in self.noises if name in _HIDING]
+        if len(hiding) > 1:
+            raise InputError(f"--noise={self.noise}: has {' and '.join(hiding)}; choose one.")
         replaced = self.objective is Objective.REPLACED_TOKEN
         static = ("whole_word_mask", "max_ngram")
         for name in (*static, "mask_share", "random_share"):
@@ -161,6 +194,17 @@ class ExampleSettings(Settings):
             BLOCK * self.max_seq_length * _BYTES_PER_TOKEN,
             f"a block of {BLOCK} sequences of --max_seq_length={self.max_seq_length}",
         )
+
+    @property
+    def noises(self) -> frozenset[Noise]:
+        """The noises of denoising; an InputError if one is unknown."""
+        known = [str(noise) for noise in Noise]
+        for name in self.noise.split(","):
+            if name not in known:
+                raise InputError(
+                    f"--noise={self.noise}: {name!r} is unknown; there are {', '.join(known)}."
+                )
+        return frozenset(map(Noise, self.noise.split(",")))
 
     @property
     def sequence_kind(self) -> SequenceKind:

@@ -1,4 +1,4 @@
-"""Multi-head self-attention (Vaswani et al. 2017, section 3.2.2)."""
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2)."""
 
 from typing import Any, NamedTuple, Self
 
@@ -60,6 +60,35 @@ class KeyValueCache:
         self.keys = tf.concat([self.keys, keys], 2)
         self.values = tf.concat([self.values, values], 2)
         return self.keys, self.values
+
+
+def attend(
+    query: tf.Tensor,
+    key: tf.Tensor,
+    value: tf.Tensor,
+    mask_bias: tf.Tensor,
+    dropout: float,
+    seed: tf.Tensor | None,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1).
+
+    Args:
+      query: [batch, num_heads, length, head size].
+      key: [batch, num_heads, other length, head size].
+      value: The same.
+      mask_bias: float32, broadcast to [batch, num_heads, length, other length].
+      dropout: Dropout rate of the probabilities.
+      seed: int32 scalar for dropout; None: no dropout.
+
+    Returns:
+      The heads side by side [batch * length, num_heads * head size], and the probabilities.
+    """
+    heads, size = query.shape[1], query.shape[-1]
+    scores = tf.matmul(query, key, transpose_b=True)
+    rate, seed = (0.0, tf.constant(0)) if seed is None else (dropout, seed)
+    probabilities, kept = fused_ops.masked_softmax(scores, mask_bias, size**-0.5, rate, seed)
+    context = tf.transpose(tf.matmul(kept, value), [0, 2, 1, 3])
+    return tf.reshape(context, [-1, heads * size]), probabilities
 
 
 @serializable
@@ -145,10 +174,80 @@ class SelfAttention(Layer):
         if cache is not None:
             key, value = cache.append(key, value)
         query = query[:, :, :1] if first_only else query
-        scores = tf.matmul(query, key, transpose_b=True)
-        rate, seed = (0.0, tf.constant(0)) if seed is None else (self.dropout, seed)
-        probabilities, kept = fused_ops.masked_softmax(scores, mask_bias, size**-0.5, rate, seed)
-        context = tf.transpose(tf.matmul(kept, value), [0, 2, 1, 3])
-        context = tf.reshape(context, [-1, width])
+        context, probabilities = attend(query, key, value, mask_bias, self.dropout, seed)
         context = context if rows is None or first_only else rows.drop(context)
         return self.output_dense(context, add_bias=False), probabilities
+
+
+@serializable
+class CrossAttention(Layer):
+    """Attention of a decoder's tokens to an encoder's, without the bias of its output projection.
+
+    Args:
+      hidden_size: Width of both.
+      num_heads: Attention heads.
+      dropout: Dropout rate of the attention probabilities.
+      initializer_range: Standard deviation of the initial kernels.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_heads: int,
+        dropout: float = 0.1,
+        initializer_range: float = 0.02,
+        **kwargs,
+    ):
+        super().__init__((None, hidden_size), **kwargs)
+        self.hidden_size, self.num_heads = hidden_size, num_heads
+        self.dropout, self.initializer_range = dropout, initializer_range
+        self.query, self.key, self.value, self.output_dense = (
+            Dense(hidden_size, hidden_size, initializer_range, name=name, dtype=self.dtype_policy)
+            for name in ("query", "key", "value", "output")
+        )
+
+    def members(self) -> tuple[Dense, ...]:
+        """The projections."""
+        return self.query, self.key, self.value, self.output_dense
+
+    def flops(self, length: int) -> int:
+        """Floating-point operations of the products for one sequence, without the softmax."""
+        return super().flops(length) + 2 * (2 * length * length * self.hidden_size)
+
+    def read(self, source: tf.Tensor, batch: tf.Tensor) -> KeyValueCache:
+        """The keys and values of the encoder's outputs [batch * source length, hidden_size]."""
+        return KeyValueCache(
+            self._split(self.key(source), batch), self._split(self.value(source), batch)
+        )
+
+    def call(
+        self,
+        x: tf.Tensor,
+        mask_bias: tf.Tensor,
+        seed: tf.Tensor | None = None,
+        *,
+        source: KeyValueCache,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Attends.
+
+        Args:
+          x: [batch * length, hidden_size], compute dtype.
+          mask_bias: float32 [batch, 1, 1, source length], added to the scores.
+          seed: int32 scalar for dropout; None: no dropout.
+          source: The result of `read`.
+
+        Returns:
+          The output without its bias, of the shape of x, and the attention probabilities
+          [batch, num_heads, length, source length].
+        """
+        query = self._split(self.query(x), tf.shape(source.keys)[0])
+        context, probabilities = attend(
+            query, source.keys, source.values, mask_bias, self.dropout, seed
+        )
+        return self.output_dense(context, add_bias=False), probabilities
+
+    def _split(self, x: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+        """[batch * length, hidden_size] as [batch, num_heads, length, head size]."""
+        size = self.hidden_size // self.num_heads
+        x = tf.reshape(x, tf.stack([batch, -1, self.num_heads, size]))
+        return tf.transpose(x, [0, 2, 1, 3])

@@ -1,12 +1,17 @@
-"""One block of the encoder: attention and the feed-forward network."""
+"""Blocks of encoder and decoder: attention and the feed-forward network."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers.attention import KeyValueCache, SelfAttention, TokenRows
+from bert_tf.models.layers.attention import (
+    CrossAttention,
+    KeyValueCache,
+    SelfAttention,
+    TokenRows,
+)
 from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm, ResidualNorm
@@ -146,3 +151,74 @@ class TransformerBlock(Configured, Layer):
         """Returns x + dropout(y + bias)."""
         y += tf.cast(tf.convert_to_tensor(bias), y.dtype)
         return x + fused_ops.dropout(y, self.config.hidden_dropout_prob, seed)
+
+
+class DecoderCache(NamedTuple):
+    """What one layer of a decoder knows of the tokens before, and of the source."""
+
+    tokens: KeyValueCache
+    source: KeyValueCache
+
+
+@serializable
+class DecoderBlock(TransformerBlock):
+    """Self-attention, attention to the source, and feed-forward network, each with a post-norm."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(config, **kwargs)
+        self.cross_attention = CrossAttention(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.attention_probs_dropout_prob,
+            config.initializer_range,
+            name="cross_attention",
+            dtype=self.dtype_policy,
+        )
+        self.cross_norm = ResidualNorm(
+            config.hidden_size,
+            config.layer_norm_eps,
+            config.hidden_dropout_prob,
+            name="cross_norm",
+            dtype=self.dtype_policy,
+        )
+
+    def members(self) -> tuple[Layer, ...]:
+        """The sub-layers."""
+        attention, norm, *rest = super().members()
+        return attention, norm, self.cross_attention, self.cross_norm, *rest
+
+    def call(  # type: ignore[override]  # it has a source, too
+        self,
+        x: tf.Tensor | tuple[tf.Tensor, tf.Tensor],
+        mask_bias: tuple[tf.Tensor, tf.Tensor],
+        seed: tf.Tensor | None = None,
+        cache: DecoderCache | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Applies the block.
+
+        Args:
+          x: The decoder's tokens [batch * length, hidden_size], and the encoder's outputs
+            [batch * source length, hidden_size]; with a cache, the tokens alone.
+          mask_bias: Those of `SelfAttention.call` and of `CrossAttention.call`.
+          seed: int32 [5], one for each dropout; None: no dropout.
+          cache: The tokens before, to which those of x are added, and the source.
+
+        Returns:
+          The output [batch * length, hidden_size], and the self-attention probabilities.
+        """
+        seeds = [None] * 5 if seed is None else tf.unstack(seed)
+        bias, source_bias = mask_bias
+        if cache is None:
+            x, outputs = x
+            source = self.cross_attention.read(outputs, tf.shape(source_bias)[0])
+        else:
+            source = cache.source
+        attended, probabilities = self.attention(
+            x, bias, seed=seeds[0], cache=None if cache is None else cache.tokens
+        )
+        x = self.attention_norm(attended, self.attention.output_dense.bias, x, seed=seeds[1])
+        crossed, _ = self.cross_attention(x, source_bias, seed=seeds[2], source=source)
+        x = self.cross_norm(crossed, self.cross_attention.output_dense.bias, x, seed=seeds[3])
+        mapped = self.feed_forward(x)
+        bias = self.feed_forward.output_dense.bias
+        return self.output_norm(mapped, bias, x, seed=seeds[4]), probabilities

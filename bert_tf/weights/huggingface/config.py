@@ -10,7 +10,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, SENTENCE_ORDER, Bundle
-from bert_tf.weights.huggingface import albert, bert, distilbert, electra, gpt, roberta
+from bert_tf.weights.huggingface import albert, bart, bert, distilbert, electra, gpt, roberta
 from bert_tf.weights.huggingface.family import Architecture, Family
 from pipelines.common.errors import InputError
 
@@ -19,7 +19,7 @@ _FAMILIES = {
     family.model_type: family
     for family in (
         *(bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, albert.FAMILY, electra.FAMILY),
-        *(gpt.GPT, gpt.GPT2),
+        *(gpt.GPT, gpt.GPT2, bart.FAMILY),
     )
 }
 # Families with the weights of RoBERTa and another tokenizer.

@@ -20,6 +20,7 @@ class Architecture:
       pooler: Its layer that is our pooler. {prefix} stands for that of the encoder.
       causal: Whether it is for left-to-right models or for others; None: for both.
       biased: Whether the head has a bias; ours always has one.
+      zeros: A weight [1, vocab_size] that is zero in all its models; None: there is none.
     """
 
     name: str = ""
@@ -29,6 +30,7 @@ class Architecture:
     pooler: str = "{prefix}pooler.dense"
     causal: bool | None = None
     biased: bool = True
+    zeros: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Family:
       names: Their names of weights by ours, as in `Table.names`, with {prefix}; poolers and heads
         of tasks depend on the class.
       tied: Copies of weights that files may contain additionally or instead, with the name of the
-        weight.
+        weight; both with {prefix}.
       pretraining: Classes without a task, the bare encoder last; a model is written as the first
         that has all its weights.
       pooled_head: The class of a task whose head reads the pooled output, without name and head.

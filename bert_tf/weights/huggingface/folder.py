@@ -35,7 +35,7 @@ class _Index(TypedDict):
 # Buffers, and the pooler in files of classes that replace it by another layer.
 _IGNORED = (
     r".*embeddings\.position_ids|.*\.pooler\.dense\.(weight|bias)"
-    r"|.*\bh\.\d+\.attn\.(masked_)?bias"
+    r"|.*\bh\.\d+\.attn\.(masked_)?bias|.*(en|de)coder\.version"
 )
 _WORDS = "encoder/embeddings/word_embeddings"
 # Types of safetensors; buffers have integer types.
@@ -82,6 +82,10 @@ def read(path: str) -> Bundle:
     architecture = family.architecture(values)
     if architecture.head and not architecture.biased:
         weights[f"{architecture.head}.bias"] = np.zeros(units, np.float32)
+    if architecture.zeros and np.any(weights.pop(architecture.zeros, 0)):
+        raise InputError(
+            f"{path}: {architecture.zeros} is not zero; {family.title}'s output has no bias."
+        )
     table = _table(family, architecture, prefix)
     found = table.read(weights, config, path, [(task["name"], units)] if task else [])
     for group in architecture.needs:
@@ -190,8 +194,8 @@ def _untie(
     weights: dict[str, np.ndarray], family: Family, prefix: str, path: str
 ) -> dict[str, np.ndarray]:
     """The weights without copies of tied ones; a copy without its original is renamed."""
-    for copy, tied in family.tied.items():
-        original = tied.replace("{prefix}", prefix)
+    for names in family.tied.items():
+        copy, original = (name.replace("{prefix}", prefix) for name in names)
         if copy in weights:
             if not np.array_equal(weights[copy], weights.get(original, weights[copy])):
                 raise InputError(
@@ -231,6 +235,8 @@ def write(model: Bundle, folder: str) -> None:
             f"{model.place}: the head of a {architecture.name} has no bias, but that of "
             f"{names[0]} has one; write it as bert_tf."
         )
+    if architecture.zeros:
+        weights[architecture.zeros] = np.zeros((1, model.config.vocab_size), np.float32)
     json_files.write(f"{folder}/{CONFIG}", config)
     own.write_tasks(model, folder)
     if model.vocabulary:

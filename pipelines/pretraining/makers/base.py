@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pipelines.pretraining import masking
+from pipelines.pretraining import masking, noise
 from pipelines.pretraining.masking import SequenceBlock, SpecialIds
-from pipelines.pretraining.settings import ExampleSettings
+from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.pretraining.token_store import TokenizedDocuments
 from pipelines.tokenizers.base import Tokenizer
 
@@ -62,6 +62,8 @@ class ExampleMaker(abc.ABC):
         """
         settings = self.settings
         sequences = self.fill(documents, plan)
+        if settings.objective is Objective.DENOISING:
+            return self._noised(documents, plan, sequences, rng)
         masked = None
         if settings.writes_masks:
             masked = masking.mask(sequences, self.special, self._begins_word, settings, rng)
@@ -88,4 +90,40 @@ class ExampleMaker(abc.ABC):
             names = ("masked", "random_token", "kept")
             counts.update(dict(zip(names, masked.outcomes.tolist(), strict=True)))
             counts["predictions"] = int(masked.counts.sum())
+        return features, counts
+
+    def _noised(
+        self,
+        documents: TokenizedDocuments,
+        plan: np.ndarray,
+        sequences: SequenceBlock,
+        rng: np.random.Generator,
+    ) -> tuple[FeatureArrays, collections.Counter[str]]:
+        """The features and statistics of noised sequences, and in `target_ids` the original."""
+        starts = np.zeros(len(documents.ids), np.int32)
+        starts[documents.sentence_starts[:-1]] = 1
+        is_start = self.fill(documents._replace(ids=starts), plan).word_ids == 1
+        position = np.arange(self.settings.max_seq_length)
+        is_target = position < sequences.lengths[:, np.newaxis]
+        # Special tokens are filled in as they are, and may have the id 1.
+        special = (self.special.start, self.special.separator, self.special.pad)
+        is_start &= is_target & ~np.isin(sequences.word_ids, special)
+        found = noise.noise(
+            sequences, is_start, self.special, self._begins_word, self.settings, rng
+        )
+        is_token = (position < found.lengths[:, np.newaxis]).astype(np.int32)
+        features = {
+            "input_ids": found.word_ids,
+            "input_mask": is_token,
+            "segment_ids": np.zeros_like(is_token),
+            "target_ids": sequences.word_ids,
+            "target_mask": is_target.astype(np.int32),
+        }
+        counts = collections.Counter(
+            records=len(plan),
+            tokens=int(sequences.lengths.sum()),
+            full_length=int((sequences.lengths == self.settings.max_seq_length).sum()),
+        )
+        names = ("noise_candidates", "hidden", "spans")
+        counts.update(dict(zip(names, found.counts.tolist(), strict=True)))
         return features, counts
