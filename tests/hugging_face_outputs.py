@@ -73,7 +73,9 @@ def run(folder, inputs, outputs):
     with torch.no_grad():
         result = model(**features, output_hidden_states=True)
     found = {name: value.numpy() for name, value in result.items() if torch.is_tensor(value)}
-    states = [state.flatten(0, -3) for state in result["hidden_states"]]
+    states = [state.flatten(0, -3) for state in result.get("hidden_states", ())]
+    if "encoder_hidden_states" in result:  # of encoder and decoder, without their embeddings
+        states = [*result["encoder_hidden_states"][1:], *result["decoder_hidden_states"][1:]]
     found["hidden_states"] = torch.stack(states).numpy()
     np.savez(outputs, **found)
     print(json.dumps(sorted(loading["unexpected_keys"])))
@@ -89,8 +91,12 @@ def generate(folder, inputs, settings, outputs):
     for number, options in enumerate(settings):
         config = transformers.GenerationConfig(do_sample=False, **options)
         mask = torch.ones_like(prompts)
-        ids = model.generate(prompts, attention_mask=mask, generation_config=config)
-        new = ids[:, prompts.shape[1] :].numpy()
+        begun, given = prompts, {}
+        if model.config.is_encoder_decoder:  # what the decoder reads before it writes
+            begun = torch.tensor([[model.config.decoder_start_token_id, model.config.bos_token_id]])
+            given = {"decoder_input_ids": begun.expand(len(prompts), -1)}
+        ids = model.generate(prompts, attention_mask=mask, generation_config=config, **given)
+        new = ids[:, begun.shape[1] :].numpy()
         rest = ((0, 0), (0, options["max_new_tokens"] - new.shape[1]))
         found[str(number)] = np.pad(new, rest, constant_values=options["pad_token_id"])
     np.savez(outputs, **found)

@@ -23,10 +23,15 @@ def main() -> None:
 
     from bert_tf.export import sources
     from bert_tf.generation import perplexity
+    from pipelines.common.errors import InputError
     from pipelines.corpus import reader
 
     source = sources.read(_MODEL.value.rstrip("/"))
     model, tokenizer = source.bundle.language_model(), source.bundle.tokenizer()
+    if not model.config.causal:
+        raise InputError(
+            f"{_MODEL.value}: reads whole texts; only left-to-right models (GPT) have a perplexity."
+        )
     documents = list(reader.documents(reader.open_corpus(_INPUT.value), reader.ReadOptions()))
 
     progress = functools.partial(tqdm, unit="batch")

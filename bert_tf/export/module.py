@@ -14,7 +14,7 @@ from absl import logging
 
 from bert_tf import weights
 from bert_tf.export.sources import ModelSource
-from bert_tf.generation.decoder import CausalDecoder
+from bert_tf.generation import decoder as decoders
 from bert_tf.generation.generator import TextGenerator
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import encoders, fused_ops
@@ -115,8 +115,8 @@ class Assembly:
         encoder: Encoder,
         tokenizer: Tokenizer,
     ) -> TextGenerator:
-        assert isinstance(encoder, BertEncoder)  # the only encoder that can be causal
-        decoder = CausalDecoder(encoder, self._token_logits(source, encoder))
+        assert isinstance(encoder, BertEncoder)  # the only encoders that write texts
+        decoder = decoders.make(encoder, self._token_logits(source, encoder), tokenizer)
         return TextGenerator(decoder, tokenizer, source.sequence_length, settings)
 
     def _token_logits(

@@ -89,7 +89,7 @@ def of_bundle(
 ) -> ModelSource:
     """A model without its tasks; the arguments are attributes of `ModelSource`."""
     # Only predictions about pairs train the pooler; a left-to-right model predicts the next word.
-    of_tokens = bundle.has(MASKED_LM) or bundle.has(REPLACED_TOKEN)
+    of_tokens = bundle.has(MASKED_LM) or bundle.has(REPLACED_TOKEN) or bundle.generates
     untrained = of_tokens and not (bundle.has(NEXT_SENTENCE) or bundle.has(SENTENCE_ORDER))
     source = ModelSource(
         folder,

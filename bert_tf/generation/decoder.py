@@ -1,21 +1,30 @@
 """Decoders: logits of the next token, with a cache of what was computed before."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import tensorflow as tf
 
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.encoder_decoder import EncoderDecoder
+from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers.attention import KeyValueCache
+from bert_tf.models.layers.transformer_block import DecoderCache
+from pipelines.tokenizers.base import Tokenizer
 
 StateT = TypeVar("StateT")
 
 
 class Decoder(Protocol[StateT]):
-    """A model that continues sequences of tokens.
+    """A model that writes sequences of tokens.
 
     A state is a nested tuple of tensors; the first axis of each is that of the sequences.
+
+    Attributes:
+      continues: Whether they continue their prompts; else prompts are sources of other texts.
     """
+
+    continues: ClassVar[bool] = True
 
     def begin(self, ids: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, StateT]:
         """Reads prompts.
@@ -72,11 +81,89 @@ class CausalDecoder(Decoder[CausalState]):
     def _read(
         self, ids: tf.Tensor, mask: tf.Tensor, caches: list[KeyValueCache]
     ) -> tuple[tf.Tensor, CausalState]:
-        numbers = tf.maximum(tf.cumsum(mask, axis=1) - 1, 0)[:, -tf.shape(ids)[1] :]
-        positions = numbers + self._encoder.config.position_offset
+        positions = self._encoder.numbered(mask)[:, -tf.shape(ids)[1] :]
         hidden = self._encoder.extend(ids, positions, mask, caches)
         keys, values = zip(*((cache.keys, cache.values) for cache in caches), strict=True)
         return self._token_logits(hidden[:, -1]), CausalState(mask, keys, values)
+
+
+class SourceState(NamedTuple):
+    """A source, and the tokens that a decoder has read."""
+
+    tokens: CausalState
+    source_mask: tf.Tensor  # int32 [rows, source length]
+    keys: tuple[tf.Tensor, ...]  # of the source in each layer [rows, heads, length, head size]
+    values: tuple[tf.Tensor, ...]  # the same
+
+
+class SourceDecoder(Decoder[SourceState]):
+    """The decoder of an encoder-decoder, with a head over the vocabulary; prompts are sources.
+
+    Args:
+      encoder: The model.
+      token_logits: Maps its outputs [rows, hidden_size] to float32 logits [rows, vocab_size].
+      start_ids: What the decoder reads before the first token that it writes.
+    """
+
+    continues: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        encoder: EncoderDecoder,
+        token_logits: Callable[[tf.Tensor], tf.Tensor],
+        start_ids: Sequence[int],
+    ):
+        self._encoder, self._token_logits = encoder, token_logits
+        self._start_ids = list(start_ids)
+
+    def begin(self, ids: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, SourceState]:
+        caches = self._encoder.read(EncoderInputs(ids, mask, None))
+        start = tf.tile(tf.constant([self._start_ids], tf.int32), [tf.shape(ids)[0], 1])
+        return self._read(start, tf.ones_like(start), mask, caches)
+
+    def step(self, tokens: tf.Tensor, state: SourceState) -> tuple[tf.Tensor, SourceState]:
+        known = state.tokens
+        mask = tf.pad(known.mask, [[0, 0], [0, 1]], constant_values=1)
+        caches = [
+            DecoderCache(KeyValueCache(*own), KeyValueCache(*source))
+            for own, source in zip(
+                zip(known.keys, known.values, strict=True),
+                zip(state.keys, state.values, strict=True),
+                strict=True,
+            )
+        ]
+        return self._read(tokens[:, tf.newaxis], mask, state.source_mask, caches)
+
+    def shapes(self, state: SourceState) -> Any:
+        own = CausalState(
+            tf.TensorShape([None, None]),
+            *(tuple(map(grown, each)) for each in (state.tokens.keys, state.tokens.values)),
+        )
+        sources = (tuple(map(grown, each)) for each in (state.keys, state.values))
+        return SourceState(own, tf.TensorShape([None, None]), *sources)
+
+    def _read(
+        self, ids: tf.Tensor, mask: tf.Tensor, source_mask: tf.Tensor, caches: list[DecoderCache]
+    ) -> tuple[tf.Tensor, SourceState]:
+        positions = self._encoder.numbered(mask)[:, -tf.shape(ids)[1] :]
+        hidden = self._encoder.extend(ids, positions, mask, caches, source_mask)
+        own, source = (
+            zip(*((cache.keys, cache.values) for cache in each), strict=True)
+            for each in zip(*caches, strict=True)
+        )
+        return self._token_logits(hidden[:, -1]), SourceState(
+            CausalState(mask, *own), source_mask, *source
+        )
+
+
+def make(
+    encoder: BertEncoder, token_logits: Callable[[tf.Tensor], tf.Tensor], tokenizer: Tokenizer
+) -> Decoder:
+    """The decoder of a language model, whose tokenizer is given; the rest as in `CausalDecoder`."""
+    if not isinstance(encoder, EncoderDecoder):
+        return CausalDecoder(encoder, token_logits)
+    # Texts begin with the start token; before it is the last one, as in training.
+    return SourceDecoder(encoder, token_logits, (tokenizer.separator_id, tokenizer.start_id))
 
 
 def grown(x: tf.Tensor) -> tf.TensorShape:

@@ -20,7 +20,7 @@ _CHUNK = 4  # tokens between two parts of a stream
 
 
 class TextGenerator(tf.Module):
-    """Continues texts with a model.
+    """Writes texts with a model: what continues prompts, or what their sources become.
 
     Args:
       decoder: The model.
@@ -42,11 +42,15 @@ class TextGenerator(tf.Module):
         super().__init__(name="generator")
         settings.check()
         self._first = [tokenizer.start_id] if tokenizer.vocabulary.starts_text else []
-        self._max_prompt = max_length - settings.max_new_tokens
-        if self._max_prompt <= len(self._first):
+        self._continues = decoder.continues
+        room = max_length - settings.max_new_tokens
+        self._max_prompt = room if decoder.continues else max_length
+        if room <= len(self._first):
+            together = "prompt and result have {} tokens together"
+            what = together if decoder.continues else "a result has {} tokens, two special ones too"
             raise InputError(
-                f"--max_new_tokens={settings.max_new_tokens} is too large: prompt and result have "
-                f"{max_length} tokens together."
+                f"--max_new_tokens={settings.max_new_tokens} is too large: "
+                f"{what.format(max_length)}."
             )
         self.tokenizer, self.settings = tokenizer, settings
         tokens, end = len(tokenizer.vocabulary), tokenizer.separator_id
@@ -60,9 +64,17 @@ class TextGenerator(tf.Module):
         """The ids of prompts, int32 [batch, (tokens)]; of long ones, the last tokens.
 
         Where texts of pre-training begin with the start token, prompts do, too. An empty prompt is
-        the token between two texts.
+        the token between two texts. Sources are whole sequences; of long ones, the first tokens.
         """
         ids = self.tokenizer.functions.tokenize(texts)
+        if not self._continues:
+            ids = ids[:, : self._max_prompt - 2]
+            ends = (
+                tf.fill([ids.nrows(), 1], number)
+                for number in (self.tokenizer.start_id, self.tokenizer.separator_id)
+            )
+            start, end = map(tf.RaggedTensor.from_tensor, ends)
+            return tf.concat([start, ids, end], 1)
         ids = ids[:, -(self._max_prompt - len(self._first)) :]
         begin = tf.constant([self._first or [self.tokenizer.separator_id]], tf.int32)
         begin = tf.RaggedTensor.from_tensor(tf.tile(begin, [ids.nrows(), 1]))
@@ -71,7 +83,7 @@ class TextGenerator(tf.Module):
         return tf.concat([begin, ids], 1)
 
     def generate_ids(self, ids: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Continues prompts; of long ones, the last tokens.
+        """Continues prompts; of long ones, the last tokens, of long sources, the first.
 
         Args:
           ids: int32 [batch, length], padded anywhere.
@@ -81,6 +93,8 @@ class TextGenerator(tf.Module):
           The new tokens, int32 [batch, max_new_tokens], padded after the end token.
         """
         search = self._search
+        if not self._continues:
+            ids, mask = ids[:, : self._max_prompt], mask[:, : self._max_prompt]
         prompt = Prompt(*(x[:, -self._max_prompt :] for x in padded_left(ids, mask)))
         with fused_ops.inference():
             state = search.advance(search.begin(prompt), self.settings.max_new_tokens)
@@ -90,13 +104,18 @@ class TextGenerator(tf.Module):
         return tf.ensure_shape(found, [None, self.settings.max_new_tokens])
 
     def texts(self, tokens: tf.Tensor) -> tf.Tensor:
-        """The texts of new tokens up to the end token, string [batch]; they follow the prompts."""
+        """The texts of new tokens up to the end token, string [batch].
+
+        They follow the prompts; those of sources have no white space at their ends.
+        """
         vocabulary, tokenizer = self.tokenizer.vocabulary, self.tokenizer
         ended = tf.cumsum(tf.cast(tokens == tokenizer.separator_id, tf.int32), axis=1) > 0
         pieces = tf.where(ended, "", tf.gather(tf.constant(self._table), tokens))
         joined = tf.strings.reduce_join(pieces, 1)
         if prefix := vocabulary.continuation_prefix:  # words end with it
             joined = tf.strings.regex_replace(tf.strings.join([prefix, joined]), r" +$", "")
+        if not self._continues:
+            joined = tf.strings.strip(joined)
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8")
 
     @functools.cached_property
@@ -110,13 +129,13 @@ class TextGenerator(tf.Module):
         return np.array(found, object)
 
     def generate(self, texts: Sequence[str]) -> list[str]:
-        """Continues texts; returns what follows each."""
+        """Writes texts: what follows each, or what each becomes."""
         prompt = self.prompt_ids(tf.constant(list(texts), tf.string))
         found = self._generate(prompt.to_tensor(), tf.ones_like(prompt).to_tensor())
         return [text.decode() for text in self.texts(found).numpy()]
 
     def stream(self, text: str) -> Iterator[str]:
-        """Continues a text; yields what follows it in parts, which join to that of `generate`.
+        """Yields the text of `generate` for one prompt in parts.
 
         Raises:
           InputError: Beam search decides on a text only at its end.

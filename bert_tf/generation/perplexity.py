@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.token_prediction import TokenPrediction
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
@@ -40,7 +40,7 @@ class TextScore(NamedTuple):
 
 
 def score(
-    model: LeftToRight,
+    model: TokenPrediction,
     tokenizer: Tokenizer,
     texts: Sequence[str],
     length: int,
@@ -93,7 +93,7 @@ def _windows(ids: np.ndarray, length: int) -> list[tuple[np.ndarray, int]]:
 
 
 def _score_windows(
-    model: LeftToRight, windows: Sequence[tuple[np.ndarray, int]]
+    model: TokenPrediction, windows: Sequence[tuple[np.ndarray, int]]
 ) -> tuple[float, int]:
     """The negative log-likelihood of windows, and the number of predictions."""
     size = max(len(ids) for ids, _ in windows)

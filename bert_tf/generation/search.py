@@ -68,6 +68,8 @@ class Search(abc.ABC):
 
     def _allowed(self, logits: tf.Tensor, prompt: Prompt, tokens: tf.Tensor) -> tf.Tensor:
         """The scores [rows, tokens] with minus infinity where a token may not come next."""
+        if not self._decoder.continues:  # results may repeat what is in their sources
+            prompt = Prompt(prompt.ids[:, :0], prompt.mask[:, :0])
         return scores.allowed(
             logits[:, : self._tokens], prompt, tokens, self._settings, self._end_id, self._never
         )

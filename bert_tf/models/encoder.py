@@ -213,6 +213,10 @@ class BertEncoder(Encoder):
         x = self._finish(x)
         return tf.reshape(x, [-1, count, self.config.hidden_size])
 
+    def numbered(self, mask: tf.Tensor) -> tf.Tensor:
+        """Rows of the position table int32 [batch, length] of tokens, wherever padding is."""
+        return tf.maximum(tf.cumsum(mask, axis=1) - 1, 0) + self.config.position_offset
+
     @staticmethod
     def last_bias(mask: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
         """The mask bias [batch, 1, count, all] of the last tokens, which see those before."""

@@ -82,7 +82,7 @@ class EncoderDecoder(BertEncoder):
     def _layers_of(self) -> tuple[list[TransformerBlock], list[DecoderBlock]]:
         """The blocks of the encoder, and those of the decoder."""
         count = self.config.num_hidden_layers - self.config.num_decoder_layers
-        return self.blocks[:count], self.blocks[count:]  # type: ignore[return-value]
+        return self.blocks[:count], self.blocks[count:]
 
     @property
     def num_seeds(self) -> int:
@@ -108,18 +108,18 @@ class EncoderDecoder(BertEncoder):
         self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None
     ) -> tf.Tensor:
         """Embeds each token for the encoder and, at its place in the decoder, for the decoder."""
-        length, offset = tf.shape(batch.mask)[1], self.config.position_offset
-        places = tf.repeat(tf.range(length)[tf.newaxis], tf.shape(batch.mask)[0], 0)
-        count = tf.maximum(tf.reduce_sum(batch.mask, 1, keepdims=True), 1)
+        mask, offset = batch.mask, self.config.position_offset
+        number = self.numbered(mask)
+        count = tf.maximum(tf.reduce_sum(mask, 1, keepdims=True), 1)
         first, second = (None, None) if seeds is None else (seeds[0], seeds[1])
         return tf.concat(
             [
-                self.embeddings(batch.word_ids, seed=first, dtype=dtype, positions=offset + places),
+                self.embeddings(batch.word_ids, seed=first, dtype=dtype, positions=number),
                 self.embeddings.decoder(
                     batch.word_ids,
                     seed=second,
                     dtype=dtype,
-                    positions=offset + (places + 1) % count,
+                    positions=offset + (number - offset + 1) % count,
                 ),
             ],
             1,
@@ -162,8 +162,8 @@ class EncoderDecoder(BertEncoder):
           seeds: The result of `draw_seeds`; None: no dropout.
         """
         first, second = (None, None) if seeds is None else (seeds[0], seeds[1])
-        x = self.embeddings(source.word_ids, seed=first)
-        y = self.embeddings.decoder(word_ids, seed=second)
+        x = self.embeddings(source.word_ids, seed=first, positions=self.numbered(source.mask))
+        y = self.embeddings.decoder(word_ids, seed=second, positions=self.numbered(mask))
         return self._apply(x, source.mask, y, mask, seeds)[0][-1]
 
     def _apply(
@@ -204,7 +204,8 @@ class EncoderDecoder(BertEncoder):
     def read(self, source: EncoderInputs) -> list[DecoderCache]:
         """Caches of each layer of the decoder, with a source and no tokens."""
         batch, encoder = tf.shape(source.mask)[0], self._layers_of[0]
-        x, bias = self.embeddings(source.word_ids), self.mask_bias(source.mask, False)
+        x = self.embeddings(source.word_ids, positions=self.numbered(source.mask))
+        bias = self.mask_bias(source.mask, False)
         for block in encoder:
             x, _ = block(x, bias)
         return [

@@ -57,8 +57,15 @@ def noise(
       settings: noises and their sizes.
       rng: the only source of randomness.
     """
+    permutation, infilling, masking, deletion, rotation = (
+        kind in settings.noises for kind in Noise
+    )
     noises = _Noises(
-        *(kind in settings.noises for kind in Noise),
+        permutation,
+        infilling,
+        masking,
+        deletion,
+        rotation,
         settings.noise_share,
         settings.mean_span,
         settings.random_share,

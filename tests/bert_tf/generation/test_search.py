@@ -10,18 +10,19 @@ import tensorflow as tf
 from bert_tf import weights
 from bert_tf.generation import scores
 from bert_tf.generation.beam_search import BeamSearch
-from bert_tf.generation.decoder import CausalDecoder
+from bert_tf.generation.decoder import CausalDecoder, SourceDecoder
 from bert_tf.generation.generator import padded_left
 from bert_tf.generation.scores import Prompt
 from bert_tf.generation.search import SingleSearch
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.config import BertConfig
+from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.left_to_right import LeftToRight
 from pipelines.common.errors import InputError
 from tests.bert_tf.models.user_models import randomize
 from tests.bert_tf.weights.test_transformers import peer  # noqa: F401  (a fixture)
 
-END, PAD = 7, 1
+END, PAD, START = 7, 1, 0
 GPT2 = BertConfig.named(
     "gpt2-debug", vocab_size=60, hidden_size=32, intermediate_size=64, num_attention_heads=4,
     num_hidden_layers=2, max_position_embeddings=48,
@@ -46,7 +47,10 @@ SETTINGS = [
 def _search(model, settings):
     kind = BeamSearch if settings.beams > 1 else SingleSearch
     decoder = CausalDecoder(model.encoder, model.token_logits)
-    return kind(decoder, settings, model.config.vocab_size, END, PAD)
+    if model.config.num_decoder_layers:
+        decoder = SourceDecoder(model.encoder, model.token_logits, (END, START))
+    never = (START,) if model.config.num_decoder_layers else ()
+    return kind(decoder, settings, model.config.vocab_size, END, PAD, never)
 
 
 def _generate(model, settings, ids, mask):
@@ -62,11 +66,20 @@ def _generate(model, settings, ids, mask):
     return np.pad(found, ((0, 0), (0, rest)), constant_values=PAD)
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["pre_norm", "post_norm"])
+BART = BertConfig.named(
+    "bart-debug", vocab_size=60, hidden_size=32, intermediate_size=64, num_attention_heads=4,
+    max_position_embeddings=48,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["pre_norm", "post_norm", "encoder_decoder"])
 def model(request):
     """A language model whose texts end now and then."""
-    found = LeftToRight(dataclasses.replace(GPT2, pre_norm=request.param))
-    return randomize(found, 3)
+    if request.param == "encoder_decoder":
+        return randomize(Denoising(BART), 3)
+    return randomize(
+        LeftToRight(dataclasses.replace(GPT2, pre_norm=request.param == "pre_norm")), 3
+    )
 
 
 def _prompts(rows=6, length=9):
@@ -76,17 +89,27 @@ def _prompts(rows=6, length=9):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["GPT2LMHeadModel", "OpenAIGPTLMHeadModel"])
+@pytest.mark.parametrize(
+    "architecture", ["GPT2LMHeadModel", "OpenAIGPTLMHeadModel", "BartForConditionalGeneration"]
+)
 def test_tokens_are_those_of_transformers(peer, tmp_path, architecture):  # noqa: F811
     config = {
         "vocab_size": 60, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 48,
         "bos_token_id": END, "eos_token_id": END,
     }  # fmt: skip
+    if architecture.startswith("Bart"):
+        layers = {"layers": 2, "attention_heads": 4, "ffn_dim": 64}
+        sides = {f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in layers.items()}
+        config = {
+            "vocab_size": 60, "d_model": 32, "max_position_embeddings": 48, "bos_token_id": START,
+            "eos_token_id": END, "decoder_start_token_id": END, "forced_eos_token_id": None,
+            **sides,
+        }  # fmt: skip
     folder = f"{tmp_path}/made"
     arguments = ("--architecture", architecture, "--config", json.dumps(config))
     peer("make", "--folder", folder, *arguments)
     bundle = weights.read(folder)
-    model = LeftToRight(bundle.config)
+    model = (Denoising if bundle.config.num_decoder_layers else LeftToRight)(bundle.config)
     assert not [n for n in weights.assign(model, bundle.weights, "") if "masked_lm" in n]
     prompts = np.random.default_rng(0).integers(0, 60, (200, 8))
     np.savez(f"{tmp_path}/in.npz", prompts=prompts)
@@ -94,6 +117,8 @@ def test_tokens_are_those_of_transformers(peer, tmp_path, architecture):  # noqa
         {"max_new_tokens": ours.max_new_tokens, "eos_token_id": END, "pad_token_id": PAD, **theirs}
         for ours, theirs in SETTINGS
     ]
+    if model.config.num_decoder_layers:
+        options = [each | {"suppress_tokens": [START]} for each in options]
     files = ("--inputs", f"{tmp_path}/in.npz", "--outputs", f"{tmp_path}/out.npz")
     peer("generate", "--folder", folder, "--settings", json.dumps(options), *files)
     with np.load(f"{tmp_path}/out.npz") as theirs:
@@ -121,6 +146,8 @@ def test_a_text_in_a_batch_gives_what_it_gives_alone(model, settings):
 
 
 def test_the_cache_changes_nothing(model):
+    if model.config.num_decoder_layers:
+        pytest.skip("its decoder is compared in test_encoder_decoder.py")
     ids, mask = _prompts()
     found = _generate(model, GenerationSettings(max_new_tokens=6), ids, mask)
     for one, there, new in zip(ids, mask, found, strict=True):

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.models.electra import ReplacedTokenHead
+from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.masked_lm_next_sentence import (
     MaskedLMNextSentence,
     MaskedLMSentenceOrder,
@@ -51,6 +52,9 @@ def random_inputs(config, padding="right", rows=3, length=17):
     elif padding == "anywhere":
         mask = rng.permuted(mask, axis=1)
     ids = rng.integers(max(1, config.position_offset), config.vocab_size, (rows, length))
+    if config.num_decoder_layers:  # one </s> in each row, at the end of its tokens
+        ids = np.maximum(ids, 3)
+        ids[np.arange(rows), mask.sum(1) - 1] = 2
     types = (np.arange(length) > 6).astype(np.int64) * mask
     return {
         "input_ids": np.where(mask, ids, max(0, config.position_offset - 1)),
@@ -82,6 +86,13 @@ def our_outputs(model, inputs):
         sequence = encoder(features)["sequence_output"]
         logits = head(tf.reshape(sequence, [-1, model.config.hidden_size]))
         return {"prediction_logits": logits.numpy().reshape(inputs["input_ids"].shape)}
+    if model.config.num_decoder_layers:
+        net = Denoising(model.config)
+        weights.assign(net, model.weights, "")
+        return {
+            "last_hidden_state": net.encoder(features)["sequence_output"].numpy(),
+            "prediction_logits": net(features)["masked_lm"].numpy(),
+        }
     paired = MaskedLMSentenceOrder if model.has(bundle.SENTENCE_ORDER) else MaskedLMNextSentence
     net = (TokenPrediction if model.config.causal else paired)(model.config)
     weights.assign(net, model.weights, "")
@@ -277,20 +288,34 @@ RELATIVES = {
         {"n_embd": 48, "n_layer": 2, "n_head": 3, "n_positions": 40,
          "activation_function": "gelu"},
     ),
+    "Bart": (
+        {"d_model": 32, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 4,
+         "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64},
+        {"d_model": 48, "encoder_layers": 1, "decoder_layers": 3, "encoder_attention_heads": 3,
+         "decoder_attention_heads": 3, "encoder_ffn_dim": 80, "decoder_ffn_dim": 80,
+         "activation_function": "relu", "classifier_dropout": 0.2},
+    ),
 }  # fmt: skip
 HEADS = {
     "Model": 0, "ForMaskedLM": 0, "ForPreTraining": 0, "ForSequenceClassification": 3,
     "ForTokenClassification": 4, "ForQuestionAnswering": 2, "ForMultipleChoice": 2,
-    "LMHeadModel": 0, "DoubleHeadsModel": 0,
+    "LMHeadModel": 0, "DoubleHeadsModel": 0, "ForConditionalGeneration": 0,
 }  # fmt: skip
-_NOT_OF_GPT = ["ForMaskedLM", "ForPreTraining", "ForMultipleChoice"]
+_NOT_OF_GPT = [
+    *("ForMaskedLM", "ForPreTraining", "ForMultipleChoice", "ForConditionalGeneration"),
+]
 _OF_GPT = ["LMHeadModel", "DoubleHeadsModel"]
+_NOT_OF_BERT = [*_OF_GPT, "ForConditionalGeneration"]
 LACKING = {
-    "DistilBert": ["ForPreTraining", *_OF_GPT],
-    "Albert": _OF_GPT,
-    "Electra": _OF_GPT,
+    "DistilBert": ["ForPreTraining", *_NOT_OF_BERT],
+    "Albert": _NOT_OF_BERT,
+    "Electra": _NOT_OF_BERT,
     "OpenAIGPT": [*_NOT_OF_GPT, "ForTokenClassification", "ForQuestionAnswering"],
     "GPT2": [*_NOT_OF_GPT, "ForSequenceClassification"],
+    "Bart": [
+        *("ForMaskedLM", "ForPreTraining", "ForMultipleChoice", "ForTokenClassification"),
+        *_OF_GPT,
+    ],
 }
 
 
@@ -302,7 +327,8 @@ def test_relatives_are_those_of_transformers(peer, tmp_path, family, head, shape
     if head in LACKING[family]:
         pytest.skip("it has no such class")
     labels = {str(i): f"class {i}" for i in range(HEADS[head])}
-    config = SMALL | RELATIVES[family][shape] | ({"id2label": labels} if labels else {})
+    padding = {"pad_token_id": 1} if family == "Bart" else {}
+    config = SMALL | padding | RELATIVES[family][shape] | ({"id2label": labels} if labels else {})
     folder = f"{tmp_path}/made"
     arguments = ("--architecture", f"{family}{head}", "--config", json.dumps(config))
     peer("make", "--folder", folder, *arguments)
