@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.objectives.denoising import TARGET, TARGET_MASK, Denoising
 from bert_tf.pretraining import evaluation
 from bert_tf.pretraining.inputs import PretrainingData
 from pipelines.pretraining import example_reader
@@ -39,6 +40,8 @@ def of_data(model: PretrainingObjective, data: PretrainingData, seed: int) -> di
         "unigram_accuracy": math.nan,
         "bigram_accuracy": math.nan,
     }
+    if data.held_out is not None and isinstance(model, Denoising):
+        return found | {"unigram_perplexity": _unigram_perplexity(data, seed)}
     if data.held_out is None or not model.guesses_masked:
         return found
     tokens = data.tokenizer
@@ -56,6 +59,23 @@ def of_data(model: PretrainingObjective, data: PretrainingData, seed: int) -> di
         "left_neighbour_accuracy": guesses.left_accuracy,
         "right_neighbour_accuracy": guesses.right_accuracy,
     }
+
+
+def _unigram_perplexity(data: PretrainingData, seed: int) -> float:
+    """Perplexity of held-out texts by the frequency of each token, each seen once more."""
+    assert data.held_out is not None
+    counts = np.ones(len(data.tokenizer.vocabulary), np.float64)
+    training = example_reader.training_batches(data.training[-1], _BATCH, seed)
+    for batch in training.take(_RECORDS // _BATCH).as_numpy_iterator():
+        counts += np.bincount(batch[TARGET][batch[TARGET_MASK] > 0], minlength=len(counts))
+    nats = -np.log(counts / counts.sum())
+    found = [
+        nats[batch[TARGET][batch[TARGET_MASK] > 0]]
+        for batch in example_reader.evaluation_batches(
+            data.held_out, evaluation.BATCH
+        ).as_numpy_iterator()
+    ]
+    return math.exp(np.concatenate(found).mean())
 
 
 def guess(

@@ -131,6 +131,12 @@ def sentences(report: dict[str, Any]) -> list[str]:
                 f"By the curve so far, {counted(MORE_MINUTES, 'minute')} more would bring about "
                 f"{masked + gain:.0%}."
             )
+    unigrams, perplexity = report.get("unigram_perplexity"), report.get("perplexity")
+    if unigrams is not None and perplexity is not None:
+        found.append(
+            f"It restores noised texts with a perplexity of {perplexity:.4g} for each token; by "
+            f"the frequency of tokens alone it would be {unigrams:.4g}."
+        )
     for part, what in _DECISIONS.items():
         right, majority = report.get(f"{part}_accuracy"), report.get(f"{part}_majority")
         if right is not None and majority is not None:

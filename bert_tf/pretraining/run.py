@@ -17,6 +17,7 @@ from bert_tf import weights
 from bert_tf.export import saved_model, sources
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.objectives.base import Batch, PretrainingObjective
+from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.pretraining import (
     baselines,
@@ -333,7 +334,7 @@ class _Run:
             result["masked_sentences"] = masked_sentences.report(
                 self.model, questions, tokenizer.vocabulary.tokens
             )
-        if isinstance(self.model, LeftToRight) and self.data.held_out:
+        if isinstance(self.model, LeftToRight | Denoising) and self.data.held_out:
             result["samples"] = samples.write(self.model, self._first_held_out(), tokenizer)
         report.draw_curves(monitor.history.points, f"{self.output}/curves.png")
         run_folder.write_report(self.output, result)

@@ -162,7 +162,8 @@ class ExampleSettings(Settings):
                 f"--max_predictions_per_seq={self.max_predictions_per_seq} is out of range: it "
                 "must be below --max_seq_length."
             )
-        if self.mask_share + self.random_share > 1 + 1e-9:
+        shares = self.mask_share + self.random_share
+        if shares > 1 + 1e-9 and self.objective is not Objective.DENOISING:
             raise InputError(
                 f"--random_share={self.random_share} is out of range: with --mask_share it must "
                 "be at most 1."

@@ -16,6 +16,8 @@ SIZES = [
     ("albert-large", 16_634_368, ("encoder/pooler", "masked_lm", "sentence_order"), 17_847_474),
     ("albert-xlarge", 54_528_512, ("encoder/pooler", "masked_lm", "sentence_order"), 59_021_490),
     ("albert-xxlarge", 205_814_272, ("encoder/pooler", "masked_lm", "sentence_order"), 223_158_450),
+    ("bart-base", 139_420_416, (), 139_420_416),
+    ("bart-large", 406_291_456, (), 406_291_456),
     ("electra-small", 13_483_008, ("replaced_token",), 13_549_057),
     ("electra-base", 108_891_648, ("replaced_token",), 109_483_009),
     ("electra-large", 334_092_288, ("replaced_token",), 335_142_913),
@@ -45,7 +47,7 @@ def test_generators(name, width, heads, total):
 
 
 def test_every_family_has_the_sizes_of_bert():
-    for family in ("roberta", "distilbert", "albert", "electra"):
+    for family in ("roberta", "distilbert", "albert", "electra", "bart"):
         config = BertConfig.named(f"{family}-tiny", vocab_size=100)
         assert (config.num_hidden_layers, config.hidden_size) == (2, 128)
         assert encoders.unallocated(config).parameters > 0

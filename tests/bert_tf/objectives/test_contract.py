@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.models.config import BertConfig
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
+from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.distillation import Distillation
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.left_to_right import LeftToRight
@@ -26,6 +28,10 @@ from tests.bert_tf.helpers import CONFIG, make_batch
 from tests.bert_tf.models import elmo_models
 
 ELECTRA = dataclasses.replace(CONFIG, model_type="electra", embedding_size=8, generator_size=0.5)
+BART = BertConfig.named(
+    "bart-debug", vocab_size=CONFIG.vocab_size, hidden_size=16, intermediate_size=32,
+    num_attention_heads=2, max_position_embeddings=34,
+)  # fmt: skip
 MASKING = DynamicMasking((0,), 4, CONFIG.vocab_size, {10: 3})
 
 
@@ -55,6 +61,10 @@ def _elmo() -> BidirectionalLM:
 
 _BATCH = make_batch(6)
 _UNMASKED = {name: _BATCH[name] for name in _BATCH if name.startswith("input")}
+_NOISED = _UNMASKED | {
+    "target_word_ids": _UNMASKED["input_word_ids"][:, ::-1] + 0,
+    "target_mask": tf.sequence_mask([4, 10, 7, 1, 10, 9], 10, tf.int32),
+}
 _NO_PAIRS = frozenset(["next_sentence_accuracy"])
 CASES = {
     "mlm_nsp": ObjectiveCase(lambda: MaskedLMNextSentence(CONFIG), _BATCH),
@@ -64,6 +74,7 @@ CASES = {
     "bidirectional_lm": ObjectiveCase(
         _elmo, {name: tf.constant(value) for name, value in elmo_models.BATCH.items()}
     ),
+    "denoising": ObjectiveCase(lambda: Denoising(BART), _NOISED, _NO_PAIRS),
     "replaced_token": ObjectiveCase(lambda: ReplacedToken(ELECTRA, MASKING), _UNMASKED),
     "distillation": ObjectiveCase(
         lambda: Distillation(CONFIG, MASKING, MaskedLM(CONFIG)), _UNMASKED, restorable=False
