@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("adaptation", "albert", "base", "builtin", "day", "electra", "gpt", "lamb", "large")
+NAMES = (
+    *("adaptation", "albert", "bart", "base", "builtin", "day", "electra", "gpt", "lamb", "large"),
+)
 # Reads recipes as the command does, and prints what they ask for.
 _SETTINGS = """
 import json, sys

@@ -55,6 +55,8 @@ def _given() -> dict[str, Any]:
 
 def _with_generation(source: "ModelSource") -> "ModelSource":
     """A model with the given settings, if it generates text."""
+    if source.task:
+        return dataclasses.replace(source, task=source.task.with_generation(_given()))
     if source.generation is None:
         return source
     return dataclasses.replace(
@@ -68,7 +70,8 @@ def main() -> None:
     from pipelines.common import command_line, path_lists
 
     found = [_with_generation(source) for source in sources.find(path_lists.entries(_TASKS.value))]
-    if _given() and not any(source.generation for source in found):
+    writers = [source.task.generation if source.task else source.generation for source in found]
+    if _given() and not any(writers):
         raise InputError(f"--{min(_given())}: none of the models generates text; leave it out.")
     precision, check = Precision(_PRECISION.value), None
     if precision is not Precision.FLOAT32:

@@ -22,7 +22,7 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
-from bert_tf.tasks import continuation, pretrained
+from bert_tf.tasks import pretrained, writing
 from bert_tf.tasks.model import HeadShape
 from bert_tf.tasks.signatures import Method, ServedModel, Signature, Tensors
 from pipelines.common.errors import InputError
@@ -101,7 +101,7 @@ class Assembly:
             found = pretrained.make_signatures(model, guess, source.has_pooler)
             if source.generation and not portable:
                 generator = self._generator(source, source.generation, encoder, tokenizer)
-                found = continuation.make_signatures(model, generator) + found
+                found = writing.make_signatures(model, generator) + found
             return found
         head = HeadShape.of(source.task)._replace(name=source.head).make(source.bundle.config)
         head.build()

@@ -99,7 +99,7 @@ def make_logits_function(
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
     at_once: int = 1,
 ) -> LogitsFunction:
-    """Makes the function that gives the float32 logits of each row of features.
+    """Makes the function that gives the results of each row of features: mostly float32 logits.
 
     It computes in float32, whatever the precision of training, so that scores are those of the
     exported model.
@@ -133,8 +133,9 @@ def make_logits_function(
         results: dict[int, np.ndarray] = {}
         gathered = mapped(lambda b: strategy.gather(run(b), axis=0).numpy(), dataset, at_once)
         for rows, found in zip(progress(order), gathered, strict=True):
-            for row, logits in zip(rows, found[: len(rows)], strict=True):
-                results[row] = logits[: lengths[row]] if objective.head.per_token else logits
+            rows = rows.tolist()
+            each = objective.results(found[: len(rows)], [lengths[row] for row in rows])
+            results |= zip(rows, each, strict=True)
         return [results[row] for row in range(len(features))]
 
     return predict

@@ -20,7 +20,8 @@ from bert_tf.finetuning.task_data import TaskData
 from bert_tf.finetuning.teaching import Teacher
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers.base import Weight
-from bert_tf.tasks.model import TaskModel, TaskObjective
+from bert_tf.tasks import objectives
+from bert_tf.tasks.model import TaskModel
 from bert_tf.training import checkpoints, distribution, run_folder
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.loop import DivergenceError
@@ -166,18 +167,19 @@ class Run:
             bias_correction=True,
         )
         self.model: TaskModel = self.session.model
-        objectives = [TaskObjective(self.model, item.task) for item in self._training]
-        self._objective = objectives[0]
+        tokenizer = setup.bundle.tokenizer
+        trained = [objectives.make(self.model, item.task, tokenizer) for item in self._training]
+        self._objective = trained[0]
         self._steps = [
             self.session.make_step(
                 objective, batches.spec(item, settings.batch_size, setup.strategy)
             )
-            for objective, item in zip(objectives, self._training, strict=True)
+            for objective, item in zip(trained, self._training, strict=True)
         ]
         fused = self.session.compilation is distribution.Compilation.FUSED
         self.predictors = [
             batches.make_logits_function(objective, setup.strategy, fused)
-            for objective in objectives[: len(setup.data)]
+            for objective in trained[: len(setup.data)]
         ]
 
     def train(self, seed: int) -> RunResult:
@@ -308,7 +310,10 @@ class Run:
             model = TaskModel.for_tasks(setup.config, tasks)
             local = tf.distribute.get_strategy()
             predictors = [
-                batches.make_logits_function(TaskObjective(model, task), local) for task in tasks
+                batches.make_logits_function(
+                    objectives.make(model, task, setup.bundle.tokenizer), local
+                )
+                for task in tasks
             ]
         weights.assign(model, arrays, setup.output)
         return predictors

@@ -110,6 +110,13 @@ class FineTuningSettings(TrainingSettings):
         group=Group.MODEL,
         minimum=8,
     )
+    max_target_length: int | None = setting(
+        None,
+        "In generation, maximum number of tokens in a target, special tokens included; longer ones "
+        "are cut, and longer ones are not written. Not given: 64.",
+        group=Group.MODEL,
+        minimum=8,
+    )
     document_context: bool = setting(
         False,
         "In tagging, fill up each sequence with the sentences around it in its document.",

@@ -176,6 +176,11 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
                 f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "
                 f"{config.max_length} positions; set --max_length."
             )
+        if item.task.generation and item.task.generation.max_new_tokens >= config.max_length - 1:
+            raise InputError(
+                f"{item.task.name}: targets of {item.task.generation.max_new_tokens + 1} tokens "
+                f"exceed the model's {config.max_length} positions; set --max_target_length."
+            )
     return config if settings.dropout is None else config.with_dropout(settings.dropout)
 
 

@@ -110,7 +110,10 @@ class BertConfig(EncoderConfig):
                 f"num_decoder_layers {self.num_decoder_layers} leaves no layer of the "
                 f"{self.num_hidden_layers} num_hidden_layers for the encoder."
             )
-        for name in ("causal", "shared_layers", "pre_norm", "embedding_size", "generator_size"):
+        for name in (
+            *("causal", "shared_layers", "pre_norm", "embedding_size", "generator_size"),
+            "vocab_transform",
+        ):
             if getattr(self, name):
                 raise InputError(f"{name} does not go with num_decoder_layers.")
 

@@ -1,6 +1,6 @@
 """An encoder and a decoder of the same layers (BART: Lewis et al. 2019, arXiv 1910.13461)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -14,6 +14,8 @@ from bert_tf.models.layers import DecoderBlock, Embeddings, TransformerBlock
 from bert_tf.models.layers.base import Layer, Weight, serializable
 from bert_tf.models.layers.transformer_block import DecoderCache
 
+# Inputs: the text to decode, and its mask.
+TARGET, TARGET_MASK = "target_word_ids", "target_mask"
 _SEEDS_PER_DECODER_BLOCK = 5
 
 
@@ -91,6 +93,31 @@ class EncoderDecoder(BertEncoder):
         blocks = SEEDS_PER_BLOCK * encoder + _SEEDS_PER_DECODER_BLOCK * decoder
         return 2 + blocks + bool(self.config.pooler_dropout)
 
+    def call(
+        self,
+        inputs: Any,
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        dtype: str | None = None,
+        drop_padding: bool = False,
+    ) -> dict[str, Any]:
+        """Encodes a batch as in the base class, or decodes given texts.
+
+        The inputs may be a dict with TARGET and TARGET_MASK, int32 [batch, target length] each.
+        The result is then `sequence_output` [batch, target length, hidden_size], from which each
+        token of the target is predicted. It always has `word_embeddings`, the table, too.
+        """
+        if isinstance(inputs, Mapping) and TARGET in inputs:
+            seeds = self.draw_seeds(dropout_seed) if training else None
+            mask = inputs[TARGET_MASK]
+            read = shifted(inputs[TARGET], mask)
+            found = {
+                "sequence_output": self.decode(self.batch_of(inputs), read, mask, seeds, dtype)
+            }
+        else:
+            found = super().call(inputs, training, dropout_seed, dtype, drop_padding)
+        return found | {"word_embeddings": tf.convert_to_tensor(self.word_embeddings)}
+
     def encode_batch(
         self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None, drop_padding: bool
     ) -> dict[str, Any]:
@@ -152,6 +179,7 @@ class EncoderDecoder(BertEncoder):
         word_ids: tf.Tensor,
         mask: tf.Tensor,
         seeds: tf.Tensor | None = None,
+        dtype: str | None = None,
     ) -> tf.Tensor:
         """The decoder's outputs [batch, length, hidden_size] for given tokens.
 
@@ -160,10 +188,14 @@ class EncoderDecoder(BertEncoder):
           word_ids: int32 [batch, length], the tokens that the decoder reads.
           mask: int32 [batch, length], 1 for tokens, 0 for padding, which is after them.
           seeds: The result of `draw_seeds`; None: no dropout.
+          dtype: The dtype to compute in; None: the compute dtype of the model.
         """
         first, second = (None, None) if seeds is None else (seeds[0], seeds[1])
-        x = self.embeddings(source.word_ids, seed=first, positions=self.numbered(source.mask))
-        y = self.embeddings.decoder(word_ids, seed=second, positions=self.numbered(mask))
+        places = self.numbered(source.mask)
+        x = self.embeddings(source.word_ids, seed=first, dtype=dtype, positions=places)
+        y = self.embeddings.decoder(
+            word_ids, seed=second, dtype=dtype, positions=self.numbered(mask)
+        )
         return self._apply(x, source.mask, y, mask, seeds)[0][-1]
 
     def _apply(
@@ -231,3 +263,14 @@ class EncoderDecoder(BertEncoder):
         for block, cache in zip(self._layers_of[1], caches, strict=True):
             x, _ = block(x, bias, cache=cache)
         return tf.reshape(x, [-1, count, self.config.hidden_size])
+
+
+def shifted(ids: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """What a decoder reads when it predicts texts: their last token, then the others in order.
+
+    Args:
+      ids: int32 [batch, length].
+      mask: int32 [batch, length], 1 for tokens, 0 for padding, which is after them.
+    """
+    last = tf.maximum(tf.reduce_sum(mask, 1, keepdims=True) - 1, 0)
+    return tf.concat([tf.gather(ids, last, batch_dims=1), ids[:, :-1]], 1)

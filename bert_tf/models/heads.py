@@ -71,6 +71,48 @@ class MaskedLMHead(Configured, Layer):
         return tf.matmul(inner, table, transpose_b=True)
 
 
+@serializable
+class VocabularyHead(MaskedLMHead):
+    """The head of tasks that write texts: that of the model, without weights of its own."""
+
+    per_token = True
+    reads_pooled = False
+
+    @property
+    def units(self) -> int:
+        """Number of logits."""
+        return self.config.vocab_size
+
+    @property
+    def expected_shape(self) -> dict[str, Shape]:
+        """The shape of the encoder's output that it reads."""
+        return {"sequence_output": (None, None, self.config.hidden_size)}
+
+    def compute_output_shape(  # type: ignore[override]  # each Keras layer has its own arguments
+        self, input_shape: dict[str, Shape]
+    ) -> Shape:
+        """The shape [batch, length, vocab_size]."""
+        *rows, _ = input_shape["sequence_output"]
+        return (*rows, self.config.vocab_size)
+
+    def compute_output_spec(self, x: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """The logits for symbolic outputs of the encoder."""
+        shape = self.compute_output_shape({"sequence_output": x["sequence_output"].shape})
+        return keras.KerasTensor(shape, "float32")
+
+    def call(self, outputs: dict[str, Any], seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns float32 logits [batch, length, vocab_size] of outputs of the encoder.
+
+        It has no dropout, so `seed` has no effect.
+        """
+        sequence = outputs["sequence_output"]
+        logits = super().call(
+            tf.reshape(sequence, [-1, self.config.hidden_size]), outputs["word_embeddings"]
+        )
+        shape = tf.concat([tf.shape(sequence)[:2], [self.units]], 0)
+        return tf.reshape(tf.cast(logits, tf.float32), shape)
+
+
 def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     """Gathers [batch * count, width] of [batch, length, width] at int32 [batch, count]."""
     shape = tf.shape(sequence)

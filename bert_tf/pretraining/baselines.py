@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.models.encoder_decoder import TARGET, TARGET_MASK
 from bert_tf.objectives.base import PretrainingObjective
-from bert_tf.objectives.denoising import TARGET, TARGET_MASK, Denoising
+from bert_tf.objectives.denoising import Denoising
 from bert_tf.pretraining import evaluation
 from bert_tf.pretraining.inputs import PretrainingData
 from pipelines.pretraining import example_reader

@@ -16,8 +16,7 @@ from bert_tf.finetuning import batches, task_data
 from bert_tf.serving import engines
 from bert_tf.serving.plan import EngineName
 from bert_tf.serving.predictor import Predictor
-from bert_tf.tasks import Task
-from bert_tf.tasks.model import TaskObjective
+from bert_tf.tasks import Task, objectives
 from bert_tf.weights import formats
 from pipelines.common import files, json_files, locks, outputs
 from pipelines.common.errors import InputError
@@ -160,7 +159,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
         description = tasks.of_kind(description, kind)
     task = tasks.load(description, bundle.config.max_length)
     predictor = batches.make_logits_function(
-        TaskObjective(bundle.task_model([task]), task),
+        objectives.make(bundle.task_model([task]), task, bundle.tokenizer),
         tf.distribute.get_strategy(),
         progress=progress,
         at_once=max(1, cores() // engines.tensorflow_threads()),

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.head_config import HeadConfig
 from bert_tf.objectives.distillation import TEMPERATURE, divergence
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
@@ -168,7 +169,16 @@ class Task(abc.ABC):
     @property
     @abc.abstractmethod
     def units(self) -> int:
-        """Number of logits of the head."""
+        """Number of logits of the head; 0: the head is that of the model over its vocabulary."""
+
+    @property
+    def generation(self) -> GenerationSettings | None:
+        """How texts are written; None: predictions are not texts of the model's own."""
+        return None
+
+    def with_generation(self, changes: Mapping[str, Any]) -> Self:
+        """The task with other settings of how texts are written, if it writes texts."""
+        return self
 
     @property
     def segments(self) -> int:
@@ -357,7 +367,7 @@ class Task(abc.ABC):
     def predict(
         self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[Any]:
-        """Turns the logits of feature rows into one prediction per example."""
+        """Turns the results of feature rows (`TaskObjective.results`) into one prediction each."""
 
     @abc.abstractmethod
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import encoders
@@ -11,11 +12,12 @@ from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.head_config import HeadConfig
-from bert_tf.models.heads import MaskedLMHead, TaskHead
+from bert_tf.models.heads import MaskedLMHead, TaskHead, VocabularyHead
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from bert_tf.objectives.base import Batch, Scalars, score
 from bert_tf.objectives.left_to_right import next_tokens
 from bert_tf.tasks import Task
+from pipelines.common.errors import InputError
 
 TEACHER = "teacher_logits"  # a feature of batches in task distillation
 _TEACHER_SHARE = 0.5  # of the loss; the labels have the rest
@@ -48,8 +50,18 @@ class HeadShape(NamedTuple):
         plain = (self.name, self.units, self.per_token)
         return plain if self.config.is_plain else (*plain, self.config.to_dict())
 
-    def make(self, config: EncoderConfig, **kwargs: Any) -> TaskHead:
-        """The layer, for an encoder with this configuration."""
+    def make(self, config: EncoderConfig, **kwargs: Any) -> TaskHead | VocabularyHead:
+        """The layer, for an encoder with this configuration.
+
+        Raises:
+          InputError: it is one over the vocabulary, and the model has no decoder.
+        """
+        if not self.units:
+            if not (isinstance(config, BertConfig) and config.num_decoder_layers):
+                raise InputError(
+                    f"{self.name}: writes texts, for which a model needs a decoder; use a BART."
+                )
+            return VocabularyHead(config, name=self.name, **kwargs)
         return TaskHead(
             config.hidden_size,
             self.units,
@@ -80,7 +92,7 @@ class Heads(Configured, Layer):
             shape.name: shape.make(config, dtype=self.dtype_policy) for shape in self.head_shapes
         }
 
-    def members(self) -> Iterable[TaskHead]:
+    def members(self) -> Iterable[TaskHead | VocabularyHead]:
         """The heads."""
         return self.of.values()
 
@@ -266,6 +278,12 @@ class TaskObjective:
         """Logits of a batch without dropout, computed in `dtype`."""
         outputs = self._outputs(batch, dtype=dtype)
         return self.task.logits(self.head(outputs), batch)
+
+    def results(self, logits: np.ndarray, lengths: Sequence[int]) -> list[Any]:
+        """What predictions are made of, for each row of `logits`; padding is cut off."""
+        if not self.head.per_token:
+            return list(logits)
+        return [row[:length] for row, length in zip(logits, lengths, strict=True)]
 
     def _outputs(self, batch: Batch, **options: Any) -> dict[str, Any]:
         """The encoder's outputs; those that the batch has are not computed again."""

@@ -14,7 +14,7 @@ import scipy.special
 import tensorflow as tf
 
 from bert_tf.models.base_encoder import Encoder
-from bert_tf.models.heads import TaskHead
+from bert_tf.models.heads import TaskHead, VocabularyHead
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS, Packed
@@ -172,19 +172,19 @@ class ServedModel:
         self,
         tokenizer: Tokenizer,
         encoder: Encoder,
-        head: TaskHead | None = None,
+        head: TaskHead | VocabularyHead | None = None,
         portable: bool = False,
     ):
         self.tokenizer = tokenizer
         self.encoder = encoder
         self.config = encoder.config
         self.portable = portable
-        self._head = head
+        self.head = head
 
     @property
     def logits(self) -> Computation:
         """The head's logits, float32 [sequences, units]; per token [sequences, length, units]."""
-        head = self._head
+        head = self.head
         assert head is not None  # there is a task
 
         def compute(rows: Tensors, skip_padding: bool) -> list[tf.Tensor]:

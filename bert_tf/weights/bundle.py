@@ -90,7 +90,8 @@ class Bundle:
             )
 
     def _check_tasks(self) -> None:
-        described = {task["name"]: task for task in self.tasks}
+        units_of = {task["name"]: tasks.load(task).units for task in self.tasks}
+        described = {task["name"]: task for task in self.tasks if units_of[task["name"]]}
         heads = head_units(self.weights)
         if described.keys() != heads.keys():
             raise InputError(
@@ -98,7 +99,7 @@ class Bundle:
                 f"match the heads ({', '.join(heads) or 'none'})."
             )
         for name, task in described.items():
-            units = tasks.load(task).units
+            units = units_of[name]
             if heads[name] != units:
                 raise InputError(
                     f"{self.place}: the head of {name} has {counted(heads[name], 'unit')}, "

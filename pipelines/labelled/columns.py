@@ -36,6 +36,8 @@ _USUAL = {
     "answer": ("answer", "answer_text", "answers"),
     "answer_start": ("answer_start", "start"),
     "choices": ("choices", "options", "endings"),
+    "source": ("source", "article", "document", "dialogue", "input", "text"),
+    "target": ("target", "summary", "highlights", "output"),
 }
 ROLES = tuple(_USUAL)
 # Other names of roles.

@@ -78,18 +78,33 @@ class ChoiceExample:
         return self.label
 
 
+@dataclasses.dataclass(frozen=True)
+class GenerationExample:
+    """A source text, and the text that it becomes."""
+
+    key: str
+    place: str
+    source: str
+    target: str | None = None
+
+    @property
+    def truth(self) -> str:
+        """The target of an example that has one."""
+        assert self.target is not None, self.place
+        return self.target
+
+
 def text_of(example: Any) -> str:
     """Returns all text of an example of any shape."""
-    names = ("text_a", "text_b", "question", "words", "context", "stem", "choices")
+    names = ("text_a", "text_b", "question", "words", "context", "stem", "choices", "source")
     found = (getattr(example, name, None) or "" for name in names)
     return " ".join(value if isinstance(value, str) else " ".join(value) for value in found)
 
 
 def label_of(example: Any) -> Any:
     """Returns the label of an example of any shape, or None."""
-    return next(
-        getattr(example, name) for name in ("label", "tags", "answers") if hasattr(example, name)
-    )
+    names = ("label", "tags", "answers", "target")
+    return next(getattr(example, name) for name in names if hasattr(example, name))
 
 
 def have_labels(examples: Sequence[Any]) -> bool:

@@ -11,6 +11,7 @@ from pipelines.labelled.multiple_choice import key_index
 from pipelines.labelled.schema import (
     AnswerSpan,
     ChoiceExample,
+    GenerationExample,
     SpanExample,
     TextExample,
     WordsExample,
@@ -51,6 +52,19 @@ def read_texts(
         text_b = row.text(found["text_b"]) if pair else None
         key = columns.key(row, index)
         yield TextExample(key, row.place, text_a, text_b, label or None)
+
+
+def read_generation(path: str, columns: ColumnNames, labelled: bool) -> Iterator[GenerationExample]:
+    """Yields sources, with their targets if `labelled`; errors as in `read_texts`."""
+    for index, row in enumerate(columns.rows(path)):
+        names = ("source", "target") if labelled else ("source",)
+        roles = {role: columns.find(role, row) for role in names}
+        found = columns.check(path, row, roles, is_first=not index)
+        target = row.text(found["target"]) if labelled else None
+        if target == "":
+            raise InputError(f"{row.place}: the target is empty.")
+        key = columns.key(row, index)
+        yield GenerationExample(key, row.place, row.text(found["source"]), target)
 
 
 def _label(row: TableRow, column: str) -> str:

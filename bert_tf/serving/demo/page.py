@@ -116,6 +116,7 @@ def _of_task(name: str, tensors: Mapping[str, Any], task: tasks.Task) -> Iterato
         meanings=tuple(meanings.get(task.kind, ())) if task.labels == _NUMBERS else (),
         bounds=getattr(task, "bounds", None),
         longest=task.max_length,
+        streams=task.generation is not None and task.generation.beams == 1,
     )
 
 

@@ -10,6 +10,7 @@ import safetensors
 import safetensors.numpy
 from absl import logging
 
+from bert_tf import tasks
 from bert_tf.models.config import BertConfig
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, Bundle, parameter_shapes
@@ -78,7 +79,7 @@ def read(path: str) -> Bundle:
     prefix = family.prefix if any(name.startswith(family.prefix) for name in weights) else ""
     weights = _untie(weights, family, prefix, path)
     task, units = configs.read_task(values, weights, family, path)
-    task = _described(task, path) if task else None
+    task = _described(task, path) if task else _of_texts(path)
     architecture = family.architecture(values)
     if architecture.head and not architecture.biased:
         weights[f"{architecture.head}.bias"] = np.zeros(units, np.float32)
@@ -87,7 +88,7 @@ def read(path: str) -> Bundle:
             f"{path}: {architecture.zeros} is not zero; {family.title}'s output has no bias."
         )
     table = _table(family, architecture, prefix)
-    found = table.read(weights, config, path, [(task["name"], units)] if task else [])
+    found = table.read(weights, config, path, [(task["name"], units)] if task and units else [])
     for group in architecture.needs:
         if not any(ours.startswith(group) for ours in found):
             ours = [name for name in parameter_shapes(config) if name.startswith(group)]
@@ -141,6 +142,11 @@ def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
             "model was trained on with another program."
         )
     return ours[0]
+
+
+def _of_texts(path: str) -> Mapping[str, Any] | None:
+    """The task in our file of a model that writes texts, which theirs does not name."""
+    return next((task for task in own.read_tasks(path) if not tasks.load(task).units), None)
 
 
 def _load_weights(path: str) -> dict[str, np.ndarray]:
@@ -225,7 +231,7 @@ def write(model: Bundle, folder: str) -> None:
             f"{family.tokenizer}, but this model has one of {model.vocabulary.kind}; write it as "
             "bert_tf."
         )
-    names = [model.task()["name"]] if model.tasks else []
+    names = [model.task()["name"]] if architecture.head else []
     kept = {k: v for k, v in model.weights.items() if not k.startswith(architecture.lacks)}
     bare = architecture == family.pretraining[-1]
     table = _table(family, architecture, "" if bare else family.prefix)

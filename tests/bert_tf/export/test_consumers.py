@@ -1,5 +1,6 @@
 """Exports under programs that are not ours: TensorFlow's C++ loader, its command, old servers."""
 
+import dataclasses
 import glob
 import os
 import shutil
@@ -11,8 +12,22 @@ import tensorflow as tf
 import tensorflow_text
 from tensorflow.core.framework import tensor_pb2
 
+from bert_tf.export import saved_model, sources
+from bert_tf.generation.settings import GenerationSettings
+from bert_tf.models.config import BertConfig
+from bert_tf.objectives.denoising import Denoising
+from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.serving.predictor import Predictor
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.byte_bpe_vocabulary import (
+    BYTE_LETTERS,
+    END_OF_TEXT,
+    ByteBPEVocabulary,
+    GPT2Vocabulary,
+)
 from tests import commands
 from tests.bert_tf import exported
+from tests.bert_tf.models.user_models import randomize
 
 # Op libraries of tensorflow-text that TensorFlow Serving before 2.20 does not have.
 _NEWER = ("_trimmer_ops.so", "_utf8_binarize_op.so", "_utf8_binarize_ops.so")
@@ -92,6 +107,59 @@ def _of_tokens(values, inputs):
     return values[mask > 0]
 
 
+def _run(program, export, folder, requests):
+    """Runs requests with the C++ program and the text ops of old servers."""
+    _write(folder, requests)
+    place = os.path.dirname(tensorflow_text.__file__)
+    libraries = [
+        path
+        for path in sorted(glob.glob(f"{place}/python/ops/*.so"))
+        if os.path.basename(path) not in _NEWER
+    ]
+    done = subprocess.run(
+        [program, export, str(folder), *libraries],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert f"{len(requests)} signatures ran" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["gpt2-debug", "bart-debug"])
+def test_cpp_writes_the_texts_that_python_writes(program, name, tmp_path):
+    config = BertConfig.named(name, vocab_size=270, max_position_embeddings=50)
+    model = randomize((LeftToRight if config.causal else Denoising)(config), 5)
+    vocabulary = GPT2Vocabulary((*BYTE_LETTERS, END_OF_TEXT), ())
+    if config.num_decoder_layers:
+        vocabulary = ByteBPEVocabulary(
+            ("<s>", "<pad>", "</s>", "<unk>", *BYTE_LETTERS, "<mask>"), ()
+        )
+    source = sources.of_model(model, registry.make(vocabulary), "model", {})
+    source = dataclasses.replace(
+        source, generation=GenerationSettings(max_new_tokens=12, beams=3, unique_ngram=2)
+    )
+    export = saved_model.export([source], f"{tmp_path}/export")
+    requests = {
+        "generate": {"text": _STRANGE},
+        "generate_ids": {
+            "input_word_ids": np.array([[0, 9, 7, 2], [0, 5, 2, 1]], np.int32),
+            "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0]], np.int32),
+            "input_type_ids": np.zeros((2, 4), np.int32),
+        },
+    }
+    (tmp_path / "requests").mkdir()
+    _run(program, export, tmp_path / "requests", requests)
+    predictor = Predictor(export)
+    for signature, inputs in requests.items():
+        ((key, value),) = predictor(signature, **inputs).items()
+        found = _read(f"{tmp_path}/requests/{signature}/{key}.out.pb")
+        assert found.tolist() == value.tolist(), signature
+    assert len(set(predictor("generate", text=_STRANGE)["text"].tolist())) > 2
+    predictor.close()
+
+
 def test_cpp_runs_every_signature_with_the_ops_of_old_servers(program, export, predictor, tmp_path):
     requests = _requests()
     assert {name for name in predictor.signatures if name != "serving_default"} - set(requests) == {
@@ -100,22 +168,7 @@ def test_cpp_runs_every_signature_with_the_ops_of_old_servers(program, export, p
         "score_regress",
         "embed_layers_ids",
     }
-    _write(tmp_path, requests)
-    folder = os.path.dirname(tensorflow_text.__file__)
-    libraries = [
-        path
-        for path in sorted(glob.glob(f"{folder}/python/ops/*.so"))
-        if os.path.basename(path) not in _NEWER
-    ]
-    done = subprocess.run(
-        [program, export, str(tmp_path), *libraries],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert f"{len(requests)} signatures ran" in done.stdout
+    _run(program, export, tmp_path, requests)
     for name, inputs in requests.items():
         for key, value in predictor(name, **inputs).items():
             found = _read(f"{tmp_path}/{name}/{key}.out.pb")

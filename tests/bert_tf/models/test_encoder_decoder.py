@@ -6,9 +6,10 @@ import tensorflow as tf
 
 from bert_tf.models import encoders
 from bert_tf.models.config import BertConfig
+from bert_tf.models.encoder_decoder import shifted
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.rematerialization import rematerialize
-from bert_tf.objectives.denoising import Denoising, shifted
+from bert_tf.objectives.denoising import Denoising
 from pipelines.common.errors import InputError
 from tests.bert_tf.models.user_models import randomize
 

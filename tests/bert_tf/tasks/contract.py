@@ -9,8 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import tasks
+from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.tasks.model import TaskModel, TaskObjective
+from bert_tf.tasks import objectives
+from bert_tf.tasks.model import TaskModel
 from bert_tf.tasks.signatures import ServedModel
 from pipelines.labelled.schema import have_labels
 from pipelines.tokenizers.packing import MODEL_INPUTS
@@ -28,12 +30,14 @@ class TaskCase:
       examples: labelled examples, enough to learn from; their keys differ.
       unlabelled: the first of them without their labels.
       changes: fields of the task.
+      config: the configuration of a model for it; None: the one of the other tasks.
     """
 
     kind: str
     examples: list[Any]
     unlabelled: list[Any]
     changes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    config: BertConfig | None = None
 
     def fitted(self) -> tasks.Task:
         """The task, with what it learns from the examples."""
@@ -53,10 +57,11 @@ def run_task_test(case, tokenizer, config):
     check_description(task)
     features = check_features(case, task, tokenizer)
     check_batches(case, task, features)
-    model = TaskModel.for_tasks(config, [task], pad_id=tokenizer.pad_id)
+    model = TaskModel.for_tasks(case.config or config, [task], pad_id=tokenizer.pad_id)
     randomize(model)
-    check_loss(task, features, model)
-    predictions = check_predictions(case, task, features, model)
+    objective = objectives.make(model, task, lambda: tokenizer)
+    check_loss(task, features, objective)
+    predictions = check_predictions(case, task, features, objective)
     check_files(case, task, predictions)
     check_served(case, task, tokenizer, model, predictions)
 
@@ -117,9 +122,8 @@ def check_batches(case, task, features):
     assert fixed.assemble(features, np.arange(count), size)["input_mask"].shape[-1] == MAX_LENGTH
 
 
-def check_loss(task, features, model):
+def check_loss(task, features, objective):
     """The loss is a finite number of the rows alone, whatever pads them, and has gradients."""
-    objective = TaskObjective(model, task)
 
     def loss_of(size):
         rows = np.arange(min(4, len(features)))
@@ -137,16 +141,12 @@ def check_loss(task, features, model):
     assert all(gradient is not None for gradient in gradients)
 
 
-def check_predictions(case, task, features, model):
+def check_predictions(case, task, features, objective):
     """There is a prediction for each example, with metrics that a baseline has, too."""
-    objective = TaskObjective(model, task)
     rows = np.arange(len(features))
     batch = {k: tf.constant(v) for k, v in task.assemble(features, rows, len(rows)).items()}
     lengths = task.row_lengths(features)
-    logits = objective.logits(batch).numpy()
-    each = [
-        row[:length] if task.per_token else row for row, length in zip(logits, lengths, strict=True)
-    ]
+    each = objective.results(objective.logits(batch).numpy(), lengths)
     predictions = task.predict(case.examples, features, each)
     task = task.tune(case.examples, predictions)
     guesses = task.baseline(case.examples, case.examples)

@@ -5,9 +5,11 @@ import dataclasses
 import pytest
 
 from bert_tf import tasks
+from bert_tf.models.config import BertConfig
 from pipelines.labelled.schema import (
     AnswerSpan,
     ChoiceExample,
+    GenerationExample,
     SpanExample,
     TextExample,
     WordsExample,
@@ -59,6 +61,20 @@ def _of_choices(kind):
     return TaskCase(kind, examples, _without(examples, label=None))
 
 
+def _of_generation():
+    examples = [
+        GenerationExample(f"key{i}", f"x.tsv: line {i}", text, " ".join(text.split()[::-1]))
+        for i, text in enumerate(_TEXTS)
+    ]
+    config = BertConfig.named(
+        "bart-debug", vocab_size=CONFIG.vocab_size, hidden_size=32, intermediate_size=64,
+        num_attention_heads=4, max_position_embeddings=CONFIG.max_position_embeddings,
+    )  # fmt: skip
+    changes = {"max_target_length": 12}
+    unlabelled = _without(examples, target=None)
+    return TaskCase("generation", examples, unlabelled, changes, config)
+
+
 CASES = [
     _of_texts("classification", ["yes", "no", "yes", "maybe", "no"]),
     _of_texts("mrpc", ["0", "1", "0", "1", "1"], pair=True, balanced=True),
@@ -69,6 +85,7 @@ CASES = [
     _of_questions("squad1"),
     _of_questions("squad2", null=True),
     _of_choices("choice"),
+    _of_generation(),
 ]
 
 

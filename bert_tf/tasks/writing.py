@@ -1,18 +1,27 @@
-"""Signatures of language models: texts that continue texts."""
+"""Signatures of models that write texts."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.generation import decoder as decoders
 from bert_tf.generation.generator import TextGenerator
+from bert_tf.generation.settings import GenerationSettings
+from bert_tf.models.base_encoder import Encoder
+from bert_tf.models.encoder_decoder import EncoderDecoder
+from bert_tf.models.heads import VocabularyHead
+from bert_tf.models.layers.base import Layer
 from bert_tf.tasks import signatures
 from bert_tf.tasks.signatures import Computation, Prepared, ServedModel, Signature, Tensors
+from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import Packed
 
 
-def make_signatures(model: ServedModel, generator: TextGenerator) -> list[Signature]:
-    """`generate`, from texts to the texts that follow them, and `generate_ids`, of token ids."""
+def make_signatures(
+    model: ServedModel, generator: TextGenerator, name: str = "generate"
+) -> list[Signature]:
+    """`<name>`, from texts to what the generator writes, and `<name>_ids`, of token ids."""
     size = generator.settings.max_new_tokens
 
     def compute(rows: Tensors, skip_padding: bool) -> list[tf.Tensor]:
@@ -21,7 +30,7 @@ def make_signatures(model: ServedModel, generator: TextGenerator) -> list[Signat
 
     spec = tf.TensorSpec([None, size], tf.int32, "tokens")
     computation = Computation(
-        "generate",
+        name,
         (spec,),
         compute,
         portable=False,
@@ -37,16 +46,16 @@ def make_signatures(model: ServedModel, generator: TextGenerator) -> list[Signat
 
     return [
         Signature(
-            "generate",
+            name,
             signatures.text_specs("text"),
             {"text": ["Once upon a time"]},
             preprocess,
             computation,
             texts,
-            stream=generator.stream,
+            stream=None if generator.settings.beams > 1 else generator.stream,
         ),
         Signature(
-            "generate_ids",
+            f"{name}_ids",
             model.ids_specs(),
             model.ids_sample(),
             lambda inputs: Prepared(model.checked(inputs), {}),
@@ -54,3 +63,18 @@ def make_signatures(model: ServedModel, generator: TextGenerator) -> list[Signat
             lambda results, state: {"tokens": results[0]},
         ),
     ]
+
+
+def make_generator(
+    encoder: Encoder, head: Layer | None, tokenizer: Tokenizer, settings: GenerationSettings
+) -> TextGenerator:
+    """The writer of texts with a model, and the head of a task that is the model's own."""
+    assert isinstance(encoder, EncoderDecoder) and isinstance(head, VocabularyHead)
+
+    def token_logits(rows: tf.Tensor) -> tf.Tensor:
+        words = tf.convert_to_tensor(encoder.word_embeddings)
+        outputs = {"sequence_output": rows[:, tf.newaxis], "word_embeddings": words}
+        return head(outputs)[:, 0]
+
+    decoder = decoders.make(encoder, token_logits, tokenizer)
+    return TextGenerator(decoder, tokenizer, encoder.config.max_length, settings)
