@@ -103,6 +103,7 @@ class SourceDecoder(Decoder[SourceState]):
       encoder: The model.
       token_logits: Maps its outputs [rows, hidden_size] to float32 logits [rows, vocab_size].
       start_ids: What the decoder reads before the first token that it writes.
+      dtype: The dtype to compute in; None: the compute dtype of the model.
     """
 
     continues: ClassVar[bool] = False
@@ -112,12 +113,13 @@ class SourceDecoder(Decoder[SourceState]):
         encoder: EncoderDecoder,
         token_logits: Callable[[tf.Tensor], tf.Tensor],
         start_ids: Sequence[int],
+        dtype: str | None = None,
     ):
         self._encoder, self._token_logits = encoder, token_logits
-        self._start_ids = list(start_ids)
+        self._start_ids, self._dtype = list(start_ids), dtype
 
     def begin(self, ids: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, SourceState]:
-        caches = self._encoder.read(EncoderInputs(ids, mask, None))
+        caches = self._encoder.read(EncoderInputs(ids, mask, None), self._dtype)
         start = tf.tile(tf.constant([self._start_ids], tf.int32), [tf.shape(ids)[0], 1])
         return self._read(start, tf.ones_like(start), mask, caches)
 
@@ -157,13 +159,23 @@ class SourceDecoder(Decoder[SourceState]):
 
 
 def make(
-    encoder: BertEncoder, token_logits: Callable[[tf.Tensor], tf.Tensor], tokenizer: Tokenizer
+    encoder: BertEncoder,
+    token_logits: Callable[[tf.Tensor], tf.Tensor],
+    tokenizer: Tokenizer,
+    dtype: str | None = None,
 ) -> Decoder:
-    """The decoder of a language model, whose tokenizer is given; the rest as in `CausalDecoder`."""
+    """The decoder of a language model.
+
+    Args:
+      encoder: As for `CausalDecoder`.
+      token_logits: The same.
+      tokenizer: The tokenizer of the model.
+      dtype: As for `SourceDecoder`.
+    """
     if not isinstance(encoder, EncoderDecoder):
         return CausalDecoder(encoder, token_logits)
     # Texts begin with the start token; before it is the last one, as in training.
-    return SourceDecoder(encoder, token_logits, (tokenizer.separator_id, tokenizer.start_id))
+    return SourceDecoder(encoder, token_logits, (tokenizer.separator_id, tokenizer.start_id), dtype)
 
 
 def grown(x: tf.Tensor) -> tf.TensorShape:

@@ -225,10 +225,11 @@ class BertEncoder(Encoder):
         visible &= tf.cast(mask, tf.bool)[:, tf.newaxis, tf.newaxis]
         return tf.where(visible, 0.0, _MASKED)
 
-    def empty_caches(self, batch: tf.Tensor | int) -> list[KeyValueCache]:
-        """Caches of no tokens, for each layer."""
+    def empty_caches(self, batch: tf.Tensor | int, dtype: str | None = None) -> list[KeyValueCache]:
+        """Caches of no tokens, for each layer; without a dtype, of the compute dtype."""
         heads = self.config.num_attention_heads
-        empty = tf.zeros([batch, heads, 0, self.config.hidden_size // heads], self.compute_dtype)
+        shape = [batch, heads, 0, self.config.hidden_size // heads]
+        empty = tf.zeros(shape, dtype or self.compute_dtype)
         return [KeyValueCache(empty, empty) for _ in self._stack]
 
     def pool(

@@ -36,6 +36,7 @@ class DecoderEmbeddings(Embeddings):
         return self._words()
 
 
+@serializable
 class PairedEmbeddings(Embeddings):
     """The embeddings of an encoder, and in `decoder` those of its decoder."""
 
@@ -233,16 +234,22 @@ class EncoderDecoder(BertEncoder):
             note(y, attended, mask)
         return outputs, probabilities
 
-    def read(self, source: EncoderInputs) -> list[DecoderCache]:
-        """Caches of each layer of the decoder, with a source and no tokens."""
+    def read(self, source: EncoderInputs, dtype: str | None = None) -> list[DecoderCache]:
+        """Caches of each layer of the decoder, with a source and no tokens.
+
+        They and what extends them have the given dtype; None: the compute dtype of the model.
+        """
         batch, encoder = tf.shape(source.mask)[0], self._layers_of[0]
-        x = self.embeddings(source.word_ids, positions=self.numbered(source.mask))
+        places = self.numbered(source.mask)
+        x = self.embeddings(source.word_ids, positions=places, dtype=dtype)
         bias = self.mask_bias(source.mask, False)
         for block in encoder:
             x, _ = block(x, bias)
         return [
             DecoderCache(tokens, block.cross_attention.read(x, batch))
-            for block, tokens in zip(self._layers_of[1], self.empty_caches(batch), strict=False)
+            for block, tokens in zip(
+                self._layers_of[1], self.empty_caches(batch, dtype), strict=False
+            )
         ]
 
     def extend(  # type: ignore[override]  # its caches have a source, too
@@ -259,7 +266,8 @@ class EncoderDecoder(BertEncoder):
         """
         count = tf.shape(word_ids)[1]
         bias = self.last_bias(mask, count), self.mask_bias(source_mask, False)
-        x = self.embeddings.decoder(word_ids, positions=positions)
+        dtype = caches[0].source.keys.dtype
+        x = self.embeddings.decoder(word_ids, positions=positions, dtype=dtype)
         for block, cache in zip(self._layers_of[1], caches, strict=True):
             x, _ = block(x, bias, cache=cache)
         return tf.reshape(x, [-1, count, self.config.hidden_size])

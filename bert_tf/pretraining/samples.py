@@ -39,7 +39,13 @@ def write(model: TokenPrediction, batch: Batch, tokenizer: Tokenizer) -> list[di
     ids, mask = (batch[name][:_SAMPLES, :length] for name in ("input_word_ids", "input_mask"))
     run = tf.function(generator.generate_ids, autograph=False)
     texts = generator.texts(run(ids, mask)).numpy()
-    prompts = tokenizer.decode(tf.ragged.boolean_mask(ids, mask > 0))
+    found = tf.ragged.boolean_mask(ids, mask > 0)
+    # Of noised texts, masks are shown.
+    prompts = (
+        tokenizer.decode(found)
+        if decoder.continues
+        else tokenizer.decode(found[:, 1:-1], skip_special_tokens=False)
+    )
     return [
         {"prompt": prompt, "text": text.decode()}
         for prompt, text in zip(prompts, texts, strict=True)

@@ -31,12 +31,12 @@ class WritingObjective(TaskObjective):
     @functools.cached_property
     def _generator(self) -> TextGenerator:
         assert self.task.generation is not None  # see `make`
-        tokenizer, settings = self._tokenizer(), self.task.generation
-        return writing.make_generator(self.model.encoder, self.head, tokenizer, settings)
+        return writing.make_generator(
+            self.model.encoder, self.head, self._tokenizer(), self.task.generation, "float32"
+        )
 
     def logits(self, batch: Batch, dtype: str = "float32") -> tf.Tensor:
-        """The tokens that the model writes, int32 [size, max_new_tokens]."""
-        del dtype  # that of the weights
+        """The tokens that the model writes, int32 [size, max_new_tokens]; always by float32."""
         inputs = self.task.encoder_inputs(batch)
         return self._generator.generate_ids(inputs["input_word_ids"], inputs["input_mask"])
 

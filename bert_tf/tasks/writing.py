@@ -66,9 +66,16 @@ def make_signatures(
 
 
 def make_generator(
-    encoder: Encoder, head: Layer | None, tokenizer: Tokenizer, settings: GenerationSettings
+    encoder: Encoder,
+    head: Layer | None,
+    tokenizer: Tokenizer,
+    settings: GenerationSettings,
+    dtype: str | None = None,
 ) -> TextGenerator:
-    """The writer of texts with a model, and the head of a task that is the model's own."""
+    """The writer of texts with a model, and the head of a task that is the model's own.
+
+    It computes in `dtype`; None: the compute dtype of the model.
+    """
     assert isinstance(encoder, EncoderDecoder) and isinstance(head, VocabularyHead)
 
     def token_logits(rows: tf.Tensor) -> tf.Tensor:
@@ -76,5 +83,5 @@ def make_generator(
         outputs = {"sequence_output": rows[:, tf.newaxis], "word_embeddings": words}
         return head(outputs)[:, 0]
 
-    decoder = decoders.make(encoder, token_logits, tokenizer)
+    decoder = decoders.make(encoder, token_logits, tokenizer, dtype)
     return TextGenerator(decoder, tokenizer, encoder.config.max_length, settings)

@@ -259,9 +259,9 @@ def _manifest(
 
 
 def _statistics(shards: Sequence[ShardSummary]) -> dict[str, Any]:
+    names = dict.fromkeys(name for shard in shards for name in shard["counts"])
     total: dict[str, Any] = {
-        name: sum(shard["counts"][name] for shard in shards)
-        for name in (shards[0]["counts"] if shards else ())
+        name: sum(shard["counts"].get(name, 0) for shard in shards) for name in names
     }
     records, predictions = total.get("records", 0), total.get("predictions", 0)
     if records:

@@ -161,7 +161,7 @@ def write_shard(
         "file": shard.file,
         "held_out": shard.held_out,
         "bytes": files.gfile.stat(path).length,
-        "counts": {name: counts[name] for name in _EXAMPLE_COUNTS},
+        "counts": {**dict.fromkeys(_EXAMPLE_COUNTS, 0), **counts},
     }
     json_files.write(_summary_path(output, shard), summary, shared=True)
     return summary
@@ -177,7 +177,7 @@ def finished_summary(output: str, shard: Shard) -> ShardSummary | None:
     summary = json_files.read_whole(_summary_path(output, shard), ShardSummary)
     if summary is None or summary["file"] != shard.file:
         return None
-    is_known = summary["counts"].keys() == set(_EXAMPLE_COUNTS)
+    is_known = summary["counts"].keys() >= set(_EXAMPLE_COUNTS)
     return summary if is_known and is_whole(f"{output}/{shard.file}", summary["bytes"]) else None
 
 

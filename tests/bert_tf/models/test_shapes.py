@@ -23,6 +23,7 @@ from bert_tf.models.layers import (
     TransformerBlock,
 )
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
+from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.objectives.replaced_token import ReplacedToken
 from bert_tf.tasks.model import HeadShape, TaskModel
@@ -38,6 +39,10 @@ def _config_for(objective):
         return dataclasses.replace(elmo_models.CONFIG, vocab_size=CONFIG.vocab_size)
     if objective is ReplacedToken:
         return dataclasses.replace(CONFIG, model_type="electra", generator_size=0.5)
+    if objective is Denoising:
+        return dataclasses.replace(
+            CONFIG, num_hidden_layers=2, num_decoder_layers=1, vocab_transform=False
+        )
     return CONFIG
 
 

@@ -62,8 +62,9 @@ def writer(bart, pairs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("writer")
     commands.done(
         "finetune", "--task=generation", f"--data={pairs}", f"--init={bart[1]}/run",
-        f"--output={folder}/m", f"--cache={folder}/cache", "--epochs=1", "--batch_size=8",
-        "--max_length=24", "--max_target_length=10", "--learning_rate=1e-3",
+        f"--output={folder}/m", f"--cache={folder}/cache", "--epochs=16", "--batch_size=8",
+        "--max_length=24", "--max_target_length=10", "--learning_rate=3e-3",
+        "--evaluations=0",
     )  # fmt: skip
     return f"{folder}/m"
 
@@ -73,7 +74,7 @@ def test_examples_have_the_noised_and_the_original_text(bart):
     manifest = json.loads((folder / "t/manifest.json").read_text())
     train = manifest["train"]
     assert train["hidden"] / train["noise_candidates"] == pytest.approx(0.3, abs=0.05)
-    assert train["hidden"] / train["spans"] == pytest.approx(3, abs=0.4)
+    assert 1.5 < train["hidden"] / train["spans"] < 3  # those of short texts are cut
     (path, *_) = sorted(folder.glob("t/train-*.tfrecord"))
     record = tf.train.Example.FromString(next(iter(tf.data.TFRecordDataset(str(path)))).numpy())
     ids = {name: list(f.int64_list.value) for name, f in record.features.feature.items()}
@@ -117,7 +118,8 @@ def test_a_model_without_a_decoder_writes_no_texts(pairs, tmp_path):
     error = commands.error_of(
         commands.run(
             "finetune", "--task=generation", f"--data={pairs}", f"--init={tmp_path}/init",
-            f"--output={tmp_path}/m", f"--cache={tmp_path}/cache",
+            f"--output={tmp_path}/m", f"--cache={tmp_path}/cache", "--max_length=24",
+            "--max_target_length=10",
         )
     )  # fmt: skip
     assert "generation: writes texts, for which a model needs a decoder; use a BART" in error

@@ -90,15 +90,15 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
     [
         (
             {"model_type": "xlnet"},
-            r"model_type is 'xlnet'; known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2\.",
+            r"model_type is 'xlnet'; known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2, bart\.",
         ),
         (
             {"model_type": {}},
-            r"model_type is {}; known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2\.",
+            r"model_type is {}; known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2, bart\.",
         ),
         (
             {"model_type": "camembert"},
-            "known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2; CamemBERT has a SentencePiece",
+            "known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2, bart; CamemBERT has a SentencePiece",
         ),
         ({"model_type": "xlm-roberta"}, "XLM-RoBERTa has a SentencePiece tokenizer"),
         ({"add_cross_attention": True}, "add_cross_attention is True"),
