@@ -158,7 +158,8 @@ class ExperimentPlan:
     def recipe(self, task: ExperimentTask, examples: int, frozen: bool = False) -> dict[str, Any]:
         """Settings of fine-tuning for a task: with fewer examples for more epochs."""
         epochs = _TUNING_STEPS * _TUNING_BATCH / max(1, examples)
-        rate = 1e-3 if frozen else 5e-5 if self.size.width >= 512 else 3e-4
+        width = self.size.width
+        rate = 1e-3 if frozen or width <= 128 else 3e-4 if width < 512 else 5e-5
         return {
             "epochs": round(min(max(epochs, _MIN_EPOCHS), _MAX_EPOCHS)),
             "batch_size": _TUNING_BATCH,

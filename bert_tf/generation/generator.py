@@ -27,6 +27,7 @@ class TextGenerator(tf.Module):
       tokenizer: Its tokenizer.
       max_length: Maximum number of tokens of a sequence of the model.
       settings: How tokens are chosen.
+      max_source: Maximum number of tokens of a source; None: `max_length`.
 
     Raises:
       InputError: The model has no room for `max_new_tokens` after one token.
@@ -38,13 +39,14 @@ class TextGenerator(tf.Module):
         tokenizer: Tokenizer,
         max_length: int,
         settings: GenerationSettings,
+        max_source: int | None = None,
     ):
         super().__init__(name="generator")
         settings.check()
         self._first = [tokenizer.start_id] if tokenizer.vocabulary.starts_text else []
         self._continues = decoder.continues
         room = max_length - settings.max_new_tokens
-        self._max_prompt = room if decoder.continues else max_length
+        self._max_prompt = room if decoder.continues else max_source or max_length
         if room <= len(self._first):
             together = "prompt and result have {} tokens together"
             what = together if decoder.continues else "a result has {} tokens, two special ones too"

@@ -30,9 +30,8 @@ class WritingObjective(TaskObjective):
 
     @functools.cached_property
     def _generator(self) -> TextGenerator:
-        assert self.task.generation is not None  # see `make`
         return writing.make_generator(
-            self.model.encoder, self.head, self._tokenizer(), self.task.generation, "float32"
+            self.model.encoder, self.head, self._tokenizer(), self.task, "float32"
         )
 
     def logits(self, batch: Batch, dtype: str = "float32") -> tf.Tensor:

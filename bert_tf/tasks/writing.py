@@ -7,12 +7,11 @@ import tensorflow as tf
 
 from bert_tf.generation import decoder as decoders
 from bert_tf.generation.generator import TextGenerator
-from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.encoder_decoder import EncoderDecoder
 from bert_tf.models.heads import VocabularyHead
 from bert_tf.models.layers.base import Layer
-from bert_tf.tasks import signatures
+from bert_tf.tasks import Task, signatures
 from bert_tf.tasks.signatures import Computation, Prepared, ServedModel, Signature, Tensors
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import Packed
@@ -69,14 +68,20 @@ def make_generator(
     encoder: Encoder,
     head: Layer | None,
     tokenizer: Tokenizer,
-    settings: GenerationSettings,
+    task: Task,
     dtype: str | None = None,
 ) -> TextGenerator:
-    """The writer of texts with a model, and the head of a task that is the model's own.
+    """The writer of a task's texts.
 
-    It computes in `dtype`; None: the compute dtype of the model.
+    Args:
+      encoder: the encoder-decoder.
+      head: that of the task, which is the model's own.
+      tokenizer: that of the model.
+      task: a task that writes texts.
+      dtype: what to compute in; None: the compute dtype of the model.
     """
     assert isinstance(encoder, EncoderDecoder) and isinstance(head, VocabularyHead)
+    assert task.generation is not None
 
     def token_logits(rows: tf.Tensor) -> tf.Tensor:
         words = tf.convert_to_tensor(encoder.word_embeddings)
@@ -84,4 +89,5 @@ def make_generator(
         return head(outputs)[:, 0]
 
     decoder = decoders.make(encoder, token_logits, tokenizer, dtype)
-    return TextGenerator(decoder, tokenizer, encoder.config.max_length, settings)
+    longest = encoder.config.max_length
+    return TextGenerator(decoder, tokenizer, longest, task.generation, task.max_length)

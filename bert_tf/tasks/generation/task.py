@@ -124,9 +124,7 @@ class Generation(Task):
         """`<task>` and `<task>_ids`; none for runtimes that cannot loop."""
         if model.portable:
             return []
-        generator = writing.make_generator(
-            model.encoder, model.head, model.tokenizer, self.generation
-        )
+        generator = writing.make_generator(model.encoder, model.head, model.tokenizer, self)
         return writing.make_signatures(model, generator, self.name)
 
     def requests(self, examples: Examples) -> dict[str, Any]:

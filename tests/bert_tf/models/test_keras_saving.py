@@ -15,6 +15,7 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.electra import BorrowedEmbeddings, Generator
 from bert_tf.models.elmo.encoder import ElmoEncoder
 from bert_tf.models.elmo_config import ElmoConfig
+from bert_tf.models.encoder_decoder import DecoderEmbeddings
 from bert_tf.models.layers.base import Configured, Layer
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.distillation import Distillation
