@@ -159,11 +159,21 @@ class EncoderDecoder(BertEncoder):
         """Applies the layers to the result of `embed`, as in the base class."""
         shape, width = tf.shape(mask), self.config.hidden_size
         x, y = x[:, :width], tf.reshape(x[:, width:], [shape[0], shape[1], width])
+        count = tf.maximum(tf.reduce_sum(mask, 1, keepdims=True), 1)
         order = tf.repeat(tf.range(-1, shape[1] - 1)[tf.newaxis], shape[0], 0)
-        order = tf.where(order < 0, tf.maximum(tf.reduce_sum(mask, 1, keepdims=True), 1) - 1, order)
+        order = tf.where(order < 0, count - 1, order)
         y = tf.reshape(tf.gather(y, order, batch_dims=1), [-1, width])
         embedded = tf.reshape(x, [shape[0], shape[1], width])
         outputs, probabilities = self._apply(x, mask, y, mask, seeds)
+        # The attention of tokens: they are one place later in the decoder.
+        places = (self.numbered(mask) - self.config.position_offset + 1) % count
+        probabilities = [
+            *probabilities[: -self.config.num_decoder_layers],
+            *(
+                tf.gather(tf.gather(p, places, axis=2, batch_dims=1), places, axis=3, batch_dims=1)
+                for p in probabilities[-self.config.num_decoder_layers :]
+            ),
+        ]
         pooler_seed = seeds[-1] if seeds is not None and self.config.pooler_dropout else None
         return {
             "sequence_output": outputs[-1],

@@ -340,7 +340,8 @@ def group_table(
 def describe(example: dict[str, Any], tokens: Sequence[str]) -> Iterator[str]:
     """Yields lines that describe an example, arrays [size] by our feature names, for reading.
 
-    A token to predict is shown as `{seen|original}`; each segment is a line.
+    A token to predict is shown as `{seen|original}`; each segment is a line, and so is the original
+    of a noised text.
     """
     words = [tokens[index] for index in example["input_word_ids"]]
     length = int(example["input_mask"].sum())
@@ -354,7 +355,11 @@ def describe(example: dict[str, Any], tokens: Sequence[str]) -> Iterator[str]:
     yield f"A: {' '.join(words[:a_length])}"
     if a_length < length:
         yield f"B: {' '.join(words[a_length:length])}"
-    label = ""
+    label, predicted = "", int(sum(weights))
     if "next_sentence_labels" in example:
         label = ", B does not follow A" if example["next_sentence_labels"] else ", B follows A"
-    yield f"   {length} tokens, {int(sum(weights))} to predict{label}"
+    if "target_word_ids" in example:
+        predicted = int(example["target_mask"].sum())
+        original = [tokens[index] for index in example["target_word_ids"][:predicted]]
+        yield f"original: {' '.join(original)}"
+    yield f"   {length} tokens, {predicted} to predict{label}"

@@ -40,6 +40,16 @@ def test_each_sequence_is_read_twice(encoder, source):
     np.testing.assert_allclose(outputs["pooled_output"], encoder.pooler(last), atol=1e-5)
 
 
+def test_attention_of_the_decoder_is_that_of_the_tokens_that_it_reads(encoder):
+    for layer in encoder(IDS)["attention_probs"][2:]:
+        attended = layer[0].numpy().mean(0)
+        np.testing.assert_allclose(attended.sum(1), 1, atol=1e-5)
+        # The last token is read first, and sees itself only; the others see it and those before.
+        order = [5, 0, 1, 2, 3, 4]
+        assert np.allclose(np.triu(attended[order][:, order], 1), 0, atol=1e-6)
+        assert (np.tril(attended[order][:, order]) > 0).sum() == 21
+
+
 def test_shifted_texts_begin_with_their_last_token():
     mask = tf.cast(IDS != 1, tf.int32)
     np.testing.assert_array_equal(
