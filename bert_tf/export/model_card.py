@@ -14,8 +14,8 @@ _PRETRAINED = {
     "mean_output": "the mean of the last layer over the tokens: the embedding of the text",
     "pooled_output": "the pooled first token",
     "probabilities": "the probabilities of the guesses",
-    "text": "the text that follows",
-    "tokens": "the best guesses for each mask; of `generate_ids`, the tokens that follow",
+    "text": "the text that the model writes: what follows, or what the source becomes",
+    "tokens": "the best guesses for each mask; of `generate_ids`, the tokens of the text",
 }
 
 
@@ -85,7 +85,7 @@ def _model(model: dict[str, Any]) -> list[str]:
         lines.append("- Pre-trained, without a task.")
     lines += [f"- {_data(name, data)}" for name, data in model["data"].items()]
     if settings := model.get("generation"):
-        lines.append(f"- Continues texts with these settings: {json.dumps(settings)}.")
+        lines.append(f"- Writes texts with these settings: {json.dumps(settings)}.")
     median = (model["scores"] or {}).get("median")
     if median:
         shown = {name: round(value, 4) for name, value in median.items() if value is not None}

@@ -85,6 +85,11 @@ def export(
                 f"{source.folder}: {config.title} cannot be written for LiteRT or ONNX; export it "
                 "as a SavedModel (bert-tf export), or for TF Hub (bert-tf export-hub)."
             )
+        if source.task and source.task.generation:
+            raise InputError(
+                f"{source.folder}: {source.task.name} writes texts in a loop, which is not written "
+                "for LiteRT or ONNX; export it as a SavedModel (bert-tf export)."
+            )
     report: dict[str, Any] = {}
     with files.folder_aside(folder) as partial:
         for signature in Assembly(sources, "float32", portable=True).signatures:

@@ -112,7 +112,9 @@ def make_logits_function(
       at_once: number of batches that are computed in parallel.
     """
     task, replicas = objective.task, strategy.num_replicas_in_sync
-    size = -(-_EVALUATION_BATCH // replicas) * replicas
+    beams = task.generation.beams if task.generation else 1  # which are sequences, too
+    rows = max(1, _EVALUATION_BATCH // beams)
+    size = -(-rows // replicas) * replicas
     run: Any = None
 
     def replica_logits(batch: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf import weights
+from bert_tf import tasks, weights
 from bert_tf.finetuning import freezing, task_report, teaching
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.run import Run, RunResult, Setup
@@ -65,6 +65,8 @@ def finetune(
     distribution.check_batch(settings.batch_size, settings.accumulation, strategy)
     if isinstance(strategy, tf.distribute.TPUStrategy):
         settings = dataclasses.replace(settings, fixed_length=True)
+        if any(tasks.make(request.kind).generation for request in settings.tasks):
+            raise InputError("texts are not written on TPUs; fine-tune for them on GPUs or a CPU.")
     # Before the model, which takes longer.
     examples = [read_examples(request, settings) for request in settings.tasks]
     bundle = weights.read(settings.init)
@@ -75,6 +77,8 @@ def finetune(
     if Frozen.parse(settings.freeze, config).whole:
         if settings.teacher:
             raise InputError("--teacher: is not for a frozen encoder (--freeze=all).")
+        if any(item.task.generation for item in data):
+            raise InputError("--freeze=all: leaves nothing to train for a task that writes texts.")
         data = freezing.with_outputs(data, bundle, cache)
     more = _unlabelled(settings, data[0], tokenizer)
     teacher, taught_by = None, weights.read(settings.teacher) if settings.teacher else None
@@ -176,7 +180,7 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
                 f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "
                 f"{config.max_length} positions; set --max_length."
             )
-        if item.task.generation and item.task.generation.max_new_tokens >= config.max_length - 1:
+        if item.task.generation and item.task.generation.max_new_tokens >= config.max_length:
             raise InputError(
                 f"{item.task.name}: targets of {item.task.generation.max_new_tokens + 1} tokens "
                 f"exceed the model's {config.max_length} positions; set --max_target_length."

@@ -102,9 +102,7 @@ class BeamSearch(Search):
         running = tf.gather(extended, going, batch_dims=1)
         running_scores = tf.gather(next_scores, going, batch_dims=1)
         order = tf.range(rows)[:, tf.newaxis] * beams + tf.gather(beam, going, batch_dims=1)
-        inner = tf.nest.map_structure(
-            lambda x: tf.gather(x, tf.reshape(order, [-1])), state.decoder
-        )
+        inner = self._decoder.reordered(state.decoder, tf.reshape(order, [-1]))
 
         # Only the best `beams` candidates may end, and only while the row is open.
         length = tf.cast(count, tf.float32) ** self._settings.length_penalty

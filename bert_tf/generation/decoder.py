@@ -43,6 +43,10 @@ class Decoder(Protocol[StateT]):
     def shapes(self, state: StateT) -> StateT:
         """The shapes of a state in a loop, with None for axes that change."""
 
+    def reordered(self, state: StateT, order: tf.Tensor) -> StateT:
+        """A state with other sequences in place, int32 [sequences], each of the same prompt."""
+        return tf.nest.map_structure(lambda x: tf.gather(x, order), state)
+
 
 class CausalState(NamedTuple):
     """The tokens that a causal model has read."""
@@ -143,6 +147,10 @@ class SourceDecoder(Decoder[SourceState]):
         )
         sources = (tuple(map(grown, each)) for each in (state.keys, state.values))
         return SourceState(own, tf.TensorShape([None, None]), *sources)
+
+    def reordered(self, state: SourceState, order: tf.Tensor) -> SourceState:
+        """As in the base class; sequences of one prompt have one source."""
+        return state._replace(tokens=super().reordered(state.tokens, order))  # type: ignore
 
     def _read(
         self, ids: tf.Tensor, mask: tf.Tensor, source_mask: tf.Tensor, caches: list[DecoderCache]

@@ -47,9 +47,9 @@ class TextGenerator(tf.Module):
         self._continues = decoder.continues
         room = max_length - settings.max_new_tokens
         self._max_prompt = room if decoder.continues else max_source or max_length
-        if room <= len(self._first):
+        if room < (1 + len(self._first) if decoder.continues else 1):
             together = "prompt and result have {} tokens together"
-            what = together if decoder.continues else "a result has {} tokens, two special ones too"
+            what = together if decoder.continues else "a result has {} tokens, the start token too"
             raise InputError(
                 f"--max_new_tokens={settings.max_new_tokens} is too large: "
                 f"{what.format(max_length)}."

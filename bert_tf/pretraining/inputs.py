@@ -150,11 +150,12 @@ def _check_family(config: EncoderConfig, folder: str, data: PretrainingData) -> 
         )
     is_denoising = data.objective is Objective.DENOISING
     if is_denoising != bool(getattr(config, "num_decoder_layers", 0)):
+        what, other = "no decoder", "a model of another family"
+        if is_denoising:
+            what, other = "a decoder", "a BART (--model=bart-tiny, or another of its sizes)"
         raise InputError(
             f"{folder}: the examples are of objective {data.objective}, for which the model needs "
-            f"{'a' if is_denoising else 'no'} decoder; use a "
-            f"{'BART (--model=bart-tiny, or another of its sizes)' if is_denoising else 'BERT'}, "
-            f"or write examples of denoising."
+            f"{what}; use {other}, or write examples of another objective."
         )
 
 

@@ -162,7 +162,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
         objectives.make(bundle.task_model([task]), task, bundle.tokenizer),
         tf.distribute.get_strategy(),
         progress=progress,
-        at_once=max(1, cores() // engines.tensorflow_threads()),
+        at_once=1 if task.generation else max(1, cores() // engines.tensorflow_threads()),
     )
 
     def predict(examples: Sequence[Any]) -> list[Any]:

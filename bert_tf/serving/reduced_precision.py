@@ -47,6 +47,12 @@ class ScoreCheck:
                 f"--precision={self.precision}: needs a task with scores; a pre-trained model has "
                 "none."
             )
+        writers = [task.name for task in self._tasks if task.generation]
+        if writers and self.precision is Precision.INT8:
+            raise InputError(
+                f"--precision=int8: {', '.join(writers)} is computed in TensorFlow, which has no "
+                "int8; leave it out."
+            )
         missing = [name for name in names if name not in self.dev]
         if missing:
             raise InputError(

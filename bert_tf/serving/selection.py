@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf import tasks
 from bert_tf.export import reading, saved_model
 from bert_tf.serving import engines
 from bert_tf.serving.engines import Batch, ConvertedModels
@@ -90,9 +91,11 @@ def candidates(
     auto, here = engine == AUTO, tensorflow_threads
     kept = saved_model.kept_precisions(path)
     plans = []
-    for name in engines.installed() if auto else [EngineName(engine)]:
+    names = engines.installed() if auto else [EngineName(engine)]
+    writes = auto and _writes_only(path)
+    for name in [EngineName.TENSORFLOW] if writes else names:
         counts = {threads or here or cores()}
-        if auto and not threads and not (here and name is EngineName.TENSORFLOW):
+        if auto and not writes and not threads and not (here and name is EngineName.TENSORFLOW):
             counts = {1, cores()}
         checked = Precision(kept.get(name, Precision.FLOAT32))
         if precision in (None, checked, Precision.FLOAT32):
@@ -104,6 +107,15 @@ def candidates(
         )
     usual = [plan for plan in plans if plan.engine not in _SLOW]
     return usual if auto and usual else plans
+
+
+def _writes_only(path: str) -> bool:
+    """Whether an export has nothing but tasks that write texts, which TensorFlow computes."""
+    models: Any = saved_model.read_manifest(path)["models"]
+    return all(
+        model["tasks"] and all(tasks.load(task).generation for task in model["tasks"])
+        for model in models
+    )
 
 
 def fastest(path: str, plans: Sequence[ExecutionPlan], cache: str) -> ExecutionPlan:
@@ -180,10 +192,13 @@ def _measure_here(path: str, cache: str, plan: ExecutionPlan) -> tuple[float, fl
     """Seconds of a plan in this process, with the first computation of the export."""
     models = ConvertedModels(path, cache)
     engine = engines.ENGINES[plan.engine](models, plan.precision, plan.threads)
-    model = reading.assembly(path, engine.dtype).models[0]
-    computations = (signature.computation for signature in model.signatures)
-    computation = next(each for each in computations if each.portable)
-    compute = engine.load(f"0_{computation.name}", computation)
+    number, model, computation = next(
+        (number, model, signature.computation)
+        for number, model in enumerate(reading.assembly(path, engine.dtype).models)
+        for signature in model.signatures
+        if signature.computation.portable
+    )
+    compute = engine.load(f"{number}_{computation.name}", computation)
     executable = Executable(computation.outputs, compute, compute)
     longest = model.source.bundle.config.max_length
     batches = [_batch(min(length, longest)) for length in _LENGTHS]

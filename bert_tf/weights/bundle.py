@@ -197,8 +197,12 @@ class Bundle:
         """
         config = self.config
         if not (isinstance(config, BertConfig) and self.generates):
+            writes = any(not tasks.load(task).units for task in self.tasks)
             raise InputError(
-                f"{self.place}: does not write text; take a left-to-right model (GPT) or a BART."
+                f"{self.place}: was fine-tuned to write texts; predict with it, or export it."
+                if writes
+                else f"{self.place}: does not write text; take a left-to-right model (GPT) or a "
+                "BART."
             )
         model = (Denoising if config.num_decoder_layers else LeftToRight)(config)
         missing = assign(model, self.weights, self.place)

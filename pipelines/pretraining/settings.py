@@ -179,7 +179,8 @@ class ExampleSettings(Settings):
             raise InputError("--sequences=stream goes with --objective=left_to_right only.")
         if self.masking is Masking.DYNAMIC and self.objective is not Objective.MLM:
             raise InputError("--masking=dynamic goes with --objective=mlm only.")
-        hiding = [name for name in self.noises if name in _HIDING]
+        self._check_noise()
+        hiding = [name for name in _HIDING if name in self.noises]
         if len(hiding) > 1:
             raise InputError(f"--noise={self.noise}: has {' and '.join(hiding)}; choose one.")
         replaced = self.objective is Objective.REPLACED_TOKEN
@@ -195,6 +196,21 @@ class ExampleSettings(Settings):
             BLOCK * self.max_seq_length * _BYTES_PER_TOKEN,
             f"a block of {BLOCK} sequences of --max_seq_length={self.max_seq_length}",
         )
+
+    def _check_noise(self) -> None:
+        """Raises InputError for settings of noise without denoising, and of masks with it."""
+        denoising = self.objective is Objective.DENOISING
+        names = (
+            ("masked_lm_prob", "whole_word_mask", "max_ngram", "mask_share")
+            if denoising
+            else ("noise", "noise_share", "mean_span")
+        )
+        for name in names:
+            if getattr(self, name) != getattr(type(self), name):
+                raise InputError(
+                    f"--{name} {'does not go' if denoising else 'goes only'} with "
+                    "--objective=denoising."
+                )
 
     @property
     def noises(self) -> frozenset[Noise]:

@@ -129,10 +129,14 @@ def _empty(spec: tuple[str, Sequence[int | None]]) -> str | list[str]:
 def _of_generation(
     name: str, tensors: Mapping[str, Any], manifest: Mapping[str, Any]
 ) -> SignatureForm:
-    settings = next(m["generation"] for m in manifest["models"] if "generation" in m)
-    sample: Sample = {"text": "The weather is"}
+    model = next(model for model in manifest["models"] if "generation" in model)
+    shape, sample = name, {"text": "The weather is"}
+    if model["config"].get("num_decoder_layers"):  # it writes a text for a text
+        shape = "generation"
+        sample = tasks.shapes()[shape].texts["samples"][shape]
     inputs, outputs = tuple(tensors["inputs"]), tuple(tensors["outputs"])
-    return SignatureForm(name, name, sample, inputs, outputs, streams=settings["beams"] == 1)
+    streams = model["generation"]["beams"] == 1
+    return SignatureForm(name, shape, sample, inputs, outputs, streams=streams)
 
 
 def _of_pretrained(name: str, tensors: Mapping[str, Any], mask: str) -> SignatureForm:

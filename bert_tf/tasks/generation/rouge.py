@@ -1,15 +1,14 @@
 """ROUGE (Lin 2004): the words that a text shares with the right one."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
 from rouge_score import rouge_scorer
 
-# Words of letters and digits of any script; characters of scripts without spaces are words.
-_WORDS = re.compile(
-    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]|[^\W_]+", re.UNICODE
-)
+# Characters of scripts without spaces, which count as words.
+_ALONE = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
 _KINDS = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
@@ -17,7 +16,10 @@ class _Words:
     """A tokenizer; on texts of ASCII it equals that of the library, which drops all others."""
 
     def tokenize(self, text: str) -> list[str]:
-        return _WORDS.findall(text.lower())
+        text = unicodedata.normalize("NFC", text.lower())
+        # Letters, marks and numbers, of any script.
+        kept = "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in text)
+        return _ALONE.sub(r" \1 ", kept).split()
 
 
 def scores(truth: Sequence[str], guesses: Sequence[str]) -> dict[str, np.ndarray]:

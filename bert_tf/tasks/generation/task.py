@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import msgspec
 import numpy as np
 import tensorflow as tf
 
@@ -69,7 +70,21 @@ class Generation(Task):
     def restore(self, description: Mapping[str, Any]) -> Self:
         """The task that `describe` described."""
         search = description.get("generation", dict(_SEARCH))
-        return dataclasses.replace(super().restore(description), search=tuple(search.items()))
+        restored = dataclasses.replace(super().restore(description), search=tuple(search.items()))
+        restored.generation.check()
+        return restored
+
+    @classmethod
+    def entry(cls) -> type:
+        """The type of the described fields."""
+        settings: Any = dataclasses.fields(GenerationSettings)
+        search = msgspec.defstruct(
+            "SearchEntry",
+            [(field.name, field.type, None) for field in settings],
+            forbid_unknown_fields=True,
+        )
+        found: Any = [("max_target_length", Size, None), ("generation", search, None)]
+        return msgspec.defstruct(f"{cls.__name__}Entry", found)
 
     def problem(self, example: GenerationExample) -> str | None:
         """An empty text."""
@@ -164,6 +179,8 @@ class Generation(Task):
 
     def errors(self, example: GenerationExample, prediction: str) -> Iterable[tuple[float, str]]:
         """The text that shares the fewest words with the target."""
+        if prediction == example.truth:
+            return
         score = float(rouge.scores([example.truth], [prediction])["rouge_l"][0])
         yield (
             score,

@@ -98,6 +98,10 @@ def read(path: str) -> Bundle:
             )
     configs.check(config, family, any(ours.startswith(MASKED_LM) for ours in found), name)
     vocabulary, settings = tokenizers.read(family.tokenizer, path, config.vocab_size)
+    if family.model_type == "bart" and vocabulary and len(vocabulary) == config.vocab_size + 1:
+        # Models that were fine-tuned by fairseq lack a row for the last token, <mask>.
+        found[_WORDS] = np.concatenate([found[_WORDS], found[_WORDS].mean(0, keepdims=True)])
+        config = dataclasses.replace(config, vocab_size=len(vocabulary))
     if isinstance(vocabulary, BPEVocabulary) and len(vocabulary) > config.vocab_size:
         if task:
             raise InputError(

@@ -50,6 +50,13 @@ def test_attention_of_the_decoder_is_that_of_the_tokens_that_it_reads(encoder):
         assert (np.tril(attended[order][:, order]) > 0).sum() == 21
 
 
+@pytest.mark.parametrize("dtype", ["int64", "bool", "float32"])
+def test_masks_of_any_type(encoder, dtype):
+    given = {"input_word_ids": IDS, "input_mask": (IDS != 1).astype(dtype)}
+    found = encoder(given)["pooled_output"]
+    np.testing.assert_allclose(found, encoder(IDS)["pooled_output"], atol=1e-6)
+
+
 def test_shifted_texts_begin_with_their_last_token():
     mask = tf.cast(IDS != 1, tf.int32)
     np.testing.assert_array_equal(

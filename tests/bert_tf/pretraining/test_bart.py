@@ -1,6 +1,7 @@
 """A BART from a corpus to a fine-tuned, exported model that writes texts, by the commands."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ from bert_tf import tasks, weights
 from bert_tf.generation import decoder as decoders
 from bert_tf.generation.generator import TextGenerator
 from bert_tf.generation.settings import GenerationSettings
+from bert_tf.serving import selection
+from bert_tf.serving.plan import AUTO, EngineName
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks.generation import rouge
+from bert_tf.weights import own
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from tests import commands
@@ -176,6 +180,9 @@ def test_rouge_counts_words_of_any_script():
     np.testing.assert_allclose(found["rouge_1"], [2 / 3, 4 / 5, 1 / 2])
     np.testing.assert_allclose(found["rouge_l"], [2 / 3, 4 / 5, 1 / 2])
     np.testing.assert_allclose(found["rouge_2"], [1 / 2, 3 / 4, 0])
+    # Marks belong to their letters, composed or not.
+    found = rouge.scores(["हिन्दी भाषा", "für"], ["हिन्दी", "fu\u0308r"])
+    np.testing.assert_allclose(found["rouge_1"], [2 / 3, 1])
 
 
 def test_texts_of_ascii_are_scored_as_by_the_library():
@@ -207,3 +214,45 @@ def test_results_longer_than_the_positions_are_an_error(bart):
     decoder = decoders.make(model.encoder, model.token_logits, tokenizer)
     with pytest.raises(InputError, match="=64 is too large: a result has 64 tokens"):
         TextGenerator(decoder, tokenizer, 64, GenerationSettings(max_new_tokens=64))
+    TextGenerator(decoder, tokenizer, 64, GenerationSettings(max_new_tokens=63)).generate(["a"])
+
+
+def test_an_export_of_texts_alone_is_served_by_tensorflow(writer, tmp_path):
+    commands.done("export", f"--tasks=short={writer}", f"--output={tmp_path}/e")
+    plan = selection.choose(f"{tmp_path}/e/1", AUTO, None, None, f"{tmp_path}/cache")
+    assert plan.engine is EngineName.TENSORFLOW
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("finetune", "--freeze=all"), "leaves nothing to train for a task that writes texts"),
+        (("finetune", "--bilstm_layers=1"), "its head is the model's own"),
+        (("finetune", "--max_target_length=65"), "targets of 65 tokens exceed the model's 64"),
+        (("export-portable",), "writes texts in a loop, which is not written for LiteRT or ONNX"),
+        (("export", "--precision=int8"), "is computed in TensorFlow, which has no int8"),
+        (("generate", "--prompt=a"), "was fine-tuned to write texts; predict with it, or export"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, tuple) else "",
+)
+def test_what_tasks_that_write_texts_cannot(words, message, bart, pairs, writer, tmp_path):
+    command_, *flags = words
+    given = {
+        "finetune": [
+            "--task=generation", f"--data={pairs}", f"--init={bart[1]}/run", "--max_length=24",
+            f"--cache={tmp_path}/cache", f"--output={tmp_path}/m",
+            *([] if "--max_target_length=65" in flags else ["--max_target_length=10"]),
+        ],
+        "export-portable": [f"--tasks=short={writer}", f"--output={tmp_path}/p"],
+        "export": [f"--tasks=short={writer}", f"--output={tmp_path}/e"],
+        "generate": [f"--model={writer}"],
+    }[command_]  # fmt: skip
+    assert message in commands.error_of(commands.run(command_, *given, *flags))
+
+
+def test_a_damaged_search_is_told(writer, tmp_path):
+    shutil.copytree(writer, tmp_path / "m")
+    path = tmp_path / "m/tasks.json"
+    path.write_text(path.read_text().replace('"beams"', '"beems"'))
+    with pytest.raises(InputError, match="beems"):
+        own.read_tasks(str(tmp_path / "m"))

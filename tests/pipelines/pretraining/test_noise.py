@@ -175,3 +175,10 @@ def test_insertions_never_exceed_the_length():
 def test_noises_that_do_not_go_together(kinds, message):
     with pytest.raises(InputError, match=message):
         ExampleSettings(objective=Objective.DENOISING, noise=kinds).check()
+
+
+def test_settings_of_another_objective_are_told():
+    with pytest.raises(InputError, match="--mean_span goes only with --objective=denoising"):
+        ExampleSettings(mean_span=2.0).check()
+    with pytest.raises(InputError, match="--max_ngram does not go with --objective=denoising"):
+        ExampleSettings(objective=Objective.DENOISING, max_ngram=3).check()
