@@ -11,7 +11,8 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.encoder_decoder import EncoderDecoder
 from bert_tf.models.heads import VocabularyHead
 from bert_tf.models.layers.base import Layer
-from bert_tf.tasks import Task, signatures
+from bert_tf.tasks import signatures
+from bert_tf.tasks.base import Task
 from bert_tf.tasks.signatures import Computation, Prepared, ServedModel, Signature, Tensors
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import Packed
