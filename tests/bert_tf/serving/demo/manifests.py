@@ -18,6 +18,7 @@ TENSORS = {
         ["tokens", "tags", "probabilities", "start_characters", "end_characters"],
     ),
     "generate": (["text"], ["text"]),
+    "generation": (["text"], ["text"]),
     "tagging_words": (["words"], ["tags", "probabilities"]),
     "choice": (["context", "choices"], ["choice", "probabilities", "logits"]),
     "fill_mask": (["text"], ["tokens", "probabilities"]),
