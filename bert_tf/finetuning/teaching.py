@@ -42,7 +42,7 @@ class Teacher:
         names = [entry["name"] for entry in bundle.tasks]
         entry = bundle.task(task.name if task.name in names else None)
         self.task = tasks.load(entry, bundle.config.max_length)
-        if not task.units:
+        if task.generation:
             raise InputError(f"--teacher: {task.name} writes texts, which are not distilled.")
         if self.task.shape != task.shape or set(self.task.labels) != set(task.labels):
             raise InputError(

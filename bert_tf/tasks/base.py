@@ -34,11 +34,7 @@ Predictions = Sequence[Any]
 Batch = dict[str, np.ndarray]
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
 # Names and endings of the user's own files.
-SPLIT_NAMES = {
-    "train": ("train",),
-    "dev": ("dev", "valid", "validation", "val"),
-    "test": ("test",),
-}
+SPLIT_NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation", "val"), "test": ("test",)}
 _ENDINGS = (".jsonl", ".csv", ".tsv", ".json", ".txt")
 
 
@@ -169,7 +165,7 @@ class Task(abc.ABC):
     @property
     @abc.abstractmethod
     def units(self) -> int:
-        """Number of logits of the head; 0: the head is that of the model over its vocabulary."""
+        """Number of logits of the head; 0: the head is the model's own, over its vocabulary."""
 
     @property
     def generation(self) -> GenerationSettings | None:

@@ -84,7 +84,7 @@ def make(kind: str, name: str | None = None, **options: Any) -> "Task":
             raise InputError(f"--{field} does not apply to the task {kind}.")
     task = dataclasses.replace(task, name=name or kind, **changes)
     task.head.check_task(task.per_token, task.name)
-    if not (task.units or task.head.is_plain):
+    if task.generation and not task.head.is_plain:
         raise InputError(f"{task.name}: its head is the model's own, without layers or a BiLSTM.")
     return task
 

@@ -197,7 +197,7 @@ class Bundle:
         """
         config = self.config
         if not (isinstance(config, BertConfig) and self.generates):
-            writes = any(not tasks.load(task).units for task in self.tasks)
+            writes = any(tasks.load(task).generation for task in self.tasks)
             raise InputError(
                 f"{self.place}: was fine-tuned to write texts; predict with it, or export it."
                 if writes

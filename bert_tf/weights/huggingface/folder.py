@@ -150,7 +150,7 @@ def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
 
 def _of_texts(path: str) -> Mapping[str, Any] | None:
     """The task in our file of a model that writes texts, which theirs does not name."""
-    return next((task for task in own.read_tasks(path) if not tasks.load(task).units), None)
+    return next((task for task in own.read_tasks(path) if tasks.load(task).generation), None)
 
 
 def _load_weights(path: str) -> dict[str, np.ndarray]:
