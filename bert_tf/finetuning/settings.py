@@ -112,8 +112,8 @@ class FineTuningSettings(TrainingSettings):
     )
     max_target_length: int | None = setting(
         None,
-        "In generation, maximum number of tokens in a target, special tokens included; longer ones "
-        "are cut, and longer ones are not written. Not given: 64.",
+        "In generation, maximum number of tokens in a target, special tokens included: longer ones "
+        "are cut, and texts that the model writes end there. Not given: 64.",
         group=Group.MODEL,
         minimum=8,
     )

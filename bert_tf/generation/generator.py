@@ -14,6 +14,7 @@ from bert_tf.generation.search import Search, SingleSearch
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import fused_ops
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
 _CHUNK = 4  # tokens between two parts of a stream
@@ -70,13 +71,7 @@ class TextGenerator(tf.Module):
         """
         ids = self.tokenizer.functions.tokenize(texts)
         if not self._continues:
-            ids = ids[:, : self._max_prompt - 2]
-            ends = (
-                tf.fill([ids.nrows(), 1], number)
-                for number in (self.tokenizer.start_id, self.tokenizer.separator_id)
-            )
-            start, end = map(tf.RaggedTensor.from_tensor, ends)
-            return tf.concat([start, ids, end], 1)
+            return packing.pack(self.tokenizer, ids, None, self._max_prompt).word_ids
         ids = ids[:, -(self._max_prompt - len(self._first)) :]
         begin = tf.constant([self._first or [self.tokenizer.separator_id]], tf.int32)
         begin = tf.RaggedTensor.from_tensor(tf.tile(begin, [ids.nrows(), 1]))

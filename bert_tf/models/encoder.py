@@ -173,6 +173,17 @@ class BertEncoder(Encoder):
             is_last = index == self.config.num_hidden_layers - 1
             outputs.append(padded(self._finish(x) if is_last else x))
             probabilities.append(attended)
+        return self.result(embedded, outputs, probabilities, mask, seeds)
+
+    def result(
+        self,
+        embedded: tf.Tensor,
+        outputs: list[tf.Tensor],
+        probabilities: list[tf.Tensor],
+        mask: tf.Tensor,
+        seeds: tf.Tensor | None,
+    ) -> dict[str, Any]:
+        """The result of `call`, from the input of the first layer and what each layer computed."""
         pooler_seed = seeds[-1] if seeds is not None and self.config.pooler_dropout else None
         return {
             "sequence_output": outputs[-1],

@@ -179,15 +179,7 @@ class EncoderDecoder(BertEncoder):
                 for p in probabilities[-self.config.num_decoder_layers :]
             ),
         ]
-        pooler_seed = seeds[-1] if seeds is not None and self.config.pooler_dropout else None
-        return {
-            "sequence_output": outputs[-1],
-            "pooled_output": self.pool(outputs[-1], mask, pooler_seed),
-            "encoder_outputs": outputs,
-            "embedding_output": embedded,
-            "attention_probs": probabilities,
-            "input_mask": mask,
-        }
+        return self.result(embedded, outputs, probabilities, mask, seeds)
 
     def decode(
         self,

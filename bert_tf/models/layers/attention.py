@@ -92,10 +92,8 @@ def attend(
 
 
 @serializable
-class SelfAttention(Layer):
-    """Self-attention without the bias of its output projection.
-
-    One product computes queries, keys and values: `qkv` holds their kernels side by side.
+class Attention(Layer):
+    """Base of attention without the bias of its output projection.
 
     Args:
       hidden_size: Width of the encoder.
@@ -115,10 +113,33 @@ class SelfAttention(Layer):
         super().__init__((None, hidden_size), **kwargs)
         self.hidden_size, self.num_heads = hidden_size, num_heads
         self.dropout, self.initializer_range = dropout, initializer_range
-        self.qkv, self.output_dense = (
-            Dense(hidden_size, units, initializer_range, name=name, dtype=self.dtype_policy)
-            for name, units in (("qkv", 3 * hidden_size), ("output", hidden_size))
-        )
+        self.create_projections()
+
+    def create_projections(self) -> None:
+        """Creates the inner layers."""
+        raise NotImplementedError
+
+    def projection(self, name: str, units: int) -> Dense:
+        """A linear map from the vectors of tokens."""
+        width, deviation = self.hidden_size, self.initializer_range
+        return Dense(width, units, deviation, name=name, dtype=self.dtype_policy)
+
+    def flops(self, length: int) -> int:
+        """Floating-point operations of the products for one sequence, without the softmax."""
+        return super().flops(length) + 2 * (2 * length * length * self.hidden_size)
+
+
+@serializable
+class SelfAttention(Attention):
+    """Self-attention without the bias of its output projection.
+
+    One product computes queries, keys and values: `qkv` holds their kernels side by side.
+    """
+
+    def create_projections(self) -> None:
+        """Creates `qkv` and `output_dense`."""
+        self.qkv = self.projection("qkv", 3 * self.hidden_size)
+        self.output_dense = self.projection("output", self.hidden_size)
 
     def members(self) -> tuple[Dense, ...]:
         """The two projections."""
@@ -135,10 +156,6 @@ class SelfAttention(Layer):
         batch, length = mask_bias.shape[0], mask_bias.shape[-1]
         probabilities = keras.KerasTensor((batch, self.num_heads, length, length), x.dtype)
         return keras.KerasTensor(rows, x.dtype), probabilities
-
-    def flops(self, length: int) -> int:
-        """Floating-point operations of the products for one sequence, without the softmax."""
-        return super().flops(length) + 2 * (2 * length * length * self.hidden_size)
 
     def call(
         self,
@@ -180,39 +197,18 @@ class SelfAttention(Layer):
 
 
 @serializable
-class CrossAttention(Layer):
-    """Attention of a decoder's tokens to an encoder's, without the bias of its output projection.
+class CrossAttention(Attention):
+    """Attention of a decoder's tokens to an encoder's."""
 
-    Args:
-      hidden_size: Width of both.
-      num_heads: Attention heads.
-      dropout: Dropout rate of the attention probabilities.
-      initializer_range: Standard deviation of the initial kernels.
-    """
-
-    def __init__(
-        self,
-        hidden_size: int,
-        num_heads: int,
-        dropout: float = 0.1,
-        initializer_range: float = 0.02,
-        **kwargs,
-    ):
-        super().__init__((None, hidden_size), **kwargs)
-        self.hidden_size, self.num_heads = hidden_size, num_heads
-        self.dropout, self.initializer_range = dropout, initializer_range
+    def create_projections(self) -> None:
+        """Creates `query`, `key`, `value` and `output_dense`."""
         self.query, self.key, self.value, self.output_dense = (
-            Dense(hidden_size, hidden_size, initializer_range, name=name, dtype=self.dtype_policy)
-            for name in ("query", "key", "value", "output")
+            self.projection(name, self.hidden_size) for name in ("query", "key", "value", "output")
         )
 
     def members(self) -> tuple[Dense, ...]:
         """The projections."""
         return self.query, self.key, self.value, self.output_dense
-
-    def flops(self, length: int) -> int:
-        """Floating-point operations of the products for one sequence, without the softmax."""
-        return super().flops(length) + 2 * (2 * length * length * self.hidden_size)
 
     def read(self, source: tf.Tensor, batch: tf.Tensor) -> KeyValueCache:
         """The keys and values of the encoder's outputs [batch * source length, hidden_size]."""

@@ -1,5 +1,6 @@
 """ROUGE (Lin 2004): the words that a text shares with the right one."""
 
+import functools
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -22,9 +23,14 @@ class _Words:
         return _ALONE.sub(r" \1 ", kept).split()
 
 
+@functools.cache
+def _scorer() -> rouge_scorer.RougeScorer:
+    return rouge_scorer.RougeScorer(list(_KINDS.values()), tokenizer=_Words())
+
+
 def scores(truth: Sequence[str], guesses: Sequence[str]) -> dict[str, np.ndarray]:
     """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of each text, float64 [texts]."""
-    scorer = rouge_scorer.RougeScorer(list(_KINDS.values()), tokenizer=_Words())
+    scorer = _scorer()
     found = [scorer.score(true, guess) for true, guess in zip(truth, guesses, strict=True)]
     return {
         name: np.array([each[kind].fmeasure for each in found]) for name, kind in _KINDS.items()
