@@ -272,7 +272,10 @@ class PretrainingJob(ModelJob):
         examples = self.examples.path(plan)
         vocabulary = registry.find(examples)
         assert vocabulary is not None  # the examples are complete
-        make_config = self.size.elmo_config if self.is_elmo else self.size.config
+        make_config = {
+            Objective.LEFT_TO_RIGHT: self.size.gpt_config,
+            Objective.BIDIRECTIONAL_LM: self.size.elmo_config,
+        }.get(self.objective, self.size.config)
         config = f"{self.folder(plan)}/bert_config.json"
         files.gfile.makedirs(self.folder(plan))
         make_config(len(vocabulary)).save(config)

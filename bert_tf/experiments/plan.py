@@ -9,6 +9,7 @@ from bert_tf.experiments.settings import ExperimentSettings
 from bert_tf.finetuning.settings import TaskRequest
 from bert_tf.models.config import BertConfig
 from bert_tf.models.elmo_config import ElmoConfig
+from bert_tf.models.families import FAMILIES
 from bert_tf.tasks import make
 from pipelines.common import json_files
 
@@ -41,6 +42,11 @@ class ModelSize(NamedTuple):
             num_attention_heads=self.width // 64,
             intermediate_size=4 * self.width,
         )
+
+    def gpt_config(self, vocab_size: int) -> BertConfig:
+        """A GPT of this size, with the vocabulary of the BERT."""
+        values = {**FAMILIES["openai-gpt"].values, "vocab_size": vocab_size}
+        return dataclasses.replace(self.config(vocab_size), **values)
 
     def elmo_config(self, vocab_size: int) -> ElmoConfig:
         """An ELMo with outputs of this width: two projected LSTMs in each direction."""

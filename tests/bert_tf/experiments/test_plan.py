@@ -61,6 +61,12 @@ def test_invalid_budgets(text):
         ExperimentSettings(budget=text).check()
 
 
+def test_left_to_right_model_is_a_gpt():
+    config = ModelSize(4, 256).gpt_config(1000)
+    assert config.model_type == "openai-gpt" and config.causal and config.vocab_size == 1000
+    assert (config.num_hidden_layers, config.hidden_size, config.num_attention_heads) == (4, 256, 4)
+
+
 def test_names_of_studies_are_those_there_are():
     assert tuple(STUDIES) == NAMES and sorted(BY_IMPORTANCE) == sorted(NAMES)
     assert chosen_studies([]) == NAMES
