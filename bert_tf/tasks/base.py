@@ -229,7 +229,11 @@ class Task(abc.ABC):
 
     def restore(self, description: Mapping[str, Any]) -> Self:
         """The task that `describe` described."""
-        known = {field: description[field] for field in self.described if field in description}
+        values = {field: description[field] for field in self.described if field in description}
+        known: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
         return dataclasses.replace(
             self,
             max_length=description["max_length"],

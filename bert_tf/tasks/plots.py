@@ -1,11 +1,11 @@
-"""Confusion matrices, in fonts that have the characters of the labels."""
+"""Pictures of labels, in fonts that have the characters of the labels."""
 
 import atexit
 import functools
 import importlib.util
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from pipelines.common import optional, texts
 if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
+
+    from bert_tf.tasks.base import LabelScores
 
 _ALL_COUNTS = 20  # labels up to which all cells show counts; of more, only those that are not 0
 _UPRIGHT = 4  # labels up to which names stand upright
@@ -61,6 +63,30 @@ def draw_confusion(
     _draw_matrix(axes, matrix, chosen, names, style)
     if len(chosen) < len(labels):
         axes.set_title(f"the {len(chosen)} of {len(labels)} labels that are confused most")
+
+
+def draw_label_scores(
+    figure: "matplotlib.figure.Figure", scores: Mapping[str, "LabelScores"]
+) -> None:
+    """Draws a bar with the F1 of each label and its number of examples, the lowest F1 on top.
+
+    Args:
+      figure: to draw on; it grows with the labels.
+      scores: scores by label; of very many, the lowest are shown.
+    """
+    lowest = sorted(scores, key=lambda label: scores[label]["f1"])[:_MAX_LABELS]
+    names, style = _shown(lowest)
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, max(height, _CELL * len(names) + _MARGIN))
+    axes, ticks = figure.subplots(), range(len(names))
+    bars = axes.barh(ticks, [scores[label]["f1"] for label in lowest])
+    axes.bar_label(
+        bars, [f"{scores[n]['f1']:.2f} ({scores[n]['count']:,})" for n in lowest], padding=2
+    )
+    axes.set_yticks(ticks, names, **style)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.15)
+    axes.set_xlabel("F1 (number of examples)")
 
 
 def _shown(labels: Sequence[str]) -> tuple[list[str], dict[str, Any]]:

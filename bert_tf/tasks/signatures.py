@@ -277,6 +277,30 @@ def softmax(logits: Any) -> Any:
     return tf.nn.softmax(logits)
 
 
+def sigmoid(logits: Any) -> Any:
+    """Logistic function of a tensor or an array."""
+    if isinstance(logits, np.ndarray):
+        return scipy.special.expit(logits)
+    return tf.sigmoid(logits)
+
+
+def above(names: Sequence[str], scores: Any, thresholds: np.ndarray) -> Any:
+    """The names whose scores reach their thresholds, of a tensor or an array [batch, names].
+
+    Returns:
+      Strings [batch, most]; rows with fewer names end with empty ones.
+    """
+    if isinstance(scores, np.ndarray):
+        encoded = np.array([name.encode() for name in names], object)
+        rows = [encoded[row] for row in scores >= thresholds]
+        found = np.full((len(rows), max(map(len, rows), default=0)), b"", object)
+        for row, chosen in zip(found, rows, strict=True):
+            row[: len(chosen)] = chosen
+        return found
+    everywhere = tf.broadcast_to(tf.constant(list(names)), tf.shape(scores))
+    return tf.ragged.boolean_mask(everywhere, scores >= tf.constant(thresholds)).to_tensor("")
+
+
 def best(names: Sequence[str], scores: Any) -> Any:
     """The name of the highest score along the last axis, of a tensor or an array."""
     if isinstance(scores, np.ndarray):

@@ -29,6 +29,7 @@ _USUAL = {
         "answer",
     ),
     "label": ("label", "score", "class", "category", "target", "gold_label"),
+    "labels": ("labels", "label", "emotions", "categories", "classes", "tags", "target"),
     "words": ("words", "tokens"),
     "tags": ("tags", "labels", "ner_tags", "pos_tags", "upos"),
     "question": ("question", "query"),
@@ -57,7 +58,9 @@ _NUMBERS = re.compile(r"[-+]?[0-9]+([.,;|][0-9]+)*")
 _MAX_NAME_WORDS, _MAX_NAME_CHARACTERS = 4, 60  # in the name of a column
 _MAX_SAMPLE = 30  # characters of a cell, in messages
 _MAX_SHOWN = 8  # unread columns, in messages
-_MIN_ONE_HOT = 3  # columns of 0 and 1 that look like labels
+_MIN_INDICATORS = 3  # columns of 0 and 1 that look like labels
+# Values of columns that are labels, and whether an example has the label.
+INDICATORS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
 class ColumnNames:
@@ -138,6 +141,22 @@ class ColumnNames:
         assert found is not None
         return found
 
+    def indicators(self, row: TableRow, others: Collection[str | None]) -> list[str]:
+        """Returns the columns that are labels: those chosen, or those of 0 and 1 in a row.
+
+        Args:
+          row: the first row.
+          others: columns that have another role.
+        """
+        if "labels" in self.chosen:
+            return self.chosen["labels"].split("+")
+        found = [
+            name
+            for name, value in row.values.items()
+            if name not in others and str(value).strip().lower() in INDICATORS
+        ]
+        return found if len(found) >= _MIN_INDICATORS else []
+
     def find_only(self, role: str, row: TableRow) -> str | None:
         """Returns the column of a role; raises InputError if several have usual names of it."""
         names = [name for name in row.values if name.lower() in _USUAL[role]]
@@ -162,12 +181,12 @@ class ColumnNames:
                 "tabs between the columns of a .tsv, commas between those of a .csv (a file of "
                 "labels and one of texts: paste LABELS TEXTS > NEW.tsv)."
             )
-        one_hot = [name for name, value in row.values.items() if str(value) in ("0", "1")]
+        one_hot = self.indicators(row, ()) if "label" in missing else []
         hint = ""
-        if "label" in missing and len(one_hot) >= _MIN_ONE_HOT:
+        if one_hot:
             hint = (
-                f" Are {one_hot[-2]}, {one_hot[-1]} and others labels? A text has one label: write "
-                "it in one column, or name one of these, to learn whether it is there."
+                f" Are {one_hot[-2]}, {one_hot[-1]} and others labels, of which a text may have "
+                "several? Then give --task=multilabel."
             )
         if _is_numbered(row):
             cells = ", ".join(f"{n} ({_sample(value)})" for n, value in row.values.items())

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables
-from pipelines.labelled.schema import TextExample, WordsExample
+from pipelines.labelled.schema import MultiLabelExample, TextExample, WordsExample
 
 _NUMBERED = re.compile(r"[0-9]+\b")
 # Marks of pairs without a label that most annotators agree on, and the other labels of such sets.
@@ -105,6 +105,8 @@ def _renamed(example: Any, known: Mapping[str, str], names: Mapping[str, str]) -
         )
     if isinstance(example, TextExample) and example.label is not None:
         return dataclasses.replace(example, label=known[example.label])
+    if isinstance(example, MultiLabelExample) and example.labels is not None:
+        return dataclasses.replace(example, labels=tuple(known[name] for name in example.labels))
     if isinstance(example, WordsExample) and example.tags is not None:
         return dataclasses.replace(example, tags=tuple(known[tag] for tag in example.tags))
     return example
@@ -114,6 +116,8 @@ def _labels(example: Any) -> tuple[str, ...]:
     """Returns the labels of an example that can be named."""
     if isinstance(example, TextExample):
         return () if example.label is None else (example.label,)
+    if isinstance(example, MultiLabelExample):
+        return example.labels or ()
     if isinstance(example, WordsExample):
         return example.tags or ()
     raise InputError(f"{example.place}: --label_map is for labels and tags; this has neither.")
@@ -146,6 +150,6 @@ def check_single(examples: Sequence[TextExample]) -> None:
     if found:
         raise InputError(
             f"{found[0].place}: the label {str(found[0].label)[:60]!r} is a list, as are "
-            f"those of {len(found)} of {len(examples)} rows; a text has one label here: keep the "
-            "rows of one label, and write it without brackets."
+            f"those of {len(found)} of {len(examples)} rows. If a text may have several labels, "
+            "give --task=multilabel; otherwise keep the rows of one label, without brackets."
         )

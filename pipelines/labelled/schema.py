@@ -25,6 +25,23 @@ class TextExample:
         return self.label
 
 
+@dataclasses.dataclass(frozen=True)
+class MultiLabelExample:
+    """A text or a pair of texts, with any number of labels; None if they are to be predicted."""
+
+    key: str
+    place: str
+    text_a: str
+    text_b: str | None = None
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def truth(self) -> str:
+        """The labels of an example that has them, separated by commas."""
+        assert self.labels is not None, self.place
+        return ", ".join(self.labels)
+
+
 class AnswerSpan(NamedTuple):
     """An answer, and the character of the context at which it starts."""
 
@@ -103,7 +120,7 @@ def text_of(example: Any) -> str:
 
 def label_of(example: Any) -> Any:
     """Returns the label of an example of any shape, or None."""
-    names = ("label", "tags", "answers", "target")
+    names = ("label", "labels", "tags", "answers", "target")
     return next(getattr(example, name) for name in names if hasattr(example, name))
 
 

@@ -1,17 +1,18 @@
 """Reads labelled files of the user's own: TSV, CSV or JSON Lines, with columns by `columns`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.labelled import tables
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.columns import INDICATORS, ColumnNames
 from pipelines.labelled.multiple_choice import key_index
 from pipelines.labelled.schema import (
     AnswerSpan,
     ChoiceExample,
     GenerationExample,
+    MultiLabelExample,
     SpanExample,
     TextExample,
     WordsExample,
@@ -38,20 +39,82 @@ def read_texts(
     """
     for index, row in enumerate(columns.rows(path)):
         pair = columns.is_pair(row) if pair is None else pair
-        if pair:
-            roles = {role: columns.find(role, row) for role in ("text_a", "text_b")}
-        else:
-            roles = {"text": columns.find("text", row) or columns.find("text_a", row)}
+        roles = _text_roles(columns, row, pair)
         column = columns.find("label", row) if labelled is not False else None
         roles |= {"label": column} if labelled or column else {}
         found = columns.check(path, row, roles, is_first=not index)
         label = _label(row, column) if column else None
         if labelled and label == "":
             raise InputError(f"{row.place}: the label is empty.")
-        text_a = row.text(found["text_a" if pair else "text"])
-        text_b = row.text(found["text_b"]) if pair else None
-        key = columns.key(row, index)
-        yield TextExample(key, row.place, text_a, text_b, label or None)
+        yield TextExample(columns.key(row, index), row.place, *_texts(row, found), label or None)
+
+
+def read_multilabel(
+    path: str, columns: ColumnNames, labelled: bool | None
+) -> Iterator[MultiLabelExample]:
+    """Yields texts or pairs, each with any number of labels.
+
+    They are a list in JSON Lines, one cell of a table ("joy, love"), or columns of 0 and 1 that
+    are named like the labels.
+
+    Raises:
+      InputError: a column is missing, or a row is damaged.
+    """
+    indicators: list[str] = []
+    column = None
+    for index, row in enumerate(columns.rows(path)):
+        if not index:
+            pair = columns.is_pair(row)
+            roles = _text_roles(columns, row, pair)
+            column = columns.find("labels", row) if labelled is not False else None
+            indicators = columns.indicators(row, {*roles.values(), columns.find("id", row)})
+            if labelled is False or (column and "+" not in column):
+                indicators = []
+            if indicators:
+                column = "+".join(indicators)
+            roles |= {"labels": column} if labelled or column else {}
+            found = columns.check(path, row, roles, is_first=True)
+        labels = None
+        if indicators:
+            labels = tuple(name for name in indicators if _is_one(row, name))
+        elif column:
+            labels = _listed(row, column)
+        yield MultiLabelExample(columns.key(row, index), row.place, *_texts(row, found), labels)
+
+
+def _text_roles(columns: ColumnNames, row: TableRow, pair: bool) -> dict[str, str | None]:
+    """The columns of a text, or of a pair."""
+    if pair:
+        return {role: columns.find(role, row) for role in ("text_a", "text_b")}
+    return {"text": columns.find("text", row) or columns.find("text_a", row)}
+
+
+def _texts(row: TableRow, found: Mapping[str, str]) -> tuple[str, str | None]:
+    """The text, or both texts of a pair."""
+    if "text" in found:
+        return row.text(found["text"]), None
+    return row.text(found["text_a"]), row.text(found["text_b"])
+
+
+def _is_one(row: TableRow, column: str) -> bool:
+    value = str(row.get(column)).strip().lower()
+    if value not in INDICATORS:
+        raise InputError(
+            f"{row.place}: {column} is {tables.shorten(value, _MAX_SHOWN)!r}, not 0 or 1. Name the "
+            "columns of labels: --columns=labels=FIRST+SECOND+THIRD."
+        )
+    return INDICATORS[value]
+
+
+def _listed(row: TableRow, column: str) -> tuple[str, ...]:
+    """The labels of a list, or of a cell that separates them by one of | ; and commas."""
+    if isinstance(row.get(column), list):
+        return tuple(dict.fromkeys(row.texts(column)))
+    text = row.text(column).strip().strip("[]{}")
+    numbers = re.fullmatch(r"[0-9]+( +[0-9]+)*", text)
+    separator = next((mark for mark in "|;," if mark in text), " " if numbers else None)
+    parts = text.split(separator) if separator else [text]
+    return tuple(dict.fromkeys(filter(None, (part.strip().strip("\"'") for part in parts))))
 
 
 def read_generation(path: str, columns: ColumnNames, labelled: bool) -> Iterator[GenerationExample]:
@@ -71,8 +134,8 @@ def _label(row: TableRow, column: str) -> str:
     value = row.get(column)
     if isinstance(value, list):
         raise InputError(
-            f"{row.place}: {column} is a list, {tables.shorten(value, _MAX_SHOWN)}; a text has one "
-            "label here: keep the rows of one label, and write it without the list."
+            f"{row.place}: {column} is a list, {tables.shorten(value, _MAX_SHOWN)}. If a text may "
+            "have several labels, give --task=multilabel; otherwise write one, without the list."
         )
     return row.text(column)
 

@@ -18,6 +18,17 @@ SHAPES.classification = {
   },
 };
 
+SHAPES.multilabel = {
+  called: (form) => `labels${ofPairs(form)}`,
+  about: (form) => `Any of ${whole(form.labels.length)} labels. ${cut(form)}`,
+  fields: textFields,
+  show({ outputs, form }) {
+    const chosen = outputs.labels[0].filter(Boolean).join(", ") || "no label";
+    const rows = ranked(form.labels, outputs.probabilities[0]);
+    return { said: headline(chosen), shown: [barsWithMore(rows)] };
+  },
+};
+
 SHAPES.regression = {
   called: (form) => `regression${ofPairs(form)}`,
   about: (form) => `A score${form.bounds ? ` from ${form.bounds.join(" to ")}` : ""}. ${cut(form)}`,

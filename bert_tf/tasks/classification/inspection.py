@@ -1,20 +1,22 @@
 """Inspection of classification and regression: labels and scores of texts and of pairs."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bert_tf.tasks import inspection
+from bert_tf.tasks.classification.multilabel import MultiLabel
 from bert_tf.tasks.classification.regression import Regression
 from bert_tf.tasks.classification.task import Classification
 from bert_tf.tasks.inspection import PLACE, AnswerRow, InspectedAnswer, Reader, Target
-from pipelines.labelled.schema import TextExample
+from pipelines.labelled.schema import MultiLabelExample, TextExample
 
 _MAX_TARGETS = 6  # labels whose scores are explained
 
 
 def inspect(
-    task: Classification | Regression, texts: Sequence[str], reader: Reader
+    task: Classification | MultiLabel | Regression, texts: Sequence[str], reader: Reader
 ) -> InspectedAnswer:
     """The label with the probabilities of all labels, or the score.
 
@@ -23,7 +25,9 @@ def inspect(
     """
     pair = len(texts) > 1 if task.pair is None else task.pair
     inspection.check_count(task, texts, 2 if pair else 1)
-    example = TextExample("", PLACE, *texts)
+    example: Any = TextExample("", PLACE, *texts)
+    if isinstance(task, MultiLabel):
+        example = MultiLabelExample("", PLACE, example.text_a, example.text_b)
     reading = reader.read(task, example)
     (sequence,) = reading.sequences
     notes = inspection.cut_notes(task, sequence)
@@ -33,18 +37,22 @@ def inspect(
         return InspectedAnswer(
             sequence, tuple(texts), f"{score:.3f}", (), (target,), "the score", notes=notes
         )
-    (found,) = task.predict([example], reading.features, reading.logits)
+    predictions: Any = task.predict([example], reading.features, reading.logits)
+    (found,) = predictions
+    (answer,) = task.answers(found)
     order = np.argsort(-found.probabilities, kind="stable").tolist()
     return InspectedAnswer(
         sequence,
         tuple(texts),
-        found.label,
+        answer,
         tuple(AnswerRow(name=task.labels[n], share=float(found.probabilities[n])) for n in order),
         tuple(_target(task, n) for n in order[:_MAX_TARGETS]),
-        "the log odds of the label against all others, in nats",
+        "the log odds of the label, in nats",
         notes=notes,
     )
 
 
-def _target(task: Classification, label: int) -> Target:
+def _target(task: Classification | MultiLabel, label: int) -> Target:
+    if isinstance(task, MultiLabel):
+        return Target(task.labels[label], lambda logits: logits[:, label])
     return Target(task.labels[label], lambda logits: inspection.log_odds(logits, label))

@@ -28,7 +28,7 @@ from pipelines.labelled import glue, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.labels import check_single, without_undecided
-from pipelines.labelled.schema import TextExample, have_labels
+from pipelines.labelled.schema import MultiLabelExample, TextExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
@@ -89,13 +89,17 @@ class TextTask(Task):
         packed, lengths = packing.pack_texts(tokenizer, first, second, self.max_length)
         columns = packed_columns(packed)
         if have_labels(examples):
-            columns["labels"] = FeatureColumn.of(self.label_values(examples))
+            columns["labels"] = self.label_column(examples)
         cut = int(tf.reduce_sum(tf.cast(lengths > self.max_length, tf.int32)))
         return Features(columns, {f"texts longer than --max_length={self.max_length}, cut": cut})
 
+    def label_column(self, examples: Sequence[Any]) -> FeatureColumn:
+        """The labels of examples as features."""
+        return FeatureColumn.of(self.label_values(examples))
+
     @abc.abstractmethod
-    def label_values(self, examples: Examples) -> np.ndarray:
-        """The labels of examples as numbers, int64 or float32 [examples]."""
+    def label_values(self, examples: Sequence[Any]) -> np.ndarray:
+        """The labels of examples as numbers, int64 or float32."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -159,7 +163,7 @@ class TextTask(Task):
 
     def tables(
         self,
-        examples: Examples,
+        examples: Sequence[TextExample | MultiLabelExample],
         split: str,
         role: str,
         columns: dict[str, list[str]],
@@ -170,7 +174,7 @@ class TextTask(Task):
         Args:
           examples: a row each.
           split: name of the split.
-          role: what is predicted, "label" or "score". True ones are shown if all are known.
+          role: what is predicted, "label", "labels" or "score". The truth is shown if known.
           columns: predictions, by the name of their column.
           submitted: predictions as GLUE takes them.
         """
@@ -188,7 +192,7 @@ class TextTask(Task):
         return files
 
 
-def show_texts(example: TextExample) -> str:
+def show_texts(example: TextExample | MultiLabelExample) -> str:
     """The texts of an example on indented lines."""
     texts = [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
     return "\n".join(f"    {reports.shorten(text)}" for text in texts)

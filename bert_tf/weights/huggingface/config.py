@@ -39,6 +39,7 @@ _ACTIVATIONS = {
     "relu": "relu",
     "tanh": "tanh",
 }
+_PROBLEMS = {"regression": "regression", "multilabel": "multi_label_classification"}
 _ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
 
 
@@ -100,11 +101,12 @@ def read_task(
     problem = values.get("problem_type")
     if shape == "classification" and (units == 1 or problem == "regression"):
         shape = "regression"
-    if problem == "multi_label_classification" or (shape == "regression" and units > 1):
+    if shape == "regression" and units > 1:
         raise InputError(
-            f"{path}/{CONFIG}: problem_type is {problem!r} with {units} labels; tasks here predict "
-            "one of several labels, or one score."
+            f"{path}/{CONFIG}: problem_type is {problem!r} with {units} labels; regression has one."
         )
+    if shape == "classification" and problem == "multi_label_classification":
+        shape = "multilabel"
     labelled = isinstance(tasks.make(tasks.shapes()[shape].default_kind), LabelTask)
     labels = _labels(values, units, path) if labelled else []
     name = str(values.get("finetuning_task") or shape)
@@ -202,6 +204,6 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
         labels = description["labels"] or [f"LABEL_{index}" for index in range(units)]
         config["id2label"] = {str(index): label for index, label in enumerate(labels)}
         config["label2id"] = {label: index for index, label in enumerate(labels)}
-    if description["shape"] == "regression":
-        config["problem_type"] = "regression"
+    if description["shape"] in _PROBLEMS:
+        config["problem_type"] = _PROBLEMS[description["shape"]]
     return config

@@ -194,7 +194,9 @@ def test_several_labels_of_a_text_are_refused(tmp_path):
 def test_lists_of_labels_in_a_column_are_refused(tmp_path, labels):
     rows = "".join(f'{text()},"{label}"\n' for label in labels * 3)
     path = write(tmp_path / "train.csv", f"text,label\n{rows}")
-    assert "a text has one label here: keep the rows of one" in error_of("classification", path)
+    assert "If a text may have several labels, give --task=multilabel" in error_of(
+        "classification", path
+    )
 
 
 def test_labels_may_have_commas(tmp_path):
@@ -206,11 +208,11 @@ def test_labels_may_have_commas(tmp_path):
 def test_labels_as_json_lists_and_columns_of_0_and_1_are_refused(tmp_path):
     path = write_rows(tmp_path / "train.jsonl", [{"text": text(), "labels": [3, 17]}] * 3)
     found = error_of("classification", path, label="labels")
-    assert "line 1: labels is a list, [3, 17]; a text has one label here" in found
+    assert "line 1: labels is a list, [3, 17]. If a text may have several" in found
     header = "text,admiration,joy,neutral"
     path = write(tmp_path / "goemotions_1.csv", f"{header}\n{text()},0,1,0\n")
     found = error_of("classification", path)
-    assert "Are joy, neutral and others labels? A text has one label: write it in one" in found
+    assert "Are joy, neutral and others labels, of which a text may have several?" in found
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pipelines.labelled.schema import (
     AnswerSpan,
     ChoiceExample,
     GenerationExample,
+    MultiLabelExample,
     SpanExample,
     TextExample,
     WordsExample,
@@ -32,6 +33,15 @@ def _of_texts(kind, labels, pair=False, **changes):
         for i, (text, label) in enumerate(zip(_TEXTS, labels, strict=True))
     ]
     return TaskCase(kind, examples, _without(examples, label=None), changes)
+
+
+def _of_labels(pair=False, **changes):
+    labels = [("good",), (), ("bad", "sad"), ("sad",), ("good", "sad")]
+    examples = [
+        MultiLabelExample(f"key{i}", f"x.tsv: line {i}", text, "a ?" if pair else None, found)
+        for i, (text, found) in enumerate(zip(_TEXTS, labels, strict=True))
+    ]
+    return TaskCase("multilabel", examples, _without(examples, labels=None), changes)
 
 
 def _of_words(kind, tags, **changes):
@@ -78,6 +88,8 @@ def _of_generation():
 CASES = [
     _of_texts("classification", ["yes", "no", "yes", "maybe", "no"]),
     _of_texts("mrpc", ["0", "1", "0", "1", "1"], pair=True, balanced=True),
+    _of_labels(),
+    _of_labels(pair=True, balanced=True, thresholds=(0.4, 0.5, 0.6)),
     _of_texts("regression", ["0.5", "1", "2", "2.5", "3"]),
     _of_texts("stsb", ["0.5", "1", "2", "2.5", "5"], pair=True),
     _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"]),

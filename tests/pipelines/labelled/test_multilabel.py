@@ -1,0 +1,72 @@
+"""Files whose texts have several labels."""
+
+import json
+
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.labelled import labels, user_files
+from pipelines.labelled.columns import ColumnNames
+
+
+def read(tmp_path, name, content, labelled=True, **columns):
+    path = tmp_path / name
+    path.write_text(content, "utf-8")
+    return list(user_files.read_multilabel(str(path), ColumnNames(columns), labelled))
+
+
+def labels_of(*arguments, **columns):
+    return [example.labels for example in read(*arguments, **columns)]
+
+
+@pytest.mark.parametrize(
+    "cell,wanted",
+    [
+        ("joy", ("joy",)),
+        ("joy, love", ("joy", "love")),
+        ("joy|good, clean fun", ("joy", "good, clean fun")),
+        ("['joy'; 'love']", ("joy", "love")),
+        ("2,27", ("2", "27")),
+        ("2 27", ("2", "27")),
+        ("good fun", ("good fun",)),
+        ("joy,joy", ("joy",)),
+        ("", ()),
+    ],
+)
+def test_cells_of_labels(tmp_path, cell, wanted):
+    assert labels_of(tmp_path, "x.tsv", f"text\tlabels\na b\t{cell}\nc\tjoy\n")[0] == wanted
+
+
+def test_lists_in_json(tmp_path):
+    rows = [{"text": "a", "labels": ["x", "y"]}, {"text": "b", "labels": []}]
+    content = "".join(f"{json.dumps(row)}\n" for row in rows)
+    assert labels_of(tmp_path, "x.jsonl", content) == [("x", "y"), ()]
+
+
+TOXIC = 'id,comment_text,toxic,obscene,insult\n0,"You, sir",0,0,0\n1,Fool,1,0,1\n'
+
+
+def test_columns_of_0_and_1(tmp_path):
+    examples = read(tmp_path, "x.csv", TOXIC, text="comment_text")
+    assert [example.labels for example in examples] == [(), ("toxic", "insult")]
+    assert [example.key for example in examples] == ["0", "1"]
+    named = {"text": "comment_text", "labels": "insult+obscene"}
+    assert labels_of(tmp_path, "x.csv", TOXIC, **named) == [(), ("insult",)]
+
+
+def test_a_column_of_labels_that_is_neither_0_nor_1_is_reported(tmp_path):
+    with pytest.raises(InputError, match="line 3: insult is '2', not 0 or 1. Name the columns"):
+        labels_of(tmp_path, "x.csv", TOXIC.replace("1,0,1", "1,0,2"), text="comment_text")
+
+
+def test_texts_without_labels_can_be_predicted(tmp_path):
+    assert labels_of(tmp_path, "x.csv", "text\na\nb\n", labelled=None) == [None, None]
+    assert labels_of(tmp_path, "x.csv", TOXIC, labelled=False, text="comment_text") == [None, None]
+    with pytest.raises(InputError, match="has no column for labels"):
+        labels_of(tmp_path, "x.csv", "text\na\n", labelled=True)
+
+
+def test_label_maps_name_each_label(tmp_path):
+    examples = read(tmp_path, "x.tsv", "text\tlabels\na\t0,1\nb\t1\n")
+    named = labels.rename(examples, labels.number(["joy", "love"], examples))
+    assert [example.labels for example in named] == [("joy", "love"), ("love",)]
