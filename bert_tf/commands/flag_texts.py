@@ -17,7 +17,7 @@ FORMATS = ("bert_tf", "tf1", "huggingface")
 RUNTIMES = ("litert", "litert_int8", "onnx")
 # Roles are `pipelines.labelled.columns.ROLES` and its aliases; a test compares them.
 ROLES = (
-    *("id", "text", "text_a", "text_b", "label", "labels", "words", "tags"),
+    *("id", "text", "text_a", "text_b", "negative", "label", "labels", "words", "tags"),
     *("question", "context", "answer", "answer_start", "choices", "source", "target"),
 )
 ALIASES = ("sentence", "sentence1", "sentence2", "premise", "hypothesis")

@@ -236,7 +236,7 @@ def _with_task(source: ModelSource, head: str, name: str) -> ModelSource:
     """The model with one of its tasks, under another name."""
     bundle = source.bundle
     task = tasks.load({**bundle.task(head), "name": name}, bundle.config.max_length)
-    pooled = not task.per_token and bundle.config.pooler_act is not None
+    pooled = task.reads_pooled and bundle.config.pooler_act is not None
     if pooled and not bundle.has(POOLER):
         raise InputError(f"{source.folder}: has no pooler, which the task {name} needs.")
     if getattr(task, "pair", False) is None:

@@ -110,6 +110,13 @@ class FineTuningSettings(TrainingSettings):
         group=Group.MODEL,
         minimum=8,
     )
+    dimensions: tuple[int, ...] | None = setting(
+        None,
+        "For embeddings: numbers of dimensions that are trained to do alone, such as 256,128,64. "
+        "Not given: only all dimensions together.",
+        group=Group.MODEL,
+        minimum=1,
+    )
     max_target_length: int | None = setting(
         None,
         "In generation, maximum number of tokens in a target, special tokens included: longer ones "

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.head_config import HeadConfig, HeadLayers
-from bert_tf.models.layers import BiLstm, Dense, LayerNorm
+from bert_tf.models.layers import BiLstm, Dense, LayerNorm, pooling
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 
 # Makes the seed of the body differ from that of the dropout before the linear map.
@@ -111,6 +111,38 @@ class VocabularyHead(MaskedLMHead):
         )
         shape = tf.concat([tf.shape(sequence)[:2], [self.units]], 0)
         return tf.reshape(tf.cast(logits, tf.float32), shape)
+
+
+@serializable
+class SentenceHead(Layer):
+    """The vector of a sequence: the mean of its tokens' vectors, without weights.
+
+    Reimers and Gurevych 2019 (arXiv 1908.10084), section 3.
+    """
+
+    per_token = False
+    reads_pooled = False
+
+    def __init__(self, width: int, **kwargs):
+        super().__init__((None, None, width), **kwargs)
+        self.width = self.units = width
+
+    @property
+    def expected_shape(self) -> dict[str, Shape]:
+        """The shape of the encoder's output that it reads."""
+        return {"sequence_output": (None, None, self.width)}
+
+    def compute_output_shape(self, input_shape: dict[str, Shape]) -> Shape:
+        """The shape [batch, width]."""
+        return (input_shape["sequence_output"][0], self.width)
+
+    def compute_output_spec(self, x: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """The vectors for symbolic outputs of the encoder."""
+        return keras.KerasTensor((x["sequence_output"].shape[0], self.width), "float32")
+
+    def call(self, outputs: dict[str, Any], seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns float32 vectors [batch, width]; it has no dropout, so `seed` has no effect."""
+        return pooling.mean(outputs["sequence_output"], outputs["input_mask"])
 
 
 def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

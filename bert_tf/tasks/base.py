@@ -134,6 +134,7 @@ class Task(abc.ABC):
       head: which outputs of the encoder the head reads, and through which layers.
       shape: name of its `TaskShape`.
       per_token: whether the head has logits for every token.
+      own_head: whether the head has weights of its own.
       described: further fields that a description of the task has. Their types are checked when
         it is read.
       unknown_elsewhere: values of those fields for models of other programs, where they differ
@@ -143,6 +144,7 @@ class Task(abc.ABC):
 
     shape: ClassVar[str]
     per_token: ClassVar[bool] = False
+    own_head: ClassVar[bool] = True
     described: ClassVar[tuple[str, ...]] = ()
     unknown_elsewhere: ClassVar[Mapping[str, Any]] = {}
     feature_fields: ClassVar[tuple[str, ...]] = ()
@@ -165,7 +167,12 @@ class Task(abc.ABC):
     @property
     @abc.abstractmethod
     def units(self) -> int:
-        """Number of logits of the head; 0: the head is the model's own, over its vocabulary."""
+        """Number of logits of the head; 0 without weights of its own (`own_head`)."""
+
+    @property
+    def reads_pooled(self) -> bool:
+        """Whether the head reads the pooled output, rather than those of tokens."""
+        return self.head.reads_pooled(self.per_token)
 
     @property
     def generation(self) -> GenerationSettings | None:

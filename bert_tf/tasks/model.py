@@ -12,20 +12,25 @@ from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.head_config import HeadConfig
-from bert_tf.models.heads import MaskedLMHead, TaskHead, VocabularyHead
+from bert_tf.models.heads import MaskedLMHead, SentenceHead, TaskHead, VocabularyHead
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from bert_tf.objectives.base import Batch, Scalars, score
 from bert_tf.objectives.left_to_right import next_tokens
 from bert_tf.tasks import Task
 from pipelines.common.errors import InputError
 
+Head = TaskHead | VocabularyHead | SentenceHead
 TEACHER = "teacher_logits"  # a feature of batches in task distillation
 _TEACHER_SHARE = 0.5  # of the loss; the labels have the rest
 _LANGUAGE_SHARE = 0.5  # factor of the loss of next tokens in fine-tuning a GPT
 
 
 class HeadShape(NamedTuple):
-    """The head of a task: its name, its number of logits, and what it reads."""
+    """The head of a task: its name, its number of logits, and what it reads.
+
+    With 0 units it has no weights: it is the model's own over the vocabulary if there are logits
+    for each token, or else the vector of the sequence.
+    """
 
     name: str
     units: int
@@ -50,12 +55,14 @@ class HeadShape(NamedTuple):
         plain = (self.name, self.units, self.per_token)
         return plain if self.config.is_plain else (*plain, self.config.to_dict())
 
-    def make(self, config: EncoderConfig, **kwargs: Any) -> TaskHead | VocabularyHead:
+    def make(self, config: EncoderConfig, **kwargs: Any) -> Head:
         """The layer, for an encoder with this configuration.
 
         Raises:
           InputError: it is one over the vocabulary, and the model has no decoder.
         """
+        if not self.units and not self.per_token:
+            return SentenceHead(config.hidden_size, name=self.name, **kwargs)
         if not self.units:
             if not (isinstance(config, BertConfig) and config.num_decoder_layers):
                 raise InputError(
@@ -92,7 +99,7 @@ class Heads(Configured, Layer):
             shape.name: shape.make(config, dtype=self.dtype_policy) for shape in self.head_shapes
         }
 
-    def members(self) -> Iterable[TaskHead | VocabularyHead]:
+    def members(self) -> Iterable[Head]:
         """The heads."""
         return self.of.values()
 
@@ -143,10 +150,9 @@ class TaskModel(Configured, keras.Model):
         self.head_shapes = tuple(map(HeadShape.from_values, heads))
         policy = self.dtype_policy
         self.encoder = encoders.make(config, pad_id=pad_id, name="encoder", dtype=policy)
-        # The pooler is only useful for heads that read its output.
-        pooled = (head.config.reads_pooled(head.per_token) for head in self.head_shapes)
-        self.encoder.pooler.trainable = any(pooled)
         self.heads = Heads(config, self.head_shapes, name="heads", dtype=policy)
+        # The pooler is only useful for heads that read its output.
+        self.encoder.pooler.trainable = any(head.reads_pooled for head in self.heads.members())
         self.heads.build(self.heads.expected_shape)
         self.build(model_inputs.SHAPES)  # Keras records the shapes of the inputs
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.tasks import choice, classification, generation, span, tagging
+from bert_tf.tasks import choice, classification, embedding, generation, span, tagging
 from bert_tf.tasks.shape import TaskShape
 from pipelines.common.errors import InputError
 
@@ -36,7 +36,7 @@ def register(shape: TaskShape) -> None:
 # A new shape of this package is a folder and its name here.
 for _shape in (
     *(*classification.SHAPES, span.SHAPE, tagging.SHAPE, choice.SHAPE),
-    generation.SHAPE,
+    *(generation.SHAPE, embedding.SHAPE),
 ):
     register(_shape)
 

@@ -14,7 +14,7 @@ import scipy.special
 import tensorflow as tf
 
 from bert_tf.models.base_encoder import Encoder
-from bert_tf.models.heads import TaskHead, VocabularyHead
+from bert_tf.models.heads import SentenceHead, TaskHead, VocabularyHead
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS, Packed
@@ -172,7 +172,7 @@ class ServedModel:
         self,
         tokenizer: Tokenizer,
         encoder: Encoder,
-        head: TaskHead | VocabularyHead | None = None,
+        head: TaskHead | VocabularyHead | SentenceHead | None = None,
         portable: bool = False,
     ):
         self.tokenizer = tokenizer
@@ -282,6 +282,13 @@ def sigmoid(logits: Any) -> Any:
     if isinstance(logits, np.ndarray):
         return scipy.special.expit(logits)
     return tf.sigmoid(logits)
+
+
+def normalized(vectors: Any) -> Any:
+    """Vectors divided by their length, of a tensor or an array."""
+    if isinstance(vectors, np.ndarray):
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    return tf.math.l2_normalize(vectors, -1)
 
 
 def above(names: Sequence[str], scores: Any, thresholds: np.ndarray) -> Any:

@@ -183,7 +183,7 @@ class Bundle:
         missing = self._assign_group(model.encoder, "encoder")
         missing += self._assign_group(model.heads, "heads")
         # A model whose heads do not read the pooled output may lack a pooler.
-        pooled = any(task.head.reads_pooled(task.per_token) for task in chosen)
+        pooled = any(task.reads_pooled for task in chosen)
         missing = [name for name in missing if pooled or not name.startswith(POOLER)]
         if missing:
             raise InputError(f"{self.place}: lacks the weight {missing[0]}.")

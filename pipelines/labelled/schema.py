@@ -42,6 +42,20 @@ class MultiLabelExample:
         return ", ".join(self.labels)
 
 
+@dataclasses.dataclass(frozen=True)
+class EmbeddingExample:
+    """One text, a pair, or a text with one that is alike and others that are not.
+
+    The label is the similarity of a pair, the class of a text, "" if there is neither, and None if
+    it is to be predicted.
+    """
+
+    key: str
+    place: str
+    texts: tuple[str, ...]
+    label: str | None = ""
+
+
 class AnswerSpan(NamedTuple):
     """An answer, and the character of the context at which it starts."""
 
@@ -113,7 +127,17 @@ class GenerationExample:
 
 def text_of(example: Any) -> str:
     """Returns all text of an example of any shape."""
-    names = ("text_a", "text_b", "question", "words", "context", "stem", "choices", "source")
+    names = (
+        "text_a",
+        "text_b",
+        "question",
+        "words",
+        "context",
+        "stem",
+        "choices",
+        "source",
+        "texts",
+    )
     found = (getattr(example, name, None) or "" for name in names)
     return " ".join(value if isinstance(value, str) else " ".join(value) for value in found)
 

@@ -28,6 +28,7 @@ from bert_tf.serving.server.answers import (
     RequestLimits,
 )
 from bert_tf.serving.server.faults import Fault, RefusalError
+from bert_tf.serving.server.openai import EmbeddingsRequest
 from bert_tf.tasks.signatures import Method
 
 _METHODS = {
@@ -141,6 +142,7 @@ class _RestInterface:
             Route("/", self._guarded(self._page, by_browser=True)),
             Route("/healthz", self._guarded(self._health, secret=False)),
             Route("/metrics", self._guarded(self._metrics)),
+            Route("/v1/embeddings", self._guarded(self._embeddings), methods=["POST"]),
         ]
         for place in _PLACES:
             routes += [
@@ -188,6 +190,17 @@ class _RestInterface:
 
         async def receive() -> EncodedRequest:
             return _RestRequest(spec, await self._body(request), self.answerer.limits)
+
+        return Response(await self.answerer.answer(receive), media_type=_JSON)
+
+    async def _embeddings(self, request: Request) -> Response:
+        with self.answerer.versions.use(None) as version:
+            assert version.predictor is not None  # it is available
+            signatures = version.predictor.manifest["signatures"]
+
+        async def receive() -> EncodedRequest:
+            body, answerer = await self._body(request), self.answerer
+            return EmbeddingsRequest(body, answerer.limits, signatures, answerer.check_name)
 
         return Response(await self.answerer.answer(receive), media_type=_JSON)
 

@@ -43,6 +43,7 @@ class Generation(Task):
 
     shape: ClassVar[str] = "generation"
     per_token: ClassVar[bool] = True
+    own_head: ClassVar[bool] = False
     described: ClassVar[tuple[str, ...]] = ("max_target_length",)
     feature_fields: ClassVar[tuple[str, ...]] = ("max_target_length",)
 

@@ -15,7 +15,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, Bundle, parameter_shapes
 from bert_tf.weights.huggingface import config as configs
-from bert_tf.weights.huggingface import tokenizers
+from bert_tf.weights.huggingface import sentence_transformers, tokenizers
 from bert_tf.weights.huggingface.config import CONFIG
 from bert_tf.weights.huggingface.family import Architecture, Family
 from bert_tf.weights.table import Table
@@ -79,7 +79,7 @@ def read(path: str) -> Bundle:
     prefix = family.prefix if any(name.startswith(family.prefix) for name in weights) else ""
     weights = _untie(weights, family, prefix, path)
     task, units = configs.read_task(values, weights, family, path)
-    task = _described(task, path) if task else _of_texts(path)
+    task = _described(task, path) if task else _without_head(path)
     architecture = family.architecture(values)
     if architecture.head and not architecture.biased:
         weights[f"{architecture.head}.bias"] = np.zeros(units, np.float32)
@@ -148,9 +148,9 @@ def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     return ours[0]
 
 
-def _of_texts(path: str) -> Mapping[str, Any] | None:
-    """The task in our file of a model that writes texts, which theirs does not name."""
-    return next((task for task in own.read_tasks(path) if tasks.load(task).generation), None)
+def _without_head(path: str) -> Mapping[str, Any] | None:
+    """The task in our file whose head has no weights, which theirs does not name."""
+    return next((task for task in own.read_tasks(path) if not tasks.load(task).own_head), None)
 
 
 def _load_weights(path: str) -> dict[str, np.ndarray]:
@@ -220,6 +220,7 @@ def write(model: Bundle, folder: str) -> None:
     """Writes a folder that transformers reads.
 
     An additional tasks.json contains what its files do not support, such as the length of windows.
+    A model of embeddings can also be read by sentence-transformers.
 
     Raises:
       InputError: The model has several tasks, or the format does not support it.
@@ -251,6 +252,8 @@ def write(model: Bundle, folder: str) -> None:
     own.write_tasks(model, folder)
     if model.vocabulary:
         tokenizers.write(model, folder)
+    if model.tasks and model.task()["shape"] == "embedding":
+        sentence_transformers.write(model.task(), model.config, folder)
     with (
         files.write_aside(f"{folder}/{WEIGHTS}") as partial,
         files.gfile.GFile(partial, "wb") as file,

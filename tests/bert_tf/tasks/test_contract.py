@@ -9,6 +9,7 @@ from bert_tf.models.config import BertConfig
 from pipelines.labelled.schema import (
     AnswerSpan,
     ChoiceExample,
+    EmbeddingExample,
     GenerationExample,
     MultiLabelExample,
     SpanExample,
@@ -63,6 +64,15 @@ def _of_questions(kind, null=False):
     return TaskCase(kind, examples, _without(examples, answers=None), {"stride": 5})
 
 
+def _of_embeddings(texts, labels, **changes):
+    examples = [
+        EmbeddingExample(f"key{i}", f"x.tsv: line {i}", (_TEXTS * 2)[i : i + texts], label)
+        for i, label in enumerate(labels)
+    ]
+    examples = [dataclasses.replace(e, texts=tuple(e.texts)) for e in examples]
+    return TaskCase("embedding", examples, _without(examples, label=None), changes)
+
+
 def _of_choices(kind):
     examples = [
         ChoiceExample(f"key{i}", f"x.csv: line {i}", text, tuple(_TEXTS[: 2 + i % 3]), i % 2, "so")
@@ -98,6 +108,10 @@ CASES = [
     _of_questions("squad2", null=True),
     _of_choices("choice"),
     _of_generation(),
+    _of_embeddings(2, [""] * 5, dimensions=(16, 8)),
+    _of_embeddings(3, [""] * 5),
+    _of_embeddings(2, ["0", "1", "2.5", "4", "5"]),
+    _of_embeddings(1, ["a", "b", "a", "b", "b"]),
 ]
 
 

@@ -1,0 +1,84 @@
+"""The interface `/v1/embeddings` of OpenAI: to the texts of a request, and from vectors."""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bert_tf.serving.server.answers import EncodedRequest, ModelResponse, ModelSpec, RequestLimits
+from bert_tf.serving.server.faults import Fault, RefusalError
+
+# The output with the vectors, by the signatures that have it, the best first.
+_OUTPUTS = ("embedding", "mean_output")
+
+
+class _Body(msgspec.Struct):
+    """What a client sends; other fields have no effect."""
+
+    model: str
+    input: str | list[str]
+    encoding_format: str = "float"
+    dimensions: int | None = None
+
+
+class EmbeddingsRequest(EncodedRequest):
+    """A request for the vectors of texts, each of length 1.
+
+    Args:
+      body: JSON.
+      limits: those of the server.
+      signatures: the signatures of the manifest, by name.
+      check_name: refuses the names of other models.
+    """
+
+    def __init__(
+        self,
+        body: bytes,
+        limits: RequestLimits,
+        signatures: Mapping[str, Any],
+        check_name: Callable[[str], None],
+    ):
+        super().__init__(body, limits)
+        self._signatures, self._check_name = signatures, check_name
+
+    def parse(self) -> ModelSpec:
+        try:
+            self._body = msgspec.json.decode(self.take(), type=_Body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise RefusalError(Fault.INVALID, f"The request is invalid: {error}") from error
+        self._check_name(self._body.model)
+        given = self._body.input
+        self._texts = [given] if isinstance(given, str) else given
+        if not self._texts:
+            raise RefusalError(Fault.INVALID, '"input" must be a text, or a list of texts.')
+        if self._body.encoding_format not in ("float", "base64"):
+            raise RefusalError(Fault.INVALID, '"encoding_format" must be "float" or "base64".')
+        self.limits.check_rows(len(self._texts))
+        for self._output in _OUTPUTS:
+            for name, signature in self._signatures.items():
+                if self._output in signature["outputs"] and list(signature["inputs"]) == ["text"]:
+                    return ModelSpec(self._body.model, signature=name)
+        raise RefusalError(Fault.NOT_FOUND, "This model has no embeddings of texts.")
+
+    def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
+        return {"text": self._texts}
+
+    def encode(self, answer: ModelResponse) -> bytes:
+        vectors = np.asarray(answer.outputs[self._output], np.float32)
+        width, size = vectors.shape[-1], self._body.dimensions
+        if size is not None and not 1 <= size <= width:
+            raise RefusalError(Fault.INVALID, f'"dimensions" must be from 1 to {width}.')
+        vectors = vectors[:, :size]
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+        data = [
+            {"object": "embedding", "index": index, "embedding": self._written(vector)}
+            for index, vector in enumerate(vectors)
+        ]
+        return msgspec.json.encode({"object": "list", "data": data, "model": self._body.model})
+
+    def _written(self, vector: np.ndarray) -> str | list[float]:
+        if self._body.encoding_format == "base64":
+            return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+        return vector.tolist()

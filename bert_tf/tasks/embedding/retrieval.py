@@ -1,0 +1,42 @@
+"""How well vectors find the texts that belong together."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+_DEPTH = 10  # ranks that count
+_AT_ONCE = 1024  # queries
+
+
+def scores(
+    queries: np.ndarray, texts: np.ndarray, relevant: Sequence[Sequence[int]]
+) -> dict[str, float]:
+    """Means over queries of what the nearest texts by cosine are worth.
+
+    Args:
+      queries: float32 [queries, width].
+      texts: float32 [texts, width].
+      relevant: indices of the texts that each query should find.
+
+    Returns:
+      `ndcg_10`, `recall_1` (whether the nearest text is one of them), `recall_10` (how many of them
+      are among the ten nearest), and `mrr_10` (1 / the rank of the first).
+    """
+    queries, texts = _normalized(queries), _normalized(texts)
+    depth = min(_DEPTH, len(texts))
+    gains = 1 / np.log2(np.arange(2, depth + 2))
+    rows = []
+    for start in range(0, len(queries), _AT_ONCE):
+        found = queries[start : start + _AT_ONCE] @ texts.T
+        order = np.argsort(-found, -1, kind="stable")[:, :depth]
+        for ranks, wanted in zip(order, relevant[start : start + _AT_ONCE], strict=True):
+            hits = np.isin(ranks, list(wanted))
+            best = gains[: min(len(wanted), depth)].sum()
+            first = 1 / (1 + hits.argmax()) if hits.any() else 0.0
+            rows.append(((gains * hits).sum() / best, hits[0], hits.sum() / len(wanted), first))
+    names = ("ndcg_10", "recall_1", "recall_10", "mrr_10")
+    return dict(zip(names, np.mean(rows, 0).tolist(), strict=True))
+
+
+def _normalized(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)

@@ -1,0 +1,366 @@
+"""Sentence embeddings (Reimers and Gurevych 2019, arXiv 1908.10084)."""
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import scipy.stats
+import sklearn.feature_extraction.text
+import tensorflow as tf
+
+from bert_tf.tasks import reports, signatures
+from bert_tf.tasks.base import Batch, Task, TaskFiles, packed_columns
+from bert_tf.tasks.embedding import losses, retrieval
+from bert_tf.tasks.signatures import (
+    Arrays,
+    PlainTexts,
+    Prepared,
+    ServedModel,
+    Signature,
+    Tensors,
+)
+from pipelines.common.errors import InputError
+from pipelines.labelled import embedding_files
+from pipelines.labelled.features import FeatureColumn, Features
+from pipelines.labelled.schema import EmbeddingExample, have_labels
+from pipelines.tokenizers import packing
+from pipelines.tokenizers.base import Tokenizer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WORDS = 1 << 12  # width of the baseline's vectors
+_LENGTH = "sequence_lengths"  # feature: the number of tokens of each text of a row
+
+
+class Form(enum.StrEnum):
+    """What examples are, which decides the loss."""
+
+    TEXTS = "texts"  # each is its own pair, with another dropout (SimCSE, arXiv 2104.08821)
+    PAIRS = "pairs"
+    TRIPLETS = "triplets"
+    SIMILARITIES = "similarities"
+    CLASSES = "classes"
+
+
+class TextVectors(NamedTuple):
+    """The vectors of the texts of an example, float32 [texts, width]."""
+
+    vectors: np.ndarray
+
+    @property
+    def cosine(self) -> float:
+        """The cosine of the first two; 1 for a single text."""
+        first, second = self.vectors[0], self.vectors[min(1, len(self.vectors) - 1)]
+        norms = np.linalg.norm(first) * np.linalg.norm(second)
+        return float(first @ second / max(norms, 1e-12))
+
+
+Examples = Sequence[EmbeddingExample]
+Predictions = Sequence[TextVectors]
+
+
+@dataclasses.dataclass(frozen=True)
+class Embedding(Task):
+    """One vector for each text.
+
+    Attributes:
+      form: what the training examples are.
+      bounds: the lowest and the highest similarity in the training data.
+      dimensions: the first numbers of a vector that must do as vectors, too (Kusupati et al. 2022,
+        arXiv 2205.13147); empty: only all of them.
+    """
+
+    shape: ClassVar[str] = "embedding"
+    own_head: ClassVar[bool] = False
+    described: ClassVar[tuple[str, ...]] = ("form", "dimensions")
+    feature_fields: ClassVar[tuple[str, ...]] = ("form", "bounds")
+    main_metric = "score"
+    units = 0
+    reads_pooled = False
+
+    form: Form = Form.PAIRS
+    bounds: tuple[float, float] = (0.0, 1.0)
+    dimensions: tuple[int, ...] = ()
+
+    def fit(self, examples: Examples) -> Self:
+        """Finds the form of the examples, and of their labels."""
+        form, bounds = _form(examples), self.bounds
+        labels: tuple[str, ...] = ()
+        if form is Form.CLASSES:
+            labels = tuple(sorted({example.label or "" for example in examples}))
+            if len(labels) < 2:
+                raise InputError(
+                    f"{reports.file_of(examples[0].place)}: every text has the label "
+                    f"{labels[0]!r}; there is nothing to learn from one class."
+                )
+        if form is Form.SIMILARITIES:
+            values = [float(example.label or 0) for example in examples]
+            bounds = (min(values), max(values))
+            if bounds[0] == bounds[1]:
+                raise InputError(
+                    f"{reports.file_of(examples[0].place)}: every pair has the similarity "
+                    f"{bounds[0]:g}; give different ones, or pairs without them."
+                )
+        return dataclasses.replace(self, form=form, bounds=bounds, labels=labels)
+
+    def restore(self, description: Any) -> Self:
+        """The task that `describe` described."""
+        restored = super().restore(description)
+        return dataclasses.replace(restored, form=Form(restored.form))
+
+    def problem(self, example: EmbeddingExample) -> str | None:
+        """An empty text."""
+        return None if all(map(str.strip, example.texts)) else "a text is empty"
+
+    def check(self, examples: Examples) -> None:
+        """Checks that dev data have something to score by."""
+        if _form(examples) is Form.TEXTS and have_labels(examples) and self.form is not Form.TEXTS:
+            raise InputError(
+                f"{reports.file_of(examples[0].place)}: has single texts without classes, by which "
+                "vectors cannot be scored; give pairs, perhaps with similarities."
+            )
+
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
+        """A row for each example: its texts one after the other, and the length of each."""
+        texts = [self._texts(example) for example in examples]
+        packed, lengths = packing.pack_texts(
+            tokenizer, [text for row in texts for text in row], None, self.max_length
+        )
+        splits = np.cumsum([0, *map(len, texts)])
+        sizes = packed.word_ids.row_lengths().numpy()
+        tokens = np.concatenate([[0], np.cumsum(sizes)])[splits]
+        columns = {
+            name: FeatureColumn(column.values, tokens)
+            for name, column in packed_columns(packed).items()
+        }
+        columns[_LENGTH] = FeatureColumn(sizes, splits)
+        if have_labels(examples):
+            columns["labels"] = FeatureColumn.of(self._targets(examples))
+        cut = int(tf.reduce_sum(tf.cast(lengths > self.max_length, tf.int32)))
+        return Features(columns, {f"texts longer than --max_length={self.max_length}, cut": cut})
+
+    def _texts(self, example: EmbeddingExample) -> tuple[str, ...]:
+        """The texts of a row; in training, a text alone is its own pair."""
+        alone = self.form is Form.TEXTS and len(example.texts) == 1
+        return example.texts * 2 if alone else example.texts
+
+    def _targets(self, examples: Examples) -> np.ndarray:
+        """Similarities from 0 to 1, ids of classes, or zeros."""
+        form = _form(examples)
+        if form is Form.SIMILARITIES:
+            low, high = self.bounds
+            values = np.array([float(example.label or 0) for example in examples], np.float32)
+            return (values - low) / (high - low)
+        ids = {label: number for number, label in enumerate(self.labels)}
+        return np.array([ids.get(example.label or "", 0) for example in examples], np.int64)
+
+    def sequence_splits(self, features: Features) -> np.ndarray:
+        """Where each text begins among the tokens of all rows, and the end; int64."""
+        return np.concatenate([[0], np.cumsum(features[_LENGTH].values)])
+
+    def row_lengths(self, features: Features) -> np.ndarray:
+        """The longest text of each example."""
+        lengths = features[_LENGTH]
+        return np.maximum.reduceat(lengths.values, lengths.splits[:-1])
+
+    def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
+        """As usual, but [size, texts, length]."""
+        splits, lengths = features["input_word_ids"].splits, features[_LENGTH]
+        texts = int(lengths.lengths.max())
+        sequences = []
+        for row in rows:
+            ends = [splits[row], *(splits[row] + np.cumsum(lengths.row(row)))]
+            sequences += [(ends[n], ends[n + 1]) for n in range(texts)]
+        flat = self.padded(features, sequences, size * texts)
+        batch: Batch = {k: x.reshape(size, texts, *x.shape[1:]) for k, x in flat.items()}
+        batch["weights"] = (np.arange(size) < len(rows)).astype(np.float32)
+        return batch | self.batch_labels(features, rows, size, batch["input_mask"].shape[-1])
+
+    def encoder_inputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The texts as sequences of their own, int32 [size * texts, length]."""
+        length = tf.shape(batch["input_word_ids"])[-1]
+        inputs = super().encoder_inputs(batch)
+        return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
+
+    def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """The vectors of the texts of each row, [size, texts, width]."""
+        size, texts = tf.unstack(tf.shape(batch["input_word_ids"])[:2])
+        return tf.reshape(logits, [size, texts, logits.shape[-1]])
+
+    def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """The loss of the form, of all dimensions and of the first ones alone."""
+        width = logits.shape[-1]
+        parts = [self._loss(logits[..., :size], batch) for size in {width, *self.dimensions}]
+        return tf.add_n(parts) / len(parts)
+
+    def _loss(self, vectors: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        if self.form is Form.SIMILARITIES:
+            return losses.similarity(vectors, batch["labels"])
+        if self.form is Form.CLASSES:
+            return losses.triplet(vectors, batch["labels"], batch["weights"])
+        return losses.ranking(vectors, batch["weights"])
+
+    def signatures(self, model: ServedModel) -> list[Signature]:
+        """`<task>` of raw text, and `<task>_ids` of token ids."""
+
+        def pack(inputs: Tensors) -> Prepared:
+            tokens = model.tokenizer.functions.tokenize(inputs["text"])
+            packed = packing.pack(model.tokenizer, tokens, None, self.max_length)
+            return Prepared(model.padded(packed), {})
+
+        def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
+            return {"embedding": signatures.normalized(results[0])}
+
+        return [
+            Signature(
+                self.name,
+                signatures.text_specs("text"),
+                {"text": ["A sentence to warm up with."]},
+                pack,
+                model.logits,
+                finish,
+                plain=PlainTexts(("text",), self.max_length),
+            ),
+            model.ids_signature(self.name, finish, pair=False),
+        ]
+
+    def requests(self, examples: Examples) -> dict[str, Any]:
+        """All texts, one after the other."""
+        return {"text": [text for example in examples for text in example.texts]}
+
+    def from_outputs(self, examples: Examples, outputs: Arrays) -> list[TextVectors]:
+        """The vectors of the texts of each example."""
+        splits = np.cumsum([len(example.texts) for example in examples])[:-1]
+        return [TextVectors(part) for part in np.split(outputs["embedding"], splits)]
+
+    def predict(
+        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
+    ) -> list[TextVectors]:
+        """The vectors, each of length 1."""
+        return [TextVectors(signatures.normalized(vectors)) for vectors in logits]
+
+    def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
+        """By the form of the examples; `score` is the first of them.
+
+        Of pairs with similarities Spearman's correlation with the cosines; of classes how often the
+        nearest text has the same one; of other pairs what `retrieval.scores` returns.
+        """
+        form = _form(examples)
+        if form is Form.SIMILARITIES:
+            truth = [float(example.label or 0) for example in examples]
+            cosines = [prediction.cosine for prediction in predictions]
+            differ = len(set(truth)) > 1 and len(set(cosines)) > 1
+            found = {"spearman": float(scipy.stats.spearmanr(truth, cosines)[0]) if differ else 0.0}
+        elif form is Form.CLASSES:
+            found = {"nearest_accuracy": _nearest_accuracy(examples, predictions)}
+        else:
+            found = _retrieval(examples, predictions)
+        return {"score": next(iter(found.values())), **found}
+
+    def baseline(self, training: Examples, examples: Examples) -> list[TextVectors]:
+        """Vectors of the words of texts: which are in both."""
+        words = sklearn.feature_extraction.text.HashingVectorizer(n_features=_WORDS, norm="l2")
+        return [TextVectors(words.transform(e.texts).toarray()) for e in examples]
+
+    def answers(self, prediction: TextVectors) -> Sequence[str]:
+        """The cosine of two texts, or the first numbers of one."""
+        if len(prediction.vectors) > 1:
+            return [f"{prediction.cosine:.3f}"]
+        return [" ".join(f"{value:.3f}" for value in prediction.vectors[0, :3])]
+
+    def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
+        """A table of ids, cosines and texts."""
+        table = {"id": [example.key for example in examples]}
+        table["cosine"] = [f"{prediction.cosine:.6f}" for prediction in predictions]
+        if have_labels(examples) and any(example.label for example in examples):
+            table["true_label"] = [example.label or "" for example in examples]
+        for index in range(max(len(example.texts) for example in examples)):
+            table[f"text{index + 1}"] = [
+                example.texts[index] if index < len(example.texts) else "" for example in examples
+            ]
+        return {f"predictions.{split}.tsv": reports.tsv(table)}
+
+    def errors(
+        self, example: EmbeddingExample, prediction: TextVectors
+    ) -> Iterable[tuple[float, str]]:
+        """A pair whose cosine differs most from its similarity, or is lowest."""
+        if len(example.texts) < 2:
+            return
+        low, high = self.bounds
+        truth = (float(example.label) - low) / (high - low) if example.label else 1.0
+        lines = "\n".join(f"    {reports.shorten(text)}" for text in example.texts)
+        wanted = f", not {truth:.2f}" if example.label else ""
+        place = f"{example.place}: cosine {prediction.cosine:.2f}{wanted}"
+        yield -abs(prediction.cosine - truth), f"{place}\n{lines}"
+
+    def draw(self, figure: "Figure", examples: Examples, predictions: Predictions) -> None:
+        """Cosines of pairs by their similarity, or next to those of texts of different examples."""
+        axes = figure.subplots()
+        cosines = [prediction.cosine for prediction in predictions]
+        if _form(examples) is Form.SIMILARITIES:
+            truth = [float(example.label or 0) for example in examples]
+            axes.scatter(truth, cosines, s=8, alpha=0.4)
+            axes.set_xlabel("similarity")
+            axes.set_ylabel("cosine")
+        else:
+            shifted = [*predictions[1:], predictions[0]]
+            mixed = [
+                TextVectors(np.stack([one.vectors[0], other.vectors[-1]])).cosine
+                for one, other in zip(predictions, shifted, strict=True)
+            ]
+            bins = np.linspace(-1, 1, 41).tolist()
+            axes.hist(cosines, bins, alpha=0.6, label="texts of one example")
+            axes.hist(mixed, bins, alpha=0.6, label="of different examples")
+            axes.set_xlabel("cosine")
+            axes.legend()
+        axes.grid(alpha=0.3)
+
+
+def _form(examples: Examples) -> Form:
+    """What examples are, by the first one."""
+    first = examples[0]
+    if len(first.texts) > 2:
+        return Form.TRIPLETS
+    if len(first.texts) == 2:
+        return Form.SIMILARITIES if first.label else Form.PAIRS
+    return Form.CLASSES if first.label else Form.TEXTS
+
+
+def _nearest_accuracy(examples: Examples, predictions: Predictions) -> float:
+    """How often the nearest other text has the same class."""
+    vectors = np.stack([prediction.vectors[0] for prediction in predictions])
+    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    classes = np.array([example.label for example in examples])
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -np.inf)
+    return float((classes[cosines.argmax(-1)] == classes).mean())
+
+
+def _retrieval(examples: Examples, predictions: Predictions) -> dict[str, float]:
+    """Scores of finding the second texts by the first ones; equal texts count once."""
+    texts: dict[str, int] = {}
+    relevant: dict[str, set[int]] = {}
+    queries: dict[str, np.ndarray] = {}
+    vectors: list[np.ndarray] = []
+    for example, prediction in zip(examples, predictions, strict=True):
+        first, *others = example.texts
+        queries.setdefault(first, prediction.vectors[0])
+        for text, vector in zip(others, prediction.vectors[1:], strict=False):
+            if text not in texts:
+                texts[text] = len(texts)
+                vectors.append(vector)
+        found = relevant.setdefault(first, set())
+        found.add(texts[others[0]] if others else -1)
+    return retrieval.scores(
+        np.stack(list(queries.values())), np.stack(vectors), [sorted(r) for r in relevant.values()]
+    )
+
+
+def _read(path: str, names: Any, labelled: bool) -> Iterable[EmbeddingExample]:
+    return embedding_files.read(path, names, labelled)
+
+
+TASKS = (Embedding("embedding", TaskFiles.of_user(_read)),)

@@ -1,0 +1,66 @@
+"""Reads texts to train embeddings on: alone, with classes, in pairs, or with negatives."""
+
+import math
+from collections.abc import Iterator
+
+from pipelines.common.errors import InputError
+from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.schema import EmbeddingExample
+from pipelines.labelled.tables import TableRow
+from pipelines.labelled.text_files import TextFile
+
+
+def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingExample]:
+    """Yields the examples of a table, or of a file with one text per line.
+
+    A row has one text, perhaps with a class as its label; or two that are alike (text_a and
+    text_b), with a number as the label if some are more alike than others; and perhaps a third
+    that is not like the first (negative). A list of negatives gives an example for each.
+
+    Raises:
+      InputError: a column is missing, a text is empty, or the label of a pair is not a number.
+    """
+    lines = TextFile(path, columns.chosen, columns.header)
+    if not lines.is_table:
+        for line in lines:
+            if line.text_a.strip():
+                yield EmbeddingExample(
+                    line.key, line.place, (line.text_a,), "" if labelled else None
+                )
+        return
+    for index, row in enumerate(columns.rows(path)):
+        if not index:
+            pair, negative = columns.is_pair(row), columns.find("negative", row)
+            roles = {name: columns.find(name, row) for name in ("text_a", "text_b")}
+            if not (pair or negative):
+                roles = {"text": columns.find("text", row) or columns.find("text_a", row)}
+            label = None if negative or not labelled else columns.find("label", row)
+            roles |= {"negative": negative} if negative else {}
+            roles |= {"label": label} if label else {}
+            found = columns.check(path, row, roles, is_first=True)
+        names = ("text",) if "text" in found else ("text_a", "text_b")
+        texts = tuple(row.text(found[name]) for name in names)
+        value = row.text(label) if label else ""
+        if label:
+            _check_label(row, value, pair)
+        key = columns.key(row, index)
+        for more in row.texts(negative) if negative else [None]:
+            every = texts if more is None else (*texts, more)
+            yield EmbeddingExample(key, row.place, every, value if labelled else None)
+
+
+def _check_label(row: TableRow, value: str, pair: bool) -> None:
+    """Raises InputError for an empty class, or a similarity that is not a number."""
+    if not value:
+        raise InputError(f"{row.place}: the label is empty.")
+    if not pair:
+        return
+    try:
+        known = math.isfinite(float(value))
+    except ValueError:
+        known = False
+    if not known:
+        raise InputError(
+            f"{row.place}: the label {value!r} of a pair is not a number. If it names a class, "
+            "keep the pairs that are alike, without the label."
+        )

@@ -1,0 +1,144 @@
+"""Embeddings: losses, retrieval, and files of texts that are alike."""
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.tasks.embedding import losses, retrieval
+from pipelines.common.errors import InputError
+from pipelines.labelled import embedding_files
+from pipelines.labelled.columns import ColumnNames
+
+RNG = np.random.default_rng(1)
+VECTORS = RNG.normal(size=(6, 3, 8)).astype(np.float32)
+ALL = np.ones(6, np.float32)
+
+
+def normalized(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def test_ranking_is_a_softmax_over_all_texts_of_the_batch():
+    found = losses.ranking(tf.constant(VECTORS), tf.constant(ALL)).numpy()
+    unit = normalized(VECTORS)
+    others = np.concatenate([unit[:, 1], unit[:, 2]])
+    logits = 20 * unit[:, 0] @ others.T
+    wanted = np.log(np.exp(logits).sum(-1)) - logits[np.arange(6), np.arange(6)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["ranking", "triplet"])
+def test_rows_that_fill_up_a_batch_change_nothing(loss):
+    def of(vectors, present):
+        arguments = [tf.constant(vectors)]
+        if loss == "triplet":
+            arguments.append(tf.constant([0, 1, 0, 1, 1, 0, *[0] * (len(vectors) - 6)]))
+        return getattr(losses, loss)(*arguments, tf.constant(present)).numpy()[:6]
+
+    filled = np.concatenate([VECTORS, np.zeros((2, 3, 8), np.float32)])
+    present = np.concatenate([ALL, np.zeros(2, np.float32)])
+    np.testing.assert_allclose(of(filled, present), of(VECTORS, ALL), rtol=1e-5)
+
+
+def test_triplets_are_the_hardest_ones():
+    classes = np.array([0, 1, 0, 1, 1, 0])
+    points = VECTORS[:, 0]
+    distances = np.linalg.norm(points[:, None] - points, axis=-1)
+    same = classes[:, None] == classes
+    hardest = np.where(same, distances, 0).max(-1) - np.where(same, np.inf, distances).min(-1)
+    found = losses.triplet(tf.constant(VECTORS), tf.constant(classes), tf.constant(ALL))
+    np.testing.assert_allclose(found, np.log1p(np.exp(hardest)), rtol=1e-4)
+
+
+def test_similarity_is_the_squared_error_of_the_cosine():
+    wanted = np.linspace(0, 1, 6, dtype=np.float32)
+    cosines = (normalized(VECTORS[:, 0]) * normalized(VECTORS[:, 1])).sum(-1)
+    found = losses.similarity(tf.constant(VECTORS), tf.constant(wanted))
+    np.testing.assert_allclose(found, (cosines - wanted) ** 2, rtol=1e-4)
+
+
+def test_retrieval_of_known_ranks():
+    texts = np.eye(4, dtype=np.float32)
+    queries = np.array([[1, 0, 0, 0], [0.5, 0.4, 0.3, 0]], np.float32)
+    found = retrieval.scores(queries, texts, [[0], [1, 2]])
+    ideal = 1 + 1 / np.log2(3)
+    assert found["ndcg_10"] == pytest.approx((1 + (1 / np.log2(3) + 0.5) / ideal) / 2)
+    assert found["recall_1"] == 0.5 and found["recall_10"] == 1
+    assert found["mrr_10"] == pytest.approx((1 + 0.5) / 2)
+
+
+def read(tmp_path, name, content, labelled=True):
+    path = tmp_path / name
+    path.write_text(content, "utf-8")
+    return [(e.texts, e.label) for e in embedding_files.read(str(path), ColumnNames({}), labelled)]
+
+
+@pytest.mark.parametrize(
+    "name,content,wanted",
+    [
+        ("x.txt", "one\ntwo\n", [(("one",), ""), (("two",), "")]),
+        ("x.tsv", "anchor\tpositive\na\tb\n", [(("a", "b"), "")]),
+        ("x.csv", "sent0,sent1,hard_neg\na,b,c\n", [(("a", "b"), "")]),
+        ("x.csv", "sentence1,sentence2,score\na,b,2.5\n", [(("a", "b"), "2.5")]),
+        ("x.csv", "text,label\na,x\nb,y\n", [(("a",), "x"), (("b",), "y")]),
+        (
+            "x.jsonl",
+            json.dumps({"query": "a", "pos": "b", "neg": ["c", "d"]}),
+            [(("a", "b", "c"), ""), (("a", "b", "d"), "")],
+        ),
+    ],
+)
+def test_forms_of_files(tmp_path, name, content, wanted):
+    assert read(tmp_path, name, content) == wanted
+
+
+def test_texts_to_predict_have_no_label(tmp_path):
+    assert read(tmp_path, "x.txt", "one\n", labelled=False) == [(("one",), None)]
+
+
+def test_a_pair_with_a_class_is_reported(tmp_path):
+    content = "premise\thypothesis\tlabel\na\tb\tentailment\n"
+    with pytest.raises(InputError, match="line 2: the label 'entailment' of a pair is not a"):
+        read(tmp_path, "x.tsv", content)
+
+
+# Prints the losses of sentence-transformers for the vectors and labels of a file.
+_PEER = """
+import json, sys
+import numpy as np, torch
+from sentence_transformers import losses
+
+data = np.load(sys.argv[1])
+columns = [torch.tensor(data["vectors"][:, index]) for index in range(3)]
+ranking = losses.MultipleNegativesRankingLoss(None)
+similarity = losses.CosineSimilarityLoss(None)
+triplet = losses.BatchHardSoftMarginTripletLoss(None)
+print(json.dumps([
+    float(ranking.compute_loss_from_embeddings(columns, None)),
+    float(similarity.compute_loss_from_embeddings(columns[:2], torch.tensor(data["scores"]))),
+    float(triplet.compute_loss_from_embeddings(columns[:1], torch.tensor(data["classes"]))),
+]))
+"""
+
+
+@pytest.mark.slow
+def test_losses_are_those_of_sentence_transformers(tmp_path):
+    python = os.environ.get("PEER_PYTHON")
+    if not python:
+        pytest.skip("PEER_PYTHON names no Python with sentence-transformers; make test-all sets it")
+    vectors = RNG.normal(size=(64, 3, 32)).astype(np.float32)
+    scores, classes = RNG.random(64, np.float32), RNG.integers(0, 5, 64)
+    np.savez(tmp_path / "x.npz", vectors=vectors, scores=scores, classes=classes)
+    command = [python, "-c", _PEER, str(tmp_path / "x.npz")]
+    wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    x, there = tf.constant(vectors), tf.ones(64)
+    found = [
+        losses.ranking(x, there),
+        losses.similarity(x, tf.constant(scores)),
+        losses.triplet(x, tf.constant(classes), there),
+    ]
+    np.testing.assert_allclose([np.mean(loss) for loss in found], wanted, rtol=1e-5)
