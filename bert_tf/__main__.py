@@ -16,7 +16,7 @@ COMMANDS = {
     "pretrain": ("bert_tf.commands.pretrain", "Pre-train on examples"),
     "distill": ("bert_tf.commands.distill", "Distil a model into a smaller one"),
     "finetune": ("bert_tf.commands.finetune", "Fine-tune for a task"),
-    "train-embeddings": ("bert_tf.commands.train_embeddings", "Train embeddings of texts"),
+    "train-embeddings": ("bert_tf.commands.finetune", "The same for embeddings of texts"),
     "experiments": ("bert_tf.commands.experiments", "Repeat the studies of the paper"),
     "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),
     "generate": ("bert_tf.commands.generate", "Continue a text with a language model"),
@@ -34,6 +34,9 @@ COMMANDS = {
     "ask": ("bert_tf.commands.ask", "Send a request to a server or an export"),
     "clean": ("bert_tf.commands.clean", "Remove the output of make pretrain"),
 }
+
+# Flags that a command gives to its module.
+PRESETS = {"train-embeddings": ("--task=embedding",)}
 
 
 def main() -> None:
@@ -54,7 +57,8 @@ def main() -> None:
         print(f"error: unknown command {name}{hint} (--help lists all)", file=sys.stderr)
         sys.exit(command_line.BAD_INPUT)
     modules = {command: module for command, (module, _) in COMMANDS.items()}
-    command_line.run(f"{program} {name}", modules[name], rest, modules)
+    arguments = [*PRESETS.get(name, ()), *rest]
+    command_line.run(f"{program} {name}", modules[name], arguments, modules)
 
 
 def _usage(program: str) -> str:

@@ -5,6 +5,12 @@ r"""Fine-tunes a BERT for one task, or for several that share an encoder.
       --columns=text=review,label=stars
   bert-tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
 
+`bert-tf train-embeddings` is `bert-tf finetune --task=embedding`. The columns of its data decide
+the loss: pairs (text_a, text_b), pairs with a similarity (label), pairs with a text that is not
+alike (negative), texts with a class (label), or texts alone:
+
+  bert-tf train-embeddings --init=all-MiniLM-L6-v2 --train=questions.tsv --dev=sts-dev.tsv
+
 A run that was stopped is resumed.
 """
 

@@ -135,9 +135,10 @@ def flags_of(module: str) -> dict[str, flags.Flag]:
     """The flags of a command by name, in place of the flags defined before.
 
     Args:
-      module: Module of the command, which was not imported before.
+      module: Module of the command; it is imported again, so that it defines them.
     """
     flags.FLAGS.remove_flag_values(_flags())
+    sys.modules.pop(module, None)
     importlib.import_module(module)
     return _flags()
 

@@ -8,7 +8,14 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf import tasks, weights
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
-from pipelines.labelled.schema import ChoiceExample, SpanExample, TextExample, WordsExample
+from pipelines.labelled.schema import (
+    ChoiceExample,
+    EmbeddingExample,
+    MultiLabelExample,
+    SpanExample,
+    TextExample,
+    WordsExample,
+)
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests.tiny import tiny_config
 
@@ -34,8 +41,15 @@ def make_tasks() -> dict[str, tasks.Task]:
         "qa1": tasks.make("squad1", "qa1"),
         "tags": tasks.make("tagging", "tags"),
         "pick": tasks.make("choice", "pick"),
+        "topics": tasks.make("multilabel", "topics"),
+        "vector": tasks.make("embedding", "vector"),
     }
-    labels = {"mood": ("bad", "good", "so-so"), "same": ("no", "yes"), "tags": ("A", "B", "C", "O")}
+    labels = {
+        "mood": ("bad", "good", "so-so"),
+        "same": ("no", "yes"),
+        "tags": ("A", "B", "C", "O"),
+        "topics": ("art", "sport", "work"),
+    }
     changed = {}
     for name, task in made.items():
         changes = {"max_length": MAX_LENGTH, "labels": labels.get(name, ())}
@@ -58,7 +72,8 @@ def make_bundle(vocab_path: str, found: list[tasks.Task], seed: int, pretrained=
     )
     rng = np.random.default_rng(seed)
     arrays = {}
-    for name, shape in parameter_shapes(config, [(t.name, t.units) for t in found]).items():
+    heads = [(task.name, task.units) for task in found if task.own_head]
+    for name, shape in parameter_shapes(config, heads).items():
         if not pretrained and name.startswith(("masked_lm", "next_sentence")):
             continue
         center = 1.0 if name.endswith("gamma") else 0.0
@@ -69,7 +84,7 @@ def make_bundle(vocab_path: str, found: list[tasks.Task], seed: int, pretrained=
 
 # The folder of each task: two share an encoder.
 GROUPS = {"joint": ("tags", "mood")} | {
-    name: (name,) for name in ("same", "score", "qa", "qa1", "pick")
+    name: (name,) for name in ("same", "score", "qa", "qa1", "pick", "topics", "vector")
 }
 
 
@@ -94,6 +109,10 @@ def make_examples(name: str) -> list:
     several = [text or "x" for text in TEXTS]
     if name == "mood":
         return [TextExample(str(i), "here", text) for i, text in enumerate(several)]
+    if name == "topics":
+        return [MultiLabelExample(str(i), "here", text) for i, text in enumerate(several)]
+    if name == "vector":
+        return [EmbeddingExample(str(i), "here", (text,), None) for i, text in enumerate(several)]
     if name in ("same", "score"):
         pairs = zip(several, reversed(several), strict=True)
         return [TextExample(str(i), "here", a, b) for i, (a, b) in enumerate(pairs)]

@@ -144,6 +144,23 @@ def test_what_is_told_of_the_model(served):
     assert status == 200 and "<title>" in text and "fill_mask" in text
 
 
+@pytest.mark.parametrize("dimensions", [None, 8])
+def test_embeddings_as_of_openai(served, predictor, dimensions):
+    body = {"model": "bert", "input": _TEXTS[:2]}
+    body |= {"dimensions": dimensions} if dimensions else {}
+    _, text = served.get("/v1/embeddings", json.dumps(body).encode())
+    found = json.loads(text)
+    wanted = predictor("vector", text=_TEXTS[:2])["embedding"][:, :dimensions]
+    wanted = wanted / np.linalg.norm(wanted, axis=-1, keepdims=True)
+    assert [item["index"] for item in found["data"]] == [0, 1] and found["model"] == "bert"
+    np.testing.assert_allclose([item["embedding"] for item in found["data"]], wanted, atol=1e-5)
+    _, text = served.get(
+        "/v1/embeddings", json.dumps({**body, "encoding_format": "base64"}).encode()
+    )
+    coded = [base64.b64decode(item["embedding"]) for item in json.loads(text)["data"]]
+    np.testing.assert_allclose([np.frombuffer(c, "<f4") for c in coded], wanted, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
@@ -151,6 +168,15 @@ def test_what_is_told_of_the_model(served):
         ("/v1/models/bert/versions/7:predict", b'{"instances": ["x"]}', 404, "Version 7"),
         ("/v1/models/bert:predict", b'{"signature_name": "no"}', 404, "Unknown signature 'no'"),
         ("/v1/models/bert:guess", b"{}", 404, "Methods are"),
+        ("/v1/embeddings", b'{"model": "gpt", "input": "x"}', 404, "Unknown model 'gpt'"),
+        ("/v1/embeddings", b'{"model": "bert"}', 400, "missing required field `input`"),
+        ("/v1/embeddings", b'{"model": "bert", "input": []}', 400, '"input" must be a text'),
+        (
+            "/v1/embeddings",
+            b'{"model": "bert", "input": "x", "dimensions": 99}',
+            400,
+            '"dimensions" must be from 1 to 32',
+        ),
         ("/v1/models/bert:predict", b"[1", 400, "not a JSON object"),
         ("/v1/models/bert:predict", b"\xff", 400, "not a JSON object"),
         ("/v1/models/bert:predict", b'{"signature_name": "mood"}', 400, 'either "instances"'),
