@@ -25,6 +25,10 @@ COMMANDS = {
     "features": ("bert_tf.commands.features", "Write features of tokens, words or texts"),
     "neighbours": ("bert_tf.commands.neighbours", "Find the nearest neighbours of texts"),
     "look": ("bert_tf.commands.look", "Inspect a model or a run on a page"),
+    "extend-vocabulary": (
+        "bert_tf.commands.extend_vocabulary",
+        "Add words of a field to a model's vocabulary",
+    ),
     "convert": ("bert_tf.commands.convert", "Convert a model from and to other formats"),
     "export": ("bert_tf.commands.export", "Export a SavedModel for TensorFlow Serving"),
     "export-hub": ("bert_tf.commands.export_hub", "Export encoder and preprocessor for TF Hub"),

@@ -43,6 +43,13 @@ _VOCAB = flags.DEFINE_string(
     None,
     "A vocabulary for the model: a vocab.txt, or a folder with one. Not given: its own.",
 )
+_POSITIONS = flags.DEFINE(
+    flag_types.NumberParser(int, minimum=1),
+    "max_position_embeddings",
+    None,
+    "Extend the model to so many positions, by copies of those it has; then pre-train it further "
+    "on long texts. Not given: as many as it has.",
+)
 _TOKENIZER_ONLY = flags.DEFINE_bool(
     "tokenizer_only",
     False,
@@ -58,7 +65,7 @@ def main() -> None:
             "name the model with INPUT= (--input) and the folder to write with OUT= (--output)."
         )
     from bert_tf import tasks, weights
-    from bert_tf.weights import formats, own
+    from bert_tf.weights import extension, formats, own
 
     model = weights.read(_INPUT.value)
     model = formats.with_tokenizer(model, _VOCAB.value, _TEXT.chosen())
@@ -66,6 +73,8 @@ def main() -> None:
         own.write_tokenizer(model, _OUTPUT.value)
         print(f"{_OUTPUT.value}: {len(model.require_vocabulary()):,} tokens of {_INPUT.value}")
         return
+    if _POSITIONS.value:
+        model = extension.with_positions(model, _POSITIONS.value)
     if _TASK.value:
         model = model.only(_TASK.value)
     if _KIND.value:

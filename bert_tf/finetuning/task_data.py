@@ -363,8 +363,15 @@ def make_features(
 
 
 def warn_of_unknown(examples: Sequence[Any], found: Features, tokenizer: Tokenizer) -> None:
-    """Warns where the vocabulary does not cover the texts of examples."""
+    """Logs how the vocabulary covers the texts of examples, and warns where it does not."""
     ids = found["input_word_ids"].values
+    words = sum(len(text_of(example).split()) for example in examples)
+    pieces = ids[~np.isin(ids, [tokenizer.start_id, tokenizer.separator_id])]
+    unknown = float((pieces == tokenizer.unknown_id).mean()) if len(pieces) else 0.0
+    logging.info(
+        "%s: %.2f tokens per word, %.2f %% of them unknown.",
+        *(file_of(examples[0].place), len(pieces) / max(words, 1), 100 * unknown),
+    )
     coverage.warn_of_unknown(
         tokenizer,
         *(int((ids == tokenizer.unknown_id).sum()), len(ids)),

@@ -1,6 +1,6 @@
 """Flags that several commands share. Each class defines its flags when it is instantiated."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
@@ -20,13 +20,13 @@ _SWITCH = flag_types.ChoiceParser(("auto", "true", "false"))
 class CorpusFlags:
     """Flags of commands that read a corpus."""
 
-    def __init__(self) -> None:
-        self.input = flags.DEFINE_string(
+    def __init__(self, required: bool = True) -> None:
+        self.input: flags.FlagHolder[Any] = flags.DEFINE_string(
             "input",
             None,
             "The corpus: files or globs, separated by commas or blanks; plain or .gz, local or "
-            "remote (gs://).",
-            required=True,
+            f"remote (gs://).{'' if required else ' Not given: other words.'}",
+            required=required,
         )
         self.format = flags.DEFINE(
             flag_types.ChoiceParser(("auto", *FORMATS)),

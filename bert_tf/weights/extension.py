@@ -1,0 +1,125 @@
+"""Models with more words or more positions than they were trained with."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.models.config import BertConfig
+from bert_tf.weights.bundle import Bundle
+from pipelines.common.errors import InputError
+from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
+
+_POSITIONS = "encoder/embeddings/position_embeddings"
+_MIN_COUNT = 5  # of a word; a rarer one is not learned
+_BATCH = 100_000  # words
+
+
+def candidates(
+    model: Bundle, words: collections.Counter[bytes], count: int
+) -> list[tuple[str, int]]:
+    """The words that would save the most tokens, with the number of tokens they save.
+
+    Args:
+      model: with a WordPiece vocabulary.
+      words: occurrences of each word, as the splitter of the vocabulary finds them.
+      count: maximum number of words.
+    """
+    frequent = sorted(word for word, number in words.items() if number >= _MIN_COUNT)
+    saved = []
+    for start in range(0, len(frequent), _BATCH):
+        batch = [word.decode() for word in frequent[start : start + _BATCH]]
+        for word, ids in zip(batch, _pieces(model.tokenizer(), batch), strict=True):
+            if len(ids) > 1:
+                saved.append((word, words[word.encode()] * (len(ids) - 1)))
+    return sorted(saved, key=lambda item: (-item[1], item[0]))[:count]
+
+
+def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
+    """A copy of a model whose vocabulary has further words, and those words.
+
+    The embedding of a new word is the mean of those of its pieces, and so is its bias in the
+    masked LM. Words that are one token already, and repeated ones, are left out.
+
+    Raises:
+      InputError: the vocabulary is not WordPiece; or a word is several for the tokenizer, has
+        characters that are unknown to it, or is too long.
+    """
+    vocabulary, tokenizer = model.require_vocabulary(), model.tokenizer()
+    if not isinstance(vocabulary, WordPieceVocabulary):
+        raise InputError(
+            f"{model.place}: its vocabulary is of {vocabulary.kind}; only WordPiece can be "
+            "extended by words."
+        )
+    settings: Any = tokenizer.settings
+    split = vocabulary.splitter(settings)
+    given = list(dict.fromkeys(filter(None, map(str.strip, words))))
+    found: dict[str, Sequence[int]] = {}
+    for word, ids in zip(given, _pieces(tokenizer, given), strict=True):
+        parts = [part.decode() for part in split([word]).numpy()]
+        if len(parts) != 1:
+            raise InputError(
+                f"{word!r} is {len(parts)} words for the tokenizer ({', '.join(parts)}), which "
+                "cannot be one token; give them one by one."
+            )
+        if len(ids) > 1:
+            found[parts[0]] = ids
+        elif list(ids) == [tokenizer.unknown_id]:
+            raise InputError(
+                f"{word!r} has characters that the vocabulary lacks, so it has no pieces to take "
+                "an embedding from."
+            )
+    old = len(vocabulary)
+    extended = WordPieceVocabulary((*vocabulary.tokens, *found), model.place)
+    weights = {
+        name: _with_rows(value, old, list(found.values()))
+        if name.endswith(("/word_embeddings", "/output_bias"))
+        else value
+        for name, value in model.weights.items()
+    }
+    config: Any = dataclasses.replace(model.config, vocab_size=len(extended))  # type: ignore
+    changed = dataclasses.replace(
+        model, config=config, weights=weights, vocabulary=extended, tokenizer_settings=None
+    )
+    return dataclasses.replace(changed, tokenizer_settings=dict(tokenizer.settings)), list(found)
+
+
+def _pieces(tokenizer: Tokenizer, words: Sequence[str]) -> list[Sequence[int]]:
+    return tokenizer.tokenize(words).to_list() if words else []
+
+
+def _with_rows(table: np.ndarray, count: int, pieces: Sequence[Sequence[int]]) -> np.ndarray:
+    """The first rows of a table, and for each word the mean of the rows of its pieces."""
+    new = [table[list(ids)].mean(0) for ids in pieces]
+    return np.concatenate([table[:count], np.array(new, table.dtype).reshape(-1, *table.shape[1:])])
+
+
+def with_positions(model: Bundle, count: int) -> Bundle:
+    """A copy of a model with more positions: copies of those it has, again and again.
+
+    As tokens mostly attend to their neighbours, copies are a better start than new rows (Beltagy et
+    al. 2020, arXiv 2004.05150, section 5). The model must then be pre-trained further.
+
+    Raises:
+      InputError: the model has no table of positions, or already has as many.
+    """
+    config = model.config
+    if not isinstance(config, BertConfig) or config.num_decoder_layers:
+        raise InputError(f"{model.place}: has no table of positions that can be extended.")
+    offset, table = config.position_offset, model.weights[_POSITIONS]
+    if count <= len(table):
+        raise InputError(
+            f"--max_position_embeddings={count}: {model.place} has {len(table)}; give more."
+        )
+    rows = np.arange(count - offset) % (len(table) - offset) + offset
+    weights = {
+        name: np.concatenate([value[:offset], value[rows]])
+        if name.endswith("/position_embeddings")
+        else value
+        for name, value in model.weights.items()
+    }
+    config = dataclasses.replace(config, max_position_embeddings=count)
+    return dataclasses.replace(model, config=config, weights=weights)
