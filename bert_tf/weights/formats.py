@@ -13,6 +13,7 @@ from bert_tf.weights import (
     elmo,
     huggingface,
     keras_hub,
+    local_caches,
     model_garden,
     own,
     tf1,
@@ -59,11 +60,14 @@ def read(path: str) -> Bundle:
 
     Args:
       path: A folder, a checkpoint in one of our folders, or a file in a folder: of a checkpoint
-        (or its prefix), a configuration, model.safetensors, saved_model.pb, or weights in HDF5.
+        (or its prefix), a configuration, model.safetensors, saved_model.pb, or weights in HDF5. Or
+        a name in the cache of Hugging Face or KerasHub, such as "bert-base-uncased".
 
     Raises:
       InputError: There is no model, or it is damaged or inconsistent.
     """
+    if not files.gfile.exists(path):
+        path = local_caches.find(path) or path
     path = path if files.gfile.isdir(path) else _model_of(path)
     path = path.rstrip("/") or path
     return _READERS[detect(path)](path)
@@ -106,7 +110,11 @@ def detect(path: str) -> Format:
         return Format.ELMO
     prefix = tf_checkpoint.find(path)
     if prefix is None and not files.gfile.exists(path):
-        raise InputError(f"{path or 'the model'}: no such folder or checkpoint.")
+        raise InputError(
+            f"{path or 'the model'}: no such folder or checkpoint, and the caches of Hugging Face "
+            "and KerasHub have no model of that name. docs/guides/weights.md tells where released "
+            "weights are."
+        )
     if prefix is None:
         if own.has_checkpoint(path):
             raise InputError(f"{path}: has a checkpoint, but no {own.CONFIG}; copy it there.")

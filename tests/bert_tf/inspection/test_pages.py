@@ -75,7 +75,10 @@ def test_mistakes_are_reported_in_one_line(folders, tmp_path):
         ([model, output], "give the model a text to read, with SENTENCE= (--text)."),
         ([model, "--text=  ", output], "give the model a text to read"),
         ([model, text, "--run=r", output], "--run has a page of its own; leave --model and --text"),
-        (["--model=nothing", text, output], "nothing: no such folder or checkpoint."),
+        (
+            ["--model=nothing", text, output],
+            "nothing: no such folder or checkpoint, and the caches",
+        ),
         (["--run=nothing", output], "nothing: is not a run (it has no run.json)"),
         ([f"--run={folders['mood']}", output], "is not a run (it has no run.json)"),
         ([model, text, f"--output={tmp_path}/mine.html"], "is not a page of this command"),

@@ -231,4 +231,7 @@ def test_bad_input_is_one_line(folders, texts, tmp_path):
         *flags[:3], f"--output={tmp_path}/v.npy", "--model="
     )
     named = commands.error("embed", f"--model={tmp_path}/gone", *flags[2:])
-    assert named == f"error: {tmp_path}/gone: no such folder or checkpoint."
+    assert (
+        named
+        == f"error: {tmp_path}/gone: no such folder or checkpoint, and the caches of Hugging Face and KerasHub have no model of that name. docs/guides/weights.md tells where released weights are."
+    )
