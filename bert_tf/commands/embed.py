@@ -5,13 +5,13 @@ r"""Writes a vector for each text of a file, with the encoder of a model.
       --output=vectors.jsonl --normalize --max_length=256
 
 The model is any that `convert` reads, fine-tuned or not. The input has one text per line (also
-empty ones), or is a table (.tsv, .csv, .jsonl); row n of the output is its nth text. Run the same
-command again to resume a run that was stopped. `neighbours` searches the file.
+empty ones), or is a table (.tsv, .csv, .jsonl, .parquet, .xlsx); row n of the output is its nth
+text. Run the same command again to resume a run that was stopped. `neighbours` searches the file.
 """
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import HEADER_HELP, TEXT_COLUMNS_HELP
+from bert_tf.commands.flag_texts import ENCODING_HELP, HEADER_HELP, TEXT_COLUMNS_HELP
 from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
@@ -31,6 +31,7 @@ _FORMAT = flags.DEFINE(
 )
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
 EmbeddingSettings.define_flags()
 
 
@@ -46,7 +47,7 @@ def main() -> None:
     from pipelines.labelled.text_files import TextFile
 
     columns = command_line.pairs(_COLUMNS.value, "--columns")
-    source = TextFile(_INPUT.value, columns, _HEADER.value)
+    source = TextFile(_INPUT.value, columns, _HEADER.value, _ENCODING.value)
     model = _MODEL.value.rstrip("/")
     found, known = run.embed_file(model, source, _OUTPUT.value, settings, _FORMAT.value)
     if known:

@@ -32,13 +32,13 @@ def main() -> None:
         raise InputError("name either a corpus (--input) or a list of words (--words).")
     from bert_tf import weights
     from bert_tf.weights import extension
-    from pipelines.labelled import tables
+    from pipelines.labelled import text_lines
     from pipelines.tokenizers import learning
 
     model = weights.read(_MODEL.value)
     saved = {}
     if _WORDS.value:
-        words = tables.read_text(_WORDS.value).splitlines()
+        words = text_lines.read_text(_WORDS.value).splitlines()
     else:
         split = model.require_vocabulary().splitter(model.resolved_settings())  # type: ignore
         counts = learning.count_words(

@@ -5,13 +5,14 @@ r"""Writes features of the tokens, words or texts of a file: hidden states of an
       --unit=word --layers=-4,-3,-2,-1 --combine=concat
 
 The model is any that `convert` reads, fine-tuned or not. The input has one text per line, or is a
-table (.tsv, .csv, .jsonl), or has one word per line (.conll, .conllu); labels and tags are kept.
-Row n of the output is its nth text. Run the same command again to resume a run that was stopped.
+table (.tsv, .csv, .jsonl, .parquet, .xlsx), or has one word per line (.conll, .conllu); labels and
+tags are kept. Row n of the output is its nth text. Run the same command again to resume a run that
+was stopped.
 """
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import FEATURE_COLUMNS_HELP, HEADER_HELP
+from bert_tf.commands.flag_texts import ENCODING_HELP, FEATURE_COLUMNS_HELP, HEADER_HELP
 from bert_tf.vectors.settings import FeatureFormat, FeatureSettings
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
@@ -32,6 +33,7 @@ _FORMAT = flags.DEFINE(
 )
 _COLUMNS = flags.DEFINE_list("columns", [], FEATURE_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
 _WORDS = flags.DEFINE_bool(
     "words",
     None,
@@ -68,10 +70,15 @@ def main() -> None:
             raise InputError(
                 f"--pair_separator: {_INPUT.value} has words, which do not make pairs."
             )
-        source = text_files.WordsFile(_INPUT.value, columns, _HEADER.value)
+        source = text_files.WordsFile(_INPUT.value, columns, _HEADER.value, _ENCODING.value)
     else:
         source = TextFile(
-            _INPUT.value, columns, _HEADER.value, _PAIR_SEPARATOR.value, labelled=True
+            _INPUT.value,
+            columns,
+            _HEADER.value,
+            _ENCODING.value,
+            _PAIR_SEPARATOR.value,
+            labelled=True,
         )
     model = _MODEL.value.rstrip("/")
     found, known = run.extract_file(model, source, _OUTPUT.value, settings, _FORMAT.value)

@@ -20,7 +20,7 @@ from typing import Any
 from absl import flags
 
 from bert_tf import tasks
-from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HELP
+from bert_tf.commands.flag_texts import COLUMNS_HELP, ENCODING_HELP, HEADER_HELP, LABEL_MAP_HELP
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
@@ -66,6 +66,7 @@ _DEV_COLUMNS, _TEST_COLUMNS = (
     for name in ("dev", "test")
 )
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
 _LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
 FineTuningSettings.define_flags()
 
@@ -108,12 +109,13 @@ def _layout() -> dict[str, Any]:
     def pairs(flag: flags.FlagHolder) -> tuple[tuple[str, str], ...]:
         return tuple(command_line.pairs(flag.value, f"--{flag.name}").items())
 
-    names, listed = labels.read(_LABEL_MAP.value) if _LABEL_MAP.value else ({}, ())
+    names, listed = labels.read(_LABEL_MAP.value, _ENCODING.value) if _LABEL_MAP.value else ({}, ())
     own = (("dev", _DEV_COLUMNS), ("test", _TEST_COLUMNS))
     return {
         "columns": pairs(_COLUMNS),
         "split_columns": tuple((split, pairs(flag)) for split, flag in own if flag.value),
         "header": _HEADER.value,
+        "encoding": _ENCODING.value,
         "label_map": tuple(names.items()),
         "label_names": listed,
     }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import HEADER_HELP, TEXT_COLUMNS_HELP
+from bert_tf.commands.flag_texts import ENCODING_HELP, HEADER_HELP, TEXT_COLUMNS_HELP
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 
@@ -37,6 +37,7 @@ _COUNT = flags.DEFINE_integer("count", 10, "Number of neighbours of each query."
 _JSON = flags.DEFINE_bool("json", False, "Print a line of JSON for each query.")
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
 _MAX_SHOWN = 100  # characters of a text
 
 
@@ -52,7 +53,7 @@ def main() -> None:
     if _QUERIES.value:
         path = "/dev/stdin" if _QUERIES.value == "-" else _QUERIES.value
         columns = command_line.pairs(_COLUMNS.value, "--columns")
-        queries = text_files.TextFile(path, columns, _HEADER.value)
+        queries = text_files.TextFile(path, columns, _HEADER.value, _ENCODING.value)
     else:
         named = enumerate(_QUERY.value, 1)
         queries = [TextExample(str(number), "--query", text) for number, text in named]

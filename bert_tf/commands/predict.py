@@ -10,7 +10,7 @@ Other models are read as data.
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP
+from bert_tf.commands.flag_texts import COLUMNS_HELP, ENCODING_HELP, HEADER_HELP
 from bert_tf.serving.plan import AUTO, EngineName
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
@@ -48,6 +48,7 @@ _KIND = flags.DEFINE_string(
 )
 _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
+_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
 
 
 def main() -> None:
@@ -64,6 +65,7 @@ def main() -> None:
         command_line.pairs(_COLUMNS.value, "--columns"),
         _LABELLED.value,
         _HEADER.value,
+        _ENCODING.value,
     )
     if not (_MODEL.value and _INPUT.value):
         raise InputError("name the model with MODEL= (--model) and the file with INPUT= (--input).")

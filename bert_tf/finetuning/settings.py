@@ -9,6 +9,7 @@ from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 from pipelines.common.settings import setting
+from pipelines.common.texts import UTF8
 
 
 class Selection(enum.StrEnum):
@@ -30,6 +31,7 @@ class TaskRequest:
       columns: names of columns by role.
       split_columns: the same for a split ("dev", "test") with columns of its own.
       header: whether the first line of a table names its columns; None: to be detected.
+      encoding: the encoding of the files.
       label_map: names by label.
       label_names: names in the order of the labels, which are numbers.
     """
@@ -41,6 +43,7 @@ class TaskRequest:
     columns: tuple[tuple[str, str], ...] = ()
     split_columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     header: bool | None = None
+    encoding: str = UTF8
     label_map: tuple[tuple[str, str], ...] = ()
     label_names: tuple[str, ...] = ()
 
@@ -53,6 +56,7 @@ class TaskRequest:
         given = {
             "split_columns": {split: dict(names) for split, names in self.split_columns},
             "header": self.header,
+            "encoding": None if self.encoding == UTF8 else self.encoding,
             "label_map": dict(self.label_map),
             "label_names": list(self.label_names),
         }

@@ -14,7 +14,7 @@ from bert_tf.finetuning import freezing, task_report, teaching
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.run import Run, RunResult, Setup
 from bert_tf.finetuning.settings import FineTuningSettings
-from bert_tf.finetuning.task_data import TaskData, convert, read_examples
+from bert_tf.finetuning.task_data import TaskData, column_names, convert, read_examples
 from bert_tf.finetuning.teaching import Teacher
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import (
@@ -30,7 +30,6 @@ from bert_tf.training.settings import StrategyName
 from bert_tf.weights import Bundle, own
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.labelled.columns import ColumnNames
 from pipelines.tokenizers.base import Tokenizer
 
 # What the report has of each run.
@@ -114,7 +113,7 @@ def _unlabelled(
     if not settings.unlabelled:
         return []
     (request,) = settings.tasks
-    columns = ColumnNames(request.columns_of("train"), header=request.header)
+    columns = column_names(request, "train")
     return [teaching.unlabelled(data, settings.unlabelled, tokenizer, columns)]
 
 

@@ -10,10 +10,10 @@ from absl import logging
 
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.tasks import Task, has_option, make
+from bert_tf.tasks.labels import LabelTask
 from bert_tf.tasks.reports import file_of
-from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.labelled import features, labels, splits
+from pipelines.labelled import features, labels, splits, tables
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of, text_of
@@ -111,17 +111,14 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     paths = _paths(request, task)
     # All tasks share the named columns, except those whose files have fixed ones.
     named = len(settings.tasks) == 1 or task.source.named_columns
-    columns = {
-        split: ColumnNames(request.columns_of(split) if named else {}, header=request.header)
-        for split in paths
-    }
+    columns = {split: column_names(request, split if named else None) for split in paths}
     notes: dict[str, int] = {}
     parts = {
         split: read(task, path, split, columns[split], notes, labelled=True)
         for split, path in paths.items()
         if not _is_test(split)
     }
-    task, parts = _with_label_names(task, request, parts)
+    task, parts = _with_label_names(task, request, parts, paths)
     parts = _with_dev(task, parts, settings.dev_share)
     if "train" not in parts:
         raise InputError(
@@ -137,8 +134,14 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
         task.check(examples)
         if name != "train":  # scored all the same, as the official scripts do
             count_problems(task, examples, name, notes)
-    inputs = {split: files.sha256(path) for split, path in paths.items()}
+    inputs = {split: tables.sha256(path) for split, path in paths.items()}
     return TaskExamples(task, parts, inputs, notes)
+
+
+def column_names(request: TaskRequest, split: str | None) -> ColumnNames:
+    """Finds the columns of a split; None: the files have fixed ones."""
+    columns = request.columns_of(split) if split else {}
+    return ColumnNames(columns, header=request.header, encoding=request.encoding)
 
 
 def convert(read: TaskExamples, tokenizer: Tokenizer, cache: str | None) -> TaskData:
@@ -189,16 +192,22 @@ def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
 
 
 def _with_label_names(
-    task: Task, request: TaskRequest, parts: dict[str, list[Any]]
+    task: Task, request: TaskRequest, parts: dict[str, list[Any]], paths: dict[str, str]
 ) -> tuple[Task, dict[str, list[Any]]]:
-    """The task, and examples, with the names that the user gave to labels."""
-    names = dict(request.label_map)
+    """The task, and examples, with the names for labels of the user, or of a file by the data."""
+    names, source = dict(request.label_map), "--label_map"
+    every = [example for examples in parts.values() for example in examples]
     if request.label_names:
-        every = (example for examples in parts.values() for example in examples)
         names = labels.number(request.label_names, every)
+    elif not names and isinstance(task, LabelTask) and task.source.named_columns:
+        path = paths.get("train") or next(iter(paths.values()))
+        source, found = labels.beside(path, request.encoding) or ("", {})
+        if labels.are_named(every, found):
+            names = found
+            logging.info("%s: names the labels.", source)
     if not names:
         return task, parts
-    renamed = {split: labels.rename(examples, names) for split, examples in parts.items()}
+    renamed = {split: labels.rename(examples, names, source) for split, examples in parts.items()}
     return dataclasses.replace(task, label_map=tuple(names.items())), renamed
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import fnmatch
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -21,6 +20,8 @@ from bert_tf.weights import formats
 from pipelines.common import files, json_files, locks, outputs
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
+from pipelines.common.texts import UTF8
+from pipelines.labelled import text_lines
 from pipelines.labelled.columns import ColumnNames
 
 _MANIFEST = "manifest.json"
@@ -45,6 +46,7 @@ class PredictionRequest:
       columns: names of columns by role.
       labelled: whether to read its labels, and to score the predictions.
       header: whether the first line of a table names its columns; None: detected.
+      encoding: the encoding of the file.
     """
 
     path: str
@@ -52,6 +54,7 @@ class PredictionRequest:
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
     labelled: bool = False
     header: bool | None = None
+    encoding: str = UTF8
 
 
 def predict_file(
@@ -120,7 +123,9 @@ def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
     reading = _reading(task, request.kind)
     split = _split_of(request.path, reading)
     try:
-        columns = ColumnNames(request.columns, dict(reading.columns), request.header)
+        columns = ColumnNames(
+            request.columns, dict(reading.columns), request.header, request.encoding
+        )
         examples = task_data.read(reading, request.path, split, columns, {}, request.labelled)
     except InputError as error:
         if reading.source.named_columns or request.kind:
@@ -194,8 +199,11 @@ def _reading(task: Task, kind: str | None) -> Task:
 
 def _split_of(path: str, task: Task) -> str:
     """The split of a file by its name, or else its name."""
-    name = os.path.basename(path).removesuffix(files.GZIP)
+    file, part = text_lines.split_part(path.removesuffix(files.GZIP))
+    parts = [f"{part}.json"] if part else file.split("/")
     for split, patterns in task.source.splits.items():
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
-            return split
-    return name.split(".")[0]
+        for pattern in patterns:
+            end = parts[-1 - pattern.count("/") :]  # a pattern may have a folder
+            if fnmatch.fnmatchcase("/".join(end), pattern):
+                return split
+    return part or parts[-1].split(".")[0]

@@ -19,7 +19,7 @@ from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.head_config import HeadConfig
 from bert_tf.objectives.distillation import TEMPERATURE, divergence
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
-from pipelines.labelled import bucketing
+from pipelines.labelled import bucketing, splits
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features, layer_names, pad
 from pipelines.tokenizers.base import Tokenizer
@@ -33,9 +33,6 @@ Examples = Sequence[Any]
 Predictions = Sequence[Any]
 Batch = dict[str, np.ndarray]
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
-# Names and endings of the user's own files.
-SPLIT_NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation", "val"), "test": ("test",)}
-_ENDINGS = (".jsonl", ".csv", ".tsv", ".json", ".txt")
 
 
 class TaskEntry(TypedDict):
@@ -97,17 +94,9 @@ class TaskFiles:
           endings: further endings of their names, which are preferred.
           prefixes: patterns of what may precede their names.
         """
-        splits = {
-            split: tuple(
-                f"{prefix}{name}{ending}"
-                for prefix in prefixes
-                for name in names
-                for ending in (*endings, *_ENDINGS)
-            )
-            for split, names in SPLIT_NAMES.items()
-        }
         return cls(
-            splits, lambda path, split, labelled, names, _: list(read(path, names, labelled))
+            splits.of_user(endings, prefixes),
+            lambda path, split, labelled, names, _: list(read(path, names, labelled)),
         )
 
 

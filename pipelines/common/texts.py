@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 ItemT = TypeVar("ItemT")
+UTF8 = "utf-8"  # the usual encoding
 # The remedy after "byte N is not UTF-8".
 TO_UTF8 = "convert the file from its encoding: iconv -f ENCODING -t UTF-8 FILE > NEW"
 # Line ends, control characters, changes of the direction of writing, and half surrogate pairs.

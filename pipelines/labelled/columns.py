@@ -11,8 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from absl import logging
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
-from pipelines.labelled.tables import TableRow
+from pipelines.common.texts import UTF8
+from pipelines.labelled import table_rows, tables
+from pipelines.labelled.layout import FileLayout
+from pipelines.labelled.table_rows import TableRow
 
 # Usual names of columns by role.
 _USUAL = {
@@ -84,16 +86,17 @@ _MIN_INDICATORS = 3  # columns of 0 and 1 that look like labels
 INDICATORS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
-class ColumnNames:
+class ColumnNames(FileLayout):
     """Finds the columns of roles.
 
     Args:
       chosen: names of columns by role (or another name of it), chosen by the user.
       usual: names to look for first if the user chose none.
       header: whether the first line of a table names the columns; None: it is detected.
+      encoding: the encoding of the file.
 
     Raises:
-      InputError: a role is unknown.
+      InputError: a role or the encoding is unknown.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class ColumnNames:
         chosen: Mapping[str, str],
         usual: Mapping[str, str] | None = None,
         header: bool | None = None,
+        encoding: str = UTF8,
     ):
         self.chosen = {ALIASES.get(role, role): name for role, name in chosen.items()}
         unknown = sorted(self.chosen.keys() - set(ROLES))
@@ -109,26 +113,41 @@ class ColumnNames:
                 f"--columns: {unknown[0]!r} is not a role of a column; roles are "
                 f"{', '.join((*ROLES, *ALIASES))}."
             )
+        super().__init__(encoding)
         self.usual = usual or {}
         self.header = header
         self._logged: set[tuple[str, str]] = set()
 
     def rows(self, path: str) -> Iterator[TableRow]:
         """Yields the rows of a file as `tables.read_rows` does."""
-        return tables.read_rows(path, is_header=functools.partial(self._is_header, path))
+        return tables.read_rows(path, layout=self)
 
-    def _is_header(self, path: str, lines: Sequence[Sequence[str]]) -> bool:
+    @property
+    def _asked(self) -> list[str]:
+        """The columns that were named."""
+        return [*self.chosen.values(), *self.usual.values()]
+
+    def has_known(self, cells: Sequence[str]) -> bool:
+        """Returns whether cells are names of columns, or those that the user numbered exist."""
+        numbers = [n for name in self.chosen.values() for n in name.split("+") if n.isdecimal()]
+        return self._are_names(cells) or any(1 < int(n) <= len(cells) for n in numbers)
+
+    def _are_names(self, cells: Sequence[str]) -> bool:
+        names = {cell.strip() for cell in cells}
+        # A number that the user gives is the position of a column, not its name.
+        parts = {p for name in self._asked for p in (name, *name.split("+")) if not p.isdecimal()}
+        usual = (name.lower() for name in names)
+        found = any(name in _HEADERS or _CHOICE.match(name) for name in usual)
+        return found or not names.isdisjoint(parts)
+
+    def is_header(self, path: str, lines: Sequence[Sequence[str]]) -> bool:
         """Returns whether the first line names the columns; logs why it does not."""
         if self.header is not None:
             return self.header
         first, *rest = lines
-        names = {name.strip() for name in first}
-        asked = [*self.chosen.values(), *self.usual.values()]
-        # A number that the user gives is the position of a column, not its name.
-        parts = {p for name in asked for p in (name, *name.split("+")) if not p.isdecimal()}
-        usual = [name for name in names if name.lower() in _HEADERS or _CHOICE.match(name.lower())]
-        if usual or not names.isdisjoint(parts):
+        if self._are_names(first):
             return True
+        asked = self._asked
         if asked and all(re.fullmatch(r"[0-9+]+", name) for name in asked):
             reason: str | None = "columns are named by number"
         else:
@@ -239,10 +258,8 @@ class ColumnNames:
         parts = {part for column in used.values() for part in (column, *column.split("+"))}
         parts.add(self.find("id", row) or "")
         rest = [name for name in row.values if name and not _is_part(name, parts)]
-        kinds = {".csv": "comma-separated", ".jsonl": "JSON", ".json": "JSON"}
-        kind = kinds.get(tables.ending(path), "tab-separated")
-        kind += ", no header" if _is_numbered(row) else ""
-        not_read = f"; not read: {tables.listed(rest, _MAX_SHOWN)}" if rest else ""
+        kind = row.format + (", no header" if _is_numbered(row) else "")
+        not_read = f"; not read: {table_rows.listed(rest, _MAX_SHOWN)}" if rest else ""
         values = ", ".join(
             f"{role} {_sample(row.get(name))}" for role, name in used.items() if row.has(name)
         )
@@ -307,7 +324,7 @@ def _named(column: str) -> str:
 
 
 def _sample(value: object) -> str:
-    return repr(tables.shorten(value, _MAX_SAMPLE))
+    return repr(table_rows.shorten(value, _MAX_SAMPLE))
 
 
 @functools.lru_cache

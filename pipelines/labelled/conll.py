@@ -3,14 +3,14 @@
 import collections
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipelines.common.errors import InputError
-from pipelines.common.texts import counted
-from pipelines.labelled import tables, word_columns
+from pipelines.common.texts import UTF8, counted
+from pipelines.labelled import text_lines, word_columns
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import WordsExample
-from pipelines.labelled.word_columns import CONLLU, DOCUMENT, WordColumns
+from pipelines.labelled.word_columns import CONLLU, DOCUMENT, Line, WordColumns
 
 # The tags of Universal Dependencies.
 UPOS = tuple(
@@ -32,17 +32,20 @@ def read(
       InputError: a line has too few columns, or a column is unknown or ambiguous.
     """
     names = names or ColumnNames({})
-    lines = list(itertools.islice(_lines(path), _HEAD))
-    places = word_columns.find(path, lines, names, labelled, _is_conllu(path))
+    head = list(itertools.islice(_lines(path, names.encoding), _HEAD))
+    places = word_columns.find(path, head, names, labelled, _is_conllu(path))
     names.log_once(path, places.description)
-    return _sentences(path, places.has_tags if labelled is None else labelled, places)
+    lines: Iterator[Line] = itertools.chain(_lines(path, names.encoding), [(0, None)])
+    return _sentences(path, lines, places.has_tags if labelled is None else labelled, places)
 
 
-def _sentences(path: str, labelled: bool, places: WordColumns) -> Iterator[WordsExample]:
+def _sentences(
+    path: str, lines: Iterable[Line], labelled: bool, places: WordColumns
+) -> Iterator[WordsExample]:
     words: list[str] = []
     tags: list[str] = []
     count, document, first = 0, 0, 0
-    for number, cells in itertools.chain(_lines(path), [(0, None)]):
+    for number, cells in lines:
         if cells is None or cells[0] == DOCUMENT:
             if words:
                 known = tuple(tags) if labelled else None
@@ -61,9 +64,9 @@ def _sentences(path: str, labelled: bool, places: WordColumns) -> Iterator[Words
         raise InputError(f"{path}: has no sentences.")
 
 
-def is_read_by_line(path: str) -> bool:
+def is_read_by_line(path: str, encoding: str = UTF8) -> bool:
     """Returns whether a .tsv has a word per line (blank lines after sentences) and no header."""
-    stripped = (line.strip("\r\n") for line in tables.read_lines(path))
+    stripped = (line.strip("\r\n") for line in text_lines.read_lines(path, encoding))
     lines = itertools.dropwhile(lambda line: not line, stripped)
     if "words" in {cell.strip().lower() for cell in next(lines, "").split("\t")}:
         return False
@@ -76,7 +79,7 @@ def is_read_by_line(path: str) -> bool:
 
 
 def _is_conllu(path: str) -> bool:
-    return tables.ending(path) == ".conllu"
+    return text_lines.ending(path) == ".conllu"
 
 
 def _cell(cells: Sequence[str], place: int, where: str) -> str:
@@ -89,9 +92,9 @@ def _cell(cells: Sequence[str], place: int, where: str) -> str:
     return cells[place]
 
 
-def _lines(path: str) -> Iterator[tuple[int, list[str] | None]]:
+def _lines(path: str, encoding: str) -> Iterator[tuple[int, list[str] | None]]:
     """Yields the number and the cells of each word; None or DOCUMENT ends a sentence."""
-    lines = (line.removesuffix("\n") for line in tables.read_lines(path))
+    lines = (line.removesuffix("\n") for line in text_lines.read_lines(path, encoding))
     return _conllu_lines(lines, path) if _is_conllu(path) else _plain_lines(lines)
 
 

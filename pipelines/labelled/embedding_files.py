@@ -20,7 +20,7 @@ def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingE
     Raises:
       InputError: a column is missing, a text is empty, or the label of a pair is not a number.
     """
-    lines = TextFile(path, columns.chosen, columns.header)
+    lines = TextFile(path, columns.chosen, columns.header, columns.encoding)
     if not lines.is_table:
         for line in lines:
             if line.text_a.strip():

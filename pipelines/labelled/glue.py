@@ -3,7 +3,9 @@
 import dataclasses
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import labels, tables
+from pipelines.common.texts import UTF8
+from pipelines.labelled import labels, table_rows, tables
+from pipelines.labelled.layout import FileLayout
 from pipelines.labelled.schema import TextExample
 
 _COLA_COLUMNS = ("source", "label", "star", "sentence")
@@ -64,7 +66,9 @@ SETS = {
 _ANALYSED = dataclasses.replace(SETS["ax"], text_a="Premise", text_b="Hypothesis", label="Label")
 
 
-def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -> list[TextExample]:
+def read(
+    name: str, path: str, split: str, labelled: bool, skipped: list[str], encoding: str = UTF8
+) -> list[TextExample]:
     """Reads a file of a data set, a key of SETS.
 
     Args:
@@ -73,13 +77,15 @@ def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -
       split: its split.
       labelled: whether it has labels, and the columns of training files.
       skipped: receives a message for each skipped row.
+      encoding: the encoding of the file.
 
     Raises:
       InputError: a row is damaged, or a label is unknown.
     """
     data = SETS[name]
     lenient = skipped if data.broken and split == "train" else None
-    rows = list(tables.read_rows(path, data.columns if labelled else None, lenient))
+    columns = data.columns if labelled else None
+    rows = list(tables.read_rows(path, columns, lenient, FileLayout(encoding)))
     if name == "ax" and _ANALYSED.text_a in rows[0].values:
         data = _ANALYSED
     examples = [_example(row, index, data, labelled) for index, row in enumerate(rows)]
@@ -93,7 +99,7 @@ def read(name: str, path: str, split: str, labelled: bool, skipped: list[str]) -
     return examples
 
 
-def _example(row: tables.TableRow, index: int, data: GlueSet, labelled: bool) -> TextExample:
+def _example(row: table_rows.TableRow, index: int, data: GlueSet, labelled: bool) -> TextExample:
     return TextExample(
         row.values.get("index") or str(index),
         row.place,

@@ -1,26 +1,31 @@
 """Names for labels that files have as numbers or codes, and checks of labels."""
 
 import dataclasses
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from absl import logging
+
+from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
+from pipelines.common.texts import UTF8
+from pipelines.labelled import text_lines
 from pipelines.labelled.schema import MultiLabelExample, TextExample, WordsExample
 
 _NUMBERED = re.compile(r"[0-9]+\b")
-# Marks of pairs without a label that most annotators agree on, and the other labels of such sets.
-_NO_GOLD = {
-    "-": frozenset({"entailment", "contradiction"}),  # SNLI and MNLI
-    "-1": frozenset({"0", "1", "2"}),  # SNLI as Hugging Face has it
-}
+# The mark of a pair whose annotators disagreed: of SNLI and MNLI; and as Hugging Face has SNLI.
+_NO_GOLD, _NO_GOLD_NUMBER = "-", "-1"
+_NUMBERS_OF_NLI = frozenset("012")
+# Usual names of files with a label, a tab and its name per line.
+_BESIDE = ("mapping.txt", "label_map.txt", "label_map.tsv", "labels.txt")
 _SEPARATOR = re.compile(r"\s*[,;|]\s*")
 _NUMBERS = re.compile(r"[0-9]+([,;| ]+[0-9]+)+")
 _BRACKETS = re.compile(r"\[.*\]|\{.*\}", re.DOTALL)
 
 
-def read(entries: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+def read(entries: Sequence[str], encoding: str = UTF8) -> tuple[dict[str, str], tuple[str, ...]]:
     """Parses --label_map: entries LABEL=NAME, or a file with a name (or label, tab, name) per line.
 
     Returns names by label; and the names of a file without labels, which count from 0 or 1.
@@ -30,7 +35,7 @@ def read(entries: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
         repeated.
     """
     if len(entries) == 1 and "=" not in entries[0]:
-        return _read_file(entries[0])
+        return _read_file(entries[0], encoding)
     found: dict[str, str] = {}
     for entry in entries:
         label, equals, name = map(str.strip, entry.partition("="))
@@ -45,14 +50,19 @@ def read(entries: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     return found, ()
 
 
-def _read_file(path: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    lines = [line.strip() for line in tables.read_text(path).splitlines() if line.strip()]
+def _read_file(path: str, encoding: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    lines = [
+        line.strip() for line in text_lines.read_text(path, encoding).splitlines() if line.strip()
+    ]
     if not lines:
         raise InputError(f"{path}: has no names; write one per line, in the order of the labels.")
     cells = [[cell.strip() for cell in line.split("\t")] for line in lines]
     numbered = [line for line in lines if _NUMBERED.match(line)]
-    if all(len(pair) == 2 for pair in cells):
-        labels, names = zip(*cells, strict=True)
+    width = len(cells[0])
+    # After a number and its name, others may follow: an emoji of TweetEval also has a description.
+    numbers_first = width > 1 and all(pair[0].isdecimal() for pair in cells)
+    if all(len(pair) == width for pair in cells) and (width == 2 or numbers_first):
+        labels, names = zip(*(pair[:2] for pair in cells), strict=True)
         if all(map(str.isdecimal, names)) and not all(map(str.isdecimal, labels)):
             labels, names = names, labels  # in reverse order
         _check_distinct(labels, path, "label")
@@ -65,6 +75,27 @@ def _read_file(path: str) -> tuple[dict[str, str], tuple[str, ...]]:
         labels, names = (), tuple(lines)
     _check_distinct(names, path, "name")
     return (dict(zip(labels, names, strict=True)), ()) if labels else ({}, names)
+
+
+def beside(path: str, encoding: str = UTF8) -> tuple[str, dict[str, str]] | None:
+    """Returns the usual file of label names in the folder of a file, and its names by label."""
+    for name in _BESIDE:
+        file = os.path.join(os.path.dirname(path), name)
+        if not files.gfile.exists(file):
+            continue
+        try:
+            names, _ = _read_file(file, encoding)
+        except InputError as error:
+            logging.warning("Labels keep their names in the data: %s", error)
+            continue
+        if names:
+            return file, names
+    return None
+
+
+def are_named(examples: Iterable[Any], names: Mapping[str, str]) -> bool:
+    """Returns whether some labels of examples have names."""
+    return any(label in names for example in examples for label in _labels(example))
 
 
 def _check_distinct(names: Sequence[str], place: str, what: str) -> None:
@@ -90,19 +121,28 @@ def number(names: Sequence[str], examples: Iterable[Any]) -> dict[str, str]:
     return {str(index): name for index, name in enumerate(names, first)}
 
 
-def rename(examples: Sequence[Any], names: Mapping[str, str]) -> list[Any]:
-    """Replaces labels or tags by their names; raises InputError for others. Names are kept."""
+def rename(
+    examples: Sequence[Any], names: Mapping[str, str], source: str = "--label_map"
+) -> list[Any]:
+    """Replaces labels or tags by their names; raises InputError for others. Names are kept.
+
+    Args:
+      examples: the examples.
+      names: names by label.
+      source: where they are from, for messages.
+    """
     known = {**{name: name for name in names.values()}, **names}
-    return [_renamed(example, known, names) for example in examples]
+    for example in examples:
+        missing = next((label for label in _labels(example) if label not in known), None)
+        if missing is not None:
+            raise InputError(
+                f"{example.place}: the label {missing!r} has no name; {source} names "
+                f"{', '.join(names)}."
+            )
+    return [_renamed(example, known) for example in examples]
 
 
-def _renamed(example: Any, known: Mapping[str, str], names: Mapping[str, str]) -> Any:
-    missing = next((label for label in _labels(example) if label not in known), None)
-    if missing is not None:
-        raise InputError(
-            f"{example.place}: the label {missing!r} has no name; --label_map names "
-            f"{', '.join(names)}."
-        )
+def _renamed(example: Any, known: Mapping[str, str]) -> Any:
     if isinstance(example, TextExample) and example.label is not None:
         return dataclasses.replace(example, label=known[example.label])
     if isinstance(example, MultiLabelExample) and example.labels is not None:
@@ -126,7 +166,10 @@ def _labels(example: Any) -> tuple[str, ...]:
 def without_undecided(examples: Sequence[TextExample], skipped: list[str]) -> list[TextExample]:
     """Removes pairs without a label that annotators agreed on; adds messages to `skipped`."""
     labels = {example.label for example in examples if example.text_b is not None}
-    marks = {mark for mark, others in _NO_GOLD.items() if mark in labels and others <= labels}
+    # Next to "+", or to one other label alone, it is a label.
+    marks = {_NO_GOLD} if len(labels - {None, _NO_GOLD}) > 1 and "+" not in labels else set()
+    if labels >= _NUMBERS_OF_NLI:
+        marks.add(_NO_GOLD_NUMBER)
     kept = []
     for example in examples:
         if example.label in marks:

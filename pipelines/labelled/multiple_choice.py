@@ -3,19 +3,21 @@
 import re
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
+from pipelines.common.texts import UTF8
+from pipelines.labelled import delimited, table_rows, tables
+from pipelines.labelled.layout import FileLayout
 from pipelines.labelled.schema import ChoiceExample
 
 _KEY = re.compile(r"[A-Za-z]|[0-9]{1,18}")
 
 
-def read_swag(path: str) -> list[ChoiceExample]:
+def read_swag(path: str, encoding: str = UTF8) -> list[ChoiceExample]:
     """Reads a file with the columns of SWAG: sent1, sent2, ending0 to ending3, optionally label."""
     found = []
-    for index, row in enumerate(tables.read_rows(path)):
-        endings = tables.numbered(row.values, "ending")
+    for index, row in enumerate(tables.read_rows(path, layout=FileLayout(encoding))):
+        endings = table_rows.numbered(row.values, "ending")
         label = row.text("label") if row.values.get("label") else None
-        number = None if label is None else tables.whole_number(label)
+        number = None if label is None else table_rows.whole_number(label)
         if label is not None and (number is None or number >= len(endings)):
             raise InputError(
                 f"{row.place}: the label {label!r} is not a number below {len(endings)}."
@@ -33,18 +35,18 @@ def read_swag(path: str) -> list[ChoiceExample]:
     return found
 
 
-def is_swag(path: str) -> bool:
+def is_swag(path: str, encoding: str = UTF8) -> bool:
     """Returns whether a .csv file has the header of SWAG."""
-    return "ending0" in tables.first_row(path)
+    return "ending0" in delimited.first_row(path, encoding)
 
 
-def is_keyed(path: str) -> bool:
+def is_keyed(path: str, encoding: str = UTF8) -> bool:
     """Returns whether a .csv file has no header, but a key at the end of its first row."""
-    cells = tables.first_row(path)
+    cells = delimited.first_row(path, encoding)
     return len(cells) > 3 and key_index(cells[-1].strip(), len(cells) - 2) is not None
 
 
-def read_keyed(path: str, skipped: list[str]) -> list[ChoiceExample]:
+def read_keyed(path: str, skipped: list[str], encoding: str = UTF8) -> list[ChoiceExample]:
     """Reads a .csv file without a header: question, choices, and the key of the right choice.
 
     Questions may have different numbers of choices, with or without empty cells for missing ones.
@@ -53,12 +55,13 @@ def read_keyed(path: str, skipped: list[str]) -> list[ChoiceExample]:
       path: the file.
       skipped: receives a message for each row whose key names no choice (in ARC, some choices are
         missing).
+      encoding: the encoding of the file.
 
     Raises:
       InputError: a row has too few columns, or keys count from 0.
     """
     found = []
-    for index, (place, cells) in enumerate(tables.csv_rows(path)):
+    for index, (place, cells) in enumerate(delimited.csv_rows(path, encoding)):
         if len(cells) < 3:
             raise InputError(
                 f"{place}: has too few columns: {len(cells)}; write a question, its choices, and "
@@ -66,7 +69,7 @@ def read_keyed(path: str, skipped: list[str]) -> list[ChoiceExample]:
             )
         question, *given, key = map(str.strip, cells)
         # A question without choices keeps empty ones: training skips and counts it.
-        choices = tables.without_empty_end(given) or tuple(given)
+        choices = table_rows.without_empty_end(given) or tuple(given)
         label = key_index(key, len(choices))
         if key == "0":
             numbers = "+".join(str(number) for number in range(2, len(given) + 2))

@@ -1,12 +1,46 @@
 """Finds the train, dev and test files of a labelled data set."""
 
-from collections.abc import Collection, Mapping
+import fnmatch
+from collections.abc import Collection, Mapping, Sequence
+
+from absl import logging
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
+from pipelines.labelled import labelled_lines, table_rows, tables
+from pipelines.labelled.text_lines import split_part
 
 _MAX_SHOWN = 10  # other files, in messages
+# Names and endings of the user's own files.
+_NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation", "val"), "test": ("test",)}
+_SHARDS = "-00000-of-*.parquet"  # of a repository of Hugging Face, in the folder data
+_SAVED = "data-00000-of-*.arrow"  # of its function `save_to_disk`
+_ENDINGS = (
+    *(".jsonl", ".csv", ".tsv", ".json", ".txt", labelled_lines.TEXTS, ".parquet", ".xlsx"),
+    _SHARDS,
+)
+
+
+def of_user(endings: Sequence[str], prefixes: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Returns patterns of the user's own files by split, for `find`.
+
+    Args:
+      endings: further endings of their names, which are preferred.
+      prefixes: patterns of what may precede their names.
+    """
+    return {
+        split: (
+            *(
+                f"{prefix}{name}{ending}"
+                for prefix in prefixes
+                for name in names
+                for ending in (*endings, *_ENDINGS)
+            ),
+            *(f"data/{name}{_SHARDS}" for name in names),
+            *(f"{name}/{_SAVED}" for name in names),
+        )
+        for split, names in _NAMES.items()
+    }
 
 
 def find(
@@ -18,9 +52,11 @@ def find(
     """Finds files by split; returns the paths of the splits that exist.
 
     Args:
-      data: a folder, or one file, which becomes the split "all".
+      data: a folder; or one file, which becomes the split "all" unless it has lists or sheets with
+        names of splits.
       patterns: file name patterns by split. The first pattern that matches a file, plain or gzipped
-        (.gz), is used. Names without wildcards are equivalent: only one may exist.
+        (.gz), is used. Names without wildcards are equivalent: only one may exist. A pattern may
+        begin with the name of a subfolder.
       folder: a subfolder of `data` to use if it exists.
       named: splits whose files are named elsewhere.
 
@@ -29,8 +65,9 @@ def find(
         a split.
     """
     data = data.rstrip("/")
-    if files.gfile.exists(data) and not files.gfile.isdir(data):
-        return {"all": data}
+    file, part = split_part(data)
+    if files.gfile.exists(file) and not files.gfile.isdir(file):
+        return ({} if part else _parts(data, patterns)) or {"all": data}
     if not files.gfile.isdir(data):
         raise InputError(f"{data}: no such file or folder; name the data with DATA= (--data).")
     if folder and files.gfile.isdir(f"{data}/{folder}"):
@@ -47,15 +84,31 @@ def find(
             )
         if matches:
             found[split] = matches[0]
+    if not found and (saved := files.matching(data, _SAVED)):
+        return {"all": saved[0]}
     if not found and not named:
         usual = ", ".join(names[0] for names in patterns.values())
         there = [name for name in files.names_in(data) if not name.startswith(".")]
         raise InputError(
             f"{data}: has no file of a known name, such as {usual}; it has "
-            f"{tables.listed(there, _MAX_SHOWN) or 'nothing'}. Name the files with --train, --dev "
-            "and --test, or one with --data."
+            f"{table_rows.listed(there, _MAX_SHOWN) or 'nothing'}. Name the files with --train, "
+            "--dev and --test, or one with --data."
         )
     return found
+
+
+def _parts(path: str, patterns: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Returns the lists or sheets of a file that have names of splits, as in CLINC150."""
+    names = tables.parts(path)
+    found = {}
+    for split, accepted in patterns.items():
+        each = (n for p in accepted for n in names if fnmatch.fnmatchcase(f"{n.lower()}.json", p))
+        if name := next(each, None):
+            found[split] = name
+    rest = [name for name in names if name not in found.values()]
+    if found and rest:
+        logging.info("%s: not read: %s", path, table_rows.listed(rest, _MAX_SHOWN))
+    return {split: f"{path}#{name}" for split, name in found.items()}
 
 
 def _matches(folder: str, patterns: tuple[str, ...]) -> list[str]:
@@ -63,7 +116,8 @@ def _matches(folder: str, patterns: tuple[str, ...]) -> list[str]:
     first: list[str] = []
     whole: list[str] = []
     for pattern in patterns:
-        matches = files.matching(folder, pattern) or files.matching(folder, pattern + files.GZIP)
+        inner, _, name = f"{folder}/{pattern}".rpartition("/")
+        matches = files.matching(inner, name) or files.matching(inner, name + files.GZIP)
         first = first or matches
         whole += matches if not any(mark in pattern for mark in "*?[") else []
     return sorted({*first, *whole})

@@ -5,7 +5,8 @@ from typing import NotRequired, TypedDict
 
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
+from pipelines.common.texts import UTF8
+from pipelines.labelled import text_lines
 from pipelines.labelled.schema import AnswerSpan, SpanExample
 
 # The beginning of a SQuAD file: an object whose first list has the articles.
@@ -40,14 +41,16 @@ class _File(TypedDict):
     data: list[_Article]
 
 
-def is_squad(path: str) -> bool:
+def is_squad(path: str, encoding: str = UTF8) -> bool:
     """Returns whether a file is a JSON object with articles."""
-    return tables.ending(path) == ".json" and bool(_OBJECT.match(tables.read_text(path)))
+    return text_lines.ending(path) == ".json" and bool(
+        _OBJECT.match(text_lines.read_text(path, encoding))
+    )
 
 
-def read(path: str) -> list[SpanExample]:
+def read(path: str, encoding: str = UTF8) -> list[SpanExample]:
     """Reads the questions of a file; an InputError names the place of a bad field."""
-    content = json_files.parse(tables.read_text(path), path, finite=False)
+    content = json_files.parse(text_lines.read_text(path, encoding), path, finite=False)
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise InputError(f'{path}: has no list "data"; this is not a SQuAD file.')
     found = []

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from absl import logging
 
-from pipelines.common import files, texts
+from pipelines.common import texts
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, tables, user_files
+from pipelines.common.texts import UTF8
+from pipelines.labelled import conll, tables, text_lines, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import TextExample, WordsExample
 
@@ -18,27 +19,30 @@ from pipelines.labelled.schema import TextExample, WordsExample
 BLOCK = 1 << 20
 _MIN_CHARACTERS = 256
 ExampleT = TypeVar("ExampleT", bound=TextExample | WordsExample)
-_TABLES = (".tsv", ".csv", ".jsonl", ".json")
+_TABLES = (".tsv", *tables.ENDINGS)
 _WORD_FILES = (".conll", ".conllu")
 
 
 @dataclasses.dataclass(frozen=True)
 class _StreamedFile:
-    path: str  # UTF-8, plain or gzipped
+    path: str  # plain or gzipped
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)  # names by role
     header: bool | None = None  # whether a table has one; None: it is detected
+    encoding: str = UTF8
 
     def identity(self) -> dict[str, Any]:
         """Returns what decides the contents, except for the path, as JSON values."""
+        encoding = {} if self.encoding == UTF8 else {"encoding": self.encoding}
         return {
-            "input_sha256": files.sha256(self.path),
+            "input_sha256": tables.sha256(self.path),
             "columns": dict(self.columns),
             "header": self.header,
+            **encoding,
         }
 
     @functools.cached_property
     def _names(self) -> ColumnNames:
-        return ColumnNames(self.columns, header=self.header)
+        return ColumnNames(self.columns, header=self.header, encoding=self.encoding)
 
     def _check_roles(self, known: Sequence[str], shown: str) -> None:
         unused = sorted(self._names.chosen.keys() - set(known))
@@ -69,7 +73,7 @@ class TextFile(_StreamedFile):
     def is_table(self) -> bool:
         """Whether the file is read by rows and columns."""
         named = bool(self.columns) or self.header is not None
-        return named or tables.ending(self.path) in _TABLES
+        return named or text_lines.ending(self.path) in _TABLES
 
     def identity(self) -> dict[str, Any]:
         separator = {"pair_separator": self.pair_separator} if self.pair_separator else {}
@@ -77,7 +81,7 @@ class TextFile(_StreamedFile):
 
     def _lines(self) -> Iterator[TextExample]:
         number = 0
-        for number, line in enumerate(tables.read_lines(self.path), 1):
+        for number, line in enumerate(text_lines.read_lines(self.path, self.encoding), 1):
             first, second = line.removesuffix("\n").rstrip("\r"), None
             if self.pair_separator and self.pair_separator in first:
                 first, _, second = first.rpartition(self.pair_separator)
@@ -172,7 +176,7 @@ def split(examples: Sequence[TextExample]) -> tuple[list[str], list[str] | None]
 
 def is_word_file(path: str) -> bool:
     """Returns whether the extension of a file means that it has words."""
-    return tables.ending(path) in _WORD_FILES
+    return text_lines.ending(path) in _WORD_FILES
 
 
 def read_words(path: str, names: ColumnNames, labelled: bool | None) -> Iterator[WordsExample]:
@@ -180,9 +184,9 @@ def read_words(path: str, names: ColumnNames, labelled: bool | None) -> Iterator
 
     Tags are read if there are any if `labelled` is None. Raises InputError for a bad file.
     """
-    ending = tables.ending(path)
-    if ending in (".jsonl", ".json", ".csv") or (
-        ending == ".tsv" and not conll.is_read_by_line(path)
+    ending = text_lines.ending(path)
+    if ending in tables.ENDINGS or (
+        ending == ".tsv" and not conll.is_read_by_line(path, names.encoding)
     ):
         return user_files.read_words(path, names, labelled)
     return conll.read(path, names, labelled)

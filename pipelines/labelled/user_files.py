@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
-from pipelines.labelled import tables
+from pipelines.labelled import table_rows
 from pipelines.labelled.columns import INDICATORS, ColumnNames
 from pipelines.labelled.multiple_choice import key_index
 from pipelines.labelled.schema import (
@@ -17,7 +17,7 @@ from pipelines.labelled.schema import (
     TextExample,
     WordsExample,
 )
-from pipelines.labelled.tables import TableRow
+from pipelines.labelled.table_rows import TableRow
 
 _MAX_SHOWN = 60  # characters of a value, in messages
 _MAX_SINGLE_WORDS = 20  # sentences of one word, after which a file is not one of sentences
@@ -100,8 +100,8 @@ def _is_one(row: TableRow, column: str) -> bool:
     value = str(row.get(column)).strip().lower()
     if value not in INDICATORS:
         raise InputError(
-            f"{row.place}: {column} is {tables.shorten(value, _MAX_SHOWN)!r}, not 0 or 1. Name the "
-            "columns of labels: --columns=labels=FIRST+SECOND+THIRD."
+            f"{row.place}: {column} is {table_rows.shorten(value, _MAX_SHOWN)!r}, not 0 or 1. Name "
+            "the columns of labels: --columns=labels=FIRST+SECOND+THIRD."
         )
     return INDICATORS[value]
 
@@ -134,8 +134,8 @@ def _label(row: TableRow, column: str) -> str:
     value = row.get(column)
     if isinstance(value, list):
         raise InputError(
-            f"{row.place}: {column} is a list, {tables.shorten(value, _MAX_SHOWN)}. If a text may "
-            "have several labels, give --task=multilabel; otherwise write one, without the list."
+            f"{row.place}: {column} is a list, {table_rows.shorten(value, _MAX_SHOWN)}. If a text "
+            "may have several labels, give --task=multilabel; otherwise write one without a list."
         )
     return row.text(column)
 
@@ -229,7 +229,7 @@ def _answers_at(row: TableRow, column: str, start_column: str) -> tuple[AnswerSp
     for text, start in zip(texts, starts, strict=True):
         if not text:
             continue
-        number = tables.whole_number(start)
+        number = table_rows.whole_number(start)
         if number is None:
             raise InputError(
                 f"{row.place}: the answer {text!r} starts at {start!r}; give the number of its "
@@ -282,7 +282,7 @@ def _has_fields(row: TableRow, column: str) -> bool:
 
 def _numbered(row: TableRow) -> list[str]:
     """Returns the columns choice0, choice1, ..."""
-    return tables.numbered(row.values, "(?i:choice|option|ending)_?")
+    return table_rows.numbered(row.values, "(?i:choice|option|ending)_?")
 
 
 def _right(row: TableRow, columns: ColumnNames, count: int, forms: set[bool]) -> int:
@@ -292,7 +292,7 @@ def _right(row: TableRow, columns: ColumnNames, count: int, forms: set[bool]) ->
     keys = f"{choices.removesuffix('.text')}.label"
     if choices.endswith(".text") and row.has(keys) and label in row.texts(keys)[:count]:
         return row.texts(keys).index(label)
-    number = tables.whole_number(label)
+    number = table_rows.whole_number(label)
     forms.add(number is None)
     if len(forms) > 1:
         raise InputError(
@@ -316,15 +316,15 @@ def _choices(row: TableRow, columns: ColumnNames) -> tuple[str, ...]:
     elif column:
         if not isinstance(row.get(column), list):
             raise InputError(
-                f"{row.place}: {column} is {tables.shorten(row.get(column), _MAX_SHOWN)!r}, not a "
-                "list; name a list, or several columns (--columns=choices=2+3+4)."
+                f"{row.place}: {column} is {table_rows.shorten(row.get(column), _MAX_SHOWN)!r}, "
+                "not a list; name a list, or several columns (--columns=choices=2+3+4)."
             )
         cells = [text.strip() for text in row.texts(column)]
     else:
         names = _numbered(row)
         # JSON Lines converted from tables have null if a row has fewer choices than others.
         cells = ["" if row.values[name] is None else row.text(name) for name in names]
-    choices = tables.without_empty_end(cells)
+    choices = table_rows.without_empty_end(cells)
     if len(choices) < 2:
         raise InputError(
             f"{row.place}: has fewer than two choices (columns choice0, choice1, ...)."

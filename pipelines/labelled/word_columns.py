@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
+from pipelines.labelled import table_rows
 from pipelines.labelled.columns import ColumnNames
 
 DOCUMENT = "-DOCSTART-"
@@ -96,7 +96,7 @@ def _is_header(names: Sequence[str], chosen: ColumnNames) -> bool:
 
 def _place(role: str, column: str, names: Sequence[str]) -> int:
     """Returns the index of a column that the user chose."""
-    number = tables.whole_number(column)
+    number = table_rows.whole_number(column)
     if role in _ROLES and column.lower() in names:
         return names.index(column.lower())
     if role not in _ROLES or not number:
@@ -156,7 +156,7 @@ def _counts(body: Iterable[Sequence[str] | None]) -> bool:
     """Returns whether the first column counts the words of each sentence, or the lines."""
     before, rows = None, 0
     for cells in body:
-        number = tables.whole_number(cells[0]) if cells else None
+        number = table_rows.whole_number(cells[0]) if cells else None
         if cells and (number is None or (before is not None and number != before + 1)):
             return False
         rows += number is not None

@@ -15,7 +15,7 @@ import tensorflow as tf
 from bert_tf.tasks import reports, signatures
 from bert_tf.tasks.base import Batch, Task, TaskFiles, packed_columns
 from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
-from pipelines.labelled import multiple_choice, tables, user_files
+from pipelines.labelled import multiple_choice, text_lines, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import ChoiceExample, have_labels
@@ -310,15 +310,16 @@ def _outputs(results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
 def _read(
     path: str, split: str, labelled: bool, names: ColumnNames, skipped: list[str]
 ) -> list[Any]:
-    if tables.ending(path) == ".csv" and multiple_choice.is_swag(path):
-        return multiple_choice.read_swag(path)
-    if tables.ending(path) == ".csv" and not names.chosen and multiple_choice.is_keyed(path):
+    is_csv, encoding = text_lines.ending(path) == ".csv", names.encoding
+    if is_csv and multiple_choice.is_swag(path, encoding):
+        return multiple_choice.read_swag(path, encoding)
+    if is_csv and not names.chosen and multiple_choice.is_keyed(path, encoding):
         names.log_once(
             path,
             "no header; context = column 1, label = the last column, a letter or a "
             "number from 1, choices = those between",
         )
-        return multiple_choice.read_keyed(path, skipped)
+        return multiple_choice.read_keyed(path, skipped, encoding)
     return list(user_files.read_choices(path, names, labelled))
 
 

@@ -352,9 +352,9 @@ def glue_files(kind: str) -> TaskFiles:
     data = glue.SETS[kind]
 
     def read(
-        path: str, split: str, labelled: bool, _: ColumnNames, skipped: list[str]
+        path: str, split: str, labelled: bool, names: ColumnNames, skipped: list[str]
     ) -> list[Any]:
-        return glue.read(kind, path, split, labelled, skipped)
+        return glue.read(kind, path, split, labelled, skipped, names.encoding)
 
     names = ("train", *data.dev, *data.test) if data.dev else data.test
     patterns = {name: (f"{name}.tsv",) for name in names}

@@ -294,8 +294,8 @@ def _best_text(prediction: SpanPrediction) -> str:
 
 
 def _read(path: str, names: ColumnNames, labelled: bool) -> Iterable[SpanExample]:
-    if squad.is_squad(path):
-        return squad.read(path)
+    if squad.is_squad(path, names.encoding):
+        return squad.read(path, names.encoding)
     return user_files.read_spans(path, names, labelled)
 
 
@@ -304,7 +304,7 @@ def _squad(version: int) -> SpanTask:
     endings = (f"-v{version}*.json", ".json", "[!-]*.json", "-[!v]*.json")
     files = TaskFiles(
         {split: tuple(f"{split}{end}" for end in endings) for split in ("train", "dev", "test")},
-        lambda path, split, labelled, names, skipped: squad.read(path),
+        lambda path, split, labelled, names, skipped: squad.read(path, names.encoding),
         named_columns=False,
     )
     return SpanTask(f"squad{version}", files, max_length=384, allow_null=version == 2)

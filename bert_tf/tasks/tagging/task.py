@@ -273,9 +273,9 @@ def _read(path: str, names: ColumnNames, labelled: bool) -> list[WordsExample]:
 
 _NER = TaskFiles(
     {
-        "train": ("train.txt", "*train*.conll", "*train*.conllu", "eng.train"),
-        "dev": ("valid.txt", "dev.txt", "*dev*.conll", "*dev*.conllu", "eng.testa"),
-        "test": ("test.txt", "*test*.conll", "*test*.conllu", "eng.testb"),
+        "train": ("train.txt", "*train*.conll", "*train*.conllu", "eng.train", "*train.tsv"),
+        "dev": ("valid.txt", "dev.txt", "*dev*.conll", "*dev*.conllu", "eng.testa", "*dev.tsv"),
+        "test": ("test.txt", "*test*.conll", "*test*.conllu", "eng.testb", "*test.tsv"),
     },
     lambda path, split, labelled, names, skipped: _read(path, names, labelled),
 )

@@ -77,6 +77,32 @@ def test_names_of_labels_may_be_in_a_file(init, tmp_path):
     assert task["labels"] == ["World", "Sports"]
 
 
+def test_texts_and_labels_of_their_own_files_in_another_encoding(init, tmp_path):
+    rng = random.Random(0)
+    for split, count in (("train", 40), ("val", 8), ("test", 8)):
+        labels = [rng.randrange(2) for _ in range(count)]
+        texts = [f"{sentence(rng, rng.choice((BAD, GOOD)[label]))} «é»" for label in labels]
+        (tmp_path / f"{split}_text.txt").write_bytes("\n".join(texts).encode("cp1252"))
+        (tmp_path / f"{split}_labels.txt").write_text("\n".join(map(str, labels)))
+    (tmp_path / "mapping.txt").write_bytes("0\tdéçu\n1\tcontent\n".encode("cp1252"))
+    flags = ["--task=classification", f"--data={tmp_path}", "--epochs=1"]
+    message = _error(_tune(init, tmp_path / "out", *flags))
+    assert "train_text.txt: line 1: byte" in message and "--encoding=cp1252" in message
+    done = _tune(init, tmp_path / "out", *flags, "--encoding=cp1252")
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["examples"]["classification"] == {"train": 40, "dev": 8, "test": 8}
+    assert report["labels"]["classification"].keys() == {"déçu", "content"}
+    predicted = commands.run(
+        "predict", f"--model={tmp_path}/out", f"--input={tmp_path}/test_text.txt", "--labelled",
+        f"--output={tmp_path}/answers", "--encoding=cp1252",
+    )  # fmt: skip
+    assert predicted.returncode == 0, predicted.stderr[-3000:]
+    rows = _rows(tmp_path / "answers/predictions.test.tsv")
+    assert {row["true_label"] for row in rows} <= {"déçu", "content"} and len(rows) == 8
+    assert all(row["text"].endswith("«é»") for row in rows)
+
+
 def test_names_against_numbers_are_told_with_the_remedy(init, tmp_path):
     _news(tmp_path / "train.csv", 40, 0)
     (tmp_path / "dev.csv").write_text('"World","a","b"\n')

@@ -10,6 +10,7 @@ import pytest
 from bert_tf import tasks
 from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
+from bert_tf.serving import file_prediction
 from pipelines.common.errors import InputError
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
@@ -35,6 +36,38 @@ def test_other_columns_are_other_features(tmp_path, tokens):
     by_body = _load(tmp_path, tokens, "classification", text, (("text", "body"),))
     first, second = (found.train.features["input_word_ids"] for found in (by_title, by_body))
     assert not np.array_equal(first.values, second.values)
+
+
+def test_a_map_next_to_the_data_names_labels(tmp_path, tokens, caplog):
+    caplog.set_level("INFO", logger="absl")
+    text = "\n".join(["text\tlabel", *(f"the token {i}\t{i % 2}" for i in range(20))])
+    (tmp_path / "labels.txt").write_text("0\tsad\n1\tglad\n")
+    found = _load(tmp_path, tokens, "classification", text)
+    assert found.task.labels == ("sad", "glad") and f"{tmp_path}/labels.txt: names" in caplog.text
+    with pytest.raises(
+        InputError, match=r"line 22: the label '7' has no name; .*labels\.txt names"
+    ):
+        _load(tmp_path, tokens, "classification", f"{text}\nit\t7\n")
+    named = text.replace("\t0", "\tgood").replace("\t1", "\tbad")
+    assert _load(tmp_path, tokens, "classification", named).task.labels == ("bad", "good")
+    assert _load(tmp_path, tokens, "regression", text).task.labels == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "split"),
+    [
+        ("a/dev.csv", "dev"),
+        ("test.jsonl.gz", "test"),
+        ("a/val_text.txt", "dev"),
+        ("d.json#validation", "dev"),
+        ("d.json#oos_test", "oos_test"),
+        ("a/test-00000-of-00003.parquet", "test"),
+        ("a/test/data-00000-of-00001.arrow", "test"),
+        ("a/new/data-00000-of-00001.arrow", "data-00000-of-00001"),
+    ],
+)
+def test_predictions_are_named_after_the_split(path, split):
+    assert file_prediction._split_of(path, tasks.make("classification")) == split
 
 
 def test_a_rare_label_stays_in_training(tmp_path, tokens):

@@ -223,7 +223,7 @@ def test_bad_input_is_one_line(folders, texts, tmp_path):
     flags = _flags(model, texts, tmp_path / "v.npy")
     (tmp_path / "bad.txt").write_bytes(b"a\n\xff\n")
     bad = commands.error(*_flags(model, tmp_path / "bad.txt", tmp_path / "v.npy"))
-    assert bad.startswith(f"error: {tmp_path}/bad.txt: line 2: byte 2 is not UTF-8; convert")
+    assert bad.startswith(f"error: {tmp_path}/bad.txt: line 2: byte 2 is not UTF-8; name")
     assert "--layer=9: " in commands.error(*flags, "--layer=9")
     assert "--layer=x: it must be whole numbers" in commands.error(*flags, "--layer=x")
     assert "missing --output" in commands.error(*flags[:3])

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.common import checksums, files, json_files, locks, outputs, path_lists
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
+from pipelines.labelled import text_lines
 from pipelines.tokenizers import wordpiece_vocabulary
 
 HOLD = (
@@ -188,13 +188,13 @@ def test_a_small_file_that_unpacks_to_more_than_memory_is_an_error(tmp_path, mon
     with gzip.open(path, "wb") as file:
         file.write(b"a" * (1 << 24))
     assert os.path.getsize(path) < 1 << 15
-    assert len(tables.read_text(path)) == 1 << 24
+    assert len(text_lines.read_text(path)) == 1 << 24
     monkeypatch.setattr(files.machine, "memory", lambda: 1 << 24)
     with pytest.raises(InputError, match=r"gz: has more than 0\.0 GB, unpacked"):
-        tables.read_text(path)
-    monkeypatch.setattr(tables, "_MAX_LINE", 1 << 20)
+        text_lines.read_text(path)
+    monkeypatch.setattr(text_lines, "_MAX_LINE", 1 << 20)
     with pytest.raises(InputError, match=r"gz: line 1: has more than 1,048,576 bytes"):
-        list(tables.read_lines(path))
+        list(text_lines.read_lines(path))
 
 
 def test_a_path_through_a_folder_that_is_not_there_is_an_error(tmp_path):

@@ -2,8 +2,9 @@
 
 import pytest
 
+from bert_tf import tasks
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, user_files
+from pipelines.labelled import conll, splits, text_files, user_files
 from pipelines.labelled.columns import ColumnNames
 
 
@@ -78,6 +79,39 @@ def test_sentences_of_words_that_look_like_comments(tmp_path):
     assert [e.words for e in alone] == [("#a", "#b"), ("#f",)]
     (example,) = read(write(tmp_path / "c.txt", "# a comment\n\tO\nGo O\n"), labelled=False)
     assert example.words == ("", "Go")
+
+
+GERMEVAL = (
+    "#\thttp://www.heise.de/tp/1.html\t[2010-07-04]\t\n1\tGleich\tO\tO\n2\tIG\tB-ORG\tB-ORGpart\n"
+    "3\tFarben\tI-ORG\tO\n4\tin\tO\tO\n5\tBasel\tB-LOC\tO\n\n#\thttp://b.de\t[2009-10-01]\t\n"
+    "1\t#\tO\tO\n2\t1951\tO\tO\n"
+)
+
+
+def test_the_outer_tags_of_germeval_are_read_and_reported(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    path = write(tmp_path / "NER-de-train.tsv", GERMEVAL)
+    first, second = text_files.read_words(path, ColumnNames({}), True)
+    assert first.words == ("Gleich", "IG", "Farben", "in", "Basel")
+    assert first.tags == ("O", "B-ORG", "I-ORG", "O", "B-LOC")
+    assert (second.words, second.tags) == (("#", "1951"), ("O", "O"))
+    assert "words = column 2 (column 1 counts them), tags = column 3 (nested or oth" in caplog.text
+    nested = next(text_files.read_words(path, ColumnNames({"tags": "4"}), True))
+    assert nested.tags == ("O", "B-ORGpart", "O", "O", "O")
+    for split in ("dev", "test"):
+        write(tmp_path / f"NER-de-{split}.tsv", GERMEVAL)
+    found = splits.find(str(tmp_path), tasks.make("ner").source.splits)
+    assert found == {s: f"{tmp_path}/NER-de-{s}.tsv" for s in ("train", "dev", "test")}
+    bad = write(tmp_path / "bad.tsv", GERMEVAL.replace("2\tIG\tB-ORG\tB-ORGpart", "2\tIG"))
+    with pytest.raises(InputError, match=r"bad\.tsv: line 3: has too few columns"):
+        list(text_files.read_words(bad, ColumnNames({"words": "2", "tags": "3"}), True))
+
+
+def test_the_two_columns_of_wnut_are_words_and_tags(tmp_path):
+    text = "@user\tO\nESB\tB-location\n:\tO\n#\tO\n\t\n\nThat\tO\n´\tO\n😂\tO\n5\tI-product\n\n"
+    found = read(write(tmp_path / "wnut17train.conll", text))
+    assert [e.words for e in found] == [("@user", "ESB", ":", "#"), ("That", "´", "😂", "5")]
+    assert found[0].tags == ("O", "B-location", "O", "O")
 
 
 def test_columns_by_number(tmp_path):

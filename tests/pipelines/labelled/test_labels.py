@@ -37,13 +37,58 @@ def test_a_file_may_have_labels_and_names(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["0 anger\n1 joy\n", "0: anger\n1: joy\n", '{"0": "anger"}', "0\tx\ty\n", "a\n0\tb\n"]
+    "text", ["0 anger\n1 joy\n", "0: anger\n1: joy\n", '{"0": "anger"}', "x\ty\tz\n", "a\n0\tb\n"]
 )
 def test_a_file_that_is_neither_names_nor_labels_and_names_is_refused(tmp_path, text):
     path = tmp_path / "mapping.txt"
     path.write_text(text, "utf-8")
     with pytest.raises(InputError, match="is neither a name nor a label, a tab and its name"):
         labels.read([str(path)])
+
+
+def test_a_number_and_its_name_may_be_followed_by_others(tmp_path):
+    path = tmp_path / "mapping.txt"
+    path.write_text("0\t❤\t_red_heart_\t\n1\t😍\t_smiling_face_\t\n", "utf-8")
+    assert labels.read([str(path)]) == ({"0": "❤", "1": "😍"}, ())
+
+
+def test_a_file_next_to_the_data_names_labels(tmp_path, caplog):
+    data = str(tmp_path / "train_text.txt")
+    assert labels.beside(data) is None
+    (tmp_path / "labels.txt").write_text("0 anger\n1 joy\n", "utf-8")
+    assert labels.beside(data) is None
+    assert "labels.txt: the line '0 anger' is neither a name nor a label, a tab" in caplog.text
+    (tmp_path / "mapping.txt").write_text("0\tanger\n1\tjoy\n", "utf-8")
+    source, names = labels.beside(data)
+    assert (source, names) == (str(tmp_path / "mapping.txt"), {"0": "anger", "1": "joy"})
+    assert labels.are_named(texts("2", "1"), names) and not labels.are_named(texts("joy"), names)
+    with pytest.raises(
+        InputError, match=r"line 2: the label '3' has no name; .*mapping\.txt names"
+    ):
+        labels.rename(texts("1", "3"), names, source)
+
+
+def pairs(*labels):
+    return [TextExample(str(i), f"line {i}", "It.", "So.", x) for i, x in enumerate(labels, 1)]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["entailment", "-", "contradiction"], ["entailment", "contradiction"]),
+        (["ja", "nein", "-", "offen"], ["ja", "nein", "offen"]),
+        (["+", "-", "0"], ["+", "-", "0"]),
+        (["yes", "-"], ["yes", "-"]),
+        (["-", "-"], ["-", "-"]),
+        (["0", "1", "2", "-1"], ["0", "1", "2"]),
+        (["0", "1", "-1"], ["0", "1", "-1"]),
+    ],
+)
+def test_pairs_without_a_decision_are_left_out(given, kept):
+    skipped = []
+    assert [e.label for e in labels.without_undecided(pairs(*given), skipped)] == kept
+    assert len(skipped) == len(given) - len(kept)
+    assert len(labels.without_undecided(texts(*given), [])) == len(given)
 
 
 def test_names_that_may_count_from_0_or_from_1_are_not_guessed():

@@ -33,11 +33,15 @@ def test_tables_of_three_formats_say_the_same(tmp_path):
         ("a.csv", 'text,label\n"a\nb",c\nd,e,f\n', r"a\.csv: line 4: has too many columns: 3"),
         ("a.jsonl", '{"text": "a"}\n{"text"\n', r"a\.jsonl: line 2: is not JSON"),
         ("a.tsv", "text\tlabel\n", "has no rows"),
-        ("a.csv", "text;label\none;1\n", "line 1: has one column, 'text;label'; separate"),
+        ("a.csv", "text;label\none;1\n", "line 1: has one column, 'text;label'; name its columns"),
         ("a.csv", 'text,label\none,1\n"two,2\nthree,3\n', "line 3: unexpected end .* quotes"),
         ("a.jsonl", "\n", r"a\.jsonl: has no rows"),
         ("a.tsv", "text\tlabel\tlabel\na\tb\tc\n", "line 1: has two columns 'label'; rename"),
-        ("a.tsv", "text,label\none,1\n", "in a .tsv. If commas separate them already, rename it"),
+        (
+            "a.tsv",
+            "text,label\none,1\n",
+            "name its columns, as in --columns=text=NAME, if commas, tabs",
+        ),
         (
             "a.csv",
             "text\tlabel\na, b\tc\n",
@@ -178,7 +182,7 @@ def test_columns_without_names_may_be_several(tmp_path):
 
 def test_text_that_is_not_utf8_is_named(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"text\tlabel\na\tb\n\xff\tc\n")
-    with pytest.raises(InputError, match="line 3: byte 15 is not UTF-8; convert .*: iconv -f"):
+    with pytest.raises(InputError, match="line 3: byte 15 is not UTF-8; name .* --encoding=cp1252"):
         list(tables.read_rows(str(tmp_path / "a.tsv")))
 
 

@@ -8,7 +8,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.labelled import tables, user_files
+from pipelines.labelled import table_rows, tables, user_files
 from pipelines.labelled.columns import ColumnNames
 from tests import strategies
 
@@ -113,7 +113,7 @@ def test_examples_of_texts(tmp_path_factory, examples, pair, ending):
     st.text(st.sampled_from("0123456789٣²+- "), max_size=20),
 )
 def test_ends_and_numbers(cells, digits):
-    kept = tables.without_empty_end(cells)
+    kept = table_rows.without_empty_end(cells)
     assert list(kept) + [""] * (len(cells) - len(kept)) == cells and (not kept or kept[-1])
     ascii_only = digits.isascii() and digits.isdigit() and len(digits) <= 18
-    assert tables.whole_number(digits) == (int(digits) if ascii_only else None)
+    assert table_rows.whole_number(digits) == (int(digits) if ascii_only else None)

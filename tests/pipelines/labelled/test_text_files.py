@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables, text_files
+from pipelines.labelled import text_files, text_lines
 from pipelines.labelled.schema import TextExample
 from pipelines.labelled.text_files import TextFile
 
@@ -167,8 +167,8 @@ def test_what_texts_follow_from_names_no_path(tmp_path):
 def test_lines_are_those_of_the_whole_text(tmp_path):
     for number, text in enumerate(("", "a", "a\n", "\ufeffa\r\nb\n\n", "a\rb\r", "é\n\u2028x\n")):
         path = write(tmp_path / f"{number}.txt", text)
-        lines = list(tables.read_lines(path))
-        assert "".join(lines) == tables.read_text(path)
+        lines = list(text_lines.read_lines(path))
+        assert "".join(lines) == text_lines.read_text(path)
         assert all(line.endswith("\n") and line.count("\n") == 1 for line in lines[:-1])
 
 

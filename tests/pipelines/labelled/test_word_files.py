@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, tables, text_files
+from pipelines.labelled import conll, text_files, text_lines
 from pipelines.labelled.text_files import WordsFile
 
 CONLLU = "# text = a b\n1\ta\ta\tDET\t_\t_\t0\t_\t_\t_\n2\tb\tb\tNOUN\t_\t_\t0\t_\t_\t_\n"
@@ -76,12 +76,12 @@ def test_no_more_than_the_first_lines_are_in_memory(tmp_path, monkeypatch):
     path = write(tmp_path / "a.conll", "a X\n\n" * 5)
     taken = []
 
-    def lines(_):
+    def lines(path, encoding):
         for line in itertools.chain.from_iterable(["a X\n", "\n"] for _ in range(10**9)):
             taken.append(line)
             yield line
 
-    monkeypatch.setattr(tables, "read_lines", lines)
+    monkeypatch.setattr(text_lines, "read_lines", lines)
     sentences = list(itertools.islice(WordsFile(path), 3))
     assert [sentence.key for sentence in sentences] == ["0", "1", "2"] and len(taken) < 5_020
 

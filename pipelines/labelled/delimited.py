@@ -1,0 +1,165 @@
+"""Rows of cells: of TSV and CSV files, and of spreadsheets."""
+
+import csv
+import io
+import itertools
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from pipelines.common.errors import InputError
+from pipelines.labelled.layout import FileLayout
+from pipelines.labelled.table_rows import TableRow
+from pipelines.labelled.text_lines import ending, read_lines
+
+_HEAD = 1001  # lines of a table that decide whether the first one is a header
+# Delimiters, and the formats that they make.
+_NAMES = {
+    "\t": "tab-separated",
+    ",": "comma-separated",
+    ";": "semicolon-separated",
+    "|": "separated by |",
+}
+
+
+def read(
+    path: str,
+    columns: Sequence[str] | None,
+    skipped: list[str] | None,
+    layout: FileLayout,
+) -> Iterator[TableRow]:
+    """Yields the rows of a .tsv or .csv file; see `tables.read_rows`."""
+    lines = read_lines(path, layout.encoding)
+    head = list(_up_to_text(lines))
+    mark = _delimiter(head, path, layout)
+    lines = itertools.chain(head, lines)
+    cells = _tsv_cells(lines) if mark == "\t" else _csv_cells(lines, path, mark)
+    return from_cells(cells, path, columns, skipped, layout, _NAMES[mark])
+
+
+def from_cells(
+    cells: Iterator[tuple[int, list[str]]],
+    path: str,
+    columns: Sequence[str] | None,
+    skipped: list[str] | None,
+    layout: FileLayout,
+    name: str,
+) -> Iterator[TableRow]:
+    """Yields the rows of a table, given the number and the cells of each; a blank one has none.
+
+    Args:
+      cells: the numbers and cells.
+      path: the file.
+      columns: as in `tables.read_rows`.
+      skipped: as there.
+      layout: as there.
+      name: the format of the file, for messages.
+    """
+    cells = _without_blank_end(cells)
+    head = list(itertools.islice(cells, _HEAD))
+    there = [values for _, values in head if values != [""]]
+    if name == _NAMES[","] and there and all("\t" in "".join(values) for values in there):
+        raise InputError(f"{path}: tabs separate its columns; rename it to .tsv.")
+    if columns is None and there and not layout.is_header(path, there):
+        columns = [str(number) for number in range(1, len(there[0]) + 1)]
+    return _table_rows(itertools.chain(head, cells), path, columns, skipped, name)
+
+
+def first_row(path: str, encoding: str) -> list[str]:
+    """Returns the cells of the first non-blank line of a .csv file, or raises InputError."""
+    for _, cells in csv_rows(path, encoding):
+        return cells
+    raise InputError(f"{path}: has no rows.")
+
+
+def csv_rows(path: str, encoding: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields the place and the cells of each non-blank row of a .csv file."""
+    for number, cells in _csv_cells(read_lines(path, encoding), path):
+        if cells:
+            yield f"{path}: line {number}", cells
+
+
+def _up_to_text(lines: Iterator[str]) -> Iterator[str]:
+    """Yields the first lines, up to one that is not blank."""
+    for line in lines:
+        yield line
+        if line.strip():
+            return
+
+
+def _delimiter(head: Sequence[str], path: str, layout: FileLayout) -> str:
+    """Returns the usual delimiter, or, if it gives one column, another that gives known columns."""
+    usual = "," if ending(path) == ".csv" else "\t"
+    for mark in (usual, *_NAMES):
+        cells = next(csv.reader(head[-1:], delimiter=mark), [])
+        if len(cells) > 1 and (mark == usual or layout.has_known(cells)):
+            return mark
+    return usual
+
+
+def _without_blank_end(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    """Removes blank lines (without cells) at the end; others become rows of one empty cell."""
+    blank: list[tuple[int, list[str]]] = []
+    for number, cells in rows:
+        if cells:
+            yield from blank
+            blank.clear()
+            yield number, cells
+        else:
+            blank.append((number, [""]))
+
+
+def _tsv_cells(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(lines, 1):
+        line = line.removesuffix("\n").rstrip("\r")
+        yield number, line.split("\t") if line.strip(" ") else []
+
+
+def _csv_cells(lines: Iterable[str], path: str, mark: str = ",") -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(sys.maxsize)
+    # Outside quotes, a carriage return alone ends a row, too.
+    split = (io.StringIO(line, newline="") if "\r" in line else (line,) for line in lines)
+    reader = csv.reader(itertools.chain.from_iterable(split), delimiter=mark, strict=True)
+    end = 0
+    try:
+        for cells in reader:
+            number, end = end + 1, reader.line_num
+            yield number, cells
+    except csv.Error as error:
+        raise InputError(f"{path}: line {end + 1}: {error}; check its quotes.") from error
+
+
+def _table_rows(
+    lines: Iterable[tuple[int, list[str]]],
+    path: str,
+    columns: Sequence[str] | None,
+    skipped: list[str] | None,
+    name: str,
+) -> Iterator[TableRow]:
+    unit = "line" if name in _NAMES.values() else "row"
+    for number, values in lines:
+        place = f"{path}: {unit} {number}"
+        if columns is None:
+            if values == [""]:
+                continue
+            columns = [value.strip() for value in values]
+            if len(columns) == 1 and any(mark in columns[0] for mark in _NAMES):
+                raise InputError(
+                    f"{place}: has one column, {columns[0]!r}; name its columns, as in "
+                    "--columns=text=NAME, if commas, tabs, semicolons or | separate them, or "
+                    "separate them with commas in a .csv, with tabs in a .tsv."
+                )
+            # Several columns may have no name: these cannot be selected.
+            twice = next((name for name in columns if name and columns.count(name) > 1), None)
+            if twice is not None:
+                raise InputError(f"{place}: has two columns {twice!r}; rename or remove one.")
+            continue
+        if values == [""] and len(columns) > 1:
+            continue
+        if len(values) != len(columns):
+            few = "few" if len(values) < len(columns) else "many"
+            message = f"{place}: has too {few} columns: {len(values)}, not {len(columns)}"
+            if skipped is None:
+                raise InputError(f"{message} ({', '.join(columns)}).")
+            skipped.append(message)
+            continue
+        yield TableRow(dict(zip(columns, values, strict=True)), place, values, name)

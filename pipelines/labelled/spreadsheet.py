@@ -1,0 +1,62 @@
+"""Cells of Excel workbooks."""
+
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+from pipelines.common import files, optional
+from pipelines.common.errors import InputError
+from pipelines.labelled.table_rows import without_empty_end
+from pipelines.labelled.text_lines import split_part
+
+ENDINGS = (".xlsx", ".xls")  # the second is an older format, which is refused with the remedy
+
+
+def cells(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields the number and the cells of each row of a sheet; a blank row has none.
+
+    Args:
+      path: the file, followed by # and the name of a sheet if several have rows.
+
+    Raises:
+      InputError: the file is not a workbook, or the sheet is missing or ambiguous.
+    """
+    file, part = split_part(path)
+    found = sheets(file)
+    if part is None and len(found) == 1:
+        (part,) = found
+    if found and part not in found:
+        problem = f"has no rows in a sheet {part!r}" if part else "has several sheets with rows"
+        listed = ", ".join(f"{file}#{name}" for name in found)
+        raise InputError(f"{file}: {problem}; name one: {listed}.")
+    rows = found.get(part or "", [])
+    width = max(map(len, rows), default=0)
+    for number, row in enumerate(rows, 1):
+        yield number, [*row, *[""] * (width - len(row))] if row else []
+
+
+def sheets(path: str) -> dict[str, list[list[str]]]:
+    """Returns the rows of each sheet of a workbook that has any; raises InputError."""
+    reader = optional.load("openpyxl", "tables")
+    with files.open_binary(path) as file:
+        try:
+            workbook = reader.load_workbook(file, read_only=True, data_only=True)
+        except (zipfile.BadZipFile, KeyError, ValueError) as error:
+            raise InputError(
+                f"{path}: is not an .xlsx workbook that can be read ({error}); open it in a "
+                "spreadsheet program, and save it as .xlsx or .csv."
+            ) from error
+        found = {
+            sheet.title: [list(without_empty_end([*map(_text, row)])) for row in sheet.values]
+            for sheet in workbook.worksheets
+        }
+    return {name: rows for name, rows in found.items() if any(rows)}
+
+
+def _text(value: Any) -> str:
+    """Returns the value of a cell as a text; whole numbers have no fraction."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -1,0 +1,105 @@
+"""Tables that spreadsheets and older programs write: other encodings and delimiters."""
+
+import codecs
+import json
+
+import pytest
+
+from pipelines.common.errors import InputError
+from pipelines.labelled import conll, labels, user_files
+from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.text_files import TextFile
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return str(path)
+
+
+def read(path, columns=None, **how):
+    names = ColumnNames(columns or {}, **how)
+    return [(e.text_a, e.label) for e in user_files.read_texts(path, names, None, labelled=True)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [("cp1252", "schön €"), ("latin-1", "Größe"), ("utf-16", "Größe"), ("shift_jis", "良い映画")],
+)
+def test_other_encodings_are_read_as_named(tmp_path, encoding, text):
+    path = write(tmp_path / "a.csv", f"text,label\r\n{text},gut\r\n", encoding)
+    assert read(path, encoding=encoding) == [(text, "gut")]
+    path = write(tmp_path / "a.jsonl", json.dumps({"text": text, "label": "1"}), encoding)
+    assert read(path, encoding=encoding) == [(text, "1")]
+    path = write(tmp_path / "a.conll", f"{text.split()[0]} X\n\nso Y\n", encoding)
+    words = list(conll.read(path, ColumnNames({}, encoding=encoding)))
+    assert [example.words for example in words] == [(text.split()[0],), ("so",)]
+    path = write(tmp_path / "classes.txt", f"{text}\nx\n", encoding)
+    assert labels.read([path], encoding) == ({}, (text, "x"))
+    path = write(tmp_path / "a.txt", f"{text}\n\n", encoding)
+    assert [e.text_a for e in TextFile(path, encoding=encoding)] == [text, ""]
+    assert TextFile(path, encoding=encoding).identity()["encoding"] == encoding
+
+
+@pytest.mark.parametrize(
+    ("data", "likely"),
+    [
+        ("schön".encode("cp1252"), "cp1252"),
+        (b"caf\xe9 \x81", "latin-1"),
+        (codecs.BOM_UTF16_LE + "schön".encode("utf-16-le"), "utf-16"),
+        (codecs.BOM_UTF16_BE + "schön".encode("utf-16-be"), "utf-16"),
+    ],
+)
+def test_an_unreadable_byte_suggests_an_encoding(tmp_path, data, likely):
+    path = tmp_path / "a.csv"
+    path.write_bytes(data + b",x\n")
+    with pytest.raises(
+        InputError, match=rf"a\.csv: line 1: byte \d+ is not UTF-8; .* --encoding={likely}\."
+    ):
+        read(str(path))
+
+
+def test_unknown_and_wrong_encodings_are_named(tmp_path):
+    for name in ("utf-99", "base64"):
+        with pytest.raises(InputError, match=f"--encoding={name}: is not the name of an encoding"):
+            ColumnNames({}, encoding=name)
+    path = write(tmp_path / "a.csv", "text,label\nok,x\n\x81,y\n", "latin-1")
+    with pytest.raises(InputError, match=r"line 3: byte 16 is not CP1252; .*--encoding=latin-1"):
+        read(path, encoding="cp1252")
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";", "|"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+def test_the_delimiter_is_that_of_the_header(tmp_path, caplog, mark, ending):
+    caplog.set_level("INFO", logger="absl")
+    path = write(tmp_path / f"a.{ending}", f"Text{mark}Klasse\nSehr gut.{mark}5\nNaja.{mark}3\n")
+    names = {"text": "Text", "label": "Klasse"}
+    assert read(path, names) == [("Sehr gut.", "5"), ("Naja.", "3")]
+    format_ = {",": "comma-", "\t": "tab-", ";": "semicolon-", "|": "separated by |"}[mark]
+    assert f"a.{ending}: {format_}" in caplog.text
+    # Usual names need not be given; and columns by number need no header.
+    usual = write(tmp_path / f"b.{ending}", f"label{mark}text\n1{mark}So, so; it is.\n")
+    if mark in "\t|":
+        assert read(usual) == [("So, so; it is.", "1")]
+    path = write(tmp_path / f"c.{ending}", f"5{mark}Sehr gut.\n3{mark}Naja.\n")
+    assert read(path, {"label": "1", "text": "2"})[1] == ("Naja.", "3")
+
+
+def test_cells_may_have_delimiters_in_quotes(tmp_path):
+    path = write(tmp_path / "a.csv", 'text;label\n"Gut; ""sehr"" gut,\nja";5\n')
+    assert read(path) == [('Gut; "sehr" gut,\nja', "5")]
+
+
+def test_texts_with_commas_in_one_column_stay_whole(tmp_path):
+    path = write(tmp_path / "cities.tsv", "Paris, France\nRome, Italy\nParis, Texas\n")
+    found = list(user_files.read_texts(path, ColumnNames({}, header=False), False, False))
+    assert [e.text_a for e in found] == ["Paris, France", "Rome, Italy", "Paris, Texas"]
+    # Also where a model was trained with columns by number.
+    names = ColumnNames({}, {"label": "1", "text": "2"})
+    assert list(user_files.read_texts(path, names, False, False)) == found
+
+
+def test_unknown_names_with_another_delimiter_are_reported(tmp_path):
+    path = write(tmp_path / "a.csv", "Kommentar;Urteil\nGut.;5\n")
+    with pytest.raises(InputError, match="has one column, 'Kommentar;Urteil'; name its columns"):
+        read(path)
+    assert read(path, {"text": "Kommentar", "label": "Urteil"}) == [("Gut.", "5")]
