@@ -53,12 +53,16 @@ def _requests():
         "tags": {"text": texts},
         "tags_words": {"words": [["a", "deep"], ["kernel", ""]]},
         "pick": {"context": texts, "choices": [["one", "", "two"]] * len(texts)},
+        "topics": {"text": texts},
+        "vector": {"text": texts},
         "fill_mask": {"text": texts},
         "embed": {"text": texts},
         "embed_layers": {"text": texts},
         "pick_ids": {name: value[:, np.newaxis] for name, value in ids.items()},
     }
-    for name in ("mood", "same", "score", "qa", "qa1", "tags", "fill_mask", "embed"):
+    for name in (
+        *("mood", "same", "score", "qa", "qa1", "tags", "topics", "vector", "fill_mask", "embed"),
+    ):
         found[f"{name}_ids"] = ids
     return found
 
@@ -166,6 +170,7 @@ def test_cpp_runs_every_signature_with_the_ops_of_old_servers(program, export, p
         "mood_classify",
         "same_classify",
         "score_regress",
+        "topics_classify",
         "embed_layers_ids",
     }
     _run(program, export, tmp_path, requests)

@@ -33,7 +33,7 @@ def test_no_variable_is_stored_twice(export):
     assert len(set(contents)) == len(contents)
     manifest = saved_model.read_manifest(export)
     assert sum(array.size for array in arrays) == manifest["parameters"]
-    assert manifest["encoders"] == 7  # mood and tags share one
+    assert manifest["encoders"] == 9  # mood and tags share one
 
 
 def test_signatures_that_compute_the_same_share_a_function(folders):

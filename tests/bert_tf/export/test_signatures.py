@@ -16,7 +16,7 @@ from bert_tf.tasks.model import TaskModel, TaskObjective
 from pipelines.common.errors import InputError
 from tests.bert_tf import exported
 
-NAMES = ("mood", "tags", "same", "score", "qa", "qa1", "pick")
+NAMES = ("mood", "tags", "same", "score", "qa", "qa1", "pick", "topics", "vector")
 DEEP = functools.reduce(lambda value, _: [value], range(5000), "a")
 IDS = {"input_word_ids": [[2, 9, 3]], "input_mask": [[1, 1, 1]], "input_type_ids": [[0, 0, 0]]}
 
@@ -209,6 +209,8 @@ def test_strange_texts_are_answered(predictor):
         "tags": {"text": STRANGE},
         "tags_words": {"words": [[text, ""] for text in STRANGE]},
         "pick": {"context": STRANGE, "choices": [[text, "b"] for text in STRANGE]},
+        "topics": {"text": STRANGE},
+        "vector": {"text": STRANGE},
         "fill_mask": {"text": STRANGE},
         "embed": {"text": STRANGE},
     }

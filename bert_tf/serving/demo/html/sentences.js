@@ -10,9 +10,14 @@ SHAPES.embed = {
   inputs: ({ query, sentences }) => ({ text: [query, ...sentences] }),
   missing: ({ sentences }) => (sentences.length ? "" : "Write a sentence to compare with."),
   show({ outputs, values: { sentences } }) {
-    const rows = nearest(outputs.mean_output, sentences);
+    const rows = nearest(outputs.embedding ?? outputs.mean_output, sentences);
     return { said: sentence(rows[0].name, rows[0].value), shown: [tall(bars(rows))] };
   },
+};
+
+SHAPES.embedding = {
+  ...SHAPES.embed,
+  about: (form) => `Cosines between the embeddings of sentences. ${cut(form)}`,
 };
 
 SHAPES.embed_layers = {

@@ -1,7 +1,7 @@
 """What the tests of the page do in it, and what answers it."""
 
 # Signatures of the export of the tests.
-SHAPES = ("mood", "same", "score", "qa", "qa1", "tags", "tags_words", "pick")
+SHAPES = ("mood", "same", "score", "qa", "qa1", "tags", "tags_words", "pick", "topics")
 PRETRAINED = ("fill_mask", "embed", "embed_layers")
 # Emoji of two and more units of UTF-16, Korean in both forms, text from right to left.
 STRANGE = (

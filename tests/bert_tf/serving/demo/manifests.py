@@ -5,6 +5,7 @@ from bert_tf import tasks
 # Inputs and outputs of each signature, by the shape of the answer.
 TENSORS = {
     "classification": (["text"], ["label", "probabilities", "logits"]),
+    "embedding": (["text"], ["embedding"]),
     "multilabel": (["text"], ["labels", "probabilities", "logits"]),
     "regression": (["text_a", "text_b"], ["score"]),
     "span": (

@@ -38,6 +38,8 @@ def test_each_signature_that_takes_text_has_a_form(export):
         "qa": "span",
         "qa1": "span",
         "pick": "choice",
+        "topics": "multilabel",
+        "vector": "embedding",
         "fill_mask": "fill_mask",
         "embed": "embed",
         "embed_layers": "embed_layers",
