@@ -12,10 +12,10 @@ A corpus is cut into ranges that are read independently, so that workers can sha
 
 import codecs
 import dataclasses
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -33,13 +33,14 @@ _BEGINS_OBJECT = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')
 _PARAGRAPH_CHARACTERS = 150
 
 
-class Section(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Section:
     """A document, or a part of a very long one."""
 
     document: tuple[int, int, int]  # file, range and ordinal; equal for all sections of a document
     sentences: list[str]  # in prose and JSON Lines, each with its leading white space
 
-    @property
+    @functools.cached_property
     def characters(self) -> int:
         """Number of characters of the sentences, without the white space between them."""
         return sum(map(_size, self.sentences))
@@ -198,6 +199,8 @@ def documents(corpus: list[CorpusFile], options: ReadOptions) -> Iterator[str]:
 
 def _size(sentence: str) -> int:
     """Number of characters of a sentence when its lines are joined by spaces."""
+    if "\n" not in sentence:
+        return len(sentence.strip())
     return len(" ".join(filter(None, map(str.strip, sentence.split("\n")))))
 
 

@@ -20,9 +20,13 @@ _ABBREVIATIONS = frozenset(
 _CLOSERS = "\"'”’»)\\]}」』】》〉）］｝"
 _OPENERS = "\"'“‘«(\\[{「『【《〈（［｛¿¡"
 # A terminator with its closing quotes. East Asian full stops need no space after them.
-_WIDE_END = rf"[。！？｡．।॥]+[{_CLOSERS}]*"
-_NARROW_END = rf"[.!?…؟]+[{_CLOSERS}]*(?=\s)"
-_END = re.compile(rf"{_WIDE_END}|{_NARROW_END}")
+_WIDE = "。！？｡．।॥"
+_NARROW = ".!?…؟"
+# Python finds a pattern that begins with one set of characters ten times as fast as others.
+_END = re.compile(
+    rf"[{_WIDE}{_NARROW}]"
+    rf"(?:(?<=[{_WIDE}])[{_WIDE}]*[{_CLOSERS}]*|[{_NARROW}]*[{_CLOSERS}]*(?=\s))"
+)
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+\Z")
 _STARTS_SENTENCE = re.compile(rf"\s*[{_OPENERS}\-–—*_]*\s*(\S)")
 _LINE = re.compile(r"\S(?:.*\S)?")
@@ -64,7 +68,7 @@ def _ends_sentence(text: str, start: int, end: re.Match[str]) -> bool:
 
 
 def _is_abbreviation(before: str, following: str) -> bool:
-    last = _LAST_WORD.search(before)
+    last = _LAST_WORD.search(before.rpartition(" ")[2])
     if last is None:
         return False
     word = last.group()

@@ -135,8 +135,8 @@ def _tokenized(
 ) -> Iterator[tuple[reader.Section, np.ndarray, np.ndarray]]:
     """Tokenizes sections in batches; returns ids and sentence lengths, without empty sentences."""
     for batch in texts.blocks(sections, lambda section: section.characters, _BATCH_CHARACTERS):
-        ragged = tokens.tokenize_running_text([s for section in batch for s in section.sentences])
-        ids, row_splits = ragged.flat_values.numpy(), ragged.row_splits.numpy()
+        sentences = [s for section in batch for s in section.sentences]
+        ids, row_splits = tokens.tokenize_running_text(sentences)
         row = 0
         for section in batch:
             bounds = row_splits[row : row + len(section.sentences) + 1]

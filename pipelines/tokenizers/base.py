@@ -18,6 +18,8 @@ from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 _TEXTS = tf.TensorSpec([None], tf.string)
 # Ids int32, start and end byte offsets int64, each [batch, (pieces)].
 IdsWithOffsets = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]
+# Ids int32 [ids], and row splits int64 [batch + 1].
+Ids = tuple[np.ndarray, np.ndarray]
 
 
 class Pieces(NamedTuple):
@@ -187,9 +189,9 @@ class Tokenizer(tf.Module, abc.ABC):
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Returns the ids of texts, int32 [batch, (pieces)]."""
 
-    def tokenize_running_text(self, sentences: Sequence[str]) -> tf.RaggedTensor:
-        """Like `tokenize`, for sentences that keep their leading white space."""
-        return self.tokenize(sentences)
+    def tokenize_running_text(self, sentences: Sequence[str]) -> Ids:
+        """Like `tokenize`, for many sentences that keep their leading white space."""
+        return as_arrays(self.tokenize(sentences))
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Like `tokenize`, for words as they occur within a text."""
@@ -212,6 +214,11 @@ class Tokenizer(tf.Module, abc.ABC):
         ids, starts, ends = self.tokenize_with_offsets(texts)
         begins = tf.gather(tf.constant(self.begins_word), ids.flat_values)
         return Pieces(ids, starts, ends, ids.with_flat_values(begins))
+
+
+def as_arrays(ids: tf.RaggedTensor) -> Ids:
+    """Returns ids of texts as arrays."""
+    return ids.flat_values.numpy(), ids.row_splits.numpy()
 
 
 def _strings(values: tf.Tensor | Sequence[str], name: str) -> tf.Tensor:

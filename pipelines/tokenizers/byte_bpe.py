@@ -16,7 +16,7 @@ import tensorflow_text as tf_text
 from pipelines.tokenizers import bpe_merging
 from pipelines.tokenizers import byte_bpe_vocabulary as letters
 from pipelines.tokenizers import byte_bpe_words as words_of
-from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
+from pipelines.tokenizers.base import Ids, IdsWithOffsets, Pieces, Tokenizer, as_arrays
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 
 _SPACE = letters.BYTE_LETTERS[ord(" ")]
@@ -65,11 +65,11 @@ class ByteBPETokenizer(Tokenizer):
         texts = tf.convert_to_tensor(texts, tf.string)
         return self._tokenize(self._with_space(texts) if self._add_prefix_space else texts)
 
-    def tokenize_running_text(self, sentences: Sequence[str]) -> tf.RaggedTensor:
+    def tokenize_running_text(self, sentences: Sequence[str]) -> Ids:
         """Like `tokenize`; no space is added before leading white space of a sentence."""
         if self._add_prefix_space:
             sentences = [s if s[:1].isspace() else f" {s}" for s in sentences]
-        return self._tokenize(tf.convert_to_tensor(sentences, tf.string))
+        return as_arrays(self._tokenize(tf.convert_to_tensor(sentences, tf.string)))
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Tokenizes words as they occur within a text, after a space."""

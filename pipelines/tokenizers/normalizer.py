@@ -5,6 +5,7 @@ corrected.
 """
 
 import functools
+import string
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -89,6 +90,24 @@ class Normalizer(tf.Module):
             texts = tf_text.normalize_utf8(texts, "NFD")
             texts = tf.strings.regex_replace(texts, character_class(_marks()), "")
         return texts
+
+
+@functools.cache
+def separators(has_sigma: bool) -> np.ndarray:
+    """Returns the characters before and after which a text can be cut, bool [0x10000].
+
+    Each part of the text has the ids that it has in the whole. This holds for punctuation and
+    ideographs, which are words of their own. Only the lower case of a capital sigma depends on
+    more than its word: `lower` skips case-ignorable signs, such as "'" and ".", to find a letter.
+    """
+    found = np.zeros(0x110000, bool)
+    found[_of_categories(*(name for name in _categories() if name[0] == "P"))] = True
+    found[[ord(sign) for sign in string.punctuation]] = True
+    for low, high in _CJK:
+        found[low : high + 1] = True
+    if has_sigma:
+        found[_case_ignorable()] = False
+    return found[:0x10000]
 
 
 def is_plain(texts: tf.Tensor) -> tf.Tensor:

@@ -15,7 +15,7 @@ Steps 2, 4 and 5 are one operation of tensorflow_text.
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -23,8 +23,11 @@ import tensorflow_text as tf_text
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import byte_ranges, normalizer
-from pipelines.tokenizers.base import IdsWithOffsets, Tokenizer
+from pipelines.tokenizers.base import Ids, IdsWithOffsets, Tokenizer, as_arrays
 from pipelines.tokenizers.wordpiece_vocabulary import SUFFIX, LinesVocabulary
+
+if TYPE_CHECKING:
+    from pipelines.tokenizers import word_cache
 
 MAX_CHARACTERS_PER_WORD = 200
 _MAX_UTF8_BYTES = 4
@@ -116,6 +119,18 @@ class WordPieceTokenizer(Tokenizer):
             lambda: self._tokenize_long_words(normalized)[0],
             lambda: self._wordpiece.tokenize(normalized),
         )
+
+    def tokenize_running_text(self, sentences: Sequence[str]) -> Ids:
+        """Returns the ids of `tokenize`, which computes only those of words not met before."""
+        # Whether a capital sigma ends a word depends on the letters around signs such as "'".
+        has_sigma = self.normalize.lower_case and any("Σ" in text for text in sentences)
+        return self._words.ids(sentences, normalizer.separators(has_sigma))
+
+    @functools.cached_property
+    def _words(self) -> "word_cache.WordCache":
+        from pipelines.tokenizers import word_cache  # numba, which servers do without
+
+        return word_cache.WordCache(lambda words: as_arrays(self.tokenize(words)))
 
     def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         """Returns ids and byte offsets; a removed mark belongs to the letter before it."""

@@ -1,0 +1,208 @@
+"""Token ids of long texts, from a table of the words met so far.
+
+The same few words make up most of a text. A compiled loop splits texts into words and looks them
+up; only words that the table lacks go through the operations of the tokenizer, many at a time.
+
+A word is a separator, or a run of bytes between white space and separators, as it stands in the
+text, before any normalization. Separators are all that the loop knows of a tokenizer: characters at
+which a text can be cut without changing the ids of either side.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pipelines.common.compiled import compiled
+from pipelines.tokenizers.base import Ids
+
+_MAX_WORDS = 1 << 19  # with more, the table begins anew
+_SLOTS = 1 << 20
+_OCCURRENCES = 1 << 18  # are numbered at a time
+_LONGEST = 32  # bytes; longer words are rare and are not remembered
+_END = 255  # follows a text; no byte of UTF-8
+_TEXT_END = 0  # the number of the empty word at the end of a text
+_INNER, _WHITE, _SEPARATOR, _LEAD, _LAST = range(5)  # kinds of bytes; some leads begin separators
+_FILL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, as of Fibonacci hashing
+
+
+class WordCache:
+    """Remembers the ids of words.
+
+    Args:
+      tokenize: returns the ids of words, which are UTF-8.
+    """
+
+    def __init__(self, tokenize: Callable[[list[bytes]], Ids]):
+        self._tokenize = tokenize
+        self._found = np.empty(_OCCURRENCES, np.int32)
+        self._bounds = np.empty((2, _MAX_WORDS), np.int64)
+        self._keys = np.zeros((_MAX_WORDS, _LONGEST // 8), np.uint64)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._slots = np.zeros(_SLOTS, np.int32)
+        self._ids, self._splits = np.zeros(0, np.int32), np.zeros(2, np.int64)
+
+    def ids(self, texts: Sequence[str], separators: np.ndarray) -> Ids:
+        """Returns the ids of texts.
+
+        Args:
+          texts: the texts.
+          separators: bool [0x10000], the characters before and after which a text can be cut.
+        """
+        end = bytes([_END])
+        data = end.join([*map(str.encode, texts), end * _LONGEST])
+        size = len(data) - _LONGEST
+        array = np.frombuffer(data, np.uint8)[:size]
+        # The eight bytes from each byte on, as one number.
+        eights = np.ndarray(size + _LONGEST - 7, np.uint64, data, strides=(1,))
+        kinds = _kinds(separators)
+        found, position, total = [(np.zeros(0, np.int32), np.zeros(1, np.int64))], 0, 0
+        while position < size:
+            known = len(self._splits) - 1
+            position, count, words = _find(
+                *(array, eights, position, kinds, separators),
+                *(self._slots, self._keys, known, self._bounds, self._found),
+            )
+            if words > known:
+                bounds = self._bounds[:, known:words].tolist()
+                self._learn([data[start:end] for start, end in zip(*bounds, strict=True)])
+            ids, ends = _expand(self._found[:count], self._splits, self._ids)
+            found.append((ids, ends + total))
+            total += len(ids)
+            if words == _MAX_WORDS:
+                self._forget()
+        ids, splits = map(np.concatenate, zip(*found, strict=True))
+        return ids, splits
+
+    def _learn(self, words: list[bytes]) -> None:
+        try:
+            ids, splits = self._tokenize(words)
+        except BaseException:
+            self._forget()  # the words have numbers already
+            raise
+        self._splits = np.concatenate([self._splits, splits[1:] + len(self._ids)])
+        self._ids = np.concatenate([self._ids, ids])
+
+
+def _kinds(separators: np.ndarray) -> np.ndarray:
+    """Returns the kind of each byte, uint8 [256]."""
+    kinds = np.full(256, _INNER, np.uint8)
+    kinds[:128][separators[:128]] = _SEPARATOR
+    kinds[[*b" \t\n\r"]] = _WHITE
+    kinds[0xC0:0xE0][separators[:0x800].reshape(32, -1).any(1)] = _LEAD
+    kinds[0xC0:0xC2] = _INNER  # they lead to ASCII, which has a byte of its own
+    kinds[0xE0:0xF0][separators.reshape(16, -1).any(1)] = _LEAD
+    kinds[_END] = _LAST
+    return kinds
+
+
+@compiled
+def _find(data, eights, position, kinds, separators, slots, keys, known, bounds, found):
+    """Numbers the words from a position on, until the texts end or a table is full.
+
+    Returns the next position, how many words were found, and how many are known now.
+    """
+    count = 0
+    while position < len(data) and count < len(found) and known < len(keys):
+        start = position
+        position = _end_of_word(data, position, kinds, separators)
+        if position == start:
+            kind = kinds[data[position]]
+            position += 1
+            if kind == _WHITE:
+                continue
+            if kind == _LAST:
+                found[count] = _TEXT_END
+                count += 1
+                continue
+        size = position - start
+        first, second = _key(eights, start, size), _key(eights, start + 8, size - 8)
+        third, fourth = _FILL, _FILL
+        mixed = _mix(first * _FACTOR ^ second)
+        if size >= 16:
+            third, fourth = _key(eights, start + 16, size - 16), _key(eights, start + 24, size - 24)
+            mixed = _mix(_mix(mixed ^ third) ^ fourth)
+        slot = np.int64(mixed & np.uint64(len(slots) - 1))
+        word = slots[slot]
+        while word and not (
+            keys[word, 0] == first
+            and keys[word, 1] == second
+            # A shorter word has filling in its first two parts.
+            and (size < 16 or (keys[word, 2] == third and keys[word, 3] == fourth))
+        ):
+            slot = (slot + 1) & (len(slots) - 1)
+            word = slots[slot]
+        if word == 0 or size > _LONGEST:
+            word = known
+            known += 1
+            bounds[0, word], bounds[1, word] = start, position
+            if size <= _LONGEST:
+                slots[slot] = word
+                keys[word, 0], keys[word, 1] = first, second
+                keys[word, 2], keys[word, 3] = third, fourth
+        found[count] = word
+        count += 1
+    return position, count, known
+
+
+@compiled
+def _end_of_word(data, position, kinds, separators):
+    """Returns the end of the word at a position, which is the position if none begins there.
+
+    A separator of several bytes is a word, too.
+    """
+    start = position
+    while True:
+        while kinds[data[position]] == _INNER:
+            position += 1
+        if kinds[data[position]] != _LEAD:
+            return position
+        size, point = _character(data, position)
+        if separators[point]:
+            return position + size if position == start else position
+        position += size
+
+
+@compiled
+def _character(data, position):
+    """Returns the number of bytes, two or three, and the code point of a character."""
+    byte, second = np.int64(data[position]), np.int64(data[position + 1]) & 0x3F
+    if byte < 0xE0:
+        return 2, (byte & 0x1F) << 6 | second
+    return 3, (byte & 0xF) << 12 | second << 6 | np.int64(data[position + 2]) & 0x3F
+
+
+@compiled
+def _key(eights, start, size):
+    """Returns the eight bytes from a place on as a number, filled from `size` on."""
+    if size >= 8:
+        return eights[start]
+    return eights[start] | _FILL << np.uint64(8 * size) if size > 0 else _FILL
+
+
+@compiled
+def _mix(number):
+    """Spreads the bits of a uint64 for a hash table."""
+    mixed = number * _FACTOR
+    return mixed ^ mixed >> np.uint64(32)
+
+
+@compiled
+def _expand(found, splits, ids):
+    """Returns the ids of numbered words, and where the texts end among them."""
+    total = texts = 0
+    for word in found:
+        total += splits[word + 1] - splits[word]
+        texts += word == _TEXT_END
+    result, ends = np.empty(total, np.int32), np.empty(texts, np.int64)
+    total = texts = 0
+    for word in found:
+        for index in range(splits[word], splits[word + 1]):
+            result[total] = ids[index]
+            total += 1
+        if word == _TEXT_END:
+            ends[texts] = total
+            texts += 1
+    return result, ends
