@@ -2,6 +2,7 @@
 
 import contextlib
 import fnmatch
+import functools
 import gzip
 import hashlib
 import io
@@ -152,7 +153,8 @@ def _own_partial(path: str, folder: bool) -> Iterator[str]:
     Raises:
       InputError: Another process writes the same folder.
     """
-    living = _remove_left_behind(path)
+    parent = os.path.dirname(path) or "."
+    living = _remove_left_behind(path, _partials_in(parent) if folder else _first_partials(parent))
     if living and folder:
         raise locks.busy(path)
     with contextlib.ExitStack() as stack:
@@ -180,17 +182,24 @@ def _make_partial(path: str, folder: bool, stack: contextlib.ExitStack) -> str:
             return partial
 
 
-def _remove_left_behind(path: str) -> bool:
+def _partials_in(folder: str) -> list[str]:
+    """The names of temporary files in a folder; none where locks are missing."""
+    local = "://" not in folder and os.path.isdir(folder)
+    return [name for name in os.listdir(folder) if _PARTIAL in name] if local else []
+
+
+# A folder of many files is listed once, because processes were killed before this one started.
+_first_partials = functools.lru_cache(maxsize=64)(_partials_in)
+
+
+def _remove_left_behind(path: str, names: list[str]) -> bool:
     """Removes the temporary files of killed processes; returns whether a living one has some.
 
     Nothing is removed on file systems without locks, where this is unknown.
     """
-    if "://" in path:
-        return False
     living = False
     folder, name = os.path.split(path)
     ours = re.compile(re.escape(name + _PARTIAL) + "-[0-9a-f]{8}")
-    names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
     for partial in (os.path.join(folder, other) for other in names if ours.fullmatch(other)):
         with contextlib.suppress(FileNotFoundError):  # another process removes it, too
             lock = locks.take(partial)
@@ -278,14 +287,24 @@ def sha256(path: str) -> str:
     return digest.hexdigest()
 
 
-def open_binary(path: str) -> BinaryIO:
-    """Opens a file for reading bytes; raises an InputError if it is missing."""
+def is_whole(path: str, size: int) -> bool:
+    """Whether a file exists and has the number of bytes that were written."""
+    return gfile.exists(path) and gfile.stat(path).length == size
+
+
+def open_binary(path: str, ahead: int = _BLOCK) -> BinaryIO:
+    """Opens a file for reading bytes; raises an InputError if it is missing.
+
+    Args:
+      path: The file.
+      ahead: Number of bytes that are read at a time on a file system of TensorFlow.
+    """
     if not gfile.exists(path) or gfile.isdir(path):
         raise InputError(f"{path}: no such file.")
     if "://" not in path:
         return open(path, "rb")
     file = gfile.GFile(path, "rb")
-    return file if remote_files.reaches(path) else io.BufferedReader(_RawGFile(file), _BLOCK)
+    return file if remote_files.reaches(path) else io.BufferedReader(_RawGFile(file), ahead)
 
 
 class _RawGFile(io.RawIOBase):

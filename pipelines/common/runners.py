@@ -121,7 +121,7 @@ class _Processes(Workers):
             self._pool = self._stack.enter_context(_pool(self._count, self._module))
         futures = {self._pool.submit(function, item): item for item in items}
         done = concurrent.futures.as_completed(futures)
-        return ((futures[future], future.result()) for future in done)
+        return ((futures.pop(future), future.result()) for future in done)  # frees the results
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from pipelines.common import files, locks, manifest, outputs
 from pipelines.common.errors import InputError
 from pipelines.pretraining.makers import MAKERS
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
-from pipelines.pretraining.sharding import UNFINISHED, is_whole
+from pipelines.pretraining.sharding import UNFINISHED
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.vocabulary import Vocabulary
 
@@ -142,7 +142,7 @@ def _lost_shard(output: str, found: dict[str, Any]) -> str | None:
     """Returns the first file of a manifest that is missing or of another size."""
     for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
         path = files.inside(output, shard["file"], f"{output}/{MANIFEST}")
-        if not is_whole(path, shard["bytes"]):
+        if not files.is_whole(path, shard["bytes"]):
             return path
     return None
 

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, makers, token_store
 from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
+from pipelines.pretraining.section_files import SectionFile, TokenStore
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
 from pipelines.pretraining.sharding import (
     UNFINISHED,
@@ -128,15 +129,15 @@ def _write(
         return finished
     files.gfile.makedirs(f"{request.output}/{UNFINISHED}")
     tokens.vocabulary.save(request.output)
-    summaries = _tokenize(workers, request, corpus_files)
-    chunks = [summary["chunks"] for summary in summaries]
-    plan = plan_shards(_store(request, chunks, tokens).index(), request.settings)
-    shards = _write_shards(workers, request, chunks, plan)
+    text = _tokenized(workers, request, corpus_files)
+    store = _store(request, text["files"])
+    plan = plan_shards(text["counts"], store, request.settings, workers)
+    shards = _write_shards(workers, request, store, plan)
     # Lost workers may have begun files on file systems where this is noticed only now.
     for pattern in files.LEFT_BEHIND:
         for path in files.matching(request.output, f"*.tfrecord{pattern.removeprefix('*')}"):
             files.gfile.remove(path)
-    result = _manifest(identity, summaries, plan, shards)
+    result = _manifest(identity, text["counts"], plan, shards)
     example_folder.finish(request.output, result)
     _warn(request, corpus_files, tokens, result)
     return result
@@ -167,9 +168,21 @@ def _warn(
         )
 
 
+def _tokenized(
+    workers: Workers, request: ExampleRequest, corpus_files: list[reader.CorpusFile]
+) -> token_store.TokenizedText:
+    """Tokenizes the corpus into at most `MAX_FILES` files, merged again and again if need be."""
+    store = _store(request)
+    text = token_store.saved(store) or _tokenize(workers, request, corpus_files)
+    while len(text["files"]) > token_store.MAX_FILES:
+        token_store.save(store, text)
+        text = {**text, "files": _merge(workers, store, text["files"])}
+    return text
+
+
 def _tokenize(
     workers: Workers, request: ExampleRequest, corpus_files: list[reader.CorpusFile]
-) -> list[RangeSummary]:
+) -> token_store.TokenizedText:
     ranges = plan_corpus(corpus_files)
     summaries: dict[int, RangeSummary] = {}
     function = functools.partial(_tokenize_range, request)
@@ -180,30 +193,46 @@ def _tokenize(
             end = file_range.end
             whole = corpus_files[file_range.file_index].size
             bar.update((end if end >= 0 else whole) - file_range.start)
-    return [summaries[index] for index in range(len(ranges))]
+    in_order = [summaries[index] for index in range(len(ranges))]
+    return {
+        "files": [file for summary in in_order for file in summary["files"]],
+        "counts": {
+            name: sum(summary["counts"][name] for summary in in_order)
+            for name in token_store.TEXT_COUNTS
+        },
+    }
 
 
 def _tokenize_range(request: ExampleRequest, item: tuple[int, reader.FileRange]) -> RangeSummary:
     index, file_range = item
     tokens = _load_tokenizer(request.vocab, request.tokenizer)
-    folder = f"{request.output}/{UNFINISHED}"
     return token_store.tokenize_range(
-        folder, index, file_range, request.read, tokens, request.settings.seed
+        _store(request), index, file_range, request.read, tokens, request.settings.seed
     )
 
 
-def _store(request: ExampleRequest, chunks: list[int], tokens: Tokenizer) -> token_store.TokenStore:
-    folder = f"{request.output}/{UNFINISHED}"
-    return token_store.TokenStore(folder, chunks, len(tokens.vocabulary))
+def _store(request: ExampleRequest, found: Iterable[SectionFile] = ()) -> TokenStore:
+    tokens = _load_tokenizer(request.vocab, request.tokenizer)
+    return TokenStore(f"{request.output}/{UNFINISHED}", len(tokens.vocabulary), tuple(found))
+
+
+def _merge(workers: Workers, store: TokenStore, found: list[SectionFile]) -> list[SectionFile]:
+    merged = {}
+    groups = token_store.groups(found)
+    with tqdm(total=len(groups), desc="merge", unit="file") as bar:
+        for group, file in workers.map(store.merge, groups):
+            merged[group[0]["name"]] = file
+            bar.update()
+    return [merged[group[0]["name"]] for group in groups]
 
 
 def _write_shards(
-    workers: Workers, request: ExampleRequest, chunks: list[int], plan: ShardPlan
+    workers: Workers, request: ExampleRequest, store: TokenStore, plan: ShardPlan
 ) -> list[ShardSummary]:
     summaries = {}
     with tqdm(total=len(plan.shards), desc="write", unit="shard") as bar:
         records = 0
-        function = functools.partial(_write_shard, request, chunks, plan.held_out_end)
+        function = functools.partial(_write_shard, request, store, plan.held_out_end)
         for shard, summary in workers.map(function, plan.shards):
             summaries[shard.index] = summary
             records += summary["counts"]["records"]
@@ -214,28 +243,24 @@ def _write_shards(
 
 
 def _write_shard(
-    request: ExampleRequest, chunks: list[int], held_out_end: int, shard: Shard
+    request: ExampleRequest, store: TokenStore, held_out_end: int, shard: Shard
 ) -> ShardSummary:
     finished = finished_summary(request.output, shard)
     if finished is not None:
         return finished
     tokens = _load_tokenizer(request.vocab, request.tokenizer)
-    store = _store(request, chunks, tokens)
     documents = store.read(shard.low, shard.high, held_out_end, shard.held_out)
     return write_shard(request.output, shard, documents, makers.make(request.settings, tokens))
 
 
 def _manifest(
     identity: dict[str, Any],
-    ranges: Sequence[RangeSummary],
+    counts: Mapping[str, int],
     plan: ShardPlan,
     shards: Sequence[ShardSummary],
 ) -> dict[str, Any]:
     """Returns the manifest with statistics; raises InputError if there are no training examples."""
-    text: dict[str, float] = {
-        name: sum(summary["counts"][name] for summary in ranges) for name in token_store.TEXT_COUNTS
-    }
-    text["held_out_documents"] = plan.held_out_documents
+    text: dict[str, float] = {**counts, "held_out_documents": plan.held_out_documents}
     text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
     train = _statistics([shard for shard in shards if not shard["held_out"]])
     if not train["records"]:

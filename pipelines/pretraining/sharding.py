@@ -2,27 +2,30 @@
 
 import collections
 import dataclasses
-import itertools
+from collections.abc import Mapping
 from typing import TypedDict
 
 import numpy as np
 import tensorflow as tf
 
-from pipelines.common import checksums, files, json_files
+from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.common.runners import Workers
 from pipelines.common.texts import counted
 from pipelines.corpus import reader
 from pipelines.pretraining import tf_example
 from pipelines.pretraining.makers import MAKERS
 from pipelines.pretraining.makers.base import ExampleMaker
+from pipelines.pretraining.section_files import TokenizedDocuments, TokenStore, interval
 from pipelines.pretraining.settings import BLOCK, ExampleSettings
-from pipelines.pretraining.token_store import TokenizedDocuments
+from pipelines.pretraining.survey import Survey
 
 # The folder within an output folder with what is needed until everything is written.
 UNFINISHED = ".unfinished"
 _MIN_SECTIONS_PER_SHARD = 64
-_SHARD_TOKENS = 500_000
-_MAX_SHARDS = 2048  # for the largest corpora, whose shards are larger
+_SHARD_TOKENS = 500_000  # of up to so many shards
+_SMALL_SHARDS = 256
+_LARGE_SHARD_TOKENS = 4_000_000  # of more shards
 _MIN_DOCUMENTS_TO_HOLD_OUT = 20
 # Statistics of examples.
 _EXAMPLE_COUNTS = tuple(
@@ -65,71 +68,59 @@ def plan_corpus(corpus_files: list[reader.CorpusFile]) -> list[reader.FileRange]
     return reader.plan_ranges(corpus_files, int(np.clip(total // 64, 1 << 20, 1 << 26)))
 
 
-def plan_shards(index: np.ndarray, settings: ExampleSettings) -> ShardPlan:
-    """Plans shards and chooses held-out documents, given the index of the token store.
+def plan_shards(
+    counts: Mapping[str, int], store: TokenStore, settings: ExampleSettings, workers: Workers
+) -> ShardPlan:
+    """Plans shards and chooses held-out documents, given statistics of the text (TEXT_COUNTS).
 
     Raises:
       InputError: there are no documents, or the maker cannot make sequences of them.
     """
-    keys = np.unique(index["key"])
-    if not len(keys):
+    if not counts["documents"]:
         raise InputError("the corpus has no text: no document has a token.")
     maker = MAKERS[settings.sequence_kind]
-    maker.check(index, keys[:0])
-    held_out = _held_out_keys(keys, settings)
-    maker.check(index, held_out)
-    held_out_end = int(held_out[-1]) + 1 if len(held_out) else 0
-    is_held_out = index["key"] < held_out_end
-    train = _shards(index[~is_held_out], "train", 0)
-    shards = (*train, *_shards(index[is_held_out], "held_out", len(train)))
-    return ShardPlan(shards, held_out_end, len(held_out))
+    maker.check(counts, 0)
+    held_out = _held_out_documents(counts["documents"], settings)
+    maker.check(counts, held_out)
+    survey = Survey(store, workers)
+    end, apart = survey.smallest_keys(held_out)
+    total = np.array([sum(file["sections"] for file in store.files), counts["tokens"]])
+    numbers = [_shard_count(*part.tolist()) for part in (total - apart, apart)]
+    while any(lacking := survey.lack_documents(numbers, end)):
+        numbers = [n // 2 if lacks else n for n, lacks in zip(numbers, lacking, strict=True)]
+    train = _shards("train", 0, numbers[0])
+    return ShardPlan((*train, *_shards("held_out", len(train), numbers[1])), end, held_out)
 
 
-def _shards(index: np.ndarray, name: str, first: int) -> list[Shard]:
-    """Cuts the sections of an index into shards of at least two documents each."""
-    if not len(index):
-        return []
-    index = np.sort(index, order="hash")
-    tokens = int(index["tokens"].sum(dtype=np.int64))
-    count = min(tokens // _SHARD_TOKENS, len(index) // _MIN_SECTIONS_PER_SHARD, _MAX_SHARDS)
-    count = max(1, count)
-    while count > 1 and not _every_shard_has_two_documents(index, count):
-        count //= 2
-    return [
-        Shard(
-            f"{name}-{i:05d}-of-{count:05d}.tfrecord",
-            first + i,
-            *_bounds(i, count),
-            held_out=name == "held_out",
-        )
-        for i in range(count)
-    ]
-
-
-def _held_out_keys(keys: np.ndarray, settings: ExampleSettings) -> np.ndarray:
+def _held_out_documents(documents: int, settings: ExampleSettings) -> int:
     if not settings.held_out_fraction:
-        return keys[:0]
-    if len(keys) < _MIN_DOCUMENTS_TO_HOLD_OUT:
+        return 0
+    if documents < _MIN_DOCUMENTS_TO_HOLD_OUT:
         raise InputError(
-            f"the corpus has {counted(len(keys), 'document')}; to hold some out for evaluation, at "
+            f"the corpus has {counted(documents, 'document')}; to hold some out for evaluation, at "
             f"least {_MIN_DOCUMENTS_TO_HOLD_OUT} are needed. Use --held_out_fraction=0, or check "
             "the format (--format)."
         )
     # Keys are hashes, so the smallest are a random choice.
-    return keys[: max(2, round(settings.held_out_fraction * len(keys)))]
+    return max(2, round(settings.held_out_fraction * documents))
 
 
-def _bounds(index: int, count: int) -> tuple[int, int]:
-    size = checksums.HASH_RANGE
-    return index * size // count, (index + 1) * size // count
+def _shard_count(sections: int, tokens: int) -> int:
+    """The number of shards, if each has two documents."""
+    count = max(min(tokens // _SHARD_TOKENS, _SMALL_SHARDS), tokens // _LARGE_SHARD_TOKENS)
+    return max(min(1, sections), min(count, sections // _MIN_SECTIONS_PER_SHARD))
 
 
-def _every_shard_has_two_documents(index: np.ndarray, count: int) -> bool:
-    """Returns whether cutting the sections, sorted by hash, leaves two documents in each part."""
-    lows = np.array([_bounds(shard, count)[0] for shard in range(count)], np.uint64)
-    ends = [*np.searchsorted(index["hash"], lows[1:]), len(index)]
-    parts = itertools.pairwise([0, *ends])
-    return all(len(np.unique(index["key"][start:end])) >= 2 for start, end in parts)
+def _shards(name: str, first: int, count: int) -> list[Shard]:
+    return [
+        Shard(
+            f"{name}-{i:05d}-of-{count:05d}.tfrecord",
+            first + i,
+            *interval(i, count),
+            held_out=name == "held_out",
+        )
+        for i in range(count)
+    ]
 
 
 def write_shard(
@@ -167,18 +158,15 @@ def write_shard(
     return summary
 
 
-def is_whole(path: str, size: int) -> bool:
-    """Returns whether a file exists and has the number of bytes that were written."""
-    return files.gfile.exists(path) and files.gfile.stat(path).length == size
-
-
 def finished_summary(output: str, shard: Shard) -> ShardSummary | None:
     """Returns the summary of a shard, or None if the shard is not completely written."""
     summary = json_files.read_whole(_summary_path(output, shard), ShardSummary)
     if summary is None or summary["file"] != shard.file:
         return None
     is_known = summary["counts"].keys() >= set(_EXAMPLE_COUNTS)
-    return summary if is_known and is_whole(f"{output}/{shard.file}", summary["bytes"]) else None
+    return (
+        summary if is_known and files.is_whole(f"{output}/{shard.file}", summary["bytes"]) else None
+    )
 
 
 def _summary_path(output: str, shard: Shard) -> str:

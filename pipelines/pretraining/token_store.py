@@ -1,75 +1,67 @@
-"""The corpus as token ids on disk: the intermediate step of the example writer.
+"""Tokenizes a corpus into files of sections: the intermediate step of the example writer.
 
-Each range of the corpus is tokenized independently into chunks of bounded size. Within a chunk,
+Each range of the corpus is tokenized independently into files of bounded size. Within a file,
 sections are sorted by a hash of their document, so that a shard (an interval of hashes) is one
-contiguous piece of every chunk, for any number of shards. The store is removed at the end.
+contiguous piece of every file, for any number of shards. The files are removed at the end.
 
-A chunk has three files: `.index` (one row per section), `.sentences` (uint32 token counts) and
-`.ids` (uint16 or uint32). A range is finished when its `.json` exists.
+A range is finished when its `.json` exists, until files are merged: then `tokenized.json` lists the
+files of all ranges.
 """
 
-import hashlib
-from collections.abc import Iterator
-from typing import Any, NamedTuple, TypedDict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from pipelines.common import checksums, files, json_files, texts
+from pipelines.common import checksums, files, json_files, parallel, texts
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
+from pipelines.pretraining import section_files
+from pipelines.pretraining.section_files import ROW, SectionFile, Sections, TokenStore
 from pipelines.tokenizers.base import Tokenizer
 
 # Statistics of a text.
 TEXT_COUNTS = tuple(
     "characters documents sentences tokens unknown_tokens one_sentence_documents".split()
 )
-_CHUNK_CHARACTERS = 8_000_000
+MAX_FILES = 64  # that a shard reads, and that are merged into one
+_FILE_CHARACTERS = 1 << 25  # about half of the largest range
 _BATCH_CHARACTERS = 1_000_000
-_ROW = np.dtype(
-    [("hash", np.uint64), ("key", np.uint64), ("sentences", np.uint32), ("tokens", np.uint32)]
-)
+_STATS = 16  # at the same time, because file systems of a network are slow
 
 
-class TokenizedDocuments(NamedTuple):
-    """Documents as arrays; the last element of each `starts` is the end."""
+class TokenizedText(TypedDict):
+    """Tokenized text: its files, and statistics by name."""
 
-    ids: np.ndarray  # int32 [tokens]
-    sentence_starts: np.ndarray  # int64 [sentences + 1], in tokens
-    document_starts: np.ndarray  # int64 [documents + 1], in sentences
-    document_keys: np.ndarray  # uint64 [documents]; equal for sections of one document
+    files: list[SectionFile]
+    counts: dict[str, int]
+
+
+class RangeSummary(TokenizedText):
+    """A finished range, with the checksums of its files."""
+
+    checksums: dict[str, str]
 
 
 class _TokenizedSection(NamedTuple):
-    """The hash of a section, the key of its document, its ids and sentence lengths."""
+    """Hash, key of the document, whether it is the first section of it, ids, sentence lengths."""
 
     hash: int
     key: int
+    first: bool
     ids: np.ndarray
     sentence_lengths: np.ndarray
 
 
-class RangeSummary(TypedDict):
-    """A finished range: its chunks, the checksums of their files, and statistics by name."""
-
-    chunks: int
-    checksums: dict[str, str]
-    counts: dict[str, int]
-
-
-def id_dtype(vocab_size: int) -> np.dtype:
-    """Returns the smallest type that holds every id."""
-    return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.uint32)
-
-
 def tokenize_range(
-    folder: str,
+    store: TokenStore,
     range_index: int,
     file_range: reader.FileRange,
     options: reader.ReadOptions,
     tokens: Tokenizer,
     seed: int,
 ) -> RangeSummary:
-    """Tokenizes a range into the store and returns its summary.
+    """Tokenizes a range into a store and returns its summary.
 
     The files depend only on the text of the range and the seed. A finished range is not tokenized
     again, unless its files are damaged. Several processes may tokenize a range at the same time.
@@ -77,20 +69,27 @@ def tokenize_range(
     Raises:
       InputError: the corpus cannot be read.
     """
-    path = f"{folder}/{range_index:05d}.json"
-    finished = _finished(folder, path)
+    path = f"{store.folder}/{range_index:05d}.json"
+    finished = _finished(store, path)
     if finished is not None:
         return finished
-    summary = RangeSummary(chunks=0, checksums={}, counts=dict.fromkeys(TEXT_COUNTS, 0))
+    summary = RangeSummary(files=[], checksums={}, counts=dict.fromkeys(TEXT_COUNTS, 0))
     counts = summary["counts"]
     sections: list[_TokenizedSection] = []
     size = 0
     last_key = None
 
     def flush() -> None:
-        chunk = f"{range_index:05d}-{summary['chunks']:04d}"
-        summary["checksums"] |= _write_chunk(folder, chunk, sections, len(tokens.vocabulary))
-        summary["chunks"] += 1
+        found = _sorted(sections, store.dtype)
+        file = SectionFile(
+            name=f"{range_index:05d}-{len(summary['files']):04d}",
+            sections=len(found.rows),
+            units=len(found.units),
+        )
+        store.write(file, [found])
+        names = [path.removeprefix(f"{store.folder}/") for path in store.paths(file)]
+        summary["checksums"] |= checksums.of(store.folder, names)
+        summary["files"].append(file)
         sections.clear()
 
     for section, ids, lengths in _tokenized(reader.read_sections(file_range, options), tokens):
@@ -98,16 +97,17 @@ def tokenize_range(
             continue
         key = checksums.stable_hash("document", seed, *section.document)
         order = checksums.stable_hash("section", seed, *section.document, counts["sentences"])
-        sections.append(_TokenizedSection(order, key, ids, lengths))
-        counts["documents"] += key != last_key
-        counts["one_sentence_documents"] += key != last_key and len(lengths) == 1
+        first = key != last_key
+        sections.append(_TokenizedSection(order, key, first, ids, lengths))
+        counts["documents"] += first
+        counts["one_sentence_documents"] += first and len(lengths) == 1
         last_key = key
         counts["characters"] += section.characters
         counts["sentences"] += len(lengths)
         counts["tokens"] += len(ids)
         counts["unknown_tokens"] += int(np.count_nonzero(ids == tokens.unknown_id))
         size += section.characters
-        if size >= _CHUNK_CHARACTERS:
+        if size >= _FILE_CHARACTERS:
             flush()
             size = 0
     if sections:
@@ -116,14 +116,14 @@ def tokenize_range(
     return summary
 
 
-def _finished(folder: str, path: str) -> RangeSummary | None:
+def _finished(store: TokenStore, path: str) -> RangeSummary | None:
     """Returns the summary of a range that is finished and undamaged, or None."""
     summary = json_files.read_whole(path, RangeSummary)
     if summary is None or summary["counts"].keys() != set(TEXT_COUNTS):
         return None
     try:
         for name, expected in summary["checksums"].items():
-            if files.sha256(files.inside(folder, name, path)) != expected:
+            if files.sha256(files.inside(store.folder, name, path)) != expected:
                 return None
     except InputError:
         return None
@@ -145,106 +145,39 @@ def _tokenized(
             yield section, ids[bounds[0] : bounds[-1]], lengths[lengths > 0]
 
 
-def _write_chunk(
-    folder: str, name: str, sections: list[_TokenizedSection], vocab_size: int
-) -> dict[str, str]:
-    """Writes the files of a chunk and returns their checksums."""
-    sections = sorted(sections, key=lambda section: section.hash)
-    index = np.array([(s.hash, s.key, len(s.sentence_lengths), len(s.ids)) for s in sections], _ROW)
-    digests = {}
-    for suffix, arrays, dtype in (
-        ("sentences", [s.sentence_lengths for s in sections], np.dtype(np.uint32)),
-        ("ids", [s.ids for s in sections], id_dtype(vocab_size)),
-        ("index", [index], _ROW),
-    ):
-        digest = hashlib.sha256()
-        with (
-            files.write_aside(f"{folder}/{name}.{suffix}", shared=True) as partial,
-            files.gfile.GFile(partial, "wb") as file,
-        ):
-            for array in arrays:
-                data = array.astype(dtype).tobytes()
-                file.write(data)
-                digest.update(data)
-        digests[f"{name}.{suffix}"] = digest.hexdigest()
-    return digests
-
-
-class TokenStore:
-    """A finished store, for reading: the number of chunks of each range in a folder."""
-
-    def __init__(self, folder: str, chunks: list[int], vocab_size: int):
-        self._dtype = id_dtype(vocab_size)
-        self._bases = [
-            f"{folder}/{number:05d}-{chunk:04d}"
-            for number, count in enumerate(chunks)
-            for chunk in range(count)
-        ]
-
-    def index(self) -> np.ndarray:
-        """Returns the rows (hash, key, sentences, tokens) of all sections, in any order."""
-        return np.concatenate([np.zeros(0, _ROW), *map(_read_index, self._bases)])
-
-    def read(self, low: int, high: int, key_end: int, below: bool) -> TokenizedDocuments:
-        """Reads the sections with hashes in [low, high), sorted by hash, each as a document.
-
-        Only documents with keys below `key_end` are read, or (`below` is False) only the others.
-        """
-        sections: list[_TokenizedSection] = []
-        for base in self._bases:
-            index = _read_index(base)
-            first = int(np.searchsorted(index["hash"], np.uint64(low)))
-            end = len(index)
-            if high < checksums.HASH_RANGE:
-                end = int(np.searchsorted(index["hash"], np.uint64(high)))
-            wanted = (index["key"][first:end] < key_end) == below
-            if wanted.any():
-                sections.extend(self._read_rows(base, index, first, end, wanted))
-        return _flatten(sorted(sections, key=lambda section: section.hash))
-
-    def _read_rows(
-        self, base: str, index: np.ndarray, first: int, end: int, wanted: np.ndarray
-    ) -> Iterator[_TokenizedSection]:
-        rows = index[first:end]
-        lengths = _read_range(
-            f"{base}.sentences", np.dtype(np.uint32), index["sentences"], first, end
-        )
-        ids = _read_range(f"{base}.ids", self._dtype, index["tokens"], first, end)
-        sentence_ends = np.cumsum(rows["sentences"], dtype=np.int64)
-        token_ends = np.cumsum(rows["tokens"], dtype=np.int64)
-        for row in np.flatnonzero(wanted):
-            sentences = slice(sentence_ends[row] - rows["sentences"][row], sentence_ends[row])
-            tokens = slice(token_ends[row] - rows["tokens"][row], token_ends[row])
-            yield _TokenizedSection(
-                int(rows["hash"][row]),
-                int(rows["key"][row]),
-                ids[tokens].copy(),  # a view would keep the whole array in memory
-                lengths[sentences].copy(),
-            )
-
-
-def _flatten(sections: list[_TokenizedSection]) -> TokenizedDocuments:
-    def ends(lengths: Any) -> np.ndarray:
-        return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-
-    nothing = np.zeros(0, np.int32)
-    return TokenizedDocuments(
-        np.concatenate([nothing, *(s.ids for s in sections)]).astype(np.int32),
-        ends(np.concatenate([nothing, *(s.sentence_lengths for s in sections)])),
-        ends([len(s.sentence_lengths) for s in sections]),
-        np.array([s.key for s in sections], np.uint64),
+def _sorted(sections: list[_TokenizedSection], dtype: np.dtype) -> Sections:
+    rows = [(s.hash, s.key, len(s.sentence_lengths), len(s.ids), s.first) for s in sections]
+    return section_files.sorted_sections(
+        np.array(rows, ROW),
+        np.concatenate([s.sentence_lengths for s in sections]),
+        np.concatenate([s.ids for s in sections]),
+        dtype,
     )
 
 
-def _read_index(base: str) -> np.ndarray:
-    with files.open_binary(f"{base}.index") as file:
-        return np.frombuffer(file.read(), _ROW)
+def groups(found: Sequence[SectionFile]) -> list[list[SectionFile]]:
+    """Cuts a list of files into those that are merged into one."""
+    return [list(found[i : i + MAX_FILES]) for i in range(0, len(found), MAX_FILES)]
 
 
-def _read_range(path: str, dtype: np.dtype, counts: np.ndarray, first: int, end: int) -> np.ndarray:
-    """Reads the elements of rows [first, end) from a file that has `counts` elements per row."""
-    start = int(counts[:first].sum(dtype=np.int64))
-    size = int(counts[first:end].sum(dtype=np.int64))
-    with files.open_binary(path) as file:
-        file.seek(start * dtype.itemsize)
-        return np.frombuffer(file.read(size * dtype.itemsize), dtype)
+def save(store: TokenStore, text: TokenizedText) -> None:
+    """Writes the list of all files; from now on, a merged file may replace some of them."""
+    json_files.write(_path(store), text)
+
+
+def saved(store: TokenStore) -> TokenizedText | None:
+    """Returns what `save` wrote, or None if it or one of the files is missing."""
+    text = json_files.read_whole(_path(store), TokenizedText)
+    if text is None:
+        return None
+
+    def is_there(group: list[SectionFile]) -> bool:
+        merged = section_files.merged_file(group)
+        return store.is_whole(merged) or all(map(store.is_whole, group))
+
+    there = parallel.mapped(is_there, groups(text["files"]), _STATS)
+    return text if all(there) else None
+
+
+def _path(store: TokenStore) -> str:
+    return f"{store.folder}/tokenized.json"

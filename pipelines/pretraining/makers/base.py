@@ -2,14 +2,15 @@
 
 import abc
 import collections
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from pipelines.pretraining import masking, noise
 from pipelines.pretraining.masking import SequenceBlock, SpecialIds
+from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import ExampleSettings, Objective
-from pipelines.pretraining.token_store import TokenizedDocuments
 from pipelines.tokenizers.base import Tokenizer
 
 FeatureArrays = dict[str, np.ndarray]
@@ -36,14 +37,14 @@ class ExampleMaker(abc.ABC):
         self._begins_word = np.asarray(tokenizer.begins_word)
 
     @classmethod
-    def check(cls, index: np.ndarray, held_out_keys: np.ndarray) -> None:
+    def check(cls, counts: Mapping[str, int], held_out: int) -> None:
         """Raises InputError if sequences cannot be made of a corpus; most makers accept any.
 
         Args:
-          index: index of the token store.
-          held_out_keys: keys of the held-out documents.
+          counts: statistics of the text (TEXT_COUNTS).
+          held_out: number of held-out documents.
         """
-        del index, held_out_keys
+        del counts, held_out
 
     @abc.abstractmethod
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:

@@ -5,7 +5,7 @@ import numpy as np
 from pipelines.common.compiled import compiled
 from pipelines.pretraining.makers.base import ExampleMaker
 from pipelines.pretraining.masking import SequenceBlock
-from pipelines.pretraining.token_store import TokenizedDocuments
+from pipelines.pretraining.section_files import TokenizedDocuments
 
 # Columns of a plan: the range of a sequence in the flat ids.
 START, LENGTH = range(2)

@@ -4,6 +4,7 @@ The loops are the paper's procedure, one draw of a seeded generator at a time, c
 """
 
 import collections
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -13,8 +14,8 @@ from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.pretraining.makers.base import ExampleMaker, FeatureArrays
 from pipelines.pretraining.masking import SequenceBlock
+from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import Objective
-from pipelines.pretraining.token_store import TokenizedDocuments
 
 # Columns of a plan: the ranges of segments A and B in the flat ids, and the label.
 A_START, A_LENGTH, B_START, B_LENGTH, LABEL = range(5)
@@ -38,23 +39,22 @@ class SentencePairs(_Segments):
     segments: ClassVar[int] = 2
 
     @classmethod
-    def check(cls, index: np.ndarray, held_out_keys: np.ndarray) -> None:
+    def check(cls, counts: Mapping[str, int], held_out: int) -> None:
         """Raises InputError if there is one document to train on, or one sentence in each."""
-        keys = np.unique(index["key"])
         remedy = (
             "Sentence pairs are impossible; train without them (--objective=mlm), or check "
             "the format (--format): in `sentences` a blank line ends a document, in `prose` each "
             "file is one document, in `jsonl` each line is."
         )
-        if len(keys) == 1:
+        if counts["documents"] == 1:
             raise InputError(
                 f"the corpus is one document, so no sentence is from another. {remedy}"
             )
-        if len(index) == len(keys) and (index["sentences"] == 1).all():
+        if counts["sentences"] == counts["documents"]:
             raise InputError(
                 f"every document is a single sentence, so none has a next one. {remedy}"
             )
-        left = len(keys) - len(held_out_keys)
+        left = counts["documents"] - held_out
         if left < 2:
             raise InputError(
                 f"--held_out_fraction leaves {counted(left, 'document')} to train on; at least "

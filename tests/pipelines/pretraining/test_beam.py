@@ -157,7 +157,7 @@ def _wait_for(condition, process):
         time.sleep(0.002)
 
 
-@pytest.mark.parametrize("stage", [".unfinished/*.ids*", "train-*.partial-*"])
+@pytest.mark.parametrize("stage", [".unfinished/*.data*", "train-*.partial-*"])
 def test_work_of_a_killed_worker_is_done_anew(python, stage, corpus, vocab_path, whole, tmp_path):
     output = tmp_path / "o"
     process = _start(python, _writing(corpus, vocab_path, output), PROCESSES)
@@ -166,7 +166,7 @@ def test_work_of_a_killed_worker_is_done_anew(python, stage, corpus, vocab_path,
         worker.kill()
     _, err = process.communicate(timeout=1200)
     assert process.returncode == 0, err[-3000:]
-    assert "a worker of Beam was killed; what it did not finish is done anew" in err
+    assert "a worker of Beam was killed; its unfinished work is done again" in err
     _assert_same(whole, output)
 
 

@@ -384,7 +384,7 @@ def test_damage_to_what_was_finished_is_mended(
         raise KeyError("stopped")
 
     for pattern, spoil in (
-        (f"{UNFINISHED}/*.ids", lambda data: data[:9] + bytes(4) + data[13:]),
+        (f"{UNFINISHED}/*.data", lambda data: data[:9] + bytes(4) + data[13:]),
         (f"{UNFINISHED}/0000[01].json", lambda data: data[:-9]),
         (f"{UNFINISHED}/train*.json", lambda data: data.replace(b'"records"', b'"no"')),
         ("train-*", lambda data: data[:-5]),

@@ -5,8 +5,8 @@ import pytest
 
 from pipelines.pretraining import masking
 from pipelines.pretraining.makers.running_text import FullSentences
+from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
-from pipelines.pretraining.token_store import TokenizedDocuments
 from tests import tokenizers
 
 LENGTH = 16

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pipelines.pretraining.makers import segments
+from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import ExampleSettings, Objective
-from pipelines.pretraining.token_store import TokenizedDocuments
 
 LENGTH = 64
 

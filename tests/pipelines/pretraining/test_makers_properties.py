@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pipelines.pretraining import masking
 from pipelines.pretraining.makers import segments
 from pipelines.pretraining.makers.running_text import FullSentences
+from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
-from pipelines.pretraining.token_store import TokenizedDocuments
 from tests import strategies, tokenizers
 
 _TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]

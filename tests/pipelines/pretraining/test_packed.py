@@ -12,8 +12,8 @@ from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner
 from pipelines.pretraining import example_folder, example_reader, example_writer, sharding
 from pipelines.pretraining.makers.running_text import PackedText, TextStream
+from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
-from pipelines.pretraining.token_store import TokenizedDocuments
 from tests import tokenizers
 
 LENGTH = 16

@@ -1,6 +1,7 @@
 """Plans of shards: each document in one, whatever the corpus; and bytes that follow from them."""
 
 import contextlib
+import dataclasses
 import functools
 import glob
 import hashlib
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from pipelines.common.errors import InputError
 from pipelines.common.runners import Runner, Workers
 from pipelines.corpus import reader
-from pipelines.pretraining import example_writer, sharding, token_store
+from pipelines.pretraining import example_writer, section_files, sharding
 from pipelines.pretraining.settings import ExampleSettings
 from tests import strategies
 from tests.conftest import write_documents
@@ -41,24 +42,47 @@ def _indexes(draw):
         hashes = hashes % 1000 + np.uint64(draw(st.sampled_from([0, 2**64 - 1000])))
     keys = rng.permutation(documents).astype(np.uint64)
     of = np.repeat(np.arange(documents), rng.integers(1, 4, documents))
-    index = np.zeros(len(of), token_store._ROW)
+    index = np.zeros(len(of), section_files.ROW)
     index["hash"], index["key"] = hashes[of], keys[of]
     index["sentences"], index["tokens"] = rng.integers(1, 9, (2, len(of)))
+    index["first"][np.unique(of, return_index=True)[1]] = True
     return index
 
 
+def _plan(folder, index, wanted):
+    """Plans the sections of an index, which lie in several files."""
+    store = section_files.TokenStore(str(folder), 9)
+    written = []
+    for number, rows in enumerate(np.array_split(index, 3)):
+        zeros = [np.zeros(rows[name].sum(), int) for name in ("sentences", "tokens")]
+        sections = section_files.sorted_sections(rows, *zeros, store.dtype)
+        file = section_files.SectionFile(
+            name=str(number), sections=len(rows), units=len(sections.units)
+        )
+        store.write(file, [sections])
+        written.append(file)
+    counts = {
+        "documents": len(np.unique(index["key"])),
+        "sentences": int(index["sentences"].sum()),
+        "tokens": int(index["tokens"].sum()),
+    }
+    store = dataclasses.replace(store, files=tuple(written))
+    return sharding.plan_shards(counts, store, wanted, Workers())
+
+
 @given(index=_indexes(), held_out=st.sampled_from([0.0, 0.1, 0.5, 0.9]))
-def test_each_section_is_in_one_shard(small_shards, index, held_out):
+def test_each_section_is_in_one_shard(small_shards, tmp_path_factory, index, held_out):
+    folder = tmp_path_factory.mktemp("store")
     wanted = ExampleSettings(held_out_fraction=held_out)
     try:
-        found = sharding.plan_shards(index, wanted)
+        found = _plan(folder, index, wanted)
     except InputError:
         documents = len(np.unique(index["key"]))
         few = documents < (4 if held_out else 2)
         left = documents - (max(2, round(held_out * documents)) if held_out else 0)
         assert few or left < 2 or (len(index) == documents and (index["sentences"] == 1).all())
         return
-    again = sharding.plan_shards(index[::-1].copy(), wanted)
+    again = _plan(folder, index[::-1].copy(), wanted)
     assert again == found
     apart = index["key"] < found.held_out_end
     assert apart.any() == bool(held_out)

@@ -1,5 +1,6 @@
 """The token store: tokens of a document's sentences are those of its text."""
 
+import dataclasses
 import itertools
 import json
 
@@ -8,7 +9,7 @@ import pytest
 
 from pipelines.common import checksums
 from pipelines.corpus import reader
-from pipelines.pretraining import token_store
+from pipelines.pretraining import section_files, token_store
 from pipelines.tokenizers import byte_bpe_words, learning
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from tests.pipelines.tokenizers import byte_bpe_reference
@@ -41,13 +42,14 @@ def _corpus(folder, kind):
 
 def _tokens(ranges, tokenizer, folder):
     """The ids of each document, by the order in the corpus."""
-    chunks = []
+    store = section_files.TokenStore(str(folder), len(tokenizer.vocabulary))
+    written = []
     for number, part in enumerate(ranges):
         summary = token_store.tokenize_range(
-            str(folder), number, part, reader.ReadOptions(), tokenizer, seed=0
+            store, number, part, reader.ReadOptions(), tokenizer, seed=0
         )
-        chunks.append(summary["chunks"])
-    store = token_store.TokenStore(str(folder), chunks, len(tokenizer.vocabulary))
+        written += summary["files"]
+    store = dataclasses.replace(store, files=tuple(written))
     found = store.read(0, checksums.HASH_RANGE, checksums.HASH_RANGE, below=True)
     bounds = found.sentence_starts[found.document_starts]
     return sorted(found.ids[a:b].tolist() for a, b in itertools.pairwise(bounds))
