@@ -75,9 +75,9 @@ def files() -> PageFiles:
     """The files that the page is made of; the script of a task shape is in the shape's package."""
     shown = (shape for shape in tasks.shapes().values() if shape.has_file("demo.js"))
     scripts = (
-        *("places.js", "server.js", "exchange.js", "fields.js", "answers.js"),
+        *("places.js", "server.js", "exchange.js", "fields.js", "answers.js", "sentences.js"),
         *(f"{package}:demo.js" for package in dict.fromkeys(shape.package for shape in shown)),
-        *("masks.js", "continuation.js", "sentences.js", "panel.js", "demo.js"),
+        *("masks.js", "continuation.js", "panel.js", "demo.js"),
     )
     return PageFiles(__package__, "demo.html", ("demo.css",), scripts, asks_its_server=True)
 

@@ -107,16 +107,16 @@ class MultiLabel(LabelTask, TextTask):
         return {"labels": labels}
 
     def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Mean of the labels' binary cross-entropies."""
+        """Negative log-likelihood of the labels: the sum of their binary cross-entropies."""
         weights = tf.constant(self.label_weights or [1.0] * self.units)
-        return tf.reduce_mean(
+        return tf.reduce_sum(
             tf.nn.weighted_cross_entropy_with_logits(batch["labels"], logits, weights), -1
         )
 
     def teacher_losses(self, logits: tf.Tensor, teacher: tf.Tensor) -> tf.Tensor:
-        """Mean of the binary cross-entropies with a teacher's probabilities."""
+        """Sum of the binary cross-entropies with a teacher's probabilities."""
         wanted = tf.sigmoid(teacher)
-        return tf.reduce_mean(
+        return tf.reduce_sum(
             tf.nn.sigmoid_cross_entropy_with_logits(labels=wanted, logits=logits), -1
         )
 

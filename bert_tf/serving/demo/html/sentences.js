@@ -15,11 +15,6 @@ SHAPES.embed = {
   },
 };
 
-SHAPES.embedding = {
-  ...SHAPES.embed,
-  about: (form) => `Cosines between the embeddings of sentences. ${cut(form)}`,
-};
-
 SHAPES.embed_layers = {
   ...SHAPES.embed,
   called: () => "nearest, by layer",

@@ -61,6 +61,7 @@ def test_a_form_begins_with_a_sample_for_each_of_its_fields():
         fields = {
             "tagging_words": {"words"},
             "embed": {"query", "sentences"},
+            "embedding": {"query", "sentences"},
             "embed_layers": {"query", "sentences"},
         }.get(form.shape, set(form.inputs))
         assert fields <= form.sample.keys(), name
@@ -72,7 +73,11 @@ def test_all_kinds_of_tasks_have_samples(kind):
     task = tasks.make(kind)
     (form, *_) = _forms(task).values()
     assert form.shape == task.shape
-    fields = {"span": {"question", "context"}, "choice": {"context", "choices"}}
+    fields = {
+        "span": {"question", "context"},
+        "choice": {"context", "choices"},
+        "embedding": {"query", "sentences"},
+    }
     texts = {"text_a", "text_b"} if getattr(task, "pair", False) else {"text"}
     assert fields.get(task.shape, texts) <= form.sample.keys()
 
