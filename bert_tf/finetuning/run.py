@@ -21,6 +21,7 @@ from bert_tf.finetuning.teaching import Teacher
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers.base import Weight
 from bert_tf.tasks import objectives
+from bert_tf.tasks.labels import LabelTask
 from bert_tf.tasks.model import TaskModel
 from bert_tf.training import checkpoints, distribution, run_folder
 from bert_tf.training.checkpoints import Checkpoints
@@ -272,9 +273,15 @@ class Run:
         missing = weights.assign(self.model, self._first_weights(), settings.init)
         rng = np.random.default_rng(seed)
         stated = self.model.weights_by_path()
+        biases = {
+            f"{HEADS}{item.task.name}/bias": item.task.first_bias
+            for item in self.setup.data
+            if isinstance(item.task, LabelTask)
+        }
         for variable in self.model.variables:
             if variable.path in missing:
-                variable.assign(_first_value(stated[variable.path], rng))
+                first = _first_value(stated[variable.path], rng)
+                variable.assign(biases.get(variable.path) or first)
         if any(path.startswith(POOLER) for path in missing) and self.model.encoder.pooler.trainable:
             logging.warning("%s has no pooler; a new one is trained.", settings.init)
 

@@ -31,6 +31,7 @@ class LabelTask(Task):
     Attributes:
       balanced: whether the loss weighs labels by the inverse of their frequency.
       label_weights: these weights, computed from the training data.
+      first_bias: bias of the head before training; empty: zeros.
       role: the column of the labels, "label" or "tags".
     """
 
@@ -38,6 +39,7 @@ class LabelTask(Task):
 
     balanced: bool = False
     label_weights: tuple[float, ...] = ()
+    first_bias: tuple[float, ...] = ()
 
     @property
     def units(self) -> int:

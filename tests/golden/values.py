@@ -44,6 +44,10 @@ _OBJECTIVES = (Objective.MLM_NSP, Objective.MLM, Objective.LEFT_TO_RIGHT)
 _RUN = RunOptions(save_every=_STEPS, log_every=1, tensorboard=False)
 
 
+# Tasks of an export; those of newer shapes have values of their own.
+_EXPORTED = ("tags", "mood", "same", "score", "qa", "qa1", "pick", "pretrained")
+
+
 def main(path: str) -> None:
     """Computes all values and writes them as JSON."""
     with tempfile.TemporaryDirectory() as folder:
@@ -203,7 +207,8 @@ def _converted(models: pathlib.Path, folder: pathlib.Path) -> Values:
 
 def _exported_variables(models: pathlib.Path, folder: pathlib.Path) -> Values:
     """The bytes of all variables of an export, whatever their order."""
-    entries = [f"{name}={place}" for name, place in exported.folders_in(str(models)).items()]
+    places = exported.folders_in(str(models))
+    entries = [f"{name}={places[name]}" for name in _EXPORTED]
     path = saved_model.export(sources.find(entries), str(folder / "export"))
     reader = tf.train.load_checkpoint(f"{path}/variables/variables")
     found = []

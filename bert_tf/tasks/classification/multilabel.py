@@ -74,16 +74,18 @@ class MultiLabel(LabelTask, TextTask):
                 f"{file_of(examples[0].place)}: none of {len(examples):,} examples has a label; "
                 "name their column, or columns of 0 and 1, with --columns=labels=COLUMN."
             )
-        weights: tuple[float, ...] = ()
-        if self.balanced:
-            # The root: full weights make rare labels far too frequent.
-            found = np.array([counts[label] for label in labels])
-            weights = tuple(np.sqrt(np.maximum(len(examples) - found, 1) / found).tolist())
+        found = np.array([counts[label] for label in labels])
+        odds = found / np.maximum(len(examples) - found, 1)
+        # The root: full weights make rare labels far too frequent.
+        weights = odds**-0.5 if self.balanced else np.ones(len(odds))
         return dataclasses.replace(
             self,
             pair=examples[0].text_b is not None,
             labels=labels,
-            label_weights=weights,
+            label_weights=tuple(weights.tolist()) if self.balanced else (),
+            # From zeros, the encoder would learn that labels are rare, and nothing else (Lin et al.
+            # 2017, arXiv 1708.02002, section 4.1).
+            first_bias=tuple(np.log(weights * odds).tolist()),
         )
 
     def tune(self, examples: Examples, predictions: Predictions) -> Self:
