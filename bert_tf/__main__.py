@@ -16,7 +16,7 @@ COMMANDS = {
     "pretrain": ("bert_tf.commands.pretrain", "Pre-train on examples"),
     "distill": ("bert_tf.commands.distill", "Distil a model into a smaller one"),
     "finetune": ("bert_tf.commands.finetune", "Fine-tune for a task"),
-    "train-embeddings": ("bert_tf.commands.finetune", "The same for embeddings of texts"),
+    "train-embeddings": ("bert_tf.commands.finetune", "Fine-tune embeddings of texts"),
     "experiments": ("bert_tf.commands.experiments", "Repeat the studies of the paper"),
     "predict": ("bert_tf.commands.predict", "Predict for the examples of a file"),
     "generate": ("bert_tf.commands.generate", "Continue a text with a language model"),

@@ -40,7 +40,7 @@ def main() -> None:
     if _WORDS.value:
         words = text_lines.read_text(_WORDS.value).splitlines()
     else:
-        split = model.require_vocabulary().splitter(model.resolved_settings())  # type: ignore
+        split = extension.vocabulary_of(model).splitter(model.resolved_settings())  # type: ignore
         counts = learning.count_words(
             _CORPUS.corpus(), _CORPUS.options(), split, sample_bytes=200_000_000, seed=1
         )

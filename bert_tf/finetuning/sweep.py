@@ -76,8 +76,8 @@ def finetune(
     if Frozen.parse(settings.freeze, config).whole:
         if settings.teacher:
             raise InputError("--teacher: is not for a frozen encoder (--freeze=all).")
-        if any(item.task.generation for item in data):
-            raise InputError("--freeze=all: leaves nothing to train for a task that writes texts.")
+        if not all(item.task.own_head for item in data):
+            raise InputError("--freeze=all: leaves nothing to train for a head without weights.")
         data = freezing.with_outputs(data, bundle, cache)
     more = _unlabelled(settings, data[0], tokenizer)
     teacher, taught_by = None, weights.read(settings.teacher) if settings.teacher else None
@@ -179,6 +179,9 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
                 f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "
                 f"{config.max_length} positions; set --max_length."
             )
+        widest = max(getattr(item.task, "dimensions", ()), default=0)
+        if widest > config.hidden_size:
+            raise InputError(f"--dimensions={widest}: vectors have {config.hidden_size}.")
         if item.task.generation and item.task.generation.max_new_tokens >= config.max_length:
             raise InputError(
                 f"{item.task.name}: targets of {item.task.generation.max_new_tokens + 1} tokens "
@@ -274,7 +277,8 @@ def _keep(setup: Setup, chosen: RunResult, run: Run) -> dict[str, Any]:
     compared = {}
     if setup.teacher:
         predict = run.predictors_of(found)[0]
-        compared["distillation"] = setup.teacher.compare(setup.data[0], run.model, predict)
+        data = dataclasses.replace(setup.data[0], task=written[0][0])
+        compared["distillation"] = setup.teacher.compare(data, run.model, predict)
     return {
         **compared,
         "warnings": [warning for _, report in written for warning in report["warnings"]],

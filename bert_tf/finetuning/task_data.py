@@ -324,8 +324,9 @@ def _draw(groups: list[list[int]], wanted: int) -> set[int]:
 
 def _group(example: Any) -> Any:
     """The text, or the number of the document, that an example may share with others."""
-    names = ("context", "document", "text_a", "key")
-    return next(getattr(example, name) for name in names if hasattr(example, name))
+    names = ("context", "document", "text_a", "texts", "key")
+    value = next(getattr(example, name) for name in names if hasattr(example, name))
+    return value[0] if isinstance(value, tuple) else value
 
 
 def _learnable(task: Task, examples: list[Any], notes: dict[str, int]) -> list[Any]:

@@ -42,8 +42,10 @@ class Teacher:
         names = [entry["name"] for entry in bundle.tasks]
         entry = bundle.task(task.name if task.name in names else None)
         self.task = tasks.load(entry, bundle.config.max_length)
-        if task.generation:
-            raise InputError(f"--teacher: {task.name} writes texts, which are not distilled.")
+        if not task.own_head:
+            raise InputError(
+                f"--teacher: {task.name} has no labels or scores, which are what is distilled."
+            )
         if self.task.shape != task.shape or set(self.task.labels) != set(task.labels):
             raise InputError(
                 f"--teacher={path}: its task {self.task.name} ({self.task.shape} of "

@@ -19,6 +19,7 @@ from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.head_config import HeadConfig
 from bert_tf.objectives.distillation import TEMPERATURE, divergence
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
+from pipelines.common import json_files
 from pipelines.labelled import bucketing, splits
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features, layer_names, pad
@@ -251,8 +252,7 @@ class Task(abc.ABC):
     def feature_settings(self) -> dict[str, Any]:
         """All that the features of given examples depend on, as JSON values."""
         fields = ("kind", "max_length", "labels", *self.feature_fields)
-        values = {field: getattr(self, field) for field in fields}
-        return values | {"labels": list(self.labels)}
+        return json_files.as_json({field: getattr(self, field) for field in fields})
 
     @abc.abstractmethod
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:

@@ -84,8 +84,8 @@ def make(kind: str, name: str | None = None, **options: Any) -> "Task":
             raise InputError(f"--{field} does not apply to the task {kind}.")
     task = dataclasses.replace(task, name=name or kind, **changes)
     task.head.check_task(task.per_token, task.name)
-    if task.generation and not task.head.is_plain:
-        raise InputError(f"{task.name}: its head is the model's own, without layers or a BiLSTM.")
+    if not task.own_head and not task.head.is_plain:
+        raise InputError(f"{task.name}: its head has no weights, and no layers or BiLSTM.")
     return task
 
 

@@ -18,6 +18,17 @@ _MIN_COUNT = 5  # of a word; a rarer one is not learned
 _BATCH = 100_000  # words
 
 
+def vocabulary_of(model: Bundle) -> WordPieceVocabulary:
+    """The vocabulary of a model; an InputError if words cannot be added to it."""
+    vocabulary = model.require_vocabulary()
+    if isinstance(vocabulary, WordPieceVocabulary):
+        return vocabulary
+    raise InputError(
+        f"{model.place}: its vocabulary is of {vocabulary.kind}; only WordPiece can be extended by "
+        "words."
+    )
+
+
 def candidates(
     model: Bundle, words: collections.Counter[bytes], count: int
 ) -> list[tuple[str, int]]:
@@ -48,12 +59,7 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
       InputError: the vocabulary is not WordPiece; or a word is several for the tokenizer, has
         characters that are unknown to it, or is too long.
     """
-    vocabulary, tokenizer = model.require_vocabulary(), model.tokenizer()
-    if not isinstance(vocabulary, WordPieceVocabulary):
-        raise InputError(
-            f"{model.place}: its vocabulary is of {vocabulary.kind}; only WordPiece can be "
-            "extended by words."
-        )
+    vocabulary, tokenizer = vocabulary_of(model), model.tokenizer()
     settings: Any = tokenizer.settings
     split = vocabulary.splitter(settings)
     given = list(dict.fromkeys(filter(None, map(str.strip, words))))

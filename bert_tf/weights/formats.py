@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from absl import logging
+
 from bert_tf import tasks
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.families import FAMILIES, ModelFamily
@@ -67,7 +69,10 @@ def read(path: str) -> Bundle:
       InputError: There is no model, or it is damaged or inconsistent.
     """
     if not files.gfile.exists(path):
-        path = local_caches.find(path) or path
+        found = local_caches.find(path)
+        if found:
+            logging.info("%s: read from %s.", path, found)
+        path = found or path
     path = path if files.gfile.isdir(path) else _model_of(path)
     path = path.rstrip("/") or path
     return _READERS[detect(path)](path)
@@ -160,7 +165,7 @@ def _check_heads(model: Bundle, target: str) -> None:
         # In families that are always causal, other programs use the last token, too.
         family = FAMILIES.get(model.config.model_type, ModelFamily())
         causal = model.config.causal and not family.values.get("causal")
-        if causal and task.head.reads_pooled(task.per_token):
+        if causal and task.reads_pooled:
             raise InputError(
                 f"{model.place}: {task.name} reads the last token, as the model is causal, but "
                 f"programs that read {target} use the first one; write it as bert_tf."

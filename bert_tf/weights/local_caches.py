@@ -41,7 +41,8 @@ def _in_huggingface(name: str) -> str | None:
 def _in_kaggle(name: str) -> str | None:
     """KerasHub stores presets as <owner>/<model>/keras/<preset>/<version>."""
     cache = os.path.expanduser(os.environ.get("KAGGLEHUB_CACHE", "~/.cache/kagglehub"))
-    versions = files.gfile.glob(f"{cache}/models/*/*/keras/{os.path.basename(name)}/*")
+    owner, _, preset = name.rpartition("/")
+    versions = files.gfile.glob(f"{cache}/models/{owner or '*'}/*/keras/{preset}/*")
     newest = sorted((v for v in versions if os.path.basename(v).isdecimal()), key=_version)
     return newest[-1] if newest else None
 

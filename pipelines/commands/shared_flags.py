@@ -25,7 +25,7 @@ class CorpusFlags:
             "input",
             None,
             "The corpus: files or globs, separated by commas or blanks; plain or .gz, local or "
-            f"remote (gs://).{'' if required else ' Not given: other words.'}",
+            f"remote (gs://).{'' if required else ' Not given: --words.'}",
             required=required,
         )
         self.format = flags.DEFINE(

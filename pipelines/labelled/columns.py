@@ -188,8 +188,9 @@ class ColumnNames(FileLayout):
           row: the first row.
           others: columns that have another role.
         """
-        if "labels" in self.chosen:
-            return self.chosen["labels"].split("+")
+        named = self.chosen.get("labels") or self.usual.get("labels", "")
+        if "+" in named and row.has(named):
+            return named.split("+")
         found = [
             name
             for name, value in row.values.items()

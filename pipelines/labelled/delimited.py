@@ -90,10 +90,18 @@ def _delimiter(head: Sequence[str], path: str, layout: FileLayout) -> str:
     """Returns the usual delimiter, or, if it gives one column, another that gives known columns."""
     usual = "," if ending(path) == ".csv" else "\t"
     for mark in (usual, *_NAMES):
-        cells = next(csv.reader(head[-1:], delimiter=mark), [])
+        cells = _split("".join(head[-1:]), mark)
         if len(cells) > 1 and (mark == usual or layout.has_known(cells)):
             return mark
     return usual
+
+
+def _split(line: str, mark: str) -> list[str]:
+    csv.field_size_limit(sys.maxsize)
+    try:
+        return next(csv.reader([line.replace("\r", " ")], delimiter=mark), [])
+    except csv.Error:
+        return []
 
 
 def _without_blank_end(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:

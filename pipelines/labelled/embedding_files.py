@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 
 from pipelines.common.errors import InputError
+from pipelines.labelled import text_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import EmbeddingExample
-from pipelines.labelled.tables import TableRow
-from pipelines.labelled.text_files import TextFile
+from pipelines.labelled.table_rows import TableRow
 
 
 def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingExample]:
@@ -20,8 +20,9 @@ def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingE
     Raises:
       InputError: a column is missing, a text is empty, or the label of a pair is not a number.
     """
-    lines = TextFile(path, columns.chosen, columns.header, columns.encoding)
+    lines = text_files.TextFile(path, columns.chosen, columns.header, columns.encoding)
     if not lines.is_table:
+        text_files.check(lines)  # warns of tabs
         for line in lines:
             if line.text_a.strip():
                 yield EmbeddingExample(
@@ -43,9 +44,14 @@ def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingE
         value = row.text(label) if label else ""
         if label:
             _check_label(row, value, pair)
-        key = columns.key(row, index)
-        for more in row.texts(negative) if negative else [None]:
+        negatives = row.texts(negative) if negative else ()
+        if negative and not negatives:
+            raise InputError(
+                f"{row.place}: {negative} is empty; give a text, or leave the row out."
+            )
+        for more in negatives or [None]:
             every = texts if more is None else (*texts, more)
+            key = columns.key(row, index)
             yield EmbeddingExample(key, row.place, every, value if labelled else None)
 
 

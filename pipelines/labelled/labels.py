@@ -94,8 +94,9 @@ def beside(path: str, encoding: str = UTF8) -> tuple[str, dict[str, str]] | None
 
 
 def are_named(examples: Iterable[Any], names: Mapping[str, str]) -> bool:
-    """Returns whether some labels of examples have names."""
-    return any(label in names for example in examples for label in _labels(example))
+    """Returns whether some labels of examples have names, and the others are names."""
+    there = {label for example in examples for label in _labels(example)}
+    return not there.isdisjoint(names) and there <= {*names, *names.values()}
 
 
 def _check_distinct(names: Sequence[str], place: str, what: str) -> None:

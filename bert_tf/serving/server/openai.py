@@ -29,7 +29,8 @@ class EmbeddingsRequest(EncodedRequest):
     Args:
       body: JSON.
       limits: those of the server.
-      signatures: the signatures of the manifest, by name.
+      version: of the model.
+      signatures: those of this version, by name, as in its manifest.
       check_name: refuses the names of other models.
     """
 
@@ -37,11 +38,13 @@ class EmbeddingsRequest(EncodedRequest):
         self,
         body: bytes,
         limits: RequestLimits,
+        version: int,
         signatures: Mapping[str, Any],
         check_name: Callable[[str], None],
     ):
         super().__init__(body, limits)
-        self._signatures, self._check_name = signatures, check_name
+        self._version, self._signatures = version, signatures
+        self._check_name = check_name
 
     def parse(self) -> ModelSpec:
         try:
@@ -55,11 +58,13 @@ class EmbeddingsRequest(EncodedRequest):
             raise RefusalError(Fault.INVALID, '"input" must be a text, or a list of texts.')
         if self._body.encoding_format not in ("float", "base64"):
             raise RefusalError(Fault.INVALID, '"encoding_format" must be "float" or "base64".')
+        if self._body.dimensions is not None and self._body.dimensions < 1:
+            raise RefusalError(Fault.INVALID, '"dimensions" must be 1 or more.')
         self.limits.check_rows(len(self._texts))
         for self._output in _OUTPUTS:
             for name, signature in self._signatures.items():
                 if self._output in signature["outputs"] and list(signature["inputs"]) == ["text"]:
-                    return ModelSpec(self._body.model, signature=name)
+                    return ModelSpec(self._body.model, self._version, name)
         raise RefusalError(Fault.NOT_FOUND, "This model has no embeddings of texts.")
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
@@ -68,8 +73,8 @@ class EmbeddingsRequest(EncodedRequest):
     def encode(self, answer: ModelResponse) -> bytes:
         vectors = np.asarray(answer.outputs[self._output], np.float32)
         width, size = vectors.shape[-1], self._body.dimensions
-        if size is not None and not 1 <= size <= width:
-            raise RefusalError(Fault.INVALID, f'"dimensions" must be from 1 to {width}.')
+        if size is not None and size > width:
+            raise RefusalError(Fault.INVALID, f'"dimensions" must be at most {width}.')
         vectors = vectors[:, :size]
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
         data = [

@@ -196,11 +196,11 @@ class _RestInterface:
     async def _embeddings(self, request: Request) -> Response:
         with self.answerer.versions.use(None) as version:
             assert version.predictor is not None  # it is available
-            signatures = version.predictor.manifest["signatures"]
+            number, signatures = version.number, version.predictor.manifest["signatures"]
 
         async def receive() -> EncodedRequest:
             body, answerer = await self._body(request), self.answerer
-            return EmbeddingsRequest(body, answerer.limits, signatures, answerer.check_name)
+            return EmbeddingsRequest(body, answerer.limits, number, signatures, answerer.check_name)
 
         return Response(await self.answerer.answer(receive), media_type=_JSON)
 

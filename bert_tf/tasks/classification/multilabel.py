@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.special
-import sklearn.metrics
 import tensorflow as tf
 
 from bert_tf.tasks import plots, signatures
@@ -157,12 +156,12 @@ class MultiLabel(LabelTask, TextTask):
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """Micro and macro F1, and the fraction of examples with exactly the right labels."""
         truth, guesses = self._indicators(examples), self._guesses(predictions)
-        micro, macro = (
-            float(sklearn.metrics.f1_score(truth, guesses, average=average, zero_division=0))
-            for average in ("micro", "macro")
-        )
-        exact = float((truth == guesses).all(-1).mean())
-        return {"micro_f1": micro, "macro_f1": macro, "exact_match": exact}
+        hits, guessed, true = (truth & guesses).sum(0), guesses.sum(0), truth.sum(0)
+        return {
+            "micro_f1": float(2 * hits.sum() / max(guessed.sum() + true.sum(), 1)),
+            "macro_f1": float(np.mean(2 * hits / np.maximum(guessed + true, 1))),
+            "exact_match": float((truth == guesses).all(-1).mean()),
+        }
 
     def baseline(self, training: Examples, examples: Examples) -> list[LabelProbabilities]:
         """The most frequent label."""
@@ -177,10 +176,11 @@ class MultiLabel(LabelTask, TextTask):
 
     def by_label(self, examples: Examples, predictions: Predictions) -> dict[str, LabelScores]:
         """Scores of each label."""
-        columns = sklearn.metrics.precision_recall_fscore_support(
-            self._indicators(examples), self._guesses(predictions), average=None, zero_division=0
-        )
-        return label_scores(self.labels, columns)
+        truth, guesses = self._indicators(examples), self._guesses(predictions)
+        hits, guessed, true = (truth & guesses).sum(0), guesses.sum(0), truth.sum(0)
+        precision, recall = hits / np.maximum(guessed, 1), hits / np.maximum(true, 1)
+        f1 = 2 * hits / np.maximum(guessed + true, 1)
+        return label_scores(self.labels, (precision, recall, f1, true))
 
     def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """A table of ids, labels, probabilities and texts."""

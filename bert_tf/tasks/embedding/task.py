@@ -31,7 +31,8 @@ from pipelines.tokenizers.base import Tokenizer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_WORDS = 1 << 12  # width of the baseline's vectors
+_WORDS = 1 << 10  # width of the baseline's vectors
+_AT_ONCE = 1024  # rows of a matrix of cosines
 _LENGTH = "sequence_lengths"  # feature: the number of tokens of each text of a row
 
 
@@ -115,14 +116,6 @@ class Embedding(Task):
         """An empty text."""
         return None if all(map(str.strip, example.texts)) else "a text is empty"
 
-    def check(self, examples: Examples) -> None:
-        """Checks that dev data have something to score by."""
-        if _form(examples) is Form.TEXTS and have_labels(examples) and self.form is not Form.TEXTS:
-            raise InputError(
-                f"{reports.file_of(examples[0].place)}: has single texts without classes, by which "
-                "vectors cannot be scored; give pairs, perhaps with similarities."
-            )
-
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A row for each example: its texts one after the other, and the length of each."""
         texts = [self._texts(example) for example in examples]
@@ -148,14 +141,17 @@ class Embedding(Task):
         return example.texts * 2 if alone else example.texts
 
     def _targets(self, examples: Examples) -> np.ndarray:
-        """Similarities from 0 to 1, ids of classes, or zeros."""
+        """Similarities from 0 to 1, ids of classes, or ids of the second texts."""
         form = _form(examples)
         if form is Form.SIMILARITIES:
             low, high = self.bounds
             values = np.array([float(example.label or 0) for example in examples], np.float32)
             return (values - low) / (high - low)
-        ids = {label: number for number, label in enumerate(self.labels)}
-        return np.array([ids.get(example.label or "", 0) for example in examples], np.int64)
+        if form is Form.CLASSES:
+            ids = {label: number for number, label in enumerate(self.labels)}
+            return np.array([ids.get(example.label or "", 0) for example in examples], np.int64)
+        second = [self._texts(example)[-1 if form is Form.TEXTS else 1] for example in examples]
+        return np.unique(second, return_inverse=True)[1]
 
     def sequence_splits(self, features: Features) -> np.ndarray:
         """Where each text begins among the tokens of all rows, and the end; int64."""
@@ -201,7 +197,7 @@ class Embedding(Task):
             return losses.similarity(vectors, batch["labels"])
         if self.form is Form.CLASSES:
             return losses.triplet(vectors, batch["labels"], batch["weights"])
-        return losses.ranking(vectors, batch["weights"])
+        return losses.ranking(vectors, batch["labels"], batch["weights"])
 
     def signatures(self, model: ServedModel) -> list[Signature]:
         """`<task>` of raw text, and `<task>_ids` of token ids."""
@@ -240,13 +236,15 @@ class Embedding(Task):
         self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[TextVectors]:
         """The vectors, each of length 1."""
-        return [TextVectors(signatures.normalized(vectors)) for vectors in logits]
+        pairs = zip(examples, logits, strict=True)
+        return [TextVectors(signatures.normalized(rows[: len(e.texts)])) for e, rows in pairs]
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """By the form of the examples; `score` is the first of them.
 
         Of pairs with similarities Spearman's correlation with the cosines; of classes how often the
-        nearest text has the same one; of other pairs what `retrieval.scores` returns.
+        nearest text has the same one; of other pairs what `retrieval.scores` returns. Single texts
+        have nothing to be right about: how far apart they are, 1 - the mean cosine.
         """
         form = _form(examples)
         if form is Form.SIMILARITIES:
@@ -256,13 +254,18 @@ class Embedding(Task):
             found = {"spearman": float(scipy.stats.spearmanr(truth, cosines)[0]) if differ else 0.0}
         elif form is Form.CLASSES:
             found = {"nearest_accuracy": _nearest_accuracy(examples, predictions)}
+        elif form is Form.TEXTS:
+            mean = np.mean([prediction.vectors[0] for prediction in predictions], 0)
+            found = {"spread": float(1 - mean @ mean)}
         else:
             found = _retrieval(examples, predictions)
         return {"score": next(iter(found.values())), **found}
 
     def baseline(self, training: Examples, examples: Examples) -> list[TextVectors]:
         """Vectors of the words of texts: which are in both."""
-        words = sklearn.feature_extraction.text.HashingVectorizer(n_features=_WORDS, norm="l2")
+        words = sklearn.feature_extraction.text.HashingVectorizer(
+            n_features=_WORDS, norm="l2", dtype=np.float32
+        )
         return [TextVectors(words.transform(e.texts).toarray()) for e in examples]
 
     def answers(self, prediction: TextVectors) -> Sequence[str]:
@@ -282,6 +285,14 @@ class Embedding(Task):
                 example.texts[index] if index < len(example.texts) else "" for example in examples
             ]
         return {f"predictions.{split}.tsv": reports.tsv(table)}
+
+    def mistakes(self, examples: Examples, predictions: Predictions, count: int) -> list[str]:
+        """The texts of the worst errors; similarities count from the lowest to the highest."""
+        task = self
+        if _form(examples) is Form.SIMILARITIES:
+            values = [float(example.label or 0) for example in examples]
+            task = dataclasses.replace(self, bounds=(min(values), max(*values, min(values) + 1e-9)))
+        return super(Embedding, task).mistakes(examples, predictions, count)
 
     def errors(
         self, example: EmbeddingExample, prediction: TextVectors
@@ -334,9 +345,13 @@ def _nearest_accuracy(examples: Examples, predictions: Predictions) -> float:
     vectors = np.stack([prediction.vectors[0] for prediction in predictions])
     vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     classes = np.array([example.label for example in examples])
-    cosines = vectors @ vectors.T
-    np.fill_diagonal(cosines, -np.inf)
-    return float((classes[cosines.argmax(-1)] == classes).mean())
+    right = 0
+    for start in range(0, len(vectors), _AT_ONCE):
+        cosines = vectors[start : start + _AT_ONCE] @ vectors.T
+        rows = np.arange(len(cosines))
+        cosines[rows, start + rows] = -np.inf
+        right += int((classes[cosines.argmax(-1)] == classes[start + rows]).sum())
+    return right / len(vectors)
 
 
 def _retrieval(examples: Examples, predictions: Predictions) -> dict[str, float]:

@@ -99,14 +99,14 @@ def read_task(
         raise InputError(f"{path}: lacks the weight {needed}; a {architecture.name} requires it.")
     units = len(weights[needed])
     problem = values.get("problem_type")
-    if shape == "classification" and (units == 1 or problem == "regression"):
+    if shape == "classification" and problem == "multi_label_classification":
+        shape = "multilabel"
+    elif shape == "classification" and (units == 1 or problem == "regression"):
         shape = "regression"
     if shape == "regression" and units > 1:
         raise InputError(
             f"{path}/{CONFIG}: problem_type is {problem!r} with {units} labels; regression has one."
         )
-    if shape == "classification" and problem == "multi_label_classification":
-        shape = "multilabel"
     labelled = isinstance(tasks.make(tasks.shapes()[shape].default_kind), LabelTask)
     labels = _labels(values, units, path) if labelled else []
     name = str(values.get("finetuning_task") or shape)

@@ -226,7 +226,7 @@ def test_an_export_of_texts_alone_is_served_by_tensorflow(writer, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("finetune", "--freeze=all"), "leaves nothing to train for a task that writes texts"),
+        (("finetune", "--freeze=all"), "leaves nothing to train for a head without weights"),
         (("finetune", "--bilstm_layers=1"), "its head is the model's own"),
         (("finetune", "--max_target_length=65"), "targets of 65 tokens exceed the model's 64"),
         (("export-portable",), "writes texts in a loop, which is not written for LiteRT or ONNX"),

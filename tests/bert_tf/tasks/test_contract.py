@@ -36,8 +36,9 @@ def _of_texts(kind, labels, pair=False, **changes):
     return TaskCase(kind, examples, _without(examples, label=None), changes)
 
 
-def _of_labels(pair=False, **changes):
+def _of_labels(pair=False, only=None, **changes):
     labels = [("good",), (), ("bad", "sad"), ("sad",), ("good", "sad")]
+    labels = [tuple(name for name in names if only in (None, name)) for names in labels]
     examples = [
         MultiLabelExample(f"key{i}", f"x.tsv: line {i}", text, "a ?" if pair else None, found)
         for i, (text, found) in enumerate(zip(_TEXTS, labels, strict=True))
@@ -100,6 +101,7 @@ CASES = [
     _of_texts("mrpc", ["0", "1", "0", "1", "1"], pair=True, balanced=True),
     _of_labels(),
     _of_labels(pair=True, balanced=True, thresholds=(0.4, 0.5, 0.6)),
+    _of_labels(only="good"),
     _of_texts("regression", ["0.5", "1", "2", "2.5", "3"]),
     _of_texts("stsb", ["0.5", "1", "2", "2.5", "5"], pair=True),
     _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"]),
@@ -112,6 +114,7 @@ CASES = [
     _of_embeddings(3, [""] * 5),
     _of_embeddings(2, ["0", "1", "2.5", "4", "5"]),
     _of_embeddings(1, ["a", "b", "a", "b", "b"]),
+    _of_embeddings(1, [""] * 5),
 ]
 
 

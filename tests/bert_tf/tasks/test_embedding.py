@@ -23,10 +23,15 @@ def normalized(x):
 
 
 def test_ranking_is_a_softmax_over_all_texts_of_the_batch():
-    found = losses.ranking(tf.constant(VECTORS), tf.constant(ALL)).numpy()
+    found = losses.ranking(tf.constant(VECTORS), tf.range(6), tf.constant(ALL)).numpy()
     unit = normalized(VECTORS)
     others = np.concatenate([unit[:, 1], unit[:, 2]])
     logits = 20 * unit[:, 0] @ others.T
+    wanted = np.log(np.exp(logits).sum(-1)) - logits[np.arange(6), np.arange(6)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    second = [0, 1, 0, 3, 4, 5]
+    found = losses.ranking(tf.constant(VECTORS), tf.constant(second), tf.constant(ALL)).numpy()
+    logits[[0, 2], [2, 0]] = -np.inf  # the same text is not a negative
     wanted = np.log(np.exp(logits).sum(-1)) - logits[np.arange(6), np.arange(6)]
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
@@ -34,10 +39,9 @@ def test_ranking_is_a_softmax_over_all_texts_of_the_batch():
 @pytest.mark.parametrize("loss", ["ranking", "triplet"])
 def test_rows_that_fill_up_a_batch_change_nothing(loss):
     def of(vectors, present):
-        arguments = [tf.constant(vectors)]
-        if loss == "triplet":
-            arguments.append(tf.constant([0, 1, 0, 1, 1, 0, *[0] * (len(vectors) - 6)]))
-        return getattr(losses, loss)(*arguments, tf.constant(present)).numpy()[:6]
+        ids = [0, 1, 0, 1, 1, 0] if loss == "triplet" else [0, 1, 2, 3, 4, 5]
+        ids = tf.constant([*ids, *[0] * (len(vectors) - 6)])
+        return getattr(losses, loss)(tf.constant(vectors), ids, tf.constant(present)).numpy()[:6]
 
     filled = np.concatenate([VECTORS, np.zeros((2, 3, 8), np.float32)])
     present = np.concatenate([ALL, np.zeros(2, np.float32)])
@@ -137,7 +141,7 @@ def test_losses_are_those_of_sentence_transformers(tmp_path):
     wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     x, there = tf.constant(vectors), tf.ones(64)
     found = [
-        losses.ranking(x, there),
+        losses.ranking(x, tf.range(64), there),
         losses.similarity(x, tf.constant(scores)),
         losses.triplet(x, tf.constant(classes), there),
     ]

@@ -175,7 +175,7 @@ def test_embeddings_as_of_openai(served, predictor, dimensions):
             "/v1/embeddings",
             b'{"model": "bert", "input": "x", "dimensions": 99}',
             400,
-            '"dimensions" must be from 1 to 32',
+            '"dimensions" must be at most 32',
         ),
         ("/v1/models/bert:predict", b"[1", 400, "not a JSON object"),
         ("/v1/models/bert:predict", b"\xff", 400, "not a JSON object"),
