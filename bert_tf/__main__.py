@@ -60,9 +60,11 @@ def main() -> None:
         hint = flag_types.did_you_mean(name, COMMANDS)
         print(f"error: unknown command {name}{hint} (--help lists all)", file=sys.stderr)
         sys.exit(command_line.BAD_INPUT)
-    modules = {command: module for command, (module, _) in COMMANDS.items()}
+    others = {
+        command: module for command, (module, _) in COMMANDS.items() if command not in PRESETS
+    }
     arguments = [*PRESETS.get(name, ()), *rest]
-    command_line.run(f"{program} {name}", modules[name], arguments, modules)
+    command_line.run(f"{program} {name}", COMMANDS[name][0], arguments, others)
 
 
 def _usage(program: str) -> str:

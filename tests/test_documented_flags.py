@@ -50,7 +50,7 @@ for command, (module, _) in __main__.COMMANDS.items():
         if name == command:
             flags.FLAGS.unparse_flags()
             try:
-                arguments.parse(words, flags.FLAGS)
+                arguments.parse([*__main__.PRESETS.get(command, ()), *words], flags.FLAGS)
             except ValueError as error:
                 answers["errors"].append([index, str(error)])
 print(json.dumps(answers))

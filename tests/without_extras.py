@@ -4,6 +4,7 @@ Every installed package that the required dependencies of pyproject.toml do not 
 imported.
 """
 
+import importlib.machinery
 import importlib.metadata
 import pathlib
 import re
@@ -18,13 +19,33 @@ _PROJECT = pathlib.Path(__file__).parent.parent / "pyproject.toml"
 def main():
     """Runs the command that the arguments name."""
     kept = _required()
-    for module, owners in importlib.metadata.packages_distributions().items():
-        ours = (_PROJECT.parent / module).exists()  # some packages bring `tests` of their own
-        if kept.isdisjoint(map(_normal, owners)) and not ours:
-            sys.modules[module] = None  # cannot be imported, and has no spec
+    hidden = {
+        module
+        for module, owners in importlib.metadata.packages_distributions().items()
+        # Some packages bring `tests` of their own.
+        if kept.isdisjoint(map(_normal, owners)) and not (_PROJECT.parent / module).exists()
+    }
+    for module in [name for name in sys.modules if name.partition(".")[0] in hidden]:
+        del sys.modules[module]
+    place = sys.meta_path.index(importlib.machinery.PathFinder)
+    sys.meta_path[place] = _Finder(hidden)
     from bert_tf import __main__
 
     __main__.main()
+
+
+class _Finder:
+    """Finds modules on the path, except for hidden ones."""
+
+    def __init__(self, hidden):
+        self._hidden = hidden
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self._hidden:
+            return None
+        return importlib.machinery.PathFinder.find_spec(name, path, target)
+
+    find_distributions = staticmethod(importlib.machinery.PathFinder.find_distributions)
 
 
 def _required():

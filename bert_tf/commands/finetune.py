@@ -5,7 +5,7 @@ r"""Fine-tunes a BERT for one task, or for several that share an encoder.
       --columns=text=review,label=stars
   bert-tf finetune --task=mrpc,topics=classification --data=glue/MRPC,topics/ --init=...
 
-`bert-tf train-embeddings` is `bert-tf finetune --task=embedding`. The columns of its data decide
+`bert-tf train-embeddings` is the same with the task `embedding`. The columns of its data decide
 the loss: pairs (text_a, text_b), pairs with a similarity (label), pairs with a text that is not
 alike (negative), texts with a class (label), or texts alone:
 

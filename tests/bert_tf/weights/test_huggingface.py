@@ -118,7 +118,7 @@ def test_configurations_that_are_not_ours_are_named(folder, config, message):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"problem_type": "multi_label_classification"}, "multi_label_classification"),
+        ({"problem_type": "multi_label_classification"}, "describe different tasks"),
         ({"problem_type": "regression"}, "'regression' with 3 labels"),
         ({"id2label": {"0": "a", "1": "b"}}, "id2label must name the 3 units"),
         ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "each differently"),
