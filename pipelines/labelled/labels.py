@@ -94,9 +94,8 @@ def beside(path: str, encoding: str = UTF8) -> tuple[str, dict[str, str]] | None
 
 
 def are_named(examples: Iterable[Any], names: Mapping[str, str]) -> bool:
-    """Returns whether some labels of examples have names, and the others are names."""
-    there = {label for example in examples for label in _labels(example)}
-    return not there.isdisjoint(names) and there <= {*names, *names.values()}
+    """Returns whether some labels of examples have names."""
+    return any(label in names for example in examples for label in _labels(example))
 
 
 def _check_distinct(names: Sequence[str], place: str, what: str) -> None:
@@ -136,9 +135,10 @@ def rename(
     for example in examples:
         missing = next((label for label in _labels(example) if label not in known), None)
         if missing is not None:
+            other = "" if source == "--label_map" else " If it is for other labels, rename it."
             raise InputError(
                 f"{example.place}: the label {missing!r} has no name; {source} names "
-                f"{', '.join(names)}."
+                f"{', '.join(names)}.{other}"
             )
     return [_renamed(example, known) for example in examples]
 

@@ -227,7 +227,7 @@ def test_an_export_of_texts_alone_is_served_by_tensorflow(writer, tmp_path):
     ("words", "message"),
     [
         (("finetune", "--freeze=all"), "leaves nothing to train for a head without weights"),
-        (("finetune", "--bilstm_layers=1"), "its head is the model's own"),
+        (("finetune", "--bilstm_layers=1"), "its head has no weights, and no layers"),
         (("finetune", "--max_target_length=65"), "targets of 65 tokens exceed the model's 64"),
         (("export-portable",), "writes texts in a loop, which is not written for LiteRT or ONNX"),
         (("export", "--precision=int8"), "is computed in TensorFlow, which has no int8"),
