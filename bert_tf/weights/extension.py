@@ -40,10 +40,10 @@ def candidates(
       count: maximum number of words.
     """
     frequent = sorted(word for word, number in words.items() if number >= _MIN_COUNT)
-    saved = []
+    tokenizer, saved = model.tokenizer(), []
     for start in range(0, len(frequent), _BATCH):
         batch = [word.decode() for word in frequent[start : start + _BATCH]]
-        for word, ids in zip(batch, _pieces(model.tokenizer(), batch), strict=True):
+        for word, ids in zip(batch, _pieces(tokenizer, batch), strict=True):
             if len(ids) > 1:
                 saved.append((word, words[word.encode()] * (len(ids) - 1)))
     return sorted(saved, key=lambda item: (-item[1], item[0]))[:count]

@@ -11,6 +11,7 @@ from pipelines.labelled.layout import FileLayout
 from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.text_lines import ending, read_lines
 
+csv.field_size_limit(sys.maxsize)
 _HEAD = 1001  # lines of a table that decide whether the first one is a header
 # Delimiters, and the formats that they make.
 _NAMES = {
@@ -97,7 +98,6 @@ def _delimiter(head: Sequence[str], path: str, layout: FileLayout) -> str:
 
 
 def _split(line: str, mark: str) -> list[str]:
-    csv.field_size_limit(sys.maxsize)
     try:
         return next(csv.reader([line.replace("\r", " ")], delimiter=mark), [])
     except csv.Error:
@@ -123,7 +123,6 @@ def _tsv_cells(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _csv_cells(lines: Iterable[str], path: str, mark: str = ",") -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(sys.maxsize)
     # Outside quotes, a carriage return alone ends a row, too.
     split = (io.StringIO(line, newline="") if "\r" in line else (line,) for line in lines)
     reader = csv.reader(itertools.chain.from_iterable(split), delimiter=mark, strict=True)

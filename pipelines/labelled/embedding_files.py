@@ -8,6 +8,7 @@ from pipelines.labelled import text_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import EmbeddingExample
 from pipelines.labelled.table_rows import TableRow
+from pipelines.labelled.user_files import text_roles, texts_of
 
 
 def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingExample]:
@@ -32,15 +33,12 @@ def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingE
     for index, row in enumerate(columns.rows(path)):
         if not index:
             pair, negative = columns.is_pair(row), columns.find("negative", row)
-            roles = {name: columns.find(name, row) for name in ("text_a", "text_b")}
-            if not (pair or negative):
-                roles = {"text": columns.find("text", row) or columns.find("text_a", row)}
+            roles = text_roles(columns, row, pair or negative is not None)
             label = None if negative or not labelled else columns.find("label", row)
             roles |= {"negative": negative} if negative else {}
             roles |= {"label": label} if label else {}
             found = columns.check(path, row, roles, is_first=True)
-        names = ("text",) if "text" in found else ("text_a", "text_b")
-        texts = tuple(row.text(found[name]) for name in names)
+        texts = tuple(text for text in texts_of(row, found) if text is not None)
         value = row.text(label) if label else ""
         if label:
             _check_label(row, value, pair)

@@ -39,14 +39,14 @@ def read_texts(
     """
     for index, row in enumerate(columns.rows(path)):
         pair = columns.is_pair(row) if pair is None else pair
-        roles = _text_roles(columns, row, pair)
+        roles = text_roles(columns, row, pair)
         column = columns.find("label", row) if labelled is not False else None
         roles |= {"label": column} if labelled or column else {}
         found = columns.check(path, row, roles, is_first=not index)
         label = _label(row, column) if column else None
         if labelled and label == "":
             raise InputError(f"{row.place}: the label is empty.")
-        yield TextExample(columns.key(row, index), row.place, *_texts(row, found), label or None)
+        yield TextExample(columns.key(row, index), row.place, *texts_of(row, found), label or None)
 
 
 def read_multilabel(
@@ -65,7 +65,7 @@ def read_multilabel(
     for index, row in enumerate(columns.rows(path)):
         if not index:
             pair = columns.is_pair(row)
-            roles = _text_roles(columns, row, pair)
+            roles = text_roles(columns, row, pair)
             column = columns.find("labels", row) if labelled is not False else None
             indicators = columns.indicators(row, {*roles.values(), columns.find("id", row)})
             if labelled is False or (column and "+" not in column):
@@ -79,17 +79,17 @@ def read_multilabel(
             labels = tuple(name for name in indicators if _is_one(row, name))
         elif column:
             labels = _listed(row, column)
-        yield MultiLabelExample(columns.key(row, index), row.place, *_texts(row, found), labels)
+        yield MultiLabelExample(columns.key(row, index), row.place, *texts_of(row, found), labels)
 
 
-def _text_roles(columns: ColumnNames, row: TableRow, pair: bool) -> dict[str, str | None]:
+def text_roles(columns: ColumnNames, row: TableRow, pair: bool) -> dict[str, str | None]:
     """The columns of a text, or of a pair."""
     if pair:
         return {role: columns.find(role, row) for role in ("text_a", "text_b")}
     return {"text": columns.find("text", row) or columns.find("text_a", row)}
 
 
-def _texts(row: TableRow, found: Mapping[str, str]) -> tuple[str, str | None]:
+def texts_of(row: TableRow, found: Mapping[str, str]) -> tuple[str, str | None]:
     """The text, or both texts of a pair."""
     if "text" in found:
         return row.text(found["text"]), None

@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.serving.server.answers import EncodedRequest, ModelResponse, ModelSpec, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
+from bert_tf.tasks import signatures
 
 # The output with the vectors, by the signatures that have it, the best first.
 _OUTPUTS = ("embedding", "mean_output")
@@ -75,8 +76,7 @@ class EmbeddingsRequest(EncodedRequest):
         width, size = vectors.shape[-1], self._body.dimensions
         if size is not None and size > width:
             raise RefusalError(Fault.INVALID, f'"dimensions" must be at most {width}.')
-        vectors = vectors[:, :size]
-        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+        vectors = signatures.normalized(vectors[:, :size])
         data = [
             {"object": "embedding", "index": index, "embedding": self._written(vector)}
             for index, vector in enumerate(vectors)

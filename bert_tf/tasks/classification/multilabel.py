@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import scipy.special
 import tensorflow as tf
 
 from bert_tf.tasks import plots, signatures
@@ -146,7 +145,7 @@ class MultiLabel(LabelTask, TextTask):
         self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[LabelProbabilities]:
         """The probabilities."""
-        return [LabelProbabilities(scipy.special.expit(row)) for row in logits]
+        return [LabelProbabilities(signatures.sigmoid(row)) for row in logits]
 
     def chosen(self, prediction: LabelProbabilities) -> list[str]:
         """The labels whose probability reaches their threshold."""
@@ -156,10 +155,11 @@ class MultiLabel(LabelTask, TextTask):
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """Micro and macro F1, and the fraction of examples with exactly the right labels."""
         truth, guesses = self._indicators(examples), self._guesses(predictions)
-        hits, guessed, true = (truth & guesses).sum(0), guesses.sum(0), truth.sum(0)
+        hits = (truth & guesses).sum()
+        by_label = self.by_label(examples, predictions).values()
         return {
-            "micro_f1": float(2 * hits.sum() / max(guessed.sum() + true.sum(), 1)),
-            "macro_f1": float(np.mean(2 * hits / np.maximum(guessed + true, 1))),
+            "micro_f1": float(2 * hits / max(guesses.sum() + truth.sum(), 1)),
+            "macro_f1": float(np.mean([scores["f1"] for scores in by_label])),
             "exact_match": float((truth == guesses).all(-1).mean()),
         }
 

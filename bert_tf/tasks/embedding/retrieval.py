@@ -14,15 +14,14 @@ def scores(
     """Means over queries of what the nearest texts by cosine are worth.
 
     Args:
-      queries: float32 [queries, width].
-      texts: float32 [texts, width].
+      queries: float32 [queries, width], each of length 1.
+      texts: float32 [texts, width], the same.
       relevant: indices of the texts that each query should find.
 
     Returns:
       `ndcg_10`, `recall_1` (whether the nearest text is one of them), `recall_10` (how many of them
       are among the ten nearest), and `mrr_10` (1 / the rank of the first).
     """
-    queries, texts = _normalized(queries), _normalized(texts)
     depth = min(_DEPTH, len(texts))
     gains = 1 / np.log2(np.arange(2, depth + 2))
     rows = []
@@ -36,7 +35,3 @@ def scores(
             rows.append(((gains * hits).sum() / best, hits[0], hits.sum() / len(wanted), first))
     names = ("ndcg_10", "recall_1", "recall_10", "mrr_10")
     return dict(zip(names, np.mean(rows, 0).tolist(), strict=True))
-
-
-def _normalized(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)

@@ -47,16 +47,14 @@ class Form(enum.StrEnum):
 
 
 class TextVectors(NamedTuple):
-    """The vectors of the texts of an example, float32 [texts, width]."""
+    """The vectors of the texts of an example, float32 [texts, width], each of length 1."""
 
     vectors: np.ndarray
 
     @property
     def cosine(self) -> float:
         """The cosine of the first two; 1 for a single text."""
-        first, second = self.vectors[0], self.vectors[min(1, len(self.vectors) - 1)]
-        norms = np.linalg.norm(first) * np.linalg.norm(second)
-        return float(first @ second / max(norms, 1e-12))
+        return float(self.vectors[0] @ self.vectors[min(1, len(self.vectors) - 1)])
 
 
 Examples = Sequence[EmbeddingExample]
@@ -343,7 +341,6 @@ def _form(examples: Examples) -> Form:
 def _nearest_accuracy(examples: Examples, predictions: Predictions) -> float:
     """How often the nearest other text has the same class."""
     vectors = np.stack([prediction.vectors[0] for prediction in predictions])
-    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     classes = np.array([example.label for example in examples])
     right = 0
     for start in range(0, len(vectors), _AT_ONCE):
