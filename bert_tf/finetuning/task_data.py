@@ -23,7 +23,7 @@ from pipelines.tokenizers.base import Tokenizer
 _SPLIT_SEED = 0  # decides which examples become dev: the same in every run
 _NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
 _SHOWN = 3  # messages about skipped records
-_FORMAT = 3  # version of the cached features
+_FORMAT = 4  # version of the cached features
 
 
 @dataclasses.dataclass(frozen=True)

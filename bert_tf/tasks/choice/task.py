@@ -4,7 +4,6 @@ import collections
 import csv
 import dataclasses
 import io
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -13,7 +12,8 @@ import scipy.special
 import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import Batch, Task, TaskFiles, packed_columns
+from bert_tf.tasks.base import Batch, TaskFiles
+from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
 from pipelines.labelled import multiple_choice, text_lines, user_files
 from pipelines.labelled.columns import ColumnNames
@@ -40,12 +40,8 @@ Predictions = Sequence[ChoicePrediction]
 
 
 @dataclasses.dataclass(frozen=True)
-class Choice(Task):
-    """One of any number of choices.
-
-    A row of features is an example: the sequences of its choices one after the other, and the
-    length of each in `choice_lengths`.
-    """
+class Choice(SequencesTask):
+    """One of any number of choices, each a sequence of the row of its example."""
 
     shape: ClassVar[str] = "choice"
 
@@ -67,14 +63,7 @@ class Choice(Task):
         second = tokenizer.tokenize([_full(e, choice) for e in examples for choice in e.choices])
         packed = packing.pack(tokenizer, first, second, self.max_length)
         cut = first.row_lengths() + second.row_lengths() + tokenizer.overhead[1] > self.max_length
-        lengths = packed.word_ids.row_lengths().numpy()
-        splits = np.concatenate([[0], np.cumsum(counts)])
-        tokens = np.concatenate([[0], np.cumsum(lengths)])[splits]
-        columns = {
-            name: FeatureColumn(column.values, tokens)
-            for name, column in packed_columns(packed).items()
-        }
-        columns["choice_lengths"] = FeatureColumn(lengths, splits)
+        columns = self.sequence_columns(packed, counts)
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(np.array([example.label for example in examples]))
         number = int(tf.reduce_sum(tf.cast(cut, tf.int32)))
@@ -82,42 +71,10 @@ class Choice(Task):
             columns, {f"choices longer than --max_length={self.max_length}, cut": number}
         )
 
-    def sequence_splits(self, features: Features) -> np.ndarray:
-        """Where each choice begins among the tokens of all rows, and the end; int64."""
-        return np.concatenate([[0], np.cumsum(features["choice_lengths"].values)])
-
-    def row_lengths(self, features: Features) -> np.ndarray:
-        """The longest choice of each example."""
-        lengths = features["choice_lengths"]
-        return np.maximum.reduceat(lengths.values, lengths.splits[:-1])
-
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
-        """As usual, but [size, choices, length]; `choice_mask` float32 [size, choices]."""
-        splits, lengths = features["input_word_ids"].splits, features["choice_lengths"]
-        chosen = lengths.lengths if self.fixed_length else lengths.lengths[rows]
-        choices, sequences = int(chosen.max()), []
-        for row in rows:
-            ends = splits[row] + np.cumsum(lengths.row(row))
-            own = list(itertools.pairwise([splits[row], *ends]))
-            sequences += own + [(0, 0)] * (choices - len(own))
-        flat = self.padded(features, sequences, size * choices)
-        batch: Batch = {k: x.reshape(size, choices, *x.shape[1:]) for k, x in flat.items()}
-        batch["choice_mask"] = batch["input_mask"].max(-1).astype(np.float32)
-        batch["weights"] = (np.arange(size) < len(rows)).astype(np.float32)
-        return batch | self.batch_labels(features, rows, size, batch["input_mask"].shape[-1])
-
-    def encoder_inputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """The choices as sequences of their own, int32 [size * choices, length]."""
-        inputs = super().encoder_inputs(batch)
-        length = tf.shape(batch["input_word_ids"])[-1]
-        return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
-
-    def layer_outputs(self, batch: dict[str, tf.Tensor]) -> dict[int, tf.Tensor]:
-        """Those of the choices, as sequences of their own."""
-        return {
-            index: tf.reshape(value, tf.concat([[-1], tf.shape(value)[2:]], 0))
-            for index, value in super().layer_outputs(batch).items()
-        }
+        """As usual, with `choice_mask`, float32 [size, choices]."""
+        batch = super().assemble(features, rows, size)
+        return batch | {"choice_mask": batch["input_mask"].max(-1).astype(np.float32)}
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Scores of the choices, [size, choices]; absent ones have a very low one."""

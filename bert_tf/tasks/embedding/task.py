@@ -11,8 +11,9 @@ import sklearn.feature_extraction.text
 import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import Batch, Task, TaskFiles, packed_columns
+from bert_tf.tasks.base import TaskFiles
 from bert_tf.tasks.embedding import losses, retrieval
+from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import (
     Arrays,
     PlainTexts,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 _WORDS = 1 << 10  # width of the baseline's vectors
 _AT_ONCE = 1024  # rows of a matrix of cosines
-_LENGTH = "sequence_lengths"  # feature: the number of tokens of each text of a row
 
 
 class Form(enum.StrEnum):
@@ -62,7 +62,7 @@ Predictions = Sequence[TextVectors]
 
 
 @dataclasses.dataclass(frozen=True)
-class Embedding(Task):
+class Embedding(SequencesTask):
     """One vector for each text.
 
     Attributes:
@@ -120,14 +120,7 @@ class Embedding(Task):
         packed, lengths = packing.pack_texts(
             tokenizer, [text for row in texts for text in row], None, self.max_length
         )
-        splits = np.cumsum([0, *map(len, texts)])
-        sizes = packed.word_ids.row_lengths().numpy()
-        tokens = np.concatenate([[0], np.cumsum(sizes)])[splits]
-        columns = {
-            name: FeatureColumn(column.values, tokens)
-            for name, column in packed_columns(packed).items()
-        }
-        columns[_LENGTH] = FeatureColumn(sizes, splits)
+        columns = self.sequence_columns(packed, np.array(list(map(len, texts))))
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(self._targets(examples))
         cut = int(tf.reduce_sum(tf.cast(lengths > self.max_length, tf.int32)))
@@ -150,34 +143,6 @@ class Embedding(Task):
             return np.array([ids.get(example.label or "", 0) for example in examples], np.int64)
         second = [self._texts(example)[-1 if form is Form.TEXTS else 1] for example in examples]
         return np.unique(second, return_inverse=True)[1]
-
-    def sequence_splits(self, features: Features) -> np.ndarray:
-        """Where each text begins among the tokens of all rows, and the end; int64."""
-        return np.concatenate([[0], np.cumsum(features[_LENGTH].values)])
-
-    def row_lengths(self, features: Features) -> np.ndarray:
-        """The longest text of each example."""
-        lengths = features[_LENGTH]
-        return np.maximum.reduceat(lengths.values, lengths.splits[:-1])
-
-    def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
-        """As usual, but [size, texts, length]."""
-        splits, lengths = features["input_word_ids"].splits, features[_LENGTH]
-        texts = int(lengths.lengths.max())
-        sequences = []
-        for row in rows:
-            ends = [splits[row], *(splits[row] + np.cumsum(lengths.row(row)))]
-            sequences += [(ends[n], ends[n + 1]) for n in range(texts)]
-        flat = self.padded(features, sequences, size * texts)
-        batch: Batch = {k: x.reshape(size, texts, *x.shape[1:]) for k, x in flat.items()}
-        batch["weights"] = (np.arange(size) < len(rows)).astype(np.float32)
-        return batch | self.batch_labels(features, rows, size, batch["input_mask"].shape[-1])
-
-    def encoder_inputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """The texts as sequences of their own, int32 [size * texts, length]."""
-        length = tf.shape(batch["input_word_ids"])[-1]
-        inputs = super().encoder_inputs(batch)
-        return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """The vectors of the texts of each row, [size, texts, width]."""

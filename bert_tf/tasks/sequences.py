@@ -1,0 +1,65 @@
+"""Tasks whose rows have several sequences: choices, or texts that are compared."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.tasks.base import Batch, Task, packed_columns
+from pipelines.labelled.features import FeatureColumn, Features
+from pipelines.tokenizers.packing import Packed
+
+_LENGTHS = "sequence_lengths"
+
+
+@dataclasses.dataclass(frozen=True)
+class SequencesTask(Task):
+    """A row of features is an example: its sequences in their order, and the length of each."""
+
+    def sequence_columns(self, packed: Packed, counts: np.ndarray) -> dict[str, FeatureColumn]:
+        """The columns of packed sequences, `counts` of which, int [rows], make a row each."""
+        lengths = packed.word_ids.row_lengths().numpy()
+        splits = np.concatenate([[0], np.cumsum(counts)])
+        tokens = np.concatenate([[0], np.cumsum(lengths)])[splits]
+        columns = {
+            name: FeatureColumn(column.values, tokens)
+            for name, column in packed_columns(packed).items()
+        }
+        return columns | {_LENGTHS: FeatureColumn(lengths, splits)}
+
+    def sequence_splits(self, features: Features) -> np.ndarray:
+        """Where each sequence begins among the tokens of all rows, and the end; int64."""
+        return np.concatenate([[0], np.cumsum(features[_LENGTHS].values)])
+
+    def row_lengths(self, features: Features) -> np.ndarray:
+        """The longest sequence of each example."""
+        lengths = features[_LENGTHS]
+        return np.maximum.reduceat(lengths.values, lengths.splits[:-1])
+
+    def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
+        """As usual, but [size, sequences, length]; empty sequences fill up rows that have fewer."""
+        splits, lengths = features["input_word_ids"].splits, features[_LENGTHS]
+        chosen = lengths.lengths if self.fixed_length else lengths.lengths[rows]
+        count, sequences = int(chosen.max()), []
+        for row in rows:
+            ends = splits[row] + np.cumsum(lengths.row(row))
+            own = list(itertools.pairwise([splits[row], *ends]))
+            sequences += own + [(0, 0)] * (count - len(own))
+        flat = self.padded(features, sequences, size * count)
+        batch: Batch = {k: x.reshape(size, count, *x.shape[1:]) for k, x in flat.items()}
+        batch["weights"] = (np.arange(size) < len(rows)).astype(np.float32)
+        return batch | self.batch_labels(features, rows, size, batch["input_mask"].shape[-1])
+
+    def encoder_inputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """All sequences, int32 [size * sequences, length]."""
+        inputs = super().encoder_inputs(batch)
+        length = tf.shape(batch["input_word_ids"])[-1]
+        return {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
+
+    def layer_outputs(self, batch: dict[str, tf.Tensor]) -> dict[int, tf.Tensor]:
+        """Those of all sequences, [size * sequences, length, width]."""
+        return {
+            index: tf.reshape(value, tf.concat([[-1], tf.shape(value)[2:]], 0))
+            for index, value in super().layer_outputs(batch).items()
+        }
