@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -178,16 +178,14 @@ def _with_data(plan: ExperimentPlan) -> ExperimentPlan:
 
 
 class StepTime(NamedTuple):
-    """Measured seconds of a pre-training step of a BERT with masked LM, and of an ELMo."""
+    """Measured seconds of a pre-training step of a size, by objective."""
 
     size: ModelSize
-    bert: float
-    elmo: float
+    seconds: Mapping[Objective, float]
 
     def of(self, job: PretrainingJob, plan: ExperimentPlan) -> float:
         """Seconds of a step of a job; for another size scaled by floating-point operations."""
-        ratio = _flops(job.size, plan) / _flops(self.size, plan)
-        return ratio * (self.elmo if job.is_elmo else self.bert)
+        return _flops(job.size, plan) / _flops(self.size, plan) * self.seconds[job.objective]
 
 
 def _flops(size: ModelSize, plan: ExperimentPlan) -> float:
@@ -198,22 +196,19 @@ def _flops(size: ModelSize, plan: ExperimentPlan) -> float:
 
 
 def _measure(plan: ExperimentPlan, size: ModelSize) -> StepTime:
-    """Trains models of a size for a few steps."""
+    """Trains a model of a size for a few steps, with each objective of the studies."""
     plan = dataclasses.replace(plan, steps=_MEASURED_STEPS)
-
-    def seconds(objective: Objective) -> float:
+    jobs = (job for job in jobs_of(plan, plan.studies) if isinstance(job, PretrainingJob))
+    seconds = {}
+    for objective in {job.objective: None for job in jobs}:
         job = PretrainingJob(size, objective)
         for need in with_needs(job.needs):
             if need.outcome(plan) is None:
                 perform(need, plan)
         output = f"{plan.folder}/measurement/{size}-{objective}"
         report = job.train(plan, output, RunOptions(log_every=_MEASURED_STEPS // 5))
-        return plan.batch_size / report["sequences_per_second"]
-
-    bert = seconds(Objective.MLM_NSP)
-    jobs = jobs_of(plan, plan.studies)
-    has_elmo = any(isinstance(job, PretrainingJob) and job.is_elmo for job in jobs)
-    return StepTime(size, bert, seconds(Objective.BIDIRECTIONAL_LM) if has_elmo else bert)
+        seconds[objective] = plan.batch_size / report["sequences_per_second"]
+    return StepTime(size, seconds)
 
 
 def fit(

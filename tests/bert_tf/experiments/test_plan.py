@@ -14,6 +14,7 @@ from bert_tf.finetuning.settings import TaskRequest
 from bert_tf.training.hardware import resolve_precision
 from bert_tf.training.loop import TrainingDivergedError
 from pipelines.common.errors import InputError
+from pipelines.pretraining.settings import Objective
 from tests.bert_tf.experiments.test_own_tasks import write_corpus
 
 SETTINGS = ExperimentSettings(corpus="corpus.txt")
@@ -39,7 +40,8 @@ def _measure(size):
     rates = {64: 6e10, 128: 1.5e11}
     flops = 2048 * planning._flops(size, make_plan()) / 64
     bert = flops / rates.get(size.width, 3e11)
-    return StepTime(size, bert, 4 * bert)
+    seconds = dict.fromkeys(Objective, bert) | {Objective.BIDIRECTIONAL_LM: 4 * bert}
+    return StepTime(size, seconds)
 
 
 def _fit(hours, **changes):
