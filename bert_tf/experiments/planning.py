@@ -50,6 +50,7 @@ _SIZES = (
 _CAPS = (None, 30_000, 10_000, 3_000, 1_000, 300)  # training examples of a task
 _MIN_STEPS = 30
 _MEASURED_STEPS = 50
+_TUNING_COST = 0.7  # of a token of pre-training, where the head over the vocabulary is dear
 
 
 class Preset(NamedTuple):
@@ -247,20 +248,20 @@ def _scaled(plan: ExperimentPlan, seconds: float, time: StepTime) -> ExperimentP
         steps=max(_MIN_STEPS, math.ceil(PRETRAINING * seconds / step)),
         weights=BertEncoder.unallocated(plan.size.config(plan.settings.vocab_size)).parameters,
     )
-    # A token costs about as much in fine-tuning as in pre-training.
-    tokens = (1 - PRETRAINING) / PRETRAINING * plan.tokens * len(models)
+    token = _TUNING_COST * time.seconds[Objective.MLM_NSP] / (plan.batch_size * plan.length)
     for cap in _CAPS:
         plan = dataclasses.replace(plan, max_examples=cap)
-        if _tuning_tokens(plan) <= tokens:
+        if token * _tuning_tokens(plan) <= (1 - PRETRAINING) * seconds:
             break
     return plan
 
 
 def _tuning_tokens(plan: ExperimentPlan) -> int:
-    """Tokens that all fine-tuning jobs read."""
+    """Tokens that all fine-tuning jobs read, padding included."""
     total = 0
     for job in jobs_of(plan, plan.studies):
         if isinstance(job, FineTuningJob):
-            epochs = plan.recipe(job.task, job.examples)["epochs"]
-            total += job.task.tokens * (job.examples * epochs + job.task.dev_examples)
+            recipe = plan.recipe(job.task, job.examples)
+            examples = job.examples * recipe["epochs"] + job.task.dev_examples
+            total += recipe["max_length"] * examples
     return total * len(plan.seeds)

@@ -135,11 +135,13 @@ def _log_plan(
             ", ".join(left_out),
         )
     logging.info(
-        "%d jobs: models of %s, %s steps of pre-training, %d seeds, tasks %s.",
+        "%d jobs: a model of %s, %s steps of pre-training, %d seeds, %s training examples of each "
+        "task, tasks %s.",
         len(entries),
-        ", ".join(map(str, plan.sizes)),
+        plan.size,
         f"{plan.steps:,}",
         len(plan.seeds),
+        "all" if plan.max_examples is None else f"at most {plan.max_examples:,}",
         ", ".join(task.name for task in plan.tasks),
     )
 
