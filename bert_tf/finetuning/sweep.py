@@ -73,7 +73,10 @@ def finetune(
     data = [convert(each, tokenizer, cache) for each in examples]
     _check_dev(settings, data)
     config = _config(bundle, settings, data)
-    if Frozen.parse(settings.freeze, config).whole:
+    frozen = Frozen.parse(settings.freeze, config).whole
+    if config.causal and not frozen:
+        data = [_in_both_orders(item) for item in data]
+    if frozen:
         if settings.teacher:
             raise InputError("--teacher: is not for a frozen encoder (--freeze=all).")
         if not all(item.task.own_head for item in data):
@@ -104,6 +107,15 @@ def finetune(
             if chief and not report["settings"]["keep_runs"]:
                 _remove_kept(setup)  # also of a finished run: a kill may have left them
             return report
+
+
+def _in_both_orders(data: TaskData) -> TaskData:
+    """A model that reads from left to right compares two texts in both orders."""
+    task = data.task
+    if not getattr(task, "symmetric", False):
+        return data
+    head = dataclasses.replace(task.head, both_orders=True)
+    return dataclasses.replace(data, task=dataclasses.replace(task, head=head))
 
 
 def _unlabelled(

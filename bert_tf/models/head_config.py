@@ -32,6 +32,8 @@ class HeadConfig(FieldChecks):
       layers: The layers that it reads.
       bilstm_layers: Number of bidirectional LSTM layers below the linear map.
       bilstm_width: Width of each direction.
+      both_orders: Whether the logits of a pair are the sums of those of both orders of its texts
+        (`bert_tf.models.orders`).
 
     Raises:
       InputError: A value is invalid.
@@ -40,17 +42,24 @@ class HeadConfig(FieldChecks):
     layers: HeadLayers = HeadLayers.LAST
     bilstm_layers: int = 0
     bilstm_width: int = 768
+    both_orders: bool = False
 
     def __post_init__(self):
         self.check_choice("layers", tuple(HeadLayers))
         object.__setattr__(self, "layers", HeadLayers(self.layers))
         self.check_whole("bilstm_layers", least=0, most=MAX_LAYERS)
         self.check_whole("bilstm_width", most=MAX_WIDTH)
+        self.check_flags("both_orders")
 
     @property
     def is_plain(self) -> bool:
         """Whether it is the head of the paper."""
-        return self.layers is HeadLayers.LAST and not self.bilstm_layers
+        return not self.has_body and not self.both_orders
+
+    @property
+    def has_body(self) -> bool:
+        """Whether it has more than a linear map of the last layer."""
+        return self.layers is not HeadLayers.LAST or self.bilstm_layers > 0
 
     def reads_pooled(self, per_token: bool) -> bool:
         """Whether it reads the pooled output, rather than those of tokens."""
@@ -58,7 +67,7 @@ class HeadConfig(FieldChecks):
 
     def check_task(self, per_token: bool, task: str) -> None:
         """Raises InputError if it needs vectors of tokens and the task has none."""
-        if self.reads_pooled(per_token) and not self.is_plain:
+        if self.reads_pooled(per_token) and self.has_body:
             raise InputError(
                 f"{task}: is a task on whole texts, which reads the pooled output of the last "
                 f"layer; to read {self.layers} outputs of tokens, add a BiLSTM (--bilstm_layers)."
@@ -79,4 +88,5 @@ class HeadConfig(FieldChecks):
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as JSON values."""
-        return dataclasses.asdict(self) | {"layers": str(self.layers)}
+        values = dataclasses.asdict(self) | {"layers": str(self.layers)}
+        return {name: value for name, value in values.items() if value is not False}

@@ -76,7 +76,7 @@ class VocabularyHead(MaskedLMHead):
     """The head of tasks that write texts: that of the model, without weights of its own."""
 
     per_token = True
-    reads_pooled = False
+    reads_pooled = both_orders = False
 
     @property
     def units(self) -> int:
@@ -121,7 +121,7 @@ class SentenceHead(Layer):
     """
 
     per_token = False
-    reads_pooled = False
+    reads_pooled = both_orders = False
 
     def __init__(self, width: int, **kwargs):
         super().__init__((None, None, width), **kwargs)
@@ -262,7 +262,7 @@ class TaskHead(Dense):
       rate: Dropout rate of the inputs.
       initializer_range: Standard deviation of the initial kernel.
       depth: Number of layers of the encoder; needed for a body.
-      body: The layers below the linear map; None: none.
+      body: The layers below the linear map, and whether pairs are read in both orders; None: no.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class TaskHead(Dense):
     ):
         config = body if isinstance(body, HeadConfig) else HeadConfig(**(body or {}))
         layers = None
-        if not config.is_plain:
+        if config.has_body:
             policy = kwargs.get("dtype")
             layers = HeadBody(inputs, depth, config, per_token, rate, name="body", dtype=policy)
         width = inputs if layers is None else layers.output_width
@@ -296,6 +296,11 @@ class TaskHead(Dense):
     def reads_pooled(self) -> bool:
         """Whether it reads the pooled output, rather than those of tokens."""
         return self.config.reads_pooled(self.per_token)
+
+    @property
+    def both_orders(self) -> bool:
+        """Whether pairs are read in both orders."""
+        return self.config.both_orders
 
     @property
     def indices(self) -> tuple[int, ...]:
@@ -355,5 +360,5 @@ class TaskHead(Dense):
 
     def get_config(self) -> dict:
         """Arguments of the constructor, and later adaptations."""
-        body = None if self.body is None else self.config.to_dict()
+        body = None if self.config.is_plain else self.config.to_dict()
         return super().get_config() | {"inputs": self.encoder_width, "body": body}

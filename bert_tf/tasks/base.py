@@ -49,7 +49,7 @@ class TaskEntry(TypedDict):
     max_length: NotRequired[Size]
     columns: NotRequired[dict[str, str]]
     label_map: NotRequired[dict[str, str]]
-    head: NotRequired[dict[str, str | int]]
+    head: NotRequired[dict[str, str | int | bool]]
 
 
 class LabelScores(TypedDict):

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models import encoders
+from bert_tf.models import encoders, orders
 from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
@@ -172,7 +172,12 @@ class TaskModel(Configured, keras.Model):
 
     def call(self, inputs: Any, training: bool = False) -> dict[str, tf.Tensor]:
         """Computes the float32 logits of each task, by name, from inputs of the encoder."""
-        return self.heads(self.encoder(inputs, training=training))
+        logits = self.heads(self.encoder(inputs, training=training))
+        summed = [name for name, head in self.heads.of.items() if head.both_orders]
+        if summed:
+            doubled = self.heads(self.encoder(orders.both(inputs), training=training))
+            logits |= {name: orders.added(doubled[name]) for name in summed}
+        return logits
 
     def compute_output_shape(self, input_shape: Any) -> dict[str, Shape]:
         """The shapes of the logits, for shapes of the inputs."""
@@ -228,7 +233,7 @@ class TaskObjective:
         total = {"total": tf.reduce_sum(self._weights(batch))}
         if self._language_model is None:
             return total
-        _, mask = next_tokens(self.task.encoder_inputs(batch))
+        _, mask = next_tokens(self._inputs(batch))
         return total | {"tokens": tf.reduce_sum(mask)}
 
     def batch_loss(
@@ -243,7 +248,7 @@ class TaskObjective:
         outputs = self._outputs(batch, training=training, dropout_seed=seed)
         # Different from all seeds of the encoder.
         head_seed = None if seed is None else seed ^ 0x5BD1E995
-        logits = self.task.logits(self.head(outputs, seed=head_seed), batch)
+        logits = self._logits(self.head(outputs, seed=head_seed), batch)
         weights = self._weights(batch)
         loss = tf.reduce_sum(self._losses(logits, batch) * weights)
         counts = {"loss": loss, "total": tf.reduce_sum(weights)}
@@ -256,7 +261,7 @@ class TaskObjective:
     def _language_loss(self, sequence: tf.Tensor, batch: Batch) -> tf.Tensor:
         """The sum of the losses of predicting each token from those before it."""
         assert self._language_model is not None
-        ids, mask = next_tokens(self.task.encoder_inputs(batch))
+        ids, mask = next_tokens(self._inputs(batch))
         rows = tf.reshape(sequence, [-1, sequence.shape[-1]])
         table = self.model.encoder.word_embeddings
         logits = self._language_model(rows, table)
@@ -283,7 +288,7 @@ class TaskObjective:
     def logits(self, batch: Batch, dtype: str = "float32") -> tf.Tensor:
         """Logits of a batch without dropout, computed in `dtype`."""
         outputs = self._outputs(batch, dtype=dtype)
-        return self.task.logits(self.head(outputs), batch)
+        return self._logits(self.head(outputs), batch)
 
     def results(self, logits: np.ndarray, lengths: Sequence[int]) -> list[Any]:
         """What predictions are made of, for each row of `logits`; padding is cut off."""
@@ -291,9 +296,18 @@ class TaskObjective:
             return list(logits)
         return [row[:length] for row, length in zip(logits, lengths, strict=True)]
 
+    def _inputs(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The encoder's inputs, of both orders of pairs where the head needs them."""
+        inputs = self.task.encoder_inputs(batch)
+        return orders.both(inputs) if self.head.both_orders else inputs
+
+    def _logits(self, logits: tf.Tensor, batch: Batch) -> tf.Tensor:
+        """The logits of the rows of a batch, from the head's of all sequences."""
+        return self.task.logits(orders.added(logits) if self.head.both_orders else logits, batch)
+
     def _outputs(self, batch: Batch, **options: Any) -> dict[str, Any]:
         """The encoder's outputs; those that the batch has are not computed again."""
-        encoder, inputs = self.model.encoder, self.task.encoder_inputs(batch)
+        encoder, inputs = self.model.encoder, self._inputs(batch)
         layers = self.task.layer_outputs(batch)
         return (
             encoder.known_outputs(layers, inputs, **options)

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
+from bert_tf.models import orders
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.heads import SentenceHead, TaskHead, VocabularyHead
 from pipelines.tokenizers import packing
@@ -188,12 +189,21 @@ class ServedModel:
         assert head is not None  # there is a task
 
         def compute(rows: Tensors, skip_padding: bool) -> list[tf.Tensor]:
+            rows = orders.both(rows) if head.both_orders else rows
             if head.reads_pooled:
-                return [head({"pooled_output": self.encoder.pooled(rows, skip_padding)})]
-            return [head(self.outputs(rows, skip_padding))]
+                logits = head({"pooled_output": self.encoder.pooled(rows, skip_padding)})
+            else:
+                logits = head(self.outputs(rows, skip_padding))
+            return [orders.added(logits) if head.both_orders else logits]
 
         shape = [None, None, head.units] if head.per_token else [None, head.units]
-        return Computation("logits", (tf.TensorSpec(shape, tf.float32, "logits"),), compute)
+        orders_read = 2 if head.both_orders else 1
+        return Computation(
+            "logits",
+            (tf.TensorSpec(shape, tf.float32, "logits"),),
+            compute,
+            row_tokens=lambda length: orders_read * length,
+        )
 
     def outputs(self, inputs: Tensors, skip_padding: bool) -> dict[str, Any]:
         """The encoder's outputs; undefined at padding."""

@@ -160,7 +160,7 @@ def _check_heads(model: Bundle, target: str) -> None:
         if not task.head.is_plain:
             raise InputError(
                 f"{model.place}: {task.name} has a head that {target} does not support (a BiLSTM, "
-                "or layers below the last); write it as bert_tf."
+                "layers below the last, or pairs in both orders); write it as bert_tf."
             )
         # In families that are always causal, other programs use the last token, too.
         family = FAMILIES.get(model.config.model_type, ModelFamily())

@@ -35,16 +35,16 @@ TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *OTHER)
 CONFIG = tiny_config(len(TOKENS), initializer_range=0.1)
 
 
-def write_init(folder):
+def write_init(folder, config=CONFIG):
     """A folder of a small model of random weights."""
     rng = np.random.default_rng(0)
     values = {
         name: np.ones(shape, "f4")
         if name.endswith("gamma")
         else (0.1 * rng.standard_normal(shape)).astype("f4")
-        for name, shape in bundle.parameter_shapes(CONFIG).items()
+        for name, shape in bundle.parameter_shapes(config).items()
     }
-    weights.write(Bundle(CONFIG, values, WordPieceVocabulary(TOKENS)), folder, Format.BERT_TF)
+    weights.write(Bundle(config, values, WordPieceVocabulary(TOKENS)), folder, Format.BERT_TF)
     return folder
 
 

@@ -153,6 +153,7 @@ TASKS = (
         "stsb",
         glue_files("stsb"),
         pair=True,
+        symmetric=True,
         bounds=(0.0, 5.0),
         submission=tuple(glue.SETS["stsb"].submission.items()),
     ),

@@ -53,6 +53,7 @@ class TextTask(Task):
     Attributes:
       pair: whether examples are pairs, found in the training data; None: unknown, of a model of
         another program.
+      symmetric: whether it means nothing which text of a pair comes first.
       submission: names of GLUE's submission files, by split.
     """
 
@@ -60,6 +61,7 @@ class TextTask(Task):
     unknown_elsewhere: ClassVar[dict[str, Any]] = {"pair": None}
 
     pair: bool | None = False
+    symmetric: bool = False
     submission: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -374,6 +376,7 @@ def _glue(kind: str) -> Classification:
         kind,
         glue_files(kind),
         pair=data.text_b is not None,
+        symmetric=kind in ("mrpc", "qqp"),
         labels=data.labels,
         metric_names=_GLUE_METRICS.get(kind, ("accuracy",)),
         submission=tuple(data.submission.items()),
