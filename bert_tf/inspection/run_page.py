@@ -22,6 +22,8 @@ _EMBEDDINGS = "encoder/embeddings/word_embeddings"
 # The figures of a report that are shown in a line, in this order.
 _FIGURES = (
     "masked_lm_accuracy",
+    "next_token_accuracy",
+    "denoising_accuracy",
     "next_sentence_accuracy",
     "sentence_order_accuracy",
     "replaced_token_accuracy",

@@ -1,6 +1,7 @@
 """Denoising: the objective of BART (Lewis et al. 2019, arXiv 1910.13461, section 2)."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import tensorflow as tf
 
@@ -18,6 +19,8 @@ class Denoising(TokenPrediction):
     """
 
     encoder: EncoderDecoder
+    parts: ClassVar[tuple[str, ...]] = ("denoising",)
+    curves: ClassVar[tuple[str, ...]] = ("loss", "denoising_accuracy")
 
     @property
     def features(self) -> frozenset[str]:

@@ -14,6 +14,8 @@ class LeftToRight(TokenPrediction):
     """Predicts each token from those before it; the encoder sees no others."""
 
     causal: ClassVar[bool | None] = True
+    parts: ClassVar[tuple[str, ...]] = ("next_token",)
+    curves: ClassVar[tuple[str, ...]] = ("loss", "next_token_accuracy")
 
     def labels(self, batch: Batch) -> TokenLabels:
         """The next token at each position."""

@@ -73,7 +73,7 @@ class TokenPrediction(PretrainingObjective):
 
     def totals(self, batch: Batch) -> Scalars:
         """The number of tokens to predict, by the name of the part."""
-        return {"masked_lm": tf.reduce_sum(self.labels(batch).weights)}
+        return {self.parts[0]: tf.reduce_sum(self.labels(batch).weights)}
 
     def sums(
         self, outputs: dict[str, tf.Tensor], batch: Batch, seed: tf.Tensor | None
@@ -82,7 +82,7 @@ class TokenPrediction(PretrainingObjective):
         labels = self.labels(batch)
         rows = self.rows(outputs["sequence_output"], labels.positions)
         logits = self.masked_lm(rows, self.encoder.word_embeddings)
-        return {"masked_lm": score(logits, self.masked_lm.bias, labels.ids, labels.weights)}
+        return {self.parts[0]: score(logits, self.masked_lm.bias, labels.ids, labels.weights)}
 
     def rows(self, sequence: tf.Tensor, positions: tf.Tensor | None = None) -> tf.Tensor:
         """Encoder outputs at the given positions, or at all of them, [rows, hidden_size]."""

@@ -62,7 +62,7 @@ def test_left_to_right_predicts_each_next_token():
     token = np.take_along_axis(scores[:, :-1], ids[:, 1:, None], -1)[..., 0]
     expected = -(token * mask[:, 1:]).sum() / mask[:, 1:].sum()
     assert float(loss) == pytest.approx(expected, rel=1e-5)
-    assert float(counts["masked_lm_total"]) == mask[:, 1:].sum()
+    assert float(counts["next_token_total"]) == mask[:, 1:].sum()
 
 
 def test_the_output_embedding_is_the_input_embedding():

@@ -91,7 +91,7 @@ def test_a_bart_restores_texts(bart):
     run = folder / "run"
     report = json.loads((run / "report.json").read_text())
     assert report["objective"] == "denoising" and report["unigram_perplexity"] > 1
-    assert report["samples"] and report["masked_lm_accuracy"] > 0
+    assert report["samples"] and report["denoising_accuracy"] > 0
     bundle = weights.read(str(run))
     assert bundle.generates and not bundle.tasks
     said = ("generate", f"--model={run}", "--prompt=the small", "--max_new_tokens=6")
