@@ -1,23 +1,18 @@
 """The published files, where they are at hand: DATA_ROOT names a folder of them."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from bert_tf import tasks
 from pipelines.labelled import splits
 from pipelines.labelled.columns import ColumnNames
+from tests.real_data import data_of
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def root():
-    folder = os.environ.get("DATA_ROOT")
-    if not folder:
-        pytest.skip("DATA_ROOT names no folder of published data sets")
-    return Path(folder)
+    return data_of()
 
 
 @pytest.mark.parametrize(

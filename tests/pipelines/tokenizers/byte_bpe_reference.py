@@ -1,8 +1,6 @@
 """What the byte-level BPE tokenizer is compared with: that of the tokenizers library."""
 
 import collections
-import os
-import pathlib
 import random
 import unicodedata
 
@@ -137,10 +135,3 @@ def whole_characters(text: bytes, start: int, end: int) -> tuple[int, int]:
             size = len(rest[: error.start].decode()[:1].encode()) or error.end
         bounds.append(bounds[-1] + size)
     return max(b for b in bounds if b <= start), min(b for b in bounds if b >= end)
-
-
-def data_of(name: str) -> pathlib.Path:
-    path = pathlib.Path(os.environ.get("DATA_ROOT", "/nowhere"), name)
-    if not path.exists():
-        pytest.skip(f"set DATA_ROOT to a folder that has {name}")
-    return path

@@ -1,11 +1,9 @@
 """GPT's tokenizer against its rules in plain Python, with the merges of the tokenizers library."""
 
 import collections
-import glob
 import random
 import sys
 import unicodedata
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -16,8 +14,8 @@ from pipelines.tokenizers import bpe_vocabulary, registry
 from pipelines.tokenizers.bpe_vocabulary import ADDED, END_OF_WORD, BPEVocabulary
 from pipelines.tokenizers.byte_bpe_vocabulary import GPT2Vocabulary
 from tests.pipelines.tokenizers.reference_tokenizer import basic_words, is_assigned
+from tests.real_data import data_of
 
-DATA = Path(__file__).parents[4] / "shared/data"
 TEXTS = [
     "", " ", "Hello, world!", "  two  spaces\tand\nlines ", "in 1999, 2000, and 12,345",
     "Ünïcödé ÀÉÎ ﬁ ½ Ω ΑΣ Σ ΟΔΟΣ.", "日本語 한국어 中文", "a\u00a0b\u3000c\u2028d",
@@ -35,10 +33,7 @@ def learned():
 
 
 def released():
-    folder = DATA / "vocabs/gpt1"
-    if not folder.exists():
-        pytest.skip("needs the released vocabulary of GPT")
-    return registry.load(str(folder))
+    return registry.load(str(data_of("vocabs/gpt1")))
 
 
 def reference(vocabulary):
@@ -136,7 +131,7 @@ def test_released_vocabularies_are_recognized():
     tokenizer = check(vocabulary, TEXTS)
     check_offsets(tokenizer, TEXTS)
     assert tokenizer.decode(tokenizer.tokenize(["Hello,  world"])) == ["hello , world"]
-    gpt2 = registry.load(str(DATA / "vocabs/gpt2"))
+    gpt2 = registry.load(str(data_of("vocabs/gpt2")))
     assert isinstance(gpt2, GPT2Vocabulary) and len(gpt2) == 50257
     ids = registry.make(gpt2)(["Hello world"], ["Hi"])["input_word_ids"].numpy().tolist()
     assert ids == [[50256, 15496, 995, 50256, 17250, 50256]]
@@ -157,7 +152,7 @@ def test_released_vocabulary_on_every_code_point_and_random_texts():
 @pytest.mark.slow
 def test_released_vocabulary_on_the_corpora():
     vocabulary = released()
-    for path in sorted(glob.glob(f"{DATA}/corpora/*/*.txt")):
+    for path in sorted(data_of("corpora").glob("*/*.txt")):
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = [line for line in file.read().split("\n") if line]
         for first in range(0, len(lines), 5000):

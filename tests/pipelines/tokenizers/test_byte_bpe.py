@@ -13,6 +13,7 @@ from pipelines.tokenizers import byte_bpe_words
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 from tests.pipelines.tokenizers import byte_bpe_reference
+from tests.real_data import data_of
 
 # Each code point alone; within, before and after words; among white space and in contractions.
 PLACES = ("{}", "a{}b1{}2 A {}b{} .{}", " {} {}{}  {}\n{}\t{}'{}s'{}")
@@ -282,9 +283,7 @@ def test_settings_and_checksum(tokenizer, learned, add_prefix_space, tmp_path):
 
 @pytest.mark.slow
 def test_hello_world_of_roberta():
-    tokenizer = ByteBPETokenizer(
-        ByteBPEVocabulary.load(str(byte_bpe_reference.data_of("vocabs/roberta")))
-    )
+    tokenizer = ByteBPETokenizer(ByteBPEVocabulary.load(str(data_of("vocabs/roberta"))))
     assert tokenizer.tokenize(["Hello world!"]).to_list() == [[31414, 232, 328]]
     assert tokenizer.mask_id == 50264
 
@@ -292,8 +291,8 @@ def test_hello_world_of_roberta():
 @pytest.mark.slow
 def test_real_text_has_the_ids_of_the_reference(add_prefix_space):
     """Line by line, and each file as one text."""
-    corpora = byte_bpe_reference.data_of("corpora")
-    learned = ByteBPEVocabulary.load(str(byte_bpe_reference.data_of("vocabs/roberta")))
+    corpora = data_of("corpora")
+    learned = ByteBPEVocabulary.load(str(data_of("vocabs/roberta")))
     tokens, merges = learned.tokens, learned.merges
     tokenizer = ByteBPETokenizer(
         ByteBPEVocabulary(tuple(tokens), tuple(merges)), add_prefix_space=add_prefix_space

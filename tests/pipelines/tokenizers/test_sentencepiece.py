@@ -1,21 +1,17 @@
 """The SentencePiece tokenizer against its library and the normalization of google-research/albert."""
 
-import glob
-import os
 import random
 import sys
 import unicodedata
-from pathlib import Path
 
 import pytest
-import sentencepiece
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
+from tests.real_data import data_of
 
-DATA = Path(__file__).parents[4] / "shared/data"
 TEXTS = [
     "", " ", "Hello, world!", "  two  spaces\tand\nlines ", "in 1999, 2000, and 12,345,678,9",
     "Ünïcödé ÀÉÎ ﬁ ½ ² Ω ΑΣ Σ ΟΔΟΣ.", "日本語 한국어 한국어 中文", "``quoted'' \"text\"",
@@ -55,10 +51,7 @@ def learned():
 
 
 def released():
-    path = DATA / "vocabs/albert/30k-clean.model"
-    if not path.exists():
-        pytest.skip("needs the released vocabulary of ALBERT")
-    return SentencePieceVocabulary.load(str(path))
+    return SentencePieceVocabulary.load(str(data_of("vocabs/albert/30k-clean.model")))
 
 
 def check(vocabulary, texts):
@@ -149,12 +142,8 @@ def test_released_vocabulary_on_every_code_point_and_random_texts():
 
 @pytest.mark.slow
 def test_released_vocabulary_on_real_text():
-    paths = sorted(glob.glob(f"{DATA}/corpora/**/*.txt", recursive=True))
-    if not paths:
-        pytest.skip("needs the corpora")
     vocabulary = released()
-    for path in paths:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    for path in sorted(data_of("corpora").rglob("*.txt")):
+        lines = path.read_text(encoding="utf-8").split("\n")
         for first in range(0, len(lines), 5000):
             check(vocabulary, lines[first : first + 5000])
-    assert os.path.exists(paths[0]) and sentencepiece.__version__

@@ -13,6 +13,7 @@ from pipelines.common import files
 from pipelines.tokenizers import registry, word_cache
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
 from tests import strategies, tokenizers
+from tests.real_data import data_of
 
 _PIECES = [*SPECIAL_TOKENS, *"abeé中한ㄱ,.'σς", "##a", "##b", "##한", "##σ", "##ς"]
 _RANDOM_TEXTS = 100_000
@@ -91,9 +92,7 @@ def test_many_random_texts(tokenizer):
     ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "kr-bert-char16424"],
 )
 def test_every_line_of_every_corpus(vocabulary, settings):
-    root = os.environ.get("DATA_ROOT")
-    if not root:
-        pytest.skip("set DATA_ROOT to a folder that has corpora and vocabs")
+    root = data_of()
     tokenizer = registry.load_tokenizer(f"{root}/vocabs/{vocabulary}-vocab.txt", settings)
     paths = [
         f"{folder}/{name}" for folder, _, names in os.walk(f"{root}/corpora") for name in names
