@@ -114,6 +114,14 @@ class FineTuningSettings(TrainingSettings):
         group=Group.MODEL,
         minimum=8,
     )
+    windows: int | None = setting(
+        None,
+        "In classification and regression of single texts: how many windows of --max_length tokens "
+        "are read of a longer text at most; what the model says of each is averaged. Not given: 1.",
+        group=Group.MODEL,
+        minimum=1,
+        maximum=1000,
+    )
     dimensions: tuple[int, ...] | None = setting(
         None,
         "For embeddings: numbers of dimensions that are trained to do alone, such as 256,128,64. "

@@ -168,7 +168,7 @@ def convert(read: TaskExamples, tokenizer: Tokenizer, cache: str | None) -> Task
 def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, Any]:
     """The options of a task. Of several tasks, each gets those that its kind has."""
     names = ["max_length", "fixed_length", "head"]
-    for name in ("balanced", "document_context", "max_target_length", "dimensions"):
+    for name in ("balanced", "windows", "document_context", "max_target_length", "dimensions"):
         others = any(has_option(other.kind, name) for other in settings.tasks)
         if has_option(request.kind, name) or not others:
             names.append(name)

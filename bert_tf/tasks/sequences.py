@@ -1,4 +1,4 @@
-"""Tasks whose rows have several sequences: choices, or texts that are compared."""
+"""Tasks whose rows have several sequences: choices, compared texts, windows of a long text."""
 
 import dataclasses
 import itertools
@@ -15,7 +15,10 @@ _LENGTHS = "sequence_lengths"
 
 @dataclasses.dataclass(frozen=True)
 class SequencesTask(Task):
-    """A row of features is an example: its sequences in their order, and the length of each."""
+    """A row of features is an example: its sequences in their order, and the length of each.
+
+    Without these lengths, a row is one sequence, as in other tasks.
+    """
 
     def sequence_columns(self, packed: Packed, counts: np.ndarray) -> dict[str, FeatureColumn]:
         """The columns of packed sequences, `counts` of which, int [rows], make a row each."""
@@ -30,6 +33,8 @@ class SequencesTask(Task):
 
     def sequence_splits(self, features: Features) -> np.ndarray:
         """Where each sequence begins among the tokens of all rows, and the end; int64."""
+        if _LENGTHS not in features:
+            return super().sequence_splits(features)
         return np.concatenate([[0], np.cumsum(features[_LENGTHS].values)])
 
     def row_lengths(self, features: Features) -> np.ndarray:
@@ -39,6 +44,8 @@ class SequencesTask(Task):
 
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
         """As usual, but [size, sequences, length]; empty sequences fill up rows that have fewer."""
+        if _LENGTHS not in features:
+            return super().assemble(features, rows, size)
         splits, lengths = features["input_word_ids"].splits, features[_LENGTHS]
         chosen = lengths.lengths if self.fixed_length else lengths.lengths[rows]
         count, sequences = int(chosen.max()), []
@@ -59,7 +66,10 @@ class SequencesTask(Task):
 
     def layer_outputs(self, batch: dict[str, tf.Tensor]) -> dict[int, tf.Tensor]:
         """Those of all sequences, [size * sequences, length, width]."""
+        outputs = super().layer_outputs(batch)
+        if batch["input_mask"].shape.rank == 2:
+            return outputs
         return {
             index: tf.reshape(value, tf.concat([[-1], tf.shape(value)[2:]], 0))
-            for index, value in super().layer_outputs(batch).items()
+            for index, value in outputs.items()
         }

@@ -189,10 +189,8 @@ def slide(
     row = number.value_rowids()
     start = number.flat_values * tf.gather(step, row)
     length = tf.minimum(tf.gather(total, row) - start, tf.gather(capacity, row))
-    position = tf.ragged.range(start, start + length)
+    position, token = _tokens(context, row, start, length)
     window = position.value_rowids()
-    # Tokens are counted through the whole batch.
-    token = position.flat_values + tf.gather(tf.gather(context.row_starts(), row), window)
     ids = position.with_flat_values(tf.gather(context.flat_values, token))
     packed = pack(tokenizer, tf.gather(question, row), ids, max_length)
     offset = tf.gather(question.row_lengths(), row) + 1 + tokenizer.separators
@@ -203,6 +201,44 @@ def slide(
     score += 0.01 * tf.cast(size, tf.float64)
     best = _first_maximum(score, window, token, context.flat_values)
     return Windows(packed, row, start, offset, length, position.with_flat_values(best))
+
+
+def _tokens(
+    texts: tf.RaggedTensor, row: tf.Tensor, start: tf.Tensor, length: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    """The tokens of windows: [W, (length)] counted in their text, and [all] in the whole batch."""
+    position = tf.ragged.range(start, start + length)
+    first = tf.gather(tf.gather(texts.row_starts(), row), position.value_rowids())
+    return position, position.flat_values + first
+
+
+def cut_into_windows(
+    tokenizer: PackingRules, text: tf.RaggedTensor, max_length: int, most: int
+) -> tuple[Packed, tf.Tensor, tf.Tensor]:
+    """Packs windows of texts; each begins with the last quarter of the one before.
+
+    Args:
+      tokenizer: its special tokens.
+      text: int32 [batch, (tokens)].
+      max_length: maximum length of a sequence, special tokens included.
+      most: maximum number of windows of a text, which is cut there.
+
+    Returns:
+      The windows of all texts; the number of the text of each, int64 [windows]; and whether texts
+      are cut, bool [batch].
+    """
+    capacity = tf.cast(max_length - tokenizer.overhead[0], tf.int64)
+    step = capacity - capacity // 4
+    total = text.row_lengths()
+    needed = 1 + tf.maximum(total - capacity + step - 1, 0) // step
+    count = tf.minimum(needed, most)
+    number = tf.ragged.range(count)
+    row = number.value_rowids()
+    start = number.flat_values * step
+    length = tf.minimum(tf.gather(total, row) - start, capacity)
+    position, token = _tokens(text, row, start, length)
+    ids = position.with_flat_values(tf.gather(text.flat_values, token))
+    return pack(tokenizer, ids, None, max_length), row, needed > most
 
 
 def _first_maximum(

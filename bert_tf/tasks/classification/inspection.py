@@ -29,15 +29,19 @@ def inspect(
     if isinstance(task, MultiLabel):
         example = MultiLabelExample("", PLACE, example.text_a, example.text_b)
     reading = reader.read(task, example)
-    (sequence,) = reading.sequences
+    sequence, *others = reading.sequences
+    logits = [np.mean(reading.logits, 0)]
     notes = inspection.cut_notes(task, sequence)
+    if others:
+        windows = len(reading.sequences)
+        notes = (f"This is the first of {windows} windows; the answer is the mean of all.",)
     if isinstance(task, Regression):
-        (score,) = task.predict([example], reading.features, reading.logits)
+        (score,) = task.predict([example], reading.features, logits)
         target = Target("score", lambda logits: logits[:, 0])
         return InspectedAnswer(
             sequence, tuple(texts), f"{score:.3f}", (), (target,), "the score", notes=notes
         )
-    predictions: Any = task.predict([example], reading.features, reading.logits)
+    predictions: Any = task.predict([example], reading.features, logits)
     (found,) = predictions
     (answer,) = task.answers(found)
     order = np.argsort(-found.probabilities, kind="stable").tolist()

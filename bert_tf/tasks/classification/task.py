@@ -12,8 +12,9 @@ import sklearn.metrics
 import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import Batch, Task, TaskFiles, packed_columns
+from bert_tf.tasks.base import Batch, TaskFiles, packed_columns
 from bert_tf.tasks.labels import LabelTask, check_labels
+from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import (
     Arrays,
     Method,
@@ -47,19 +48,23 @@ Predictions = Sequence[ClassPrediction]
 
 
 @dataclasses.dataclass(frozen=True)
-class TextTask(Task):
+class TextTask(SequencesTask):
     """What classification and regression share: examples are single texts or pairs.
 
     Attributes:
+      windows: how many windows of a single text are read at most, if it is longer than
+        `max_length`; the logits of a text are the means of those of its windows.
       pair: whether examples are pairs, found in the training data; None: unknown, of a model of
         another program.
       symmetric: whether it means nothing which text of a pair comes first.
       submission: names of GLUE's submission files, by split.
     """
 
-    described: ClassVar[tuple[str, ...]] = ("pair",)
+    described: ClassVar[tuple[str, ...]] = ("pair", "windows")
     unknown_elsewhere: ClassVar[dict[str, Any]] = {"pair": None}
+    feature_fields: ClassVar[tuple[str, ...]] = ("windows",)
 
+    windows: int = 1
     pair: bool | None = False
     symmetric: bool = False
     submission: tuple[tuple[str, str], ...] = ()
@@ -76,6 +81,11 @@ class TextTask(Task):
     def check(self, examples: Examples) -> None:
         """Checks that texts are single, or pairs, as the task has them."""
         for example in examples:
+            if self.windows > 1 and example.text_b is not None:
+                raise InputError(
+                    f"{example.place}: --windows={self.windows} is for single texts, and this is a "
+                    "pair; leave it out, or raise --max_length."
+                )
             if self.pair not in (None, example.text_b is not None):
                 has, takes = ("single texts", "pairs") if self.pair else ("pairs", "single texts")
                 raise InputError(
@@ -88,12 +98,40 @@ class TextTask(Task):
         first = [example.text_a for example in examples]
         pair = examples[0].text_b is not None
         second = [example.text_b or "" for example in examples] if pair else None
-        packed, lengths = packing.pack_texts(tokenizer, first, second, self.max_length)
-        columns = packed_columns(packed)
+        if self.windows > 1:
+            tokens = tokenizer.tokenize(first)
+            packed, row, cut = packing.cut_into_windows(
+                tokenizer, tokens, self.max_length, self.windows
+            )
+            columns = self.sequence_columns(packed, np.bincount(row.numpy()))
+        else:
+            packed, lengths = packing.pack_texts(tokenizer, first, second, self.max_length)
+            columns = packed_columns(packed)
+            cut = lengths > self.max_length
         if have_labels(examples):
             columns["labels"] = self.label_column(examples)
-        cut = int(tf.reduce_sum(tf.cast(lengths > self.max_length, tf.int32)))
-        return Features(columns, {f"texts longer than --max_length={self.max_length}, cut": cut})
+        limit, remedy = f"--max_length={self.max_length}", "raise it" if pair else "see --windows"
+        if self.windows > 1:
+            limit, remedy = f"{limit} and --windows={self.windows}", "raise them"
+        return Features(columns, {f"texts longer than {limit}, cut ({remedy})": int(np.sum(cut))})
+
+    def row_lengths(self, features: Features) -> np.ndarray:
+        """The tokens of each example, windows together."""
+        return features["input_word_ids"].lengths
+
+    def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """The logits of each example, [size, units]; means over windows."""
+        mask = batch["input_mask"]
+        if mask.shape.rank == 2:
+            return logits
+        present = tf.cast(tf.reduce_max(mask, -1, keepdims=True), tf.float32)
+        windows = tf.reshape(logits, tf.concat([tf.shape(mask)[:2], [-1]], 0))
+        return tf.math.divide_no_nan(tf.reduce_sum(windows * present, 1), tf.reduce_sum(present, 1))
+
+    def describe(self) -> dict[str, Any]:
+        """As usual; `windows` if there are several."""
+        found = super().describe()
+        return {name: value for name, value in found.items() if (name, value) != ("windows", 1)}
 
     def label_column(self, examples: Sequence[Any]) -> FeatureColumn:
         """The labels of examples as features."""
@@ -128,12 +166,20 @@ class TextTask(Task):
         def pack(inputs: Tensors) -> Prepared:
             texts = signatures.same_batch(inputs)
             tokens = [model.tokenizer.functions.tokenize(texts[name]) for name in names]
+            if self.windows > 1:
+                packed, row, _ = packing.cut_into_windows(
+                    model.tokenizer, tokens[0], self.max_length, self.windows
+                )
+                return Prepared(model.padded(packed), {"row": row, "batch": tokens[0].nrows()})
             second = tokens[1] if len(tokens) > 1 else None
             packed = packing.pack(model.tokenizer, tokens[0], second, self.max_length)
             return Prepared(model.padded(packed), {})
 
+        def logits(results: Sequence[Any], state: Tensors) -> Any:
+            return _means(results[0], **state) if state else results[0]
+
         def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
-            return outputs(results[0])
+            return outputs(logits(results, state))
 
         sample = dict(zip(names, _SAMPLE, strict=False))
         return [
@@ -144,7 +190,7 @@ class TextTask(Task):
                 pack,
                 model.logits,
                 finish,
-                plain=PlainTexts(names, self.max_length),
+                plain=None if self.windows > 1 else PlainTexts(names, self.max_length),
             ),
             model.ids_signature(self.name, finish, pair=len(names) > 1),
             Signature(
@@ -153,7 +199,7 @@ class TextTask(Task):
                 signatures.example_sample(**sample),
                 lambda inputs: pack(signatures.parse(inputs["inputs"], *names)),
                 model.logits,
-                lambda results, state: of_examples(results[0]),
+                lambda results, state: of_examples(logits(results, state)),
                 method,
             ),
         ]
@@ -192,6 +238,14 @@ class TextTask(Task):
             numbers = map(str, range(len(examples)))
             files[f"{name}.tsv"] = reports.tsv({"index": numbers, "prediction": submitted})
         return files
+
+
+def _means(logits: tf.Tensor, row: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+    """The mean logits [batch, units] of the windows of each text, of [windows, units]."""
+    sums, counts = (
+        tf.math.unsorted_segment_sum(x, row, batch) for x in (logits, tf.ones_like(logits))
+    )
+    return sums / counts
 
 
 def show_texts(example: TextExample | MultiLabelExample) -> str:

@@ -99,6 +99,8 @@ def _of_generation():
 CASES = [
     _of_texts("classification", ["yes", "no", "yes", "maybe", "no"]),
     _of_texts("mrpc", ["0", "1", "0", "1", "1"], pair=True, balanced=True),
+    _of_texts("classification", ["yes", "no", "yes", "maybe", "no"], max_length=9, windows=3),
+    _of_texts("regression", ["0.5", "1", "2", "2.5", "3"], max_length=9, windows=2),
     _of_labels(),
     _of_labels(pair=True, balanced=True, thresholds=(0.4, 0.5, 0.6)),
     _of_labels(only="good"),

@@ -76,6 +76,19 @@ def windows_by_loops(size, capacity, stride):
     return spans, best
 
 
+def test_windows_of_texts_begin_with_the_last_quarter_of_the_one_before(tokens):
+    texts = [[6 + i % 30 for i in range(size)] for size in (0, 1, 8, 9, 14, 15, 20, 50)]
+    packed, row, cut = packing.cut_into_windows(tokens, ragged(texts), 10, 3)
+    expected = []
+    for number, text in enumerate(texts):
+        spans, _ = windows_by_loops(len(text), 8, 6)
+        expected += [(number, [2, *text[first:][:count], 3]) for first, count in spans[:3]]
+        assert cut[number] == (len(spans) > 3)
+    found = packed.word_ids.to_list()
+    assert list(zip(row.numpy().tolist(), found, strict=True)) == expected
+    assert not packed.type_ids.flat_values.numpy().any()
+
+
 def test_windows_are_those_of_the_reference(tokens):
     rng = random.Random(1)
     questions = [[5] * rng.randrange(1, 9) for _ in range(60)]
