@@ -17,7 +17,7 @@ from bert_tf.serving.plan import EngineName
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task, objectives
 from bert_tf.weights import formats
-from pipelines.common import files, json_files, locks, outputs
+from pipelines.common import compressed, files, json_files, locks, outputs
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.common.texts import UTF8
@@ -199,7 +199,7 @@ def _reading(task: Task, kind: str | None) -> Task:
 
 def _split_of(path: str, task: Task) -> str:
     """The split of a file by its name, or else its name."""
-    file, part = text_lines.split_part(path.removesuffix(files.GZIP))
+    file, part = text_lines.split_part(compressed.name_unpacked(path))
     parts = [f"{part}.json"] if part else file.split("/")
     for split, patterns in task.source.splits.items():
         for pattern in patterns:

@@ -24,8 +24,8 @@ class CorpusFlags:
         self.input: flags.FlagHolder[Any] = flags.DEFINE_string(
             "input",
             None,
-            "The corpus: files or globs, separated by commas or blanks; plain or .gz, local or "
-            f"remote (gs://).{'' if required else ' Not given: --words.'}",
+            "The corpus: files or globs, separated by commas or blanks; plain, .gz or .zst, local "
+            f"or remote (gs://).{'' if required else ' Not given: --words.'}",
             required=required,
         )
         self.format = flags.DEFINE(
@@ -33,11 +33,11 @@ class CorpusFlags:
             "format",
             "auto",
             "Format of the files. sentences: a sentence per line, a blank line between documents; "
-            "prose: a document per file; jsonl: a document per line of JSON. auto: detected for "
-            "each file.",
+            "prose: a document per file; jsonl: a document per line of JSON; parquet, arrow: a "
+            "document per row; wet: texts of Common Crawl. auto: detected for each file.",
         )
         self._text_field = flags.DEFINE_string(
-            "text_field", "text", "Field of JSON Lines that contains the text."
+            "text_field", "text", "Field of JSON Lines, or column of tables, that has the text."
         )
         self._utf8_errors = flags.DEFINE(
             flag_types.ChoiceParser(("strict", "replace")),

@@ -3,7 +3,6 @@
 import contextlib
 import fnmatch
 import functools
-import gzip
 import hashlib
 import io
 import os
@@ -11,13 +10,12 @@ import re
 import shutil
 import tempfile
 import uuid
-import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import tensorflow as tf
 
-from pipelines.common import locks, machine, remote_files
+from pipelines.common import locks, remote_files
 from pipelines.common.errors import InputError
 
 
@@ -38,7 +36,6 @@ class _GFile:
 gfile = _GFile()
 _BLOCK = 1 << 22  # bytes
 _PARTIAL = ".partial"
-GZIP = ".gz"
 DISK_FULL = (
     "no space left on the device. Finished work is kept: free some space and run the same command "
     "again."
@@ -345,52 +342,6 @@ def for_tensorflow(path: str) -> Iterator[str]:
         yield local
         with open(local, "rb") as source, gfile.GFile(path, "wb") as target:
             shutil.copyfileobj(source, target, _BLOCK)
-
-
-def is_gzip(path: str) -> bool:
-    """Whether a file is gzipped, by its name."""
-    return path.lower().endswith(GZIP)
-
-
-@contextlib.contextmanager
-def open_unpacked(path: str) -> Iterator[BinaryIO]:
-    """Opens a plain or gzipped file for reading its bytes.
-
-    Raises:
-      InputError: The file is missing, or its gzip data is damaged.
-    """
-    with open_binary(path) as file:
-        if not is_gzip(path):
-            yield file
-            return
-        try:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(BinaryIO, unpacked)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(
-                f"{path}: the gzip data is truncated or damaged ({error}); download the file again."
-            ) from error
-
-
-def read_unpacked(path: str) -> bytes:
-    """Reads a plain or gzipped file.
-
-    Raises:
-      InputError: The file is missing, its gzip data is damaged, or its content is too large for
-        the memory.
-    """
-    max_bytes = machine.memory() // 4  # as more is made from it
-    blocks, size = [], 0
-    with open_unpacked(path) as file:
-        while size <= max_bytes and (block := file.read(_BLOCK)):
-            blocks.append(block)
-            size += len(block)
-    if size > max_bytes:
-        raise InputError(
-            f"{path}: has more than {max_bytes / 1e9:,.1f} GB, unpacked, which is too much for the "
-            "memory of this machine; split the file, or use a larger machine."
-        )
-    return b"".join(blocks)
 
 
 def remove_tree(path: str) -> None:

@@ -1,11 +1,12 @@
 """Reads corpus files as documents of sentences, in bounded memory.
 
-Files are plain or gzipped, local or on a bucket, in one of three formats:
+Files are local or on a bucket, and may be compressed. Their formats are:
 
 * `sentences`: the reference format of google-research/bert, one sentence per line, a blank line
   between documents;
 * `prose`: one document per file, split into sentences by `pipelines.corpus.sentences`;
-* `jsonl`: JSON Lines, one document per line, its prose in a text field.
+* `jsonl`: JSON Lines, one document per line, its prose in a text field;
+* those of `pipelines.corpus.records`: tables and texts from the web.
 
 A corpus is cut into ranges that are read independently, so that workers can share it.
 """
@@ -19,10 +20,10 @@ from collections.abc import Iterable, Iterator
 
 from tqdm import tqdm
 
-from pipelines.common import files, json_files, path_lists, texts
+from pipelines.common import compressed, files, json_files, path_lists, texts
 from pipelines.common.errors import InputError
 from pipelines.common.runners import Workers
-from pipelines.corpus import FORMATS, sentences
+from pipelines.corpus import FORMATS, records, sentences
 
 MAX_LINE_BYTES = 10_000_000
 SECTION_CHARACTERS = 1_000_000  # longer documents are split, so that memory stays bounded
@@ -57,7 +58,7 @@ class CorpusFile:
 
 @dataclasses.dataclass(frozen=True)
 class FileRange:
-    """The documents of a file that begin in the bytes [start, end)."""
+    """The documents of a file that begin in the bytes [start, end), or its row groups."""
 
     path: str
     format: str
@@ -70,7 +71,7 @@ class FileRange:
 class ReadOptions:
     """How text is read."""
 
-    text_field: str = "text"  # the key of the text in JSON Lines
+    text_field: str = "text"  # of JSON Lines and tables
     utf8_errors: str = "strict"  # "replace": invalid bytes become U+FFFD, NUL bytes are removed
 
 
@@ -90,16 +91,18 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     found = []
     for path in path_lists.expand_globs(patterns):
         size = files.gfile.stat(path).length
-        if size:
-            with files.open_unpacked(path) as file:
+        kind = records.format_of(path) if file_format == "auto" else file_format
+        if kind in records.FORMATS:
+            found.append(CorpusFile(path, str(kind), size))
+        elif size:
+            with compressed.open_unpacked(path) as file:
                 head = file.read(_SAMPLE_BYTES)
             if b"\r" in head and b"\n" not in head:  # ranges are cut at newlines
                 raise InputError(
                     f"{path}: its lines end with a carriage return alone; make them newlines: "
                     "tr '\\r' '\\n' < old.txt > new.txt"
                 )
-            kind = _format_of(head) if file_format == "auto" else file_format
-            found.append(CorpusFile(path, kind, size))
+            found.append(CorpusFile(path, kind or _format_of(head), size))
     if not found:
         raise InputError(f"{patterns}: the corpus is empty; every file has 0 bytes.")
     return found
@@ -153,10 +156,14 @@ def _is_json_object(line: str) -> bool:
 
 
 def plan_ranges(corpus: list[CorpusFile], range_bytes: int) -> list[FileRange]:
-    """Cuts files into ranges of about `range_bytes` bytes; gzip and prose files stay whole."""
+    """Cuts files into ranges of about `range_bytes`; compressed and prose files stay whole."""
     ranges = []
     for index, file in enumerate(corpus):
-        if file.format == "prose" or files.is_gzip(file.path):
+        if file.format in records.FORMATS:
+            cuts = records.cuts(file.path, file.format, range_bytes)
+            ranges += [FileRange(file.path, file.format, index, *cut) for cut in cuts]
+            continue
+        if file.format == "prose" or compressed.is_compressed(file.path):
             ranges.append(FileRange(file.path, file.format, index, 0, -1))
             continue
         for start in range(0, file.size, range_bytes):
@@ -170,11 +177,14 @@ def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Secti
 
     Raises:
       InputError: the file has bytes that are not UTF-8, a NUL byte, a line longer than
-        MAX_LINE_BYTES, or a line of JSON that is malformed or lacks the text field.
+        MAX_LINE_BYTES, or a line of JSON that is malformed or lacks the text field; or as in
+        `records.documents`.
     """
     lines = _Lines(file_range, options)
     documents: Iterator[Iterable[str]]
-    if file_range.format == "sentences":
+    if file_range.format in records.FORMATS:
+        documents = _record_documents(file_range, options)
+    elif file_range.format == "sentences":
         documents = _sentence_documents(lines)
     elif file_range.format == "prose":
         documents = iter([_prose_sentences(lines)])
@@ -247,6 +257,15 @@ def _prose_blocks(lines: "_Lines") -> Iterator[str]:
     yield "\n".join(block)
 
 
+def _record_documents(file_range: FileRange, options: ReadOptions) -> Iterator[list[str]]:
+    groups = file_range.start, file_range.end
+    found = records.documents(file_range.path, file_range.format, groups, options.text_field)
+    for place, text in found:
+        if "\0" in text and options.utf8_errors != "replace":
+            raise InputError(f"{place}: a NUL character; drop them with --utf8_errors=replace.")
+        yield sentences.prose_sentences(text.replace("\0", "").strip(), unwrap=False)
+
+
 def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
     for line in lines:
         if lines.past_end:
@@ -284,7 +303,7 @@ class _Lines:
 
     def __iter__(self) -> Iterator[str]:
         file_range = self.file_range
-        with files.open_unpacked(file_range.path) as file:
+        with compressed.open_unpacked(file_range.path) as file:
             position = file_range.start
             if position > 0:
                 file.seek(position - 1)
@@ -359,7 +378,7 @@ class _Lines:
 
     def _number(self, position: int) -> int:
         """Counts, for messages only, which line (from 1) starts at a byte."""
-        with files.open_unpacked(self.file_range.path) as file:
+        with compressed.open_unpacked(self.file_range.path) as file:
             count = 1
             while position > 0 and (block := file.read(min(position, _BLOCK_BYTES))):
                 count += block.count(b"\n")

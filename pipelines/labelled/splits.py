@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from absl import logging
 
-from pipelines.common import files
+from pipelines.common import compressed, files
 from pipelines.common.errors import InputError
 from pipelines.labelled import labelled_lines, table_rows, tables
 from pipelines.labelled.text_lines import split_part
@@ -117,7 +117,9 @@ def _matches(folder: str, patterns: tuple[str, ...]) -> list[str]:
     whole: list[str] = []
     for pattern in patterns:
         inner, _, name = f"{folder}/{pattern}".rpartition("/")
-        matches = files.matching(inner, name) or files.matching(inner, name + files.GZIP)
+        matches = files.matching(inner, name) or [
+            path for end in compressed.ENDINGS for path in files.matching(inner, name + end)
+        ]
         first = first or matches
         whole += matches if not any(mark in pattern for mark in "*?[") else []
     return sorted({*first, *whole})

@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 
-from pipelines.common import files
+from pipelines.common import compressed
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8
 
 _MAX_LINE = 1 << 28  # bytes; a gzipped file of a few kilobytes can contain more
-_PART = re.compile(r"(.+\.(?:json|xlsx)(?:\.gz)?)#(.+)", re.IGNORECASE | re.DOTALL)
+_PART = re.compile(r"(.+\.(?:json|xlsx)(?:\.gz|\.zst)?)#(.+)", re.IGNORECASE | re.DOTALL)
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -23,7 +23,7 @@ def split_part(path: str) -> tuple[str, str | None]:
 
 def ending(path: str) -> str:
     """Returns the extension of a file name, such as ".csv", also for "A.CSV" and "a.csv.gz"."""
-    return os.path.splitext(split_part(path)[0].lower().removesuffix(files.GZIP))[1]
+    return os.path.splitext(compressed.name_unpacked(split_part(path)[0].lower()))[1]
 
 
 def check_encoding(encoding: str) -> None:
@@ -39,7 +39,7 @@ def check_encoding(encoding: str) -> None:
 
 def read_text(path: str, encoding: str = UTF8) -> str:
     """Reads a file; an InputError names the line that has another encoding."""
-    data = files.read_unpacked(split_part(path)[0])
+    data = compressed.read_unpacked(split_part(path)[0])
     try:
         text = data.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -55,7 +55,7 @@ def read_lines(path: str, encoding: str = UTF8) -> Iterator[str]:
         yield from io.StringIO(read_text(path, encoding), newline="\n")
         return
     position = 0
-    with files.open_unpacked(split_part(path)[0]) as file:
+    with compressed.open_unpacked(split_part(path)[0]) as file:
         for number, data in enumerate(iter(lambda: file.readline(_MAX_LINE + 1), b""), 1):
             if len(data) > _MAX_LINE:
                 raise InputError(

@@ -148,7 +148,7 @@ def test_damaged_gzip_is_named(tmp_path, damage):
     path = tmp_path / "a.gz"
     data = gzip.compress(b"A sentence is here.\n" * 5000)
     path.write_bytes(data[:-20] if damage == "cut" else b"no gzip at all")
-    with pytest.raises(InputError, match="a.gz: the gzip data is truncated or damaged"):
+    with pytest.raises(InputError, match="a.gz: the compressed data is truncated or damaged"):
         read(path)
 
 

@@ -78,7 +78,7 @@ def test_names_of_files_may_be_written_in_other_ways(tmp_path):
         assert (example.text_a, example.label) == ("a", "b")
     assert splits.find(str(tmp_path), {"train": ("a.csv",)}) == {"train": f"{tmp_path}/a.csv.gz"}
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-9])
-    with pytest.raises(InputError, match="cut.csv.gz: the gzip data is truncated or damaged"):
+    with pytest.raises(InputError, match="cut.csv.gz: the compressed data is truncated or damaged"):
         list(tables.read_rows(str(tmp_path / "cut.csv.gz")))
 
 

@@ -96,7 +96,7 @@ def test_other_columns_are_refused(tmp_path, columns, message):
         (
             "a.txt.gz",
             gzip.compress(b"a\n" * 99, mtime=0)[:-9],
-            "the gzip data is truncated or damaged",
+            "the compressed data is truncated or damaged",
         ),
         ("a.jsonl", b'{"text": null}', r"a\.jsonl: line 1: text is None, not a text"),
     ],

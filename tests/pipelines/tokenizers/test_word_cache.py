@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.common import files
+from pipelines.common import compressed
 from pipelines.tokenizers import registry, word_cache
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
 from tests import strategies, tokenizers
@@ -99,6 +99,6 @@ def test_every_line_of_every_corpus(vocabulary, settings):
     ]
     assert paths
     for path in sorted(paths):
-        lines = files.read_unpacked(path).decode(errors="replace").split("\n")
+        lines = compressed.read_unpacked(path).decode(errors="replace").split("\n")
         for start in range(0, len(lines), 10_000):
             _check(tokenizer, lines[start : start + 10_000])

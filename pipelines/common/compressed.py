@@ -1,0 +1,75 @@
+"""Reading of files that may be compressed, by gzip or by zstd."""
+
+import contextlib
+import gzip
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from pipelines.common import files, machine, optional
+from pipelines.common.errors import InputError
+
+_GZIP = ".gz"
+ENDINGS = (_GZIP, ".zst")
+_BLOCK = 1 << 20
+
+
+def is_compressed(path: str) -> bool:
+    """Whether a file is compressed, by its name."""
+    return path.lower().endswith(ENDINGS)
+
+
+def name_unpacked(path: str) -> str:
+    """A path without the ending of a compressed file."""
+    return path.rpartition(".")[0] if is_compressed(path) else path
+
+
+@contextlib.contextmanager
+def open_unpacked(path: str) -> Iterator[BinaryIO]:
+    """Opens a plain or compressed file for reading its bytes.
+
+    Raises:
+      InputError: The file is missing, its compressed data is damaged, or zstd needs a package that
+        is not installed.
+    """
+    with files.open_binary(path) as file:
+        if not is_compressed(path):
+            yield file
+            return
+        try:
+            with _unpacked(file, path) as unpacked:
+                yield unpacked
+        except (EOFError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the system
+            raise InputError(
+                f"{path}: the compressed data is truncated or damaged ({error}); download the file "
+                "again."
+            ) from error
+
+
+def _unpacked(file: BinaryIO, path: str) -> BinaryIO:
+    if path.lower().endswith(_GZIP):
+        return cast(BinaryIO, gzip.GzipFile(fileobj=file))
+    arrow = optional.load("pyarrow", "tables")
+    return cast(BinaryIO, arrow.CompressedInputStream(file, "zstd"))
+
+
+def read_unpacked(path: str) -> bytes:
+    """Reads a plain or compressed file.
+
+    Raises:
+      InputError: As for `open_unpacked`, or its content is too large for the memory.
+    """
+    max_bytes = machine.memory() // 4  # as more is made from it
+    blocks, size = [], 0
+    with open_unpacked(path) as file:
+        while size <= max_bytes and (block := file.read(_BLOCK)):
+            blocks.append(block)
+            size += len(block)
+    if size > max_bytes:
+        raise InputError(
+            f"{path}: has more than {max_bytes / 1e9:,.1f} GB, unpacked, which is too much for the "
+            "memory of this machine; split the file, or use a larger machine."
+        )
+    return b"".join(blocks)

@@ -1,0 +1,129 @@
+"""Documents of tables (Parquet, Arrow) and of texts from the web (WET files of Common Crawl)."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from pipelines.common import compressed, files, optional
+from pipelines.common.errors import InputError
+
+_FORMATS = {".parquet": "parquet", ".arrow": "arrow", ".wet": "wet"}
+FORMATS = tuple(_FORMATS.values())
+_EXTRA = "tables"
+_ROWS = 256  # in memory at once
+
+
+def format_of(path: str) -> str | None:
+    """The format of a file by its name; None: its content decides."""
+    return _FORMATS.get(os.path.splitext(compressed.name_unpacked(path.lower()))[1])
+
+
+def cuts(path: str, file_format: str, range_bytes: int) -> list[tuple[int, int]]:
+    """Ranges of a file that can be read independently: row groups of Parquet, or all of it (-1).
+
+    Args:
+      path: the file.
+      file_format: one of FORMATS.
+      range_bytes: least bytes of text in a range, but for the last one.
+    """
+    if file_format != "parquet":
+        return [(0, -1)]
+    with _opened(path, file_format) as file:
+        metadata = _parquet(file).metadata
+    ranges, start, size = [], 0, 0
+    for group in range(metadata.num_row_groups):
+        size += metadata.row_group(group).total_byte_size
+        if size >= range_bytes or group == metadata.num_row_groups - 1:
+            ranges.append((start, group + 1))
+            start, size = group + 1, 0
+    return ranges
+
+
+def documents(
+    path: str, file_format: str, groups: tuple[int, int], field: str
+) -> Iterator[tuple[str, str]]:
+    """Yields the place and the text of each document, in the order of the file.
+
+    Args:
+      path: the file.
+      file_format: one of FORMATS.
+      groups: a range of `cuts`.
+      field: the column of the texts in tables.
+
+    Raises:
+      InputError: the file is damaged or of another kind, or has no such column of texts, or a
+        package that reads it is not installed.
+    """
+    if file_format == "wet":
+        yield from _web_texts(path)
+        return
+    with _opened(path, file_format) as file:
+        schema, batches = _batches(file, file_format, groups)
+        _check_column(schema, field, path)
+        texts = (text for batch in batches for text in batch.column(field).to_pylist())
+        for number, text in enumerate(texts, 1):
+            yield f"{path}: row {number} (of groups from {groups[0]})", text or ""
+
+
+@contextlib.contextmanager
+def _opened(path: str, file_format: str) -> Iterator[BinaryIO]:
+    """Opens a table; damaged data raises InputError."""
+    arrow = optional.load("pyarrow", _EXTRA)
+    with files.open_binary(path) as file:
+        try:
+            yield file
+        except (arrow.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the system
+            raise InputError(
+                f"{path}: is not {file_format} data that can be read "
+                f"({str(error).splitlines()[0]}); download or write it again."
+            ) from error
+
+
+def _batches(
+    file: BinaryIO, file_format: str, groups: tuple[int, int]
+) -> tuple[Any, Iterator[Any]]:
+    """The columns of a table, and its batches of rows."""
+    if file_format == "parquet":
+        table = _parquet(file)
+        found = table.iter_batches(_ROWS, row_groups=list(range(*groups)))
+        return table.schema_arrow, found
+    stream = optional.load("pyarrow.ipc", _EXTRA).open_stream(file)
+    return stream.schema, iter(stream)
+
+
+def _parquet(file: BinaryIO) -> Any:
+    return optional.load("pyarrow.parquet", _EXTRA).ParquetFile(file)
+
+
+def _check_column(schema: Any, field: str, path: str) -> None:
+    """Raises InputError unless a table has a column of texts of this name."""
+    arrow = optional.load("pyarrow", _EXTRA)
+    known = schema.names
+    if field not in known:
+        raise InputError(
+            f"{path}: no column {field!r}; name one of {', '.join(known)} with --text_field."
+        )
+    kind = schema.field(field).type
+    if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
+        raise InputError(f"{path}: column {field!r} has no texts, but values of type {kind}.")
+
+
+def _web_texts(path: str) -> Iterator[tuple[str, str]]:
+    """The texts of a WET file, one for each page."""
+    reader = optional.load("warcio.archiveiterator", _EXTRA)
+    errors = optional.load("warcio.exceptions", _EXTRA)
+    with files.open_binary(path) as file:  # gzipped in parts, which the reader unpacks
+        try:
+            for number, record in enumerate(reader.ArchiveIterator(file), 1):
+                place = f"{path}: record {number}"
+                if record.rec_type == "response":
+                    raise InputError(
+                        f"{place}: is a page with its markup; use the WET file, which has the text."
+                    )
+                if record.rec_type == "conversion":
+                    yield place, record.content_stream().read().decode("utf-8", "replace")
+        except errors.ArchiveLoadFailed as error:
+            raise InputError(f"{path}: is not a web archive that can be read ({error}).") from error
