@@ -88,7 +88,7 @@ USES_tfrecords := $(USES_examples)
 USES_pretrain := $(USES_examples) MODEL STEPS MINUTES RECIPE OUT ARGS
 USES_distill := $(USES_examples) STEPS MINUTES RECIPE OUT ARGS
 USES_show := TFRECORDS ARGS
-USES_finetune := TASK DATA INIT OUT ARGS
+USES_finetune := TASK DATA INIT OUT MINUTES ARGS
 USES_predict := MODEL INPUT TASK OUT ARGS
 USES_generate := MODEL PROMPT ARGS
 USES_embed := MODEL INPUT OUT ARGS
@@ -233,11 +233,11 @@ distill: examples ## Distil a pre-trained model into a smaller one: TEACHER=save
 	$(RUN) -m bert_tf distill --flagfile="$$RECIPE" --teacher="$$TEACHER" --tfrecords="$$TFRECORDS" \
 		$(call flag,--output,OUT) $(call flag,--steps,STEPS) $(call flag,--minutes,MINUTES) $(MORE)
 
-finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [ARGS='--seeds=1,2,3']
+finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [MINUTES=] [ARGS=--seeds=1,2,3]
 	@recipe=; for task in ner squad1 squad2 swag; do \
 		[ "$$TASK" != $$task ] || recipe=--flagfile=recipes/$$task.flags; done; \
 	$(RUN) -m bert_tf finetune --task="$$TASK" $$recipe --init="$$INIT" $(call flag,--data,DATA) \
-		$(call flag,--output,OUT) $(MORE)
+		$(call flag,--output,OUT) $(call flag,--search_minutes,MINUTES) $(MORE)
 
 predict: setup ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
 	@$(RUN) -m bert_tf predict --model="$$MODEL" --input="$$INPUT" $(call flag,--task,TASK) \

@@ -68,6 +68,13 @@ _DEV_COLUMNS, _TEST_COLUMNS = (
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
 _LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
+_SEARCH = flags.DEFINE_float(
+    "search_minutes",
+    None,
+    "Minutes to search for the learning rate, batch size, epochs and layer decay with the best "
+    "score on dev, around those given. Not given: no search.",
+    lower_bound=0,
+)
 FineTuningSettings.define_flags()
 
 
@@ -133,12 +140,15 @@ def main() -> None:
         raise InputError("no model was named; use INIT= (--init), any that `convert` reads.")
     requests = _requests()
     settings = FineTuningSettings.from_flags(tasks=requests, init=_INIT.value.rstrip("/"))
-    from bert_tf.finetuning import sweep, task_report
+    from bert_tf.finetuning import search, sweep, task_report
     from pipelines.common import files
 
     name = tasks.JOINT.join(request.name for request in requests)
     output = _OUTPUT.value or f"savedmodels/finetuned/{name}"
-    report = sweep.finetune(settings, output, _CACHE.value)
+    if _SEARCH.value is None:
+        report = sweep.finetune(settings, output, _CACHE.value)
+    else:
+        report = search.search(settings, output, _CACHE.value, _SEARCH.value)
     if report:
         print(task_report.summary(report))
         print(f"\n{output}: {', '.join(sorted(files.names_in(output)))}")

@@ -3,7 +3,7 @@
 import dataclasses
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypedDict
 
 import keras
@@ -76,6 +76,7 @@ class Setup:
     output: str
     tensorboard: bool
     watchdog: Watchdog
+    evaluated: Callable[[float, float], None]  # fraction of the steps, score on dev
     unlabelled: Sequence[TaskData] = ()  # more training data of the task, with a teacher's logits
     teacher: Teacher | None = None
 
@@ -240,6 +241,7 @@ class Run:
             if scores.is_best(score):
                 self.keep(seed)
             scores.add(done, score, metrics)
+            self.setup.evaluated(done / self.total_steps, score)
             return scores.enough
 
         count = settings.evaluations

@@ -5,6 +5,7 @@ import itertools
 import math
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -38,7 +39,11 @@ _GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
 
 @lost_workers.reported()
 def finetune(
-    settings: FineTuningSettings, output: str, cache: str, tensorboard: bool = True
+    settings: FineTuningSettings,
+    output: str,
+    cache: str,
+    tensorboard: bool = True,
+    evaluated: Callable[[float, float], None] = lambda share, score: None,
 ) -> dict[str, Any]:
     """Fine-tunes a model for one or several tasks, or resumes a run that was stopped.
 
@@ -47,6 +52,8 @@ def finetune(
       output: folder for the model, its tasks.json, predictions and report.
       cache: folder for features.
       tensorboard: whether to write summaries.
+      evaluated: is called with the fraction of the steps and the score after each evaluation on
+        dev; what it raises ends the run.
 
     Returns:
       The report.
@@ -91,7 +98,8 @@ def finetune(
         precision = run_folder.settled_precision(settings.precision, output, strategy)
         settings = dataclasses.replace(settings, precision=precision)
         setup = Setup(
-            settings, config, bundle, data, strategy, output, tensorboard, watchdog, more, teacher
+            *(settings, config, bundle, data, strategy, output, tensorboard, watchdog, evaluated),
+            *(more, teacher),
         )
         identity = _identity(setup, tokenizer, taught_by)
         different = run_folder.DIFFERENT_COMMANDS

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _MISTAKES = 30
 _SIZE = (8, 6)  # of a picture, inches
 _MAX_LABELS = 20  # for scores of single labels in the summary
+_SEARCHED = ("learning_rate", "batch_size", "epochs", "layer_decay")
 
 
 def write_task(
@@ -123,6 +124,25 @@ def draw_curves(
     figures.draw(path, _SIZE, paint)
 
 
+def draw_search(path: str, trials: Sequence[Mapping[str, Any]]) -> None:
+    """Draws the scores of a search over each of the settings, as a PNG."""
+    done = [trial for trial in trials if trial["score"] is not None]
+
+    def paint(figure: "Figure") -> None:
+        for axes, name in zip(figure.subplots(2, 2, sharey=True).flat, _SEARCHED, strict=True):
+            for state in sorted({trial["state"] for trial in done}):
+                shown = [trial for trial in done if trial["state"] == state]
+                values, scores = ([trial[k] for trial in shown] for k in (name, "score"))
+                axes.plot(values, scores, "o" if state == "complete" else "x", label=state)
+            axes.set_xscale("log" if name == "learning_rate" else "linear")
+            axes.set_xlabel(name.replace("_", " "))
+            axes.grid(alpha=0.3)
+        figure.axes[0].legend(fontsize=8)
+        figure.supylabel("score on dev")
+
+    figures.draw(path, _SIZE, paint)
+
+
 def summary(report: Mapping[str, Any]) -> str:
     """The report as a few lines of text."""
     seeds, medians = report["metrics"]["by_seed"], report["metrics"]["median"]
@@ -144,6 +164,10 @@ def summary(report: Mapping[str, Any]) -> str:
     for name, values in report.get("distillation", {}).items():
         shown = (f"{key.replace('_', ' ')} {value:,.4g}" for key, value in values.items())
         lines.append(f"{name:32} {', '.join(shown)}")
+    if trials := report.get("search"):
+        best = max((t for t in trials if t["state"] == "complete"), key=lambda t: t["score"])
+        chosen = (f"{k.replace('_', ' ')} {best[k]:.4g}" for k in _SEARCHED)
+        lines.append(f"Best of {len(trials)} trials: {', '.join(chosen)}.")
     for name, notes in report["notes"].items():
         lines += [f"{name}: {what}: {count:,}" for what, count in notes.items()]
     lines += [f"warning: {warning}" for warning in report["warnings"]]

@@ -1,0 +1,82 @@
+"""Search for settings of fine-tuning."""
+
+import dataclasses
+import json
+import os
+
+import pytest
+
+from bert_tf import weights
+from bert_tf.finetuning import search, sweep, task_report
+from pipelines.common import stopping
+from pipelines.common.errors import InputError
+from tests.bert_tf.labelled_data import make_texts, settings_of
+
+_TRIALS = 6
+
+
+def _scored(study):
+    return sum(trial.state.is_finished() and trial.value is not None for trial in study.trials)
+
+
+@pytest.fixture
+def settings(tmp_path, init, monkeypatch):
+    """Of a search that ends after a number of trials rather than of minutes."""
+    (tmp_path / "data").mkdir()
+    monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < _TRIALS)
+    return settings_of(init, "classification", make_texts(tmp_path / "data"), epochs=4.0)
+
+
+def test_the_best_trial_is_kept(tmp_path, settings):
+    output = f"{tmp_path}/out"
+    report = search.search(settings, output, f"{tmp_path}/cache", 1)
+    trials = report["search"]
+    assert (trials[0]["learning_rate"], trials[0]["batch_size"]) == (2e-3, 16)
+    scores = [trial["score"] for trial in trials if trial["state"] == "complete"]
+    assert report["grid"][0]["score"] == max(scores) > 0.5
+    assert len({trial["learning_rate"] for trial in trials}) == len(trials)
+    assert report["metrics"]["median"]["accuracy"] == max(scores)
+    assert weights.read(output).tasks[0]["labels"] == ["neg", "pos"]
+    assert {"predictions.dev.tsv", "search.png", "report.json"} <= set(os.listdir(output))
+    assert not os.path.exists(f"{output}/trials")
+    assert f"Best of {len(trials)} trials: learning rate" in task_report.summary(report)
+    # The search is complete; other settings need another folder.
+    assert search.search(settings, output, f"{tmp_path}/cache", 1) == report
+    with pytest.raises(InputError, match="with other"):
+        sweep.finetune(settings, output, f"{tmp_path}/cache")
+
+
+def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(tmp_path, settings, monkeypatch):
+    whole = search.search(settings, f"{tmp_path}/whole", f"{tmp_path}/cache", 1)
+    finetune, calls = sweep.finetune, []
+
+    def stop(*arguments, evaluated, **options):
+        def ended(share, score):
+            evaluated(share, score)
+            calls.append(share)
+            if len(calls) == 3:
+                raise stopping.Stopped(15)
+
+        return finetune(*arguments, evaluated=ended, **options)
+
+    monkeypatch.setattr(search.sweep, "finetune", stop)
+    with pytest.raises(stopping.Stopped):
+        search.search(settings, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
+    resumed = search.search(settings, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
+
+    def kept(report):
+        states = ("complete", "pruned")
+        return [{**t, "seconds": 0} for t in report["search"] if t["state"] in states]
+
+    assert kept(resumed)[:3] == kept(whole)[:3]
+    assert json.load(open(f"{tmp_path}/out/report.json"))["search"] == resumed["search"]
+
+
+def test_what_a_search_cannot_use(tmp_path, settings):
+    several = dataclasses.replace(settings, learning_rates=(1e-3, 1e-4))
+    with pytest.raises(InputError, match="varies the learning rate itself; give one"):
+        search.search(several, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
+    alone = dataclasses.replace(settings, dev_share=0.0)
+    os.remove(f"{tmp_path}/data/dev.tsv")
+    with pytest.raises(InputError, match="compares scores on dev data, and there is none"):
+        search.search(alone, f"{tmp_path}/none", f"{tmp_path}/cache", 1)
