@@ -24,6 +24,10 @@ COMMANDS = {
     "embed": ("bert_tf.commands.embed", "Write vectors of texts"),
     "features": ("bert_tf.commands.features", "Write features of tokens, words or texts"),
     "neighbours": ("bert_tf.commands.neighbours", "Find the nearest neighbours of texts"),
+    "mine-negatives": (
+        "bert_tf.commands.mine_negatives",
+        "Find similar texts that do not belong together",
+    ),
     "look": ("bert_tf.commands.look", "Inspect a model or a run on a page"),
     "extend-vocabulary": (
         "bert_tf.commands.extend_vocabulary",

@@ -34,6 +34,11 @@ _QUERIES = flags.DEFINE_string(
     "File of texts, like the input of `bert-tf embed`; - for standard input. Not given: --query.",
 )
 _COUNT = flags.DEFINE_integer("count", 10, "Number of neighbours of each query.", lower_bound=1)
+_RERANK = flags.DEFINE_string(
+    "rerank",
+    None,
+    "A model of pairs, which orders the neighbours of single texts anew. Not given: none.",
+)
 _JSON = flags.DEFINE_bool("json", False, "Print a line of JSON for each query.")
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
@@ -59,8 +64,13 @@ def main() -> None:
         queries = [TextExample(str(number), "--query", text) for number, text in named]
     show = _show_json if _JSON.value else _show
     model = _MODEL.value.rstrip("/")
+    reranker = None
+    if _RERANK.value:
+        from bert_tf.serving.reranking import Reranker
+
+        reranker = Reranker(_RERANK.value.rstrip("/"))
     for found in neighbours.find(model, _VECTORS.value, queries, _COUNT.value):
-        show(found)
+        show(found if reranker is None else neighbours.ordered(found, reranker))
 
 
 def _show(found: "Neighbours") -> None:

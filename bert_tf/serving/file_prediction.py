@@ -81,14 +81,10 @@ def predict_file(
       InputError: the model does not have the task, the file is bad, or the output folder holds
         something other than predictions.
     """
-    exported = saved_model.is_export(model)
-    task, predict = (
-        _open_export(model, task_name, engine)
-        if exported
-        else _open(model, task_name, request.kind)
-    )
+    task, predict = open_task(model, task_name, request.kind, engine)
     if not output:
-        output = f"{'.' if exported else formats.folder_of(model)}/predictions/{task.name}"
+        folder = "." if saved_model.is_export(model) else formats.folder_of(model)
+        output = f"{folder}/predictions/{task.name}"
     manifest = f"{output}/{_MANIFEST}"
     if _listed(manifest) is None:
         outputs.check_folder(output, "predictions", (), (), [request.path])
@@ -104,6 +100,28 @@ def predict_file(
             files.write_text(f"{output}/{name}", text)
     metrics = reading.metrics(examples, predictions) if request.labelled else {}
     return [f"{output}/{name}" for name in texts], metrics
+
+
+def open_task(
+    model: str,
+    task_name: str | None = None,
+    kind: str | None = None,
+    engine: str = EngineName.TENSORFLOW,
+) -> tuple[Task, _Predict]:
+    """A task of a model, and its function from examples to predictions.
+
+    Args:
+      model: as for `predict_file`.
+      task_name: one of several tasks of the model.
+      kind: of the task, if the model of another program does not have it.
+      engine: of an export.
+
+    Raises:
+      InputError: the model does not have the task.
+    """
+    if saved_model.is_export(model):
+        return _open_export(model, task_name, engine)
+    return _open(model, task_name, kind)
 
 
 def _listed(manifest: str) -> list[str] | None:

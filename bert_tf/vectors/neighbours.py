@@ -1,6 +1,6 @@
 """Nearest neighbours of texts among the vectors of a file, by cosine similarity."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,10 @@ from pipelines.labelled.schema import TextExample
 
 
 class Neighbour(NamedTuple):
-    """A row of the vectors: cosine similarity to the query, id, and one or two texts."""
+    """A row of the vectors: its similarity to the query, its id, and one or two texts.
+
+    The similarity is the cosine, or what a reranker says.
+    """
 
     similarity: float
     id: str
@@ -61,6 +64,22 @@ def find(model: str, path: str, queries: Iterable[TextExample], count: int) -> I
         for query, numbers, values in zip(block, rows, similarities, strict=True):
             near = zip(numbers.tolist(), values.tolist(), strict=True)
             yield Neighbours(query, [Neighbour(value, *stored[row]) for row, value in near])
+
+
+def ordered(
+    neighbours: Neighbours, score: Callable[[str, Sequence[str]], Sequence[float]]
+) -> Neighbours:
+    """Neighbours in the order of other scores, for a query and its texts.
+
+    Raises:
+      InputError: the query or a neighbour is a pair of texts.
+    """
+    query, found = neighbours
+    if query.text_b is not None or any(len(near.texts) > 1 for near in found):
+        raise InputError(f"{query.place}: pairs of texts cannot be ordered anew (--rerank).")
+    scores = score(query.text_a, [near.texts[0] for near in found])
+    changed = [near._replace(similarity=s) for near, s in zip(found, scores, strict=True)]
+    return Neighbours(query, sorted(changed, key=lambda near: -near.similarity))
 
 
 def search(

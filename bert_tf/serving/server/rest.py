@@ -28,13 +28,18 @@ from bert_tf.serving.server.answers import (
     RequestLimits,
 )
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.openai import EmbeddingsRequest
+from bert_tf.serving.server.openai import EmbeddingsRequest, NamedModelRequest
+from bert_tf.serving.server.rerank import RerankRequest
 from bert_tf.tasks.signatures import Method
 
 _METHODS = {
     "predict": Method.PREDICT,
     "classify": Method.CLASSIFY,
     "regress": Method.REGRESS,
+}
+_BY_NAME: dict[str, type[NamedModelRequest[Any]]] = {
+    "/v1/embeddings": EmbeddingsRequest,
+    "/v1/rerank": RerankRequest,
 }
 _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
 _MAX_VERSION = 2**63 - 1
@@ -142,7 +147,10 @@ class _RestInterface:
             Route("/", self._guarded(self._page, by_browser=True)),
             Route("/healthz", self._guarded(self._health, secret=False)),
             Route("/metrics", self._guarded(self._metrics)),
-            Route("/v1/embeddings", self._guarded(self._embeddings), methods=["POST"]),
+            *(
+                Route(path, self._guarded(self._by_name(kind)), methods=["POST"])
+                for path, kind in _BY_NAME.items()
+            ),
         ]
         for place in _PLACES:
             routes += [
@@ -193,16 +201,21 @@ class _RestInterface:
 
         return Response(await self.answerer.answer(receive), media_type=_JSON)
 
-    async def _embeddings(self, request: Request) -> Response:
-        with self.answerer.versions.use(None) as version:
-            assert version.predictor is not None  # it is available
-            number, signatures = version.number, version.predictor.manifest["signatures"]
+    def _by_name(self, kind: type[NamedModelRequest[Any]]) -> Handler:
+        """A handler of requests that name the model in their body."""
 
-        async def receive() -> EncodedRequest:
-            body, answerer = await self._body(request), self.answerer
-            return EmbeddingsRequest(body, answerer.limits, number, signatures, answerer.check_name)
+        async def answer(request: Request) -> Response:
+            with self.answerer.versions.use(None) as version:
+                assert version.predictor is not None  # it is available
+                number, manifest = version.number, version.predictor.manifest
 
-        return Response(await self.answerer.answer(receive), media_type=_JSON)
+            async def receive() -> EncodedRequest:
+                body, answerer = await self._body(request), self.answerer
+                return kind(body, answerer.limits, number, manifest, answerer.check_name)
+
+            return Response(await self.answerer.answer(receive), media_type=_JSON)
+
+        return answer
 
     async def _stream(self, request: Request) -> Response:
         spec = ModelSpec(request.path_params["model"], _version(request), method=Method.PREDICT)

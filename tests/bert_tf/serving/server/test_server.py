@@ -161,9 +161,34 @@ def test_embeddings_as_of_openai(served, predictor, dimensions):
     np.testing.assert_allclose([np.frombuffer(c, "<f4") for c in coded], wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("more", [{}, {"top_n": 2, "return_documents": True}], ids=str)
+def test_texts_in_the_order_of_their_relevance(served, predictor, more):
+    texts = ["the small model", "a kernel", "every shard is here"]
+    body = {"model": "bert", "query": "a model", "documents": [texts[0], {"text": texts[1]}]}
+    body["documents"].append(texts[2])
+    _, text = served.get("/v1/rerank", json.dumps(body | more).encode())
+    found = json.loads(text)["results"]
+    scores = predictor("same", text_a=["a model"] * 3, text_b=texts)["probabilities"][:, 1]
+    order = np.argsort(-scores).tolist()[: more.get("top_n")]
+    assert [item["index"] for item in found] == order
+    np.testing.assert_allclose(
+        [item["relevance_score"] for item in found], scores[order], atol=1e-5
+    )
+    if more:
+        assert found[0]["document"] == {"text": texts[order[0]]}
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
+        ("/v1/rerank", b'{"model": "gpt", "query": "x", "documents": []}', 404, "Unknown model"),
+        ("/v1/rerank", b'{"model": "bert", "query": "x"}', 400, "field `documents`"),
+        (
+            "/v1/rerank",
+            b'{"model": "bert", "query": "x", "documents": []}',
+            400,
+            '"documents" must be a list of texts',
+        ),
         ("/v1/models/other:predict", b"{}", 404, "Unknown model 'other'"),
         ("/v1/models/bert/versions/7:predict", b'{"instances": ["x"]}', 404, "Version 7"),
         ("/v1/models/bert:predict", b'{"signature_name": "no"}', 404, "Unknown signature 'no'"),

@@ -1,0 +1,34 @@
+"""What a model of pairs says of how relevant a text is for a query."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_TEXTS = ["text_a", "text_b"]
+
+
+def scores(outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Relevance by outputs of a signature: the score, or the probability of the second label."""
+    return outputs["score"] if "score" in outputs else outputs["probabilities"][:, 1]
+
+
+def signature(signatures: Mapping[str, Any], tasks: Mapping[str, Any]) -> str | None:
+    """The signature that scores pairs of texts; None: there is none.
+
+    Args:
+      signatures: of an export, by name, as in its manifest.
+      tasks: the descriptions of its tasks, by name.
+    """
+    for name, described in signatures.items():
+        if list(described["inputs"]) == _TEXTS and ranks(tasks.get(name)):
+            return name
+    return None
+
+
+def ranks(task: Mapping[str, Any] | None) -> bool:
+    """Whether the answers of a task, given by its description, have an order."""
+    return bool(task) and (
+        task["shape"] == "regression"
+        or (task["shape"] == "classification" and len(task["labels"]) == 2)
+    )

@@ -1,0 +1,62 @@
+"""The interface `/v1/rerank` of Cohere and Jina: texts in the order of their relevance."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bert_tf.serving import relevance
+from bert_tf.serving.server.answers import ModelResponse, ModelSpec
+from bert_tf.serving.server.faults import Fault, RefusalError
+from bert_tf.serving.server.openai import NamedModelRequest
+
+
+class _Document(msgspec.Struct):
+    text: str
+
+
+class _Body(msgspec.Struct):
+    """What a client sends; other fields have no effect."""
+
+    model: str
+    query: str
+    documents: list[str | _Document]
+    top_n: int | None = None
+    return_documents: bool = False
+
+
+class RerankRequest(NamedModelRequest[_Body]):
+    """A request for the relevance of texts for a query, highest first."""
+
+    body_type = _Body
+
+    def choose(self) -> ModelSpec:
+        texts = [given if isinstance(given, str) else given.text for given in self.body.documents]
+        if not texts:
+            raise RefusalError(Fault.INVALID, '"documents" must be a list of texts.')
+        if self.body.top_n is not None and self.body.top_n < 1:
+            raise RefusalError(Fault.INVALID, '"top_n" must be 1 or more.')
+        self.limits.check_rows(len(texts))
+        self._texts = texts
+        tasks = {task["name"]: task for model in self.manifest["models"] for task in model["tasks"]}
+        name = relevance.signature(self.manifest["signatures"], tasks)
+        if name is None:
+            raise RefusalError(
+                Fault.NOT_FOUND, "This model does not rank: it has no task of pairs with 2 labels."
+            )
+        return ModelSpec(self.body.model, self.version, name)
+
+    def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
+        return {"text_a": [self.body.query] * len(self._texts), "text_b": self._texts}
+
+    def encode(self, answer: ModelResponse) -> bytes:
+        scores = relevance.scores(answer.outputs)
+        order = np.argsort(-scores, kind="stable")[: self.body.top_n].tolist()
+        results: list[dict[str, Any]] = [
+            {"index": index, "relevance_score": float(scores[index])} for index in order
+        ]
+        if self.body.return_documents:
+            for result in results:
+                result["document"] = {"text": self._texts[result["index"]]}
+        return msgspec.json.encode({"model": self.body.model, "results": results})
