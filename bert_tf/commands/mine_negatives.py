@@ -10,13 +10,11 @@ The input has pairs of texts that belong together (text_a, text_b). The output h
 label 1, and with the label 0 each text_a with the texts nearest to it that are not its own.
 """
 
-import csv
-import io
-
 from absl import flags
 
 from bert_tf.commands.flag_texts import ENCODING_HELP, HEADER_HELP, TEXT_COLUMNS_HELP
 from pipelines.common import command_line, flag_types
+from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 
 _MODEL = flags.DEFINE_string("model", None, "The model that makes the vectors.", required=True)
@@ -32,6 +30,9 @@ _ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
 
 def main() -> None:
     """Writes the pairs."""
+    if not _OUTPUT.value.endswith(".tsv"):
+        raise InputError(f"--output={_OUTPUT.value}: name a .tsv file.")
+    from bert_tf.tasks import reports
     from bert_tf.vectors import hard_negatives
     from pipelines.common import files
     from pipelines.labelled import user_files
@@ -41,8 +42,5 @@ def main() -> None:
     names = ColumnNames(columns, header=_HEADER.value, encoding=_ENCODING.value)
     pairs = list(user_files.read_texts(_INPUT.value, names, True, False))
     rows = list(hard_negatives.mine(_MODEL.value.rstrip("/"), pairs, _COUNT.value))
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter="\t", lineterminator="\n")
-    writer.writerows([("text_a", "text_b", "label"), *rows])
-    files.write_text(_OUTPUT.value, text.getvalue())
+    files.write_text(_OUTPUT.value, reports.table([("text_a", "text_b", "label"), *rows], "\t"))
     print(f"{_OUTPUT.value}: {counted(len(rows), 'pair')} of {counted(len(pairs), 'given one')}")

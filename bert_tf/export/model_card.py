@@ -50,7 +50,8 @@ def render(manifest: dict[str, Any]) -> str:
         "",
         "The first axis is the batch; … is any length. Labels are in `assets.extra/labels.json`,",
         "requests (for warm-up) next to them. Texts that exceed a sequence are cut (prompts at the",
-        "beginning); contexts of questions and texts to tag are computed in several windows.",
+        "beginning); contexts of questions and texts to tag are computed in several windows, and",
+        "texts to classify too, if the task says so.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -118,4 +119,5 @@ def _task(task: dict[str, Any]) -> str:
         if task.get("document_context")
         else ""
     )
-    return f"{task['shape']}, up to {task['max_length']} tokens a sequence{named}{context}"
+    windows = f", up to {task['windows']} windows" if task.get("windows", 1) > 1 else ""
+    return f"{task['shape']}, up to {task['max_length']} tokens a sequence{windows}{named}{context}"

@@ -76,7 +76,7 @@ class Setup:
     output: str
     tensorboard: bool
     watchdog: Watchdog
-    evaluated: Callable[[float, float], None]  # fraction of the steps, score on dev
+    evaluated: Callable[[float, float], None] | None  # fraction of the steps, score on dev
     unlabelled: Sequence[TaskData] = ()  # more training data of the task, with a teacher's logits
     teacher: Teacher | None = None
 
@@ -241,7 +241,8 @@ class Run:
             if scores.is_best(score):
                 self.keep(seed)
             scores.add(done, score, metrics)
-            self.setup.evaluated(done / self.total_steps, score)
+            if self.setup.evaluated:
+                self.setup.evaluated(done / self.total_steps, score)
             return scores.enough
 
         count = settings.evaluations

@@ -7,23 +7,29 @@ import dataclasses
 import hashlib
 import json
 import statistics
+import time
 from typing import Any
 
 import keras
+import tensorflow as tf
+from absl import logging
 
-from bert_tf.finetuning import sweep, task_report
+from bert_tf import weights
+from bert_tf.finetuning import sweep, task_data, task_report
 from bert_tf.finetuning.settings import FineTuningSettings
-from bert_tf.training import run_folder
+from bert_tf.training import distribution, run_folder
 from bert_tf.training.loop import TrainingDivergedError
 from pipelines.common import files, json_files, optional
 from pipelines.common.errors import InputError
 
 PICTURE = "search.png"
 _EXTRA = "search"
-_TRIALS, _JOURNAL = "trials", "search.log"
+_TRIALS = "trials"
 _OWN = ("report.json", "run.json", "runs")  # files of a trial that do not move
 _FACTOR = 5  # of the learning rate, up and down
 _FIRST = 4  # trials that are not given up
+_PARTS = 10  # of the steps of a trial, by which trials are compared
+_SECONDS, _REASON = "seconds", "reason"  # attributes of trials
 
 
 def search(settings: FineTuningSettings, output: str, cache: str, minutes: float) -> dict[str, Any]:
@@ -49,8 +55,9 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
     settings.check()
     if len(settings.learning_rates) > 1 or len(settings.seeds) > 1:
         raise InputError("--search_minutes: varies the learning rate itself; give one, and a seed.")
-    identity = json_files.as_json({"search": True, "settings": settings.identity()})
-    with run_folder.open_run(output, identity, write=True) as finished:
+    if distribution.in_cluster() or "://" in output:
+        raise InputError("--search_minutes: works on one machine, and writes to a local folder.")
+    with run_folder.open_run(output, _identity(settings), write=True) as finished:
         if finished is not None:
             return finished
         study = _study(output, settings)
@@ -62,14 +69,27 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
         return report
 
 
+def _identity(settings: FineTuningSettings) -> dict[str, Any]:
+    """What decides the trials: the settings, and the contents of the model and of the data."""
+    values = settings.identity()
+    for name in ("tasks", "init"):  # their contents are compared
+        del values[name]
+    examples = [task_data.read_examples(request, settings) for request in settings.tasks]
+    contents = {
+        "init_sha256": weights.read(settings.init).sha256(),
+        "inputs": [each.inputs for each in examples],
+    }
+    return json_files.as_json({"search": True, "settings": values, **contents})
+
+
 def _study(output: str, settings: FineTuningSettings) -> Any:
-    """The trials so far. The one that was running begins anew, and resumes its run."""
+    """The trials so far. One that was stopped is tried again, which resumes its run."""
     optuna = optional.load("optuna", _EXTRA)
     journal = optional.load("optuna.storages.journal", _EXTRA).JournalFileBackend
     study = optuna.create_study(
         study_name=_TRIALS,
-        storage=optuna.storages.JournalStorage(journal(f"{output}/{_JOURNAL}")),
-        pruner=optuna.pruners.MedianPruner(_FIRST),
+        storage=optuna.storages.JournalStorage(journal(f"{output}/{run_folder.SEARCH}")),
+        pruner=optuna.pruners.MedianPruner(_FIRST, n_min_trials=_FIRST),
         direction="maximize",
         load_if_exists=True,
     )
@@ -91,8 +111,9 @@ def _study(output: str, settings: FineTuningSettings) -> Any:
 
 def _has_time(study: Any, seconds: float) -> bool:
     """Whether another trial would end in time; the first one always begins."""
-    taken = [trial.duration.total_seconds() for trial in study.trials if trial.duration]
-    return not taken or sum(taken) + statistics.median(taken) <= seconds
+    taken = [trial.user_attrs.get(_SECONDS, 0.0) for trial in study.trials]
+    whole = [trial.user_attrs[_SECONDS] for trial in _complete(study)]
+    return not whole or sum(taken) + statistics.median(whole) <= seconds
 
 
 def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> None:
@@ -103,25 +124,37 @@ def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> N
     study.sampler = optuna.samplers.TPESampler(seed=len(tried))
     trial = study.ask()
     chosen = _suggested(trial, settings)
+    told = 0
 
     def evaluated(share: float, score: float) -> None:
-        trial.report(score, round(100 * share))
-        if trial.should_prune():
+        """Gives the score to Optuna for each tenth of the steps, so that trials are comparable."""
+        nonlocal told
+        done = int(_PARTS * share)
+        for part in range(told + 1, done + 1):
+            trial.report(score, part)
+        told = done
+        if share < 1 and trial.should_prune():
             raise optuna.TrialPruned
 
     keras.utils.clear_session()  # of the trial before
+    begin = time.perf_counter()
+    states = optuna.trial.TrialState
+    score, state = None, states.FAIL
     try:
         report = sweep.finetune(
             chosen, _folder(trial, output), cache, tensorboard=False, evaluated=evaluated
         )
-        score = report["grid"][0]["score"]
-        if score is None:
-            raise InputError("--search_minutes: compares scores on dev data, and there is none.")
-        study.tell(trial, score)
+        score, state = report["grid"][0]["score"], states.COMPLETE
     except optuna.TrialPruned:
-        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
-    except TrainingDivergedError:
-        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        state = states.PRUNED
+    except (TrainingDivergedError, InputError) as error:
+        if isinstance(error, InputError) and not _complete(study):
+            raise
+        logging.warning("a trial failed: %s", error)  # its batches may be too large for the memory
+        trial.set_user_attr(_REASON, str(error))
+    finally:
+        trial.set_user_attr(_SECONDS, time.perf_counter() - begin)
+    study.tell(trial, score, state=state)
     best = _folder(study.best_trial, output) if _complete(study) else ""
     for name in files.names_in(f"{output}/{_TRIALS}"):
         if f"{output}/{_TRIALS}/{name}" != best:
@@ -130,9 +163,8 @@ def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> N
 
 def _suggested(trial: Any, settings: FineTuningSettings) -> FineTuningSettings:
     rate, size = settings.learning_rates[0], settings.batch_size
-    # The least is what the parts of a batch need.
-    least = settings.accumulation
-    sizes = sorted({max(least, size // 2), size, 2 * size})
+    parts = settings.accumulation * max(1, len(tf.config.list_logical_devices("GPU")))
+    sizes = [size, 2 * size] if size % (2 * parts) else [size // 2, size, 2 * size]
     rates = (rate / _FACTOR, rate * _FACTOR)
     return dataclasses.replace(
         settings,
@@ -168,9 +200,10 @@ def _keep_best(study: Any, output: str) -> dict[str, Any]:
             **trial.params,
             "score": trial.value,
             "state": trial.state.name.lower(),
-            "seconds": trial.duration.total_seconds() if trial.duration else None,
+            "seconds": trial.user_attrs.get(_SECONDS),
         }
         for trial in study.trials
+        if trial.value is not None or trial.state.name == "PRUNED" or _REASON in trial.user_attrs
     ]
     task_report.draw_search(f"{output}/{PICTURE}", trials)
     return report | {"search": trials}

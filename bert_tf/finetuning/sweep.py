@@ -43,7 +43,7 @@ def finetune(
     output: str,
     cache: str,
     tensorboard: bool = True,
-    evaluated: Callable[[float, float], None] = lambda share, score: None,
+    evaluated: Callable[[float, float], None] | None = None,
 ) -> dict[str, Any]:
     """Fine-tunes a model for one or several tasks, or resumes a run that was stopped.
 
@@ -53,7 +53,7 @@ def finetune(
       cache: folder for features.
       tensorboard: whether to write summaries.
       evaluated: is called with the fraction of the steps and the score after each evaluation on
-        dev; what it raises ends the run.
+        dev, which must be there; what it raises ends the run.
 
     Returns:
       The report.
@@ -78,7 +78,7 @@ def finetune(
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
     data = [convert(each, tokenizer, cache) for each in examples]
-    _check_dev(settings, data)
+    _check_dev(settings, data, evaluated is not None)
     config = _config(bundle, settings, data)
     frozen = Frozen.parse(settings.freeze, config).whole
     if config.causal and not frozen:
@@ -142,8 +142,13 @@ def _check_memory(setup: Setup) -> None:
     settings, strategy = setup.settings, setup.strategy
     parts = settings.accumulation * distribution.worker_count(strategy)
     longest = max(item.longest for item in setup.data)
+    orders = 1 + any(item.task.head.both_orders for item in setup.data)
     hardware.check_memory(
-        setup.config, settings.batch_size // parts, longest, strategy, settings.rematerialize
+        setup.config,
+        orders * settings.batch_size // parts,
+        longest,
+        strategy,
+        settings.rematerialize,
     )
 
 
@@ -177,14 +182,15 @@ def _remove_kept(setup: Setup) -> None:
         files.remove_tree(setup.kept_folder(rate, seed))
 
 
-def _check_dev(settings: FineTuningSettings, data: list[TaskData]) -> None:
+def _check_dev(settings: FineTuningSettings, data: list[TaskData], searches: bool) -> None:
     """Raises InputError where there is something to choose on dev data, and no such data."""
     if any(item.dev for item in data):
         return
-    if len(settings.learning_rates) > 1 or settings.patience:
+    if searches or len(settings.learning_rates) > 1 or settings.patience:
         raise InputError(
             f"{settings.tasks[0].name}: a learning rate, or when to stop, is chosen on dev data, "
-            "and there is none; name some (--dev), or give one --learning_rate and no --patience."
+            "and there is none; name some (--dev), or give one --learning_rate and no --patience "
+            "or --search_minutes."
         )
 
 

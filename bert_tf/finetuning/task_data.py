@@ -172,6 +172,8 @@ def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, An
         others = any(has_option(other.kind, name) for other in settings.tasks)
         if has_option(request.kind, name) or not others:
             names.append(name)
+    if len(settings.tasks) > 1 and getattr(make(request.kind), "pair", False):
+        names.remove("windows")  # which are for single texts
     return {name: getattr(settings, name) for name in names}
 
 

@@ -84,7 +84,9 @@ class Teacher:
 
     def _features(self, task: Task, split: Split) -> Features:
         """The features of examples as the teacher reads them."""
-        if self._same_tokens and (task.per_token or task.max_length == self.task.max_length):
+        alike = all(getattr(task, f) == getattr(self.task, f) for f in task.feature_fields)
+        length = task.per_token or task.max_length == self.task.max_length
+        if self._same_tokens and alike and length:
             return split.features
         return task_data.make_features(
             self.task, split.name, split.examples, self._own_tokens, {}, None

@@ -46,6 +46,18 @@ class EncoderInputs(NamedTuple):
         return cls(word_ids, mask, None if types is None else tf.cast(types, tf.int32))
 
 
+def complete(inputs: Any, pad_id: int) -> dict[str, tf.Tensor]:
+    """All three inputs by name, int32 [batch, length] each, of any form with segments.
+
+    Raises:
+      InputError: As for `EncoderInputs.of`, or the segments are missing.
+    """
+    found = EncoderInputs.of(inputs, pad_id, typed=True)
+    if found.type_ids is None:
+        raise InputError(f"pairs that are read in both orders need {_TYPES}; {_FORMS}.")
+    return dict(zip(MODEL_INPUTS, found, strict=True))
+
+
 def named(inputs: Any, typed: bool) -> dict[str, Any]:
     """The given inputs by name, tensors or symbolic tensors; as `EncoderInputs.of` accepts them."""
     if isinstance(inputs, Mapping):

@@ -21,7 +21,7 @@ class Reranker:
     def __init__(self, model: str):
         self._task, self._predict = file_prediction.open_task(model)
         described = self._task.describe()
-        if not (relevance.ranks(described) and described.get("pair")):
+        if not (relevance.ranks(described) and described.get("pair") is not False):
             raise InputError(
                 f"{model}: its task {self._task.name} does not rank pairs; fine-tune a model for "
                 "pairs of two labels (--task=pair), or of a score (--task=regression)."

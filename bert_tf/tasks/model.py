@@ -172,12 +172,14 @@ class TaskModel(Configured, keras.Model):
 
     def call(self, inputs: Any, training: bool = False) -> dict[str, tf.Tensor]:
         """Computes the float32 logits of each task, by name, from inputs of the encoder."""
-        logits = self.heads(self.encoder(inputs, training=training))
-        summed = [name for name, head in self.heads.of.items() if head.both_orders]
-        if summed:
-            doubled = self.heads(self.encoder(orders.both(inputs), training=training))
-            logits |= {name: orders.added(doubled[name]) for name in summed}
-        return logits
+        summed = {name for name, head in self.heads.of.items() if head.both_orders}
+        if not summed:
+            return self.heads(self.encoder(inputs, training=training))
+        both = orders.both(model_inputs.complete(inputs, self.encoder.pad_id))
+        return {
+            name: orders.added(x) if name in summed else tf.split(x, 2)[0]
+            for name, x in self.heads(self.encoder(both, training=training)).items()
+        }
 
     def compute_output_shape(self, input_shape: Any) -> dict[str, Shape]:
         """The shapes of the logits, for shapes of the inputs."""

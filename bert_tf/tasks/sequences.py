@@ -20,6 +20,11 @@ class SequencesTask(Task):
     Without these lengths, a row is one sequence, as in other tasks.
     """
 
+    @property
+    def most_sequences(self) -> int | None:
+        """The number of sequences that no row exceeds; None: that of the data."""
+        return None
+
     def sequence_columns(self, packed: Packed, counts: np.ndarray) -> dict[str, FeatureColumn]:
         """The columns of packed sequences, `counts` of which, int [rows], make a row each."""
         lengths = packed.word_ids.row_lengths().numpy()
@@ -48,7 +53,8 @@ class SequencesTask(Task):
             return super().assemble(features, rows, size)
         splits, lengths = features["input_word_ids"].splits, features[_LENGTHS]
         chosen = lengths.lengths if self.fixed_length else lengths.lengths[rows]
-        count, sequences = int(chosen.max()), []
+        fixed = self.most_sequences if self.fixed_length else None
+        count, sequences = fixed or int(chosen.max()), []
         for row in rows:
             ends = splits[row] + np.cumsum(lengths.row(row))
             own = list(itertools.pairwise([splits[row], *ends]))

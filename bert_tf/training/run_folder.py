@@ -13,6 +13,7 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 
 _IDENTITY = "run.json"
+SEARCH = "search.log"  # trials of a search for settings
 _REPORT = "report.json"
 # Mistakes in which the workers of a run differ, and their remedies.
 DIFFERENT_COMMANDS = (
@@ -97,7 +98,7 @@ def _has_begun(output: str) -> bool:
     if is_finished(output):
         return True
     runs = [output, *files.matching(f"{output}/runs", "*")]
-    return any(
+    return files.gfile.exists(f"{output}/{SEARCH}") or any(
         files.gfile.exists(f"{run}/result.json") or files.matching(f"{run}/checkpoints", "*")
         for run in runs
     )

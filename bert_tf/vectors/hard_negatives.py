@@ -3,6 +3,8 @@
 import collections
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.neighbours import search
 from bert_tf.vectors.settings import EmbeddingSettings
@@ -10,6 +12,7 @@ from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
 
 RELEVANT, OTHER = "1", "0"  # labels
+_QUERIES, _BLOCK = 1024, 1 << 16  # texts that are compared at once
 
 
 def mine(model: str, pairs: Sequence[TextExample], count: int) -> Iterator[tuple[str, str, str]]:
@@ -21,23 +24,32 @@ def mine(model: str, pairs: Sequence[TextExample], count: int) -> Iterator[tuple
       count: texts that do not belong to a first text, for each first text.
 
     Raises:
-      InputError: there are single texts, or no text does not belong to one of the first ones.
+      InputError: there are single texts, or every second text belongs to every first one.
     """
     answers: dict[str, dict[str, None]] = collections.defaultdict(dict)
+    together: dict[str, set[str]] = collections.defaultdict(set)
     for pair in pairs:
         if pair.text_b is None:
             raise InputError(f"{pair.place}: is a single text; give pairs that belong together.")
         answers[pair.text_a][pair.text_b] = None
-    first, second = list(answers), list(dict.fromkeys(b for own in answers.values() for b in own))
-    most = max(map(len, answers.values()))
-    if len(second) <= most:
-        raise InputError("every text_b belongs to the same text_a: there are no others to find.")
+        together[pair.text_a].update((pair.text_a, pair.text_b))
+        together[pair.text_b].add(pair.text_a)
+    second = list(dict.fromkeys(text for own in answers.values() for text in own))
+    most = max(map(len, together.values()))
     embedder = Embedder(model, EmbeddingSettings())
-    rows, _ = search([embedder(second)], embedder(first), count + most)
-    for text, nearest in zip(first, rows.tolist(), strict=True):
-        own = answers[text]
-        others = [second[row] for row in nearest if second[row] not in own]
-        for found in own:
-            yield text, found, RELEVANT
-        for found in others[:count]:
-            yield text, found, OTHER
+    vectors = embedder(second)
+    blocks = np.split(vectors, range(_BLOCK, len(vectors), _BLOCK))
+    found = 0
+    queries = list(answers)
+    for begin in range(0, len(queries), _QUERIES):
+        first = queries[begin : begin + _QUERIES]
+        rows, _ = search(blocks, embedder(first), count + most)
+        for text, nearest in zip(first, rows.tolist(), strict=True):
+            others = [second[row] for row in nearest if second[row] not in together[text]]
+            found += len(others)
+            for own in answers[text]:
+                yield text, own, RELEVANT
+            for other in others[:count]:
+                yield text, other, OTHER
+    if not found:
+        raise InputError("every text_b belongs to every text_a: there are no others to find.")

@@ -259,11 +259,12 @@ def _prose_blocks(lines: "_Lines") -> Iterator[str]:
 
 def _record_documents(file_range: FileRange, options: ReadOptions) -> Iterator[list[str]]:
     groups = file_range.start, file_range.end
-    found = records.documents(file_range.path, file_range.format, groups, options.text_field)
-    for place, text in found:
-        if "\0" in text and options.utf8_errors != "replace":
-            raise InputError(f"{place}: a NUL character; drop them with --utf8_errors=replace.")
-        yield sentences.prose_sentences(text.replace("\0", "").strip(), unwrap=False)
+    replace = options.utf8_errors == "replace"
+    found = records.documents(
+        file_range.path, file_range.format, groups, options.text_field, replace
+    )
+    for _, text in found:
+        yield sentences.prose_sentences(text.strip(), unwrap=False)
 
 
 def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:

@@ -12,6 +12,7 @@ _FORMATS = {".parquet": "parquet", ".arrow": "arrow", ".wet": "wet"}
 FORMATS = tuple(_FORMATS.values())
 _EXTRA = "tables"
 _ROWS = 256  # in memory at once
+_ARROW_FILE = b"ARROW1"  # at the beginning of Arrow's file format, unlike that of streams
 
 
 def format_of(path: str) -> str | None:
@@ -41,7 +42,7 @@ def cuts(path: str, file_format: str, range_bytes: int) -> list[tuple[int, int]]
 
 
 def documents(
-    path: str, file_format: str, groups: tuple[int, int], field: str
+    path: str, file_format: str, groups: tuple[int, int], field: str, replace: bool
 ) -> Iterator[tuple[str, str]]:
     """Yields the place and the text of each document, in the order of the file.
 
@@ -50,20 +51,37 @@ def documents(
       file_format: one of FORMATS.
       groups: a range of `cuts`.
       field: the column of the texts in tables.
+      replace: whether invalid bytes become U+FFFD, and NUL characters are removed.
 
     Raises:
       InputError: the file is damaged or of another kind, or has no such column of texts, or a
         package that reads it is not installed.
     """
-    if file_format == "wet":
-        yield from _web_texts(path)
-        return
+    found = _web_texts(path) if file_format == "wet" else _rows(path, file_format, groups, field)
+    for place, data in found:
+        try:
+            text = data.decode("utf-8", "replace" if replace else "strict")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{place}: byte 0x{data[error.start]:02x} is not UTF-8. Read bad bytes as U+FFFD "
+                "with --utf8_errors=replace."
+            ) from error
+        if "\0" in text and not replace:
+            raise InputError(f"{place}: a NUL character; drop them with --utf8_errors=replace.")
+        yield place, text.replace("\0", "")
+
+
+def _rows(
+    path: str, file_format: str, groups: tuple[int, int], field: str
+) -> Iterator[tuple[str, bytes]]:
+    """The texts of a table, empty where there is none."""
+    binary = optional.load("pyarrow", _EXTRA).large_binary()
     with _opened(path, file_format) as file:
-        schema, batches = _batches(file, file_format, groups)
+        schema, batches = _batches(file, file_format, groups, field)
         _check_column(schema, field, path)
-        texts = (text for batch in batches for text in batch.column(field).to_pylist())
+        texts = (x for batch in batches for x in batch.column(field).cast(binary).to_pylist())
         for number, text in enumerate(texts, 1):
-            yield f"{path}: row {number} (of groups from {groups[0]})", text or ""
+            yield f"{path}: row {number} (of groups from {groups[0]})", text or b""
 
 
 @contextlib.contextmanager
@@ -83,15 +101,21 @@ def _opened(path: str, file_format: str) -> Iterator[BinaryIO]:
 
 
 def _batches(
-    file: BinaryIO, file_format: str, groups: tuple[int, int]
+    file: BinaryIO, file_format: str, groups: tuple[int, int], field: str
 ) -> tuple[Any, Iterator[Any]]:
     """The columns of a table, and its batches of rows."""
     if file_format == "parquet":
         table = _parquet(file)
-        found = table.iter_batches(_ROWS, row_groups=list(range(*groups)))
-        return table.schema_arrow, found
-    stream = optional.load("pyarrow.ipc", _EXTRA).open_stream(file)
-    return stream.schema, iter(stream)
+        rows = table.iter_batches(_ROWS, row_groups=list(range(*groups)), columns=[field])
+        return table.schema_arrow, rows
+    ipc = optional.load("pyarrow.ipc", _EXTRA)
+    is_file = file.read(len(_ARROW_FILE)) == _ARROW_FILE
+    file.seek(0)
+    if not is_file:
+        stream = ipc.open_stream(file)
+        return stream.schema, iter(stream)
+    whole = ipc.open_file(file)
+    return whole.schema, map(whole.get_batch, range(whole.num_record_batches))
 
 
 def _parquet(file: BinaryIO) -> Any:
@@ -111,7 +135,7 @@ def _check_column(schema: Any, field: str, path: str) -> None:
         raise InputError(f"{path}: column {field!r} has no texts, but values of type {kind}.")
 
 
-def _web_texts(path: str) -> Iterator[tuple[str, str]]:
+def _web_texts(path: str) -> Iterator[tuple[str, bytes]]:
     """The texts of a WET file, one for each page."""
     reader = optional.load("warcio.archiveiterator", _EXTRA)
     errors = optional.load("warcio.exceptions", _EXTRA)
@@ -124,6 +148,9 @@ def _web_texts(path: str) -> Iterator[tuple[str, str]]:
                         f"{place}: is a page with its markup; use the WET file, which has the text."
                     )
                 if record.rec_type == "conversion":
-                    yield place, record.content_stream().read().decode("utf-8", "replace")
+                    data = record.content_stream().read()
+                    if len(data) != int(record.rec_headers.get_header("Content-Length", -1)):
+                        raise InputError(f"{place}: the file is truncated; download it again.")
+                    yield place, data
         except errors.ArchiveLoadFailed as error:
             raise InputError(f"{path}: is not a web archive that can be read ({error}).") from error

@@ -1,5 +1,6 @@
 """Writes examples: tokenizes a corpus, plans shards, writes them; resumes where it was stopped."""
 
+import collections
 import dataclasses
 import functools
 import platform
@@ -187,12 +188,11 @@ def _tokenize(
     summaries: dict[int, RangeSummary] = {}
     function = functools.partial(_tokenize_range, request)
     total = sum(file.size for file in corpus_files)
+    count = collections.Counter(each.file_index for each in ranges)
     with tqdm(total=total, desc="tokenize", unit="B", unit_scale=True) as bar:
         for (index, file_range), summary in workers.map(function, list(enumerate(ranges))):
             summaries[index] = summary
-            end = file_range.end
-            whole = corpus_files[file_range.file_index].size
-            bar.update((end if end >= 0 else whole) - file_range.start)
+            bar.update(corpus_files[file_range.file_index].size / count[file_range.file_index])
     in_order = [summaries[index] for index in range(len(ranges))]
     return {
         "files": [file for summary in in_order for file in summary["files"]],

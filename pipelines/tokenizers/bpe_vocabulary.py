@@ -56,7 +56,6 @@ class BPEVocabulary(SplitWordsVocabulary):
         "end": EXTRACT,
         "mask": UNKNOWN,  # it has none: its models read from left to right
     }
-    typed: ClassVar[bool] = False
     starts_text: ClassVar[bool] = False
     continuation_prefix: ClassVar[str] = " "
 

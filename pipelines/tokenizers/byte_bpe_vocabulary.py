@@ -169,6 +169,7 @@ class GPT2Vocabulary(ByteBPEVocabulary):
 
     roles: ClassVar[Mapping[str, str]] = dict.fromkeys(ByteBPEVocabulary.roles, END_OF_TEXT)
     separators: ClassVar[int] = 1
+    typed: ClassVar[bool] = True
     starts_text: ClassVar[bool] = False
 
 

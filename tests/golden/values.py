@@ -175,7 +175,8 @@ def _pretraining(folder: pathlib.Path) -> tuple[Values, Values]:
         lines = pathlib.Path(output, "history.jsonl").read_text().splitlines()
         curves[f"pretraining/{objective}/loss"] = [json.loads(line)["loss"] for line in lines]
         curves[f"pretraining/{objective}/held_out"] = [report["loss"]]
-        for name in ("weights_sha256", "masked_lm_accuracy"):
+        part = "next_token" if objective is Objective.LEFT_TO_RIGHT else "masked_lm"
+        for name in ("weights_sha256", f"{part}_accuracy"):
             digests[f"pretraining/{objective}/{name}"] = report[name]
     return curves, digests
 

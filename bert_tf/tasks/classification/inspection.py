@@ -34,7 +34,9 @@ def inspect(
     notes = inspection.cut_notes(task, sequence)
     if others:
         windows = len(reading.sequences)
-        notes = (f"This is the first of {windows} windows; the answer is the mean of all.",)
+        notes = (f"This is the first of {windows} windows; the answer is the mean of all.", *notes)
+    if task.head.both_orders:
+        notes = ("The answer is of both orders of the texts; this is one of them.", *notes)
     if isinstance(task, Regression):
         (score,) = task.predict([example], reading.features, logits)
         target = Target("score", lambda logits: logits[:, 0])

@@ -48,7 +48,7 @@ class MultiLabel(LabelTask, TextTask):
     shape: ClassVar[str] = "multilabel"
     role: ClassVar[str] = "labels"
     main_metric = "micro_f1"
-    described: ClassVar[tuple[str, ...]] = ("pair", "thresholds")
+    described: ClassVar[tuple[str, ...]] = (*TextTask.described, "thresholds")
 
     thresholds: tuple[float, ...] = ()
 

@@ -115,6 +115,11 @@ class TextTask(SequencesTask):
             limit, remedy = f"{limit} and --windows={self.windows}", "raise them"
         return Features(columns, {f"texts longer than {limit}, cut ({remedy})": int(np.sum(cut))})
 
+    @property
+    def most_sequences(self) -> int:
+        """The number of windows."""
+        return self.windows
+
     def row_lengths(self, features: Features) -> np.ndarray:
         """The tokens of each example, windows together."""
         return features["input_word_ids"].lengths

@@ -62,6 +62,9 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(tmp_path, settin
     monkeypatch.setattr(search.sweep, "finetune", stop)
     with pytest.raises(stopping.Stopped):
         search.search(settings, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
+    other = dataclasses.replace(settings, learning_rates=(1e-3,))
+    with pytest.raises(InputError, match="other settings"):
+        search.search(other, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
     resumed = search.search(settings, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
 
     def kept(report):
@@ -78,5 +81,5 @@ def test_what_a_search_cannot_use(tmp_path, settings):
         search.search(several, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
     alone = dataclasses.replace(settings, dev_share=0.0)
     os.remove(f"{tmp_path}/data/dev.tsv")
-    with pytest.raises(InputError, match="compares scores on dev data, and there is none"):
+    with pytest.raises(InputError, match="and there is none; name some"):
         search.search(alone, f"{tmp_path}/none", f"{tmp_path}/cache", 1)

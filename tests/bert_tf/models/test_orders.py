@@ -1,14 +1,24 @@
 """Pairs of texts in both orders."""
 
+from collections import Counter
+
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from bert_tf.models import orders
 from pipelines.tokenizers import packing, registry
+from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
+from pipelines.tokenizers.byte_bpe_vocabulary import BYTE_LETTERS, END_OF_TEXT, GPT2Vocabulary
 
 
-def test_the_other_order_is_that_of_packing_the_second_text_first(vocab_path):
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "gpt2"])
+def test_the_other_order_is_that_of_packing_the_second_text_first(vocab_path, kind):
     tokenizer = registry.load_tokenizer(vocab_path)
+    if kind != "wordpiece":
+        learned = BPEVocabulary.learn(Counter({word.encode(): 9 for word in "abcdef"}), 20)
+        gpt2 = GPT2Vocabulary((*BYTE_LETTERS, END_OF_TEXT), ())
+        tokenizer = registry.make({"bpe": learned, "gpt2": gpt2}[kind])
     pairs = [("a b c d", "e"), ("a", "b c d e f"), ("", "a b"), ("a b", ""), ("", "")]
 
     def inputs(texts):

@@ -103,7 +103,7 @@ CASES = [
     _of_texts("regression", ["0.5", "1", "2", "2.5", "3"], max_length=9, windows=2),
     _of_labels(),
     _of_labels(pair=True, balanced=True, thresholds=(0.4, 0.5, 0.6)),
-    _of_labels(only="good"),
+    _of_labels(only="good", max_length=9, windows=2),
     _of_texts("regression", ["0.5", "1", "2", "2.5", "3"]),
     _of_texts("stsb", ["0.5", "1", "2", "2.5", "5"], pair=True),
     _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"]),

@@ -32,18 +32,23 @@ def test_negatives_are_the_nearest_texts_that_do_not_belong(folders):
         cosines = b @ a / np.linalg.norm(b, axis=1) / np.linalg.norm(a)
         nearest = [others[n] for n in np.argsort(-cosines, kind="stable")[:3]]
         assert found[len(own) :] == [(text, "0") for text in nearest]
-    with pytest.raises(InputError, match="every text_b belongs to the same text_a"):
+    # A text is not irrelevant to itself, nor in the other direction.
+    rows = list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("b", "c")), 3))
+    assert rows == [("a", "b", "1"), ("a", "c", "0"), ("b", "c", "1")]
+    with pytest.raises(InputError, match="every text_b belongs to every text_a"):
         list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("a", "c")), 1))
 
 
 def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
-    table = "text_a\ttext_b\n" + "".join(f"{text} ?\t{text}\n" for text in TEXTS)
+    table = "text_a\ttext_b\n" + "".join(f'{text} "?\t{text}\n' for text in TEXTS)
     (tmp_path / "pairs.tsv").write_text(table)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     model = f"--model={folders['pretrained']}"
     mined = f"{tmp_path}/train.tsv"
     commands.done("mine-negatives", model, f"--input={tmp_path}/pairs.tsv", f"--output={mined}")
-    labels = [line.split("\t")[2] for line in open(mined).read().splitlines()[1:]]
+    rows = [line.split("\t") for line in open(mined).read().splitlines()[1:]]
+    assert rows[0] == [f'{TEXTS[0]} "?', TEXTS[0], "1"]
+    labels = [row[2] for row in rows]
     assert labels == ["1", *"0000"] * 6
     vectors = f"{tmp_path}/v.npy"
     commands.done("embed", model, f"--input={tmp_path}/texts.txt", f"--output={vectors}")

@@ -51,6 +51,9 @@ def test_arrow_as_datasets_of_hugging_face_keep_it(tmp_path):
     with pa.ipc.new_stream(str(tmp_path / "data-00000-of-00001.arrow"), table.schema) as file:
         file.write_table(table, max_chunksize=7)
     assert joined(read(tmp_path / "*.arrow", text_field="body")) == DOCUMENTS
+    with pa.ipc.new_file(str(tmp_path / "data-00000-of-00001.arrow"), table.schema) as file:
+        file.write_table(table, max_chunksize=7)
+    assert joined(read(tmp_path / "*.arrow", text_field="body")) == DOCUMENTS
 
 
 @pytest.mark.parametrize("name", ["a.wet", "a.wet.gz", "a.warc.wet.gz"])
@@ -79,6 +82,17 @@ def _table(path, **columns):
     pa.parquet.write_table(pa.table(columns), path)
 
 
+_LATIN = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xe9"))
+
+
+def _cut(path):
+    with open(path, "wb") as file:
+        writer = WARCWriter(file, gzip=False)
+        body = io.BytesIO(b"some text " * 9)
+        writer.write_record(writer.create_warc_record("https://a.b", "conversion", payload=body))
+    path.write_bytes(path.read_bytes()[:-30])
+
+
 def _page(path):
     with open(path, "wb") as file:
         writer = WARCWriter(file, gzip=False)
@@ -95,6 +109,8 @@ def _page(path):
         ("a.parquet", lambda p: p.write_bytes(b"x" * 99), "is not parquet data that can be read"),
         ("a.arrow", lambda p: p.write_bytes(b"x" * 99), "is not arrow data that can be read"),
         ("a.wet", lambda p: p.write_bytes(b"x" * 99), "is not a web archive that can be read"),
+        ("a.parquet", lambda p: _table(p, text=_LATIN), "row 1 .*: byte 0xe9 is not UTF-8"),
+        ("a.wet", _cut, "record 1: the file is truncated"),
         ("a.wet", _page, "record 1: is a page with its markup; use the WET file"),
     ],
 )

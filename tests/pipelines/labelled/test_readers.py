@@ -3,6 +3,7 @@
 import gzip
 import json
 
+import pyarrow as pa
 import pytest
 
 from bert_tf.tasks import make
@@ -77,6 +78,10 @@ def test_names_of_files_may_be_written_in_other_ways(tmp_path):
         )
         assert (example.text_a, example.label) == ("a", "b")
     assert splits.find(str(tmp_path), {"train": ("a.csv",)}) == {"train": f"{tmp_path}/a.csv.gz"}
+    with pa.CompressedOutputStream(str(tmp_path / "c.csv.zst"), "zstd") as file:
+        file.write(text.encode())
+    (example,) = user_files.read_texts(f"{tmp_path}/c.csv.zst", ColumnNames({}), None, True)
+    assert (example.text_a, example.label) == ("a", "b")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-9])
     with pytest.raises(InputError, match="cut.csv.gz: the compressed data is truncated or damaged"):
         list(tables.read_rows(str(tmp_path / "cut.csv.gz")))
