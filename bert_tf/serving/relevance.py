@@ -28,7 +28,7 @@ def signature(signatures: Mapping[str, Any], tasks: Mapping[str, Any]) -> str | 
 
 def ranks(task: Mapping[str, Any] | None) -> bool:
     """Whether the answers of a task, given by its description, have an order."""
-    return bool(task) and (
-        task["shape"] == "regression"
-        or (task["shape"] == "classification" and len(task["labels"]) == 2)
-    )
+    if not task:
+        return False
+    two_labels = task["shape"] == "classification" and len(task["labels"]) == 2
+    return task["shape"] == "regression" or two_labels

@@ -162,10 +162,11 @@ def _check_heads(model: Bundle, target: str) -> None:
                 f"{model.place}: {task.name} has a head that {target} does not support (a BiLSTM, "
                 "layers below the last, or pairs in both orders); write it as bert_tf."
             )
-        if getattr(task, "windows", 1) > 1:
+        windows = getattr(task, "windows", 1)
+        if windows > 1:
             logging.warning(
                 "%s: reads long texts in %d windows; programs that read %s cut them.",
-                *(task.name, task.windows, target),
+                *(task.name, windows, target),
             )
         # In families that are always causal, other programs use the last token, too.
         family = FAMILIES.get(model.config.model_type, ModelFamily())

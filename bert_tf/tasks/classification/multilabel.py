@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.tasks import plots, signatures
 from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
-from bert_tf.tasks.classification.task import TextTask, show_texts
+from bert_tf.tasks.classification.texts import TextTask, show_texts
 from bert_tf.tasks.labels import LabelTask, check_labels, label_scores
 from bert_tf.tasks.reports import file_of
 from bert_tf.tasks.signatures import Arrays, Method, ServedModel, Signature, Tensors

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.stats
 import tensorflow as tf
 
-from bert_tf.tasks.classification.task import TextTask, glue_files, show_texts, text_files
+from bert_tf.tasks.classification.texts import TextTask, glue_files, show_texts, text_files
 from bert_tf.tasks.reports import file_of
 from bert_tf.tasks.signatures import Arrays, Method, ServedModel, Signature
 from pipelines.common.errors import InputError

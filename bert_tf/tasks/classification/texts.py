@@ -1,0 +1,266 @@
+"""Base of tasks whose examples are single texts or pairs of texts, and how their files are read."""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.tasks import reports, signatures
+from bert_tf.tasks.base import TaskFiles, packed_columns
+from bert_tf.tasks.sequences import SequencesTask
+from bert_tf.tasks.signatures import (
+    Method,
+    PlainTexts,
+    Prepared,
+    ServedModel,
+    Signature,
+    Tensors,
+)
+from pipelines.common.errors import InputError
+from pipelines.labelled import glue, user_files
+from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.features import FeatureColumn, Features
+from pipelines.labelled.schema import MultiLabelExample, TextExample, have_labels
+from pipelines.tokenizers import packing
+from pipelines.tokenizers.base import Tokenizer
+
+_SAMPLE = ("A sentence to warm up with.", "Another one, a little longer than the first.")
+
+
+Examples = Sequence[TextExample]
+
+
+@dataclasses.dataclass(frozen=True)
+class TextTask(SequencesTask):
+    """What classification and regression share: examples are single texts or pairs.
+
+    Attributes:
+      windows: how many windows of a single text are read at most, if it is longer than
+        `max_length`; the logits of a text are the means of those of its windows.
+      pair: whether examples are pairs, found in the training data; None: unknown, of a model of
+        another program.
+      symmetric: whether it means nothing which text of a pair comes first.
+      submission: names of GLUE's submission files, by split.
+    """
+
+    described: ClassVar[tuple[str, ...]] = ("pair", "windows")
+    unknown_elsewhere: ClassVar[dict[str, Any]] = {"pair": None}
+    feature_fields: ClassVar[tuple[str, ...]] = ("windows",)
+
+    windows: int = 1
+    pair: bool | None = False
+    symmetric: bool = False
+    submission: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def segments(self) -> int:
+        """One for each text."""
+        return 2 if self.pair else 1
+
+    def problem(self, example: TextExample) -> str | None:
+        """An empty text."""
+        return reports.empty_text(example, "text_a", "text_b")
+
+    def check(self, examples: Examples) -> None:
+        """Checks that texts are single, or pairs, as the task has them."""
+        for example in examples:
+            if self.windows > 1 and example.text_b is not None:
+                raise InputError(
+                    f"{example.place}: --windows={self.windows} is for single texts, and this is a "
+                    "pair; leave it out, or raise --max_length."
+                )
+            if self.pair not in (None, example.text_b is not None):
+                has, takes = ("single texts", "pairs") if self.pair else ("pairs", "single texts")
+                raise InputError(
+                    f"{example.place}: the file has {has}, the task {self.name} takes {takes}; "
+                    "name its columns with --columns=, or when predicting, its layout with --kind=."
+                )
+
+    def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
+        """Packed single texts or pairs, and labels where known."""
+        first = [example.text_a for example in examples]
+        pair = examples[0].text_b is not None
+        second = [example.text_b or "" for example in examples] if pair else None
+        if self.windows > 1:
+            tokens = tokenizer.tokenize(first)
+            packed, row, cut = packing.cut_into_windows(
+                tokenizer, tokens, self.max_length, self.windows
+            )
+            columns = self.sequence_columns(packed, np.bincount(row.numpy()))
+        else:
+            packed, lengths = packing.pack_texts(tokenizer, first, second, self.max_length)
+            columns = packed_columns(packed)
+            cut = lengths > self.max_length
+        if have_labels(examples):
+            columns["labels"] = self.label_column(examples)
+        limit, remedy = f"--max_length={self.max_length}", "raise it" if pair else "see --windows"
+        if self.windows > 1:
+            limit, remedy = f"{limit} and --windows={self.windows}", "raise them"
+        return Features(columns, {f"texts longer than {limit}, cut ({remedy})": int(np.sum(cut))})
+
+    @property
+    def most_sequences(self) -> int:
+        """The number of windows."""
+        return self.windows
+
+    def row_lengths(self, features: Features) -> np.ndarray:
+        """The tokens of each example, windows together."""
+        return features["input_word_ids"].lengths
+
+    def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """The logits of each example, [size, units]; means over windows."""
+        mask = batch["input_mask"]
+        if mask.shape.rank == 2:
+            return logits
+        present = tf.cast(tf.reduce_max(mask, -1, keepdims=True), tf.float32)
+        windows = tf.reshape(logits, tf.concat([tf.shape(mask)[:2], [-1]], 0))
+        return tf.math.divide_no_nan(tf.reduce_sum(windows * present, 1), tf.reduce_sum(present, 1))
+
+    def describe(self) -> dict[str, Any]:
+        """As usual; `windows` if there are several."""
+        found = super().describe()
+        return {name: value for name, value in found.items() if (name, value) != ("windows", 1)}
+
+    def label_column(self, examples: Sequence[Any]) -> FeatureColumn:
+        """The labels of examples as features."""
+        return FeatureColumn.of(self.label_values(examples))
+
+    @abc.abstractmethod
+    def label_values(self, examples: Sequence[Any]) -> np.ndarray:
+        """The labels of examples as numbers, int64 or float32."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs of its signatures."""
+        return ("text_a", "text_b") if self.pair else ("text",)
+
+    def text_signatures(
+        self,
+        model: ServedModel,
+        outputs: Callable[[Any], dict[str, Any]],
+        method: Method,
+        of_examples: Callable[[Any], dict[str, Any]],
+    ) -> list[Signature]:
+        """`<task>` of raw text, `<task>_ids` of token ids, `<task>_<method>` of tf.Examples.
+
+        Args:
+          model: computes the logits.
+          outputs: maps logits [batch, units] to outputs; tensors or arrays.
+          method: TensorFlow Serving's interface of the signature of tf.Examples.
+          of_examples: maps logits to the outputs of that interface.
+        """
+        names = self.inputs
+
+        def pack(inputs: Tensors) -> Prepared:
+            texts = signatures.same_batch(inputs)
+            tokens = [model.tokenizer.functions.tokenize(texts[name]) for name in names]
+            if self.windows > 1:
+                packed, row, _ = packing.cut_into_windows(
+                    model.tokenizer, tokens[0], self.max_length, self.windows
+                )
+                return Prepared(model.padded(packed), {"row": row, "batch": tokens[0].nrows()})
+            second = tokens[1] if len(tokens) > 1 else None
+            packed = packing.pack(model.tokenizer, tokens[0], second, self.max_length)
+            return Prepared(model.padded(packed), {})
+
+        def logits(results: Sequence[Any], state: Tensors) -> Any:
+            return _means(results[0], **state) if state else results[0]
+
+        def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
+            return outputs(logits(results, state))
+
+        sample = dict(zip(names, _SAMPLE, strict=False))
+        return [
+            Signature(
+                self.name,
+                signatures.text_specs(*names),
+                {name: [text] for name, text in sample.items()},
+                pack,
+                model.logits,
+                finish,
+                plain=None if self.windows > 1 else PlainTexts(names, self.max_length),
+            ),
+            model.ids_signature(self.name, finish, pair=len(names) > 1),
+            Signature(
+                f"{self.name}_{method.rpartition('/')[2]}",
+                signatures.EXAMPLES,
+                signatures.example_sample(**sample),
+                lambda inputs: pack(signatures.parse(inputs["inputs"], *names)),
+                model.logits,
+                lambda results, state: of_examples(logits(results, state)),
+                method,
+            ),
+        ]
+
+    def requests(self, examples: Examples) -> dict[str, Any]:
+        """The texts."""
+        texts = [[example.text_a for example in examples], [example.text_b for example in examples]]
+        return dict(zip(self.inputs, texts, strict=False))
+
+    def tables(
+        self,
+        examples: Sequence[TextExample | MultiLabelExample],
+        split: str,
+        role: str,
+        columns: dict[str, list[str]],
+        submitted: Sequence[str],
+    ) -> dict[str, str]:
+        """Prediction files: a table with ids and texts, and GLUE's submission of the split, if any.
+
+        Args:
+          examples: a row each.
+          split: name of the split.
+          role: what is predicted, "label", "labels" or "score". The truth is shown if known.
+          columns: predictions, by the name of their column.
+          submitted: predictions as GLUE takes them.
+        """
+        found = {"id": [example.key for example in examples], **columns}
+        if have_labels(examples):
+            found[f"true_{role}"] = [example.truth for example in examples]
+        paired = any(example.text_b is not None for example in examples)
+        found["text_a" if paired else "text"] = [example.text_a for example in examples]
+        if paired:
+            found["text_b"] = [example.text_b or "" for example in examples]
+        files = {f"predictions.{split}.tsv": reports.tsv(found)}
+        if name := dict(self.submission).get(split):
+            numbers = map(str, range(len(examples)))
+            files[f"{name}.tsv"] = reports.tsv({"index": numbers, "prediction": submitted})
+        return files
+
+
+def _means(logits: tf.Tensor, row: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+    """The mean logits [batch, units] of the windows of each text, of [windows, units]."""
+    sums, counts = (
+        tf.math.unsorted_segment_sum(x, row, batch) for x in (logits, tf.ones_like(logits))
+    )
+    return sums / counts
+
+
+def show_texts(example: TextExample | MultiLabelExample) -> str:
+    """The texts of an example on indented lines."""
+    texts = [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
+    return "\n".join(f"    {reports.shorten(text)}" for text in texts)
+
+
+def glue_files(kind: str) -> TaskFiles:
+    """The files of one of GLUE's sets."""
+    data = glue.SETS[kind]
+
+    def read(
+        path: str, split: str, labelled: bool, names: ColumnNames, skipped: list[str]
+    ) -> list[Any]:
+        return glue.read(kind, path, split, labelled, skipped, names.encoding)
+
+    names = ("train", *data.dev, *data.test) if data.dev else data.test
+    patterns = {name: (f"{name}.tsv",) for name in names}
+    return TaskFiles(patterns, read, data.folder, named_columns=False, test_labelled=False)
+
+
+def text_files(pair: bool | None = None) -> TaskFiles:
+    """The user's own files of pairs (True), or of single texts or pairs as found in them (None)."""
+    return TaskFiles.of_user(
+        lambda path, names, labelled: user_files.read_texts(path, names, pair, labelled)
+    )
