@@ -70,11 +70,11 @@ CASES = {
     "mlm_nsp": ObjectiveCase(lambda: MaskedLMNextSentence(CONFIG), _BATCH),
     "mlm_sop": ObjectiveCase(lambda: MaskedLMSentenceOrder(CONFIG), _BATCH),
     "mlm": ObjectiveCase(lambda: MaskedLM(CONFIG, MASKING), _UNMASKED, _NO_PAIRS),
-    "left_to_right": ObjectiveCase(lambda: LeftToRight(CONFIG), _UNMASKED, _NO_PAIRS),
+    "left_to_right": ObjectiveCase(lambda: LeftToRight(CONFIG), _UNMASKED),
     "bidirectional_lm": ObjectiveCase(
         _elmo, {name: tf.constant(value) for name, value in elmo_models.BATCH.items()}
     ),
-    "denoising": ObjectiveCase(lambda: Denoising(BART), _NOISED, _NO_PAIRS),
+    "denoising": ObjectiveCase(lambda: Denoising(BART), _NOISED),
     "replaced_token": ObjectiveCase(lambda: ReplacedToken(ELECTRA, MASKING), _UNMASKED),
     "distillation": ObjectiveCase(
         lambda: Distillation(CONFIG, MASKING, MaskedLM(CONFIG)), _UNMASKED, restorable=False

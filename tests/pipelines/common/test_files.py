@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pipelines.common import checksums, files, json_files, locks, outputs, path_lists
+from pipelines.common import checksums, compressed, files, json_files, locks, outputs, path_lists
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_lines
 from pipelines.tokenizers import wordpiece_vocabulary
@@ -189,7 +189,7 @@ def test_a_small_file_that_unpacks_to_more_than_memory_is_an_error(tmp_path, mon
         file.write(b"a" * (1 << 24))
     assert os.path.getsize(path) < 1 << 15
     assert len(text_lines.read_text(path)) == 1 << 24
-    monkeypatch.setattr(files.machine, "memory", lambda: 1 << 24)
+    monkeypatch.setattr(compressed.machine, "memory", lambda: 1 << 24)
     with pytest.raises(InputError, match=r"gz: has more than 0\.0 GB, unpacked"):
         text_lines.read_text(path)
     monkeypatch.setattr(text_lines, "_MAX_LINE", 1 << 20)
