@@ -1,18 +1,16 @@
 """Documents of tables (Parquet, Arrow) and of texts from the web (WET files of Common Crawl)."""
 
-import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
-from pipelines.common import compressed, files, optional
+from pipelines.common import arrow_tables, compressed, files, optional
+from pipelines.common.arrow_tables import EXTRA
 from pipelines.common.errors import InputError
 
 _FORMATS = {".parquet": "parquet", ".arrow": "arrow", ".wet": "wet"}
 FORMATS = tuple(_FORMATS.values())
-_EXTRA = "tables"
 _ROWS = 256  # in memory at once
-_ARROW_FILE = b"ARROW1"  # at the beginning of Arrow's file format, unlike that of streams
 
 
 def format_of(path: str) -> str | None:
@@ -30,8 +28,8 @@ def cuts(path: str, file_format: str, range_bytes: int) -> list[tuple[int, int]]
     """
     if file_format != "parquet":
         return [(0, -1)]
-    with _opened(path, file_format) as file:
-        metadata = _parquet(file).metadata
+    with arrow_tables.open_parquet(path, file_format) as table:
+        metadata = table.metadata
     ranges, start, size = [], 0, 0
     for group in range(metadata.num_row_groups):
         size += metadata.row_group(group).total_byte_size
@@ -75,56 +73,18 @@ def _rows(
     path: str, file_format: str, groups: tuple[int, int], field: str
 ) -> Iterator[tuple[str, bytes]]:
     """The texts of a table, empty where there is none."""
-    binary = optional.load("pyarrow", _EXTRA).large_binary()
-    with _opened(path, file_format) as file:
-        schema, batches = _batches(file, file_format, groups, field)
+    binary = optional.load("pyarrow", EXTRA).large_binary()
+    chosen = range(*groups) if file_format == "parquet" else None
+    with arrow_tables.open_rows(path, file_format, _ROWS, chosen, field) as (schema, batches):
         _check_column(schema, field, path)
         texts = (x for batch in batches for x in batch.column(field).cast(binary).to_pylist())
         for number, text in enumerate(texts, 1):
             yield f"{path}: row {number} (of groups from {groups[0]})", text or b""
 
 
-@contextlib.contextmanager
-def _opened(path: str, file_format: str) -> Iterator[BinaryIO]:
-    """Opens a table; damaged data raises InputError."""
-    arrow = optional.load("pyarrow", _EXTRA)
-    with files.open_binary(path) as file:
-        try:
-            yield file
-        except (arrow.ArrowException, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # of the system
-            raise InputError(
-                f"{path}: is not {file_format} data that can be read "
-                f"({str(error).splitlines()[0]}); download or write it again."
-            ) from error
-
-
-def _batches(
-    file: BinaryIO, file_format: str, groups: tuple[int, int], field: str
-) -> tuple[Any, Iterator[Any]]:
-    """The columns of a table, and its batches of rows."""
-    if file_format == "parquet":
-        table = _parquet(file)
-        rows = table.iter_batches(_ROWS, row_groups=list(range(*groups)), columns=[field])
-        return table.schema_arrow, rows
-    ipc = optional.load("pyarrow.ipc", _EXTRA)
-    is_file = file.read(len(_ARROW_FILE)) == _ARROW_FILE
-    file.seek(0)
-    if not is_file:
-        stream = ipc.open_stream(file)
-        return stream.schema, iter(stream)
-    whole = ipc.open_file(file)
-    return whole.schema, map(whole.get_batch, range(whole.num_record_batches))
-
-
-def _parquet(file: BinaryIO) -> Any:
-    return optional.load("pyarrow.parquet", _EXTRA).ParquetFile(file)
-
-
 def _check_column(schema: Any, field: str, path: str) -> None:
     """Raises InputError unless a table has a column of texts of this name."""
-    arrow = optional.load("pyarrow", _EXTRA)
+    arrow = optional.load("pyarrow", EXTRA)
     known = schema.names
     if field not in known:
         raise InputError(
@@ -137,8 +97,8 @@ def _check_column(schema: Any, field: str, path: str) -> None:
 
 def _web_texts(path: str) -> Iterator[tuple[str, bytes]]:
     """The texts of a WET file, one for each page."""
-    reader = optional.load("warcio.archiveiterator", _EXTRA)
-    errors = optional.load("warcio.exceptions", _EXTRA)
+    reader = optional.load("warcio.archiveiterator", EXTRA)
+    errors = optional.load("warcio.exceptions", EXTRA)
     with files.open_binary(path) as file:  # gzipped in parts, which the reader unpacks
         try:
             for number, record in enumerate(reader.ArchiveIterator(file), 1):

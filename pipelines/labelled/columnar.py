@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipelines.common import files, json_files, optional
+from pipelines.common import arrow_tables, files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.labelled.table_rows import TableRow
@@ -25,21 +25,13 @@ def read(path: str) -> Iterator[TableRow]:
     Raises:
       InputError: the file is damaged, or the library that reads it is not installed.
     """
-    arrow = optional.load("pyarrow", "tables")
     name = _FORMATS[ending(path)]
-    with files.open_binary(path) as file:
-        try:
-            schema, batches = _open(file, name)
-            names = _label_names(schema, path)
-            rows = (row for batch in batches for row in batch.to_pylist())
-            for number, row in enumerate(rows, 1):
-                named = {column: _named(row[column], names[column]) for column in names}
-                yield TableRow(row | named, f"{path}: row {number}", format=name)
-        except (arrow.ArrowInvalid, OSError) as error:
-            raise InputError(
-                f"{path}: is not {name} data that can be read ({str(error).splitlines()[0]}); "
-                "download or write it again."
-            ) from error
+    with arrow_tables.open_rows(path, name, _BATCH) as (schema, batches):
+        names = _label_names(schema, path)
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for number, row in enumerate(rows, 1):
+            named = {column: _named(row[column], names[column]) for column in names}
+            yield TableRow(row | named, f"{path}: row {number}", format=name)
 
 
 def shards(path: str) -> list[str]:
@@ -63,15 +55,6 @@ def shards(path: str) -> list[str]:
             f"({stem}*-of-{first[2]}*); download all, without copies."
         )
     return [os.path.join(folder, name) for name in found]
-
-
-def _open(file: Any, name: str) -> tuple[Any, Iterable[Any]]:
-    """Returns the schema and the batches of rows."""
-    if name == "Parquet":
-        table = optional.load("pyarrow.parquet", "tables").ParquetFile(file)
-        return table.schema_arrow, table.iter_batches(_BATCH)
-    stream = optional.load("pyarrow.ipc", "tables").open_stream(file)
-    return stream.schema, stream
 
 
 def _label_names(schema: Any, path: str) -> dict[str, list[str]]:

@@ -46,6 +46,13 @@ def _save(arrow, path, table):
     return str(path)
 
 
+def test_an_arrow_file_is_read_like_a_stream(tmp_path, arrow):
+    table = _table(arrow, [{"text": "a", "label": 1}, {"text": "b", "label": 0}], label=NAMES)
+    with arrow.ipc.new_file(str(tmp_path / "train.arrow"), table.schema) as out:
+        out.write_table(table, max_chunksize=1)
+    assert read(f"{tmp_path}/train.arrow") == [("a", "pos"), ("b", "neg")]
+
+
 NAMES = {"names": ["neg", "pos"], "_type": "ClassLabel"}
 
 
