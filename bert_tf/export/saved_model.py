@@ -308,6 +308,11 @@ def read_manifest(path: str) -> Manifest:
     return found
 
 
+def tasks_of(manifest: Manifest) -> dict[str, Any]:
+    """The descriptions of the tasks of an export, by name."""
+    return {task["name"]: task for model in manifest["models"] for task in model["tasks"]}
+
+
 def kept_precisions(path: str) -> dict[str, str]:
     """Precision of each engine in which the export keeps its scores, where it is not float32.
 

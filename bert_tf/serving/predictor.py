@@ -261,7 +261,7 @@ class Predictor:
         Raises:
           InputError: the task is unknown, or there are several to choose from.
         """
-        known = {task["name"]: task for model in self.manifest["models"] for task in model["tasks"]}
+        known = saved_model.tasks_of(self.manifest)
         if name is None and len(known) == 1:
             name = next(iter(known))
         if name not in known:

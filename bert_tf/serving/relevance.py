@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.export import saved_model
+
 _TEXTS = ["text_a", "text_b"]
 
 
@@ -13,14 +15,15 @@ def scores(outputs: Mapping[str, np.ndarray]) -> np.ndarray:
     return outputs["score"] if "score" in outputs else outputs["probabilities"][:, 1]
 
 
-def signature(signatures: Mapping[str, Any], tasks: Mapping[str, Any]) -> str | None:
-    """The signature that scores pairs of texts; None: there is none.
+def of_prediction(prediction: Any) -> float:
+    """Relevance by a prediction of a task that `ranks`."""
+    return prediction if isinstance(prediction, float) else float(prediction.probabilities[1])
 
-    Args:
-      signatures: of an export, by name, as in its manifest.
-      tasks: the descriptions of its tasks, by name.
-    """
-    for name, described in signatures.items():
+
+def signature(manifest: saved_model.Manifest) -> str | None:
+    """The signature of an export that scores pairs of texts; None: there is none."""
+    tasks = saved_model.tasks_of(manifest)
+    for name, described in manifest["signatures"].items():
         if list(described["inputs"]) == _TEXTS and ranks(tasks.get(name)):
             return name
     return None

@@ -30,7 +30,4 @@ class Reranker:
     def __call__(self, query: str, texts: Sequence[str]) -> list[float]:
         """The relevance of each text."""
         pairs = [TextExample(str(n), "--rerank", query, text) for n, text in enumerate(texts)]
-        return [
-            float(found) if isinstance(found, float) else float(found.probabilities[1])
-            for found in self._predict(pairs)
-        ]
+        return list(map(relevance.of_prediction, self._predict(pairs)))

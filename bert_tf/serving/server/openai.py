@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 import numpy as np
 
+from bert_tf.export.saved_model import Manifest
 from bert_tf.serving.server.answers import EncodedRequest, ModelResponse, ModelSpec, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.tasks import signatures
@@ -49,7 +50,7 @@ class NamedModelRequest(EncodedRequest, Generic[BodyT]):
         encoded: bytes,
         limits: RequestLimits,
         version: int,
-        manifest: Mapping[str, Any],
+        manifest: Manifest,
         check_name: Callable[[str], None],
     ):
         super().__init__(encoded, limits)

@@ -39,8 +39,7 @@ class RerankRequest(NamedModelRequest[_Body]):
             raise RefusalError(Fault.INVALID, '"top_n" must be 1 or more.')
         self.limits.check_rows(len(texts))
         self._texts = texts
-        tasks = {task["name"]: task for model in self.manifest["models"] for task in model["tasks"]}
-        name = relevance.signature(self.manifest["signatures"], tasks)
+        name = relevance.signature(self.manifest)
         if name is None:
             raise RefusalError(
                 Fault.NOT_FOUND, "This model does not rank: it has no task of pairs with 2 labels."
