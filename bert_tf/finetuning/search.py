@@ -18,7 +18,6 @@ from bert_tf import weights
 from bert_tf.finetuning import sweep, task_data, task_report
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.training import distribution, run_folder
-from bert_tf.training.loop import TrainingDivergedError
 from pipelines.common import files, json_files, optional
 from pipelines.common.errors import InputError
 
@@ -110,10 +109,17 @@ def _study(output: str, settings: FineTuningSettings) -> Any:
 
 
 def _has_time(study: Any, seconds: float) -> bool:
-    """Whether another trial would end in time; the first one always begins."""
-    taken = [trial.user_attrs.get(_SECONDS, 0.0) for trial in study.trials]
+    """Whether another trial would end in time; the first one is always done."""
+    taken = sum(trial.user_attrs.get(_SECONDS, 0.0) for trial in study.trials)
     whole = [trial.user_attrs[_SECONDS] for trial in _complete(study)]
-    return not whole or sum(taken) + statistics.median(whole) <= seconds
+    return not whole or taken + statistics.median(whole) <= seconds
+
+
+def _ended(study: Any) -> list[Any]:
+    """The trials that were not stopped, whether or not they have a score."""
+    done = optional.load("optuna", _EXTRA).trial.TrialState
+    states = (done.COMPLETE, done.PRUNED)
+    return [t for t in study.trials if t.state in states or _REASON in t.user_attrs]
 
 
 def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> None:
@@ -147,15 +153,19 @@ def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> N
         score, state = report["grid"][0]["score"], states.COMPLETE
     except optuna.TrialPruned:
         state = states.PRUNED
-    except (TrainingDivergedError, InputError) as error:
-        if isinstance(error, InputError) and not _complete(study):
+    except InputError as error:
+        if not _complete(study):  # the settings that the user gave: a failed start leaves nothing
+            files.gfile.remove(f"{output}/{run_folder.SEARCH}")
+            files.remove_tree(f"{output}/{_TRIALS}")
             raise
-        logging.warning("a trial failed: %s", error)  # its batches may be too large for the memory
+        # It diverged, or its batches are too large for the memory.
+        logging.warning("a trial failed: %s", error)
         trial.set_user_attr(_REASON, str(error))
     finally:
-        trial.set_user_attr(_SECONDS, time.perf_counter() - begin)
+        if files.gfile.exists(f"{output}/{run_folder.SEARCH}"):
+            trial.set_user_attr(_SECONDS, time.perf_counter() - begin)
     study.tell(trial, score, state=state)
-    best = _folder(study.best_trial, output) if _complete(study) else ""
+    best = _folder(study.best_trial, output)
     for name in files.names_in(f"{output}/{_TRIALS}"):
         if f"{output}/{_TRIALS}/{name}" != best:
             files.remove_tree(f"{output}/{_TRIALS}/{name}")
@@ -188,8 +198,6 @@ def _complete(study: Any) -> list[Any]:
 
 def _keep_best(study: Any, output: str) -> dict[str, Any]:
     """Moves the files of the best trial to the output folder, draws all, and returns the report."""
-    if not _complete(study):
-        raise TrainingDivergedError("all trials diverged; begin with a lower --learning_rate.")
     best = _folder(study.best_trial, output)
     for name in files.names_in(best):
         if name not in _OWN:
@@ -202,8 +210,7 @@ def _keep_best(study: Any, output: str) -> dict[str, Any]:
             "state": trial.state.name.lower(),
             "seconds": trial.user_attrs.get(_SECONDS),
         }
-        for trial in study.trials
-        if trial.value is not None or trial.state.name == "PRUNED" or _REASON in trial.user_attrs
+        for trial in _ended(study)
     ]
     task_report.draw_search(f"{output}/{PICTURE}", trials)
     return report | {"search": trials}

@@ -8,6 +8,7 @@ import pytest
 
 from bert_tf import weights
 from bert_tf.finetuning import search, sweep, task_report
+from bert_tf.training.loop import TrainingDivergedError
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from tests.bert_tf.labelled_data import make_texts, settings_of
@@ -73,6 +74,19 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(tmp_path, settin
 
     assert kept(resumed)[:3] == kept(whole)[:3]
     assert json.load(open(f"{tmp_path}/out/report.json"))["search"] == resumed["search"]
+
+
+def test_after_a_failed_start_other_settings_may_follow(tmp_path, settings, monkeypatch):
+    def diverge(*_, **__):
+        raise TrainingDivergedError("the loss is NaN.")
+
+    other = dataclasses.replace(settings, learning_rates=(1e9,))
+    with monkeypatch.context() as patched:
+        patched.setattr(search.sweep, "finetune", diverge)
+        with pytest.raises(TrainingDivergedError, match="the loss is NaN"):
+            search.search(other, f"{tmp_path}/out", f"{tmp_path}/cache", 0)
+    monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < 1)
+    assert len(search.search(settings, f"{tmp_path}/out", f"{tmp_path}/cache", 0)["search"]) == 1
 
 
 def test_what_a_search_cannot_use(tmp_path, settings):
