@@ -39,6 +39,12 @@ _RERANK = flags.DEFINE_string(
     None,
     "A model of pairs, which orders the neighbours of single texts anew. Not given: none.",
 )
+_INDEX = flags.DEFINE_bool(
+    "index",
+    False,
+    "Search an index of faiss beside the vectors, which is made once: many times as fast among "
+    "millions of vectors, and may miss some neighbours.",
+)
 _JSON = flags.DEFINE_bool("json", False, "Print a line of JSON for each query.")
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
@@ -69,7 +75,7 @@ def main() -> None:
         from bert_tf.serving.reranking import Reranker
 
         reranker = Reranker(_RERANK.value.rstrip("/"))
-    for found in neighbours.find(model, _VECTORS.value, queries, _COUNT.value):
+    for found in neighbours.find(model, _VECTORS.value, queries, _COUNT.value, _INDEX.value):
         show(found if reranker is None else neighbours.ordered(found, reranker))
 
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.vectors import model as models
-from bert_tf.vectors.extractor import MIN_NORM, Embedder
-from bert_tf.vectors.vector_file import VectorFile
+from bert_tf.vectors.extractor import Embedder
+from bert_tf.vectors.index import VectorIndex
+from bert_tf.vectors.vector_file import VectorFile, unit
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_files
 from pipelines.labelled.schema import TextExample
@@ -31,19 +32,26 @@ class Neighbours(NamedTuple):
     found: list[Neighbour]
 
 
-def find(model: str, path: str, queries: Iterable[TextExample], count: int) -> Iterator[Neighbours]:
+def find(
+    model: str,
+    path: str,
+    queries: Iterable[TextExample],
+    count: int,
+    indexed: bool = False,
+) -> Iterator[Neighbours]:
     """Yields the nearest neighbours of each query.
 
-    The vectors are read in chunks, once for each million characters of queries.
+    Without an index, the vectors are read in chunks, once for each million characters of queries.
 
     Args:
       model: path of the model that the vectors were made with.
       path: the file of vectors.
       queries: texts, or pairs of texts.
       count: maximum number of neighbours.
+      indexed: whether to search a `VectorIndex`, which may miss some.
 
     Raises:
-      InputError: the vectors are of another model, or damaged.
+      InputError: the vectors are of another model, or damaged; or there can be no index.
     """
     vectors = VectorFile(path)
     source = models.read(model)
@@ -58,11 +66,15 @@ def find(model: str, path: str, queries: Iterable[TextExample], count: int) -> I
             f"{path}: its vectors have {vectors.width} numbers, but {model} makes {embedder.width} "
             "with the settings in its description, which was changed; make it again."
         )
+    index = VectorIndex(vectors) if indexed else None
     for block in text_files.blocks(queries):
-        rows, similarities = search(vectors.blocks(), embedder(*text_files.split(block)), count)
-        stored = vectors.texts({int(row) for row in rows.flat})
-        for query, numbers, values in zip(block, rows, similarities, strict=True):
-            near = zip(numbers.tolist(), values.tolist(), strict=True)
+        asked = embedder(*text_files.split(block))
+        rows, similarities = (
+            index.search(asked, count) if index else search(vectors.blocks(), asked, count)
+        )
+        stored = vectors.texts({row for row in rows.flat if row >= 0})
+        for query, numbers, values in zip(block, rows.tolist(), similarities.tolist(), strict=True):
+            near = [pair for pair in zip(numbers, values, strict=True) if pair[0] >= 0]
             yield Neighbours(query, [Neighbour(value, *stored[row]) for row, value in near])
 
 
@@ -96,12 +108,12 @@ def search(
       int64 [queries, found] numbers of rows from 0, the most similar first (the first row if
       several are equal), and their cosine similarities, float32 [queries, found].
     """
-    queries = _unit(queries)
+    queries = unit(queries)
     rows = np.empty([len(queries), 0], np.int64)
     best = np.empty([len(queries), 0], np.float32)
     first = 0
     for block in blocks:
-        found = queries @ _unit(block).T
+        found = queries @ unit(block).T
         order = np.stack([_largest(row, count) for row in found])
         # Earlier rows come first, and so precede rows that are equally similar.
         best = np.concatenate([best, np.take_along_axis(found, order, 1)], 1)
@@ -120,8 +132,3 @@ def _largest(values: np.ndarray, count: int) -> np.ndarray:
         threshold = np.partition(values, -count)[-count]
         candidates = np.flatnonzero(values >= threshold)
     return candidates[np.argsort(-values[candidates], kind="stable")][:count]
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors divided by their lengths."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), MIN_NORM)

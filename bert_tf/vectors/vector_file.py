@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.vectors import formats
 from bert_tf.vectors.block_writer import VECTORS, sizes
+from bert_tf.vectors.extractor import MIN_NORM
 from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
 from pipelines.common import files
 from pipelines.common.errors import InputError
@@ -53,6 +54,7 @@ class VectorFile:
       path: the file.
 
     Attributes:
+      path: the file.
       rows, width: shape of the vectors.
       model: checksums of the model.
       settings: the settings that the vectors were made with.
@@ -71,7 +73,7 @@ class VectorFile:
             )
         if not found["finished"]:
             raise InputError(f"{path}: is incomplete; run the same bert-tf embed again first.")
-        self._path = path
+        self.path = path
         try:
             self._kind = VectorFormat(found["format"])
             self.width = found["width"]
@@ -84,7 +86,7 @@ class VectorFile:
 
     def _damaged(self) -> InputError:
         return InputError(
-            f"{self._path}: is damaged, or was changed since it was written. Copy or make it "
+            f"{self.path}: is damaged, or was changed since it was written. Copy or make it "
             "again, with all files of its name."
         )
 
@@ -117,7 +119,7 @@ class VectorFile:
             raise self._damaged()
 
     def _array_blocks(self, size: int) -> Iterator[np.ndarray]:
-        with files.open_binary(self._path) as file:
+        with files.open_binary(self.path) as file:
             np.lib.format.read_magic(file)
             shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
             if shape != (self.rows, self.width) or by_column or dtype != np.dtype("<f4"):
@@ -152,10 +154,10 @@ class VectorFile:
     def _raw(self) -> Iterator[bytes]:
         """Yields the record or the line of each row; for an array, the line with its text."""
         if self._kind is VectorFormat.TFRECORD:
-            for records in tf.data.TFRecordDataset(self._path).batch(_ROWS).as_numpy_iterator():
+            for records in tf.data.TFRecordDataset(self.path).batch(_ROWS).as_numpy_iterator():
                 yield from records.tolist()
             return
-        with files.open_binary(formats.vector_paths(self._kind, self._path)[-1]) as file:
+        with files.open_binary(formats.vector_paths(self._kind, self.path)[-1]) as file:
             yield from file
 
 
@@ -171,3 +173,8 @@ def _record_text(data: bytes) -> StoredText:
         if len(feature.values)
     }
     return _Texts(**found).stored()
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Vectors divided by their lengths, float32 [rows, width]."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), MIN_NORM)

@@ -1,0 +1,84 @@
+"""An index of a file of vectors: finds neighbours without comparing a query with every row.
+
+Rows are put into cells by the nearest of several centres (k-means), and a search reads the cells
+that are nearest to the query: an inverted file (Sivic and Zisserman 2003), that of faiss.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from bert_tf.vectors.vector_file import VectorFile, unit
+from pipelines.common import files, json_files, optional
+from pipelines.common.errors import InputError
+
+_CELLS = 4  # times the root of the number of rows
+_SAMPLE = 64  # rows for each cell, of which its centre is learned
+_ITERATIONS = 10  # of k-means
+_READ = 1 / 16  # of the cells, for a query
+_MANY = 1 << 20  # cells at most
+
+
+class VectorIndex:
+    """The index of a file of vectors, `<file>.faiss`, which is made if it is missing or of others.
+
+    Cells are read from disk when a search needs them.
+
+    Args:
+      vectors: the file, on a local disk.
+
+    Raises:
+      InputError: faiss is not installed, or the file is not on a local disk.
+    """
+
+    def __init__(self, vectors: VectorFile):
+        self._faiss: Any = optional.load("faiss", "index")
+        if "://" in vectors.path:
+            raise InputError(
+                f"{vectors.path}: an index is read from a local disk; copy the file and those of "
+                "its name, or leave out --index."
+            )
+        path, description = f"{vectors.path}.faiss", f"{vectors.path}.faiss.json"
+        identity = {"vectors_sha256": files.sha256(f"{vectors.path}.json")}
+        known = files.gfile.exists(path) and files.gfile.exists(description)
+        if not known or json_files.read(description, dict[str, str]) != identity:
+            logging.info("%s: made once, of %d vectors.", path, vectors.rows)
+            with files.write_aside(path) as partial:
+                self._faiss.write_index(self._made(vectors), partial)
+            json_files.write(description, identity)
+        self._index = self._faiss.read_index(path, self._faiss.IO_FLAG_MMAP)
+        self._index.nprobe = math.ceil(self._index.nlist * _READ)
+
+    def _made(self, vectors: VectorFile) -> Any:
+        """The index, in memory."""
+        cells = min(math.ceil(_CELLS * math.sqrt(vectors.rows)), _MANY)
+        cells = max(1, min(cells, vectors.rows // _SAMPLE))
+        inner = self._faiss.METRIC_INNER_PRODUCT
+        index = self._faiss.index_factory(vectors.width, f"IVF{cells},Flat", inner)
+        index.cp.niter = _ITERATIONS
+        step = max(1, vectors.rows // (_SAMPLE * cells))
+        begin, sample = 0, []
+        for block in vectors.blocks():
+            sample.append(unit(block[-begin % step :: step]))
+            begin += len(block)
+        index.train(np.concatenate(sample))
+        for block in vectors.blocks():
+            index.add(unit(block))
+        return index
+
+    def search(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Finds the most similar rows of each query in the nearest cells.
+
+        Args:
+          queries: float32 [queries, width].
+          count: maximum number of rows for a query.
+
+        Returns:
+          int64 [queries, count] numbers of rows from 0, the most similar first, and their cosine
+          similarities, float32 [queries, count]. Where the cells have fewer rows, the last numbers
+          are -1.
+        """
+        similarities, rows = self._index.search(unit(queries), count)
+        return rows, similarities
