@@ -21,11 +21,12 @@ from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
 from pipelines.pretraining.data_service import DataService
-from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.pretraining.settings import ExampleSettings, Masking, Objective
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Tokenizer
 
 _USUAL_SIZE = "base"
+_MASKING = ("masked_lm_prob", "mask_share", "random_share")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,7 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
         if found["settings"]["objective"] != manifests[0]["settings"]["objective"]:
             raise InputError(f"{folder}: was made for another objective than {folders[0]}.")
         vocabulary = example_folder.read_vocabulary(folder)
+    _check_masking(folders, manifests)
     held_out, random_share = None, None
     for folder, found in zip(folders, manifests, strict=True):
         if found["held_out"].get("records"):
@@ -80,6 +82,27 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
         objective,
         teacher,
     )
+
+
+def _check_masking(
+    folders: list[str], manifests: tuple[example_folder.ExampleManifest, ...]
+) -> None:
+    """Raises InputError if masks are drawn in training, and phases differ in how many."""
+    first_of: dict[int | None, tuple[str, dict[str, Any]]] = {}  # by length; None: of any length
+    for folder, manifest in zip(folders, manifests, strict=True):
+        found: dict[str, Any] = {**manifest["settings"]}
+        if found.get("masking") != Masking.DYNAMIC:
+            continue
+        same_length = {found["max_seq_length"]: ("max_predictions_per_seq",), None: _MASKING}
+        for length, names in same_length.items():
+            other, first = first_of.setdefault(length, (folder, found))
+            for name in names:
+                if found.get(name) != first.get(name):
+                    raise InputError(
+                        f"{folder}: was written with --{name}={found.get(name)}, but {other} with "
+                        f"{first.get(name)}; with --masking=dynamic all phases need the same one. "
+                        "Write one of them again."
+                    )
 
 
 def make_objective(
@@ -196,7 +219,8 @@ def features(data: PretrainingData) -> frozenset[str]:
 def masking(data: PretrainingData) -> DynamicMasking:
     """The masking of examples that have no masks."""
     tokens = data.tokenizer
-    settings = [manifest["settings"] for manifest in data.manifests]
+    every = [manifest["settings"] for manifest in data.manifests]
+    settings = [found for found in every if found.get("masking") == Masking.DYNAMIC] or every
     usual = ExampleSettings()  # for manifests that lack a value
     return DynamicMasking(
         (tokens.pad_id, tokens.start_id, tokens.separator_id, tokens.mask_id),

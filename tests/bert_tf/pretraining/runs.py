@@ -7,10 +7,12 @@ MODEL = tiny_config(120)
 
 
 def command(tfrecords, model, output, *extra):
+    """The words of the command; no SavedModel, which takes as long as the run, unless asked for."""
     return [
         "pretrain", f"--tfrecords={tfrecords}", f"--model={model}",
         f"--output={output}", "--steps=60", "--batch_size=32", "--learning_rate=2e-3",
-        "--warmup_steps=10", "--save_every=10", "--log_every=5", "--precision=float32", *extra,
+        "--warmup_steps=10", "--save_every=10", "--log_every=5", "--precision=float32",
+        "--nosaved_model", *extra,
     ]  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def bart(corpus_path, tmp_path_factory):
     model = config_of(
         "bart", folder, vocab_size=300, max_position_embeddings=66, num_decoder_layers=1
     )
-    run = command(f"{folder}/t", model, folder / "run")
+    run = command(f"{folder}/t", model, folder / "run", "--saved_model")
     commands.done(*run)
     return run, folder
 

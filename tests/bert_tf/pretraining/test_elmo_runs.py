@@ -46,7 +46,7 @@ def examples(corpus_path, words, tmp_path_factory):
 def finished(examples, tmp_path_factory):
     """The folder of a whole run."""
     output = tmp_path_factory.mktemp("out") / "elmo"
-    commands.done(*command(examples, "elmo-debug", output))
+    commands.done(*command(examples, "elmo-debug", output, "--saved_model"))
     return output
 
 

@@ -244,7 +244,7 @@ def test_without_held_out_examples_there_is_a_model_but_no_score(
         corpus_path, vocab_path, tmp_path / "t", "--max_seq_length=32",
         "--max_predictions_per_seq=5",
     )  # fmt: skip
-    process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")
+    process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10", "--saved_model")
     assert process.returncode == 0, process.stderr[-3000:]
     assert "nan" not in process.stdout
     report = json.loads((tmp_path / "o" / "report.json").read_text())

@@ -45,7 +45,7 @@ def electra(corpus_path, vocab_path, tmp_path_factory):
         "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
     )  # fmt: skip
     model = config_of("electra", folder, generator_size=0.5, embedding_size=16)
-    run = command(f"{folder}/t", model, folder / "run")
+    run = command(f"{folder}/t", model, folder / "run", "--saved_model")
     commands.done(*run)
     return run, folder / "run"
 
@@ -113,7 +113,7 @@ def test_an_albert_with_sentencepiece_and_sentence_order(corpus_path, tmp_path):
         "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
     )  # fmt: skip
     model = config_of("albert", tmp_path, embedding_size=16)
-    commands.done(*command(f"{tmp_path}/t", model, tmp_path / "run"))
+    commands.done(*command(f"{tmp_path}/t", model, tmp_path / "run", "--saved_model"))
     report = json.loads((tmp_path / "run/report.json").read_text())
     assert report["sentence_order_accuracy"] > 0.4 and report["sentence_order_majority"] >= 0.5
     found = weights.read(f"{tmp_path}/run")
@@ -139,7 +139,7 @@ def gpt(corpus_path, tmp_path_factory):
         "--held_out_fraction=0.1",
     )  # fmt: skip
     model = config_of("openai-gpt", folder)
-    run = command(f"{folder}/t", model, folder / "run")
+    run = command(f"{folder}/t", model, folder / "run", "--saved_model")
     commands.done(*run)
     return run, folder / "run"
 

@@ -26,7 +26,7 @@ class Supervised:
         self.statuses = [[] for _ in range(count)]
         self.errors = ["" for _ in range(count)]
         self._workers = [None] * count
-        self._command = runs.command(*arguments, f"--steps={STEPS}", "--nosaved_model")
+        self._command = runs.command(*arguments, f"--steps={STEPS}")
         clusters = cluster_of(count)
         self._threads = [
             threading.Thread(target=self._supervise, args=(index, cluster), daemon=True)

@@ -32,7 +32,7 @@ def test_other_settings(tfrecords, model_path, tmp_path):
 
 def test_folders_that_are_not_shared(tfrecords, model_path, tmp_path):
     one, other = (runs.command(tfrecords, model_path, tmp_path / name) for name in "ab")
-    begun = commands.Running(*one, "--nosaved_model")
+    begun = commands.Running(*one)
     assert begun.kill_when(lambda: glob.glob(f"{tmp_path}/a/checkpoints/checkpoint-*[0-9]"))
     found = _errors(one, other)
     assert found[0] == found[1]
