@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.vocabulary import read_lines
+from pipelines.tokenizers.vocabulary import in_order, read_lines
 
 Merge = tuple[str, str]
 
@@ -32,20 +33,8 @@ def read(path: str) -> tuple[tuple[str, ...], tuple[Merge, ...], str]:
       InputError: a file is missing or damaged.
     """
     vocabulary_path, merges_path = _find(path)
-    ids = json_files.read(vocabulary_path, dict[str, int])
+    ids = json_files.read(vocabulary_path, dict[str, Any])
     return in_order(ids, vocabulary_path), tuple(_read_merges(merges_path)), vocabulary_path
-
-
-def in_order(ids: dict[str, int], place: str) -> tuple[str, ...]:
-    """The tokens in the order of their ids; an InputError if the ids have gaps."""
-    tokens = sorted(ids, key=ids.__getitem__)
-    for index, token in enumerate(tokens):
-        if ids[token] != index:
-            raise InputError(
-                f"{place}: {token!r} has the id {ids[token]} instead of {index}; "
-                "ids count from 0, without gaps, each once."
-            )
-    return tuple(tokens)
 
 
 def contents(tokens: Sequence[str], merges: Sequence[Merge]) -> tuple[bytes, bytes]:

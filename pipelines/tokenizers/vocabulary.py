@@ -4,7 +4,7 @@ import abc
 import collections
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import tensorflow as tf
 
@@ -151,6 +151,26 @@ def read_lines(path: str, encoding: str = "utf-8") -> list[str]:
         place = f"{path}: byte {error.start}"
         raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
     return lines if lines[-1] else lines[:-1]
+
+
+def check_ids(ids: Mapping[str, Any], place: str) -> None:
+    """Raises InputError if the id of a token is not a whole number."""
+    for token, number in ids.items():
+        if type(number) is not int:
+            raise InputError(f"{place}: the id of {token!r} is {number!r}, which is not a number.")
+
+
+def in_order(ids: Mapping[str, Any], place: str) -> tuple[str, ...]:
+    """The tokens in the order of their ids; an InputError if the ids are not 0, 1, 2, ..."""
+    check_ids(ids, place)
+    tokens = sorted(ids, key=ids.__getitem__)
+    for index, token in enumerate(tokens):
+        if ids[token] != index:
+            raise InputError(
+                f"{place}: {token!r} has the id {ids[token]} instead of {index}; "
+                "ids count from 0, without gaps, each once."
+            )
+    return tuple(tokens)
 
 
 def repeat_words(counts: Iterable[tuple[str, int]]) -> Iterator[str]:

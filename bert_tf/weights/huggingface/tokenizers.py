@@ -5,7 +5,7 @@ tokenizer_config.json, added_tokens.json), tokenizer.json, or both.
 """
 
 import os
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from absl import logging
 
@@ -14,7 +14,7 @@ from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary, GPT2Vocabulary
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
-from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
+from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary, check_ids, in_order
 from pipelines.tokenizers.wordpiece_vocabulary import FILE, ROLES, WordPieceVocabulary
 
 _CONFIG = "tokenizer_config.json"
@@ -34,6 +34,32 @@ _WORDPIECE_ROLES = {
 }
 _ROLES_OF_TEXTS = _WORDPIECE_ROLES | {"bos_token": "start", "eos_token": "separator"}
 _GPT_ROLES = {"pad_token": "pad", "unk_token": "unknown", "eos_token": "separator"}
+
+
+class _AddedToken(TypedDict):
+    content: str
+    id: int
+
+
+class _WithAdded(TypedDict):
+    """The added tokens of a tokenizer.json."""
+
+    added_tokens: NotRequired[list[_AddedToken] | None]
+
+
+class _WithModel(TypedDict):
+    """The model of a tokenizer.json, which names its kind unless it is an old file."""
+
+    model: dict[str, Any]
+
+
+class _WordPieceModel(TypedDict):
+    vocab: dict[str, Any]
+
+
+class _BPEModel(TypedDict):
+    vocab: dict[str, Any]
+    merges: list[str | list[str]]
 
 
 def read(
@@ -93,9 +119,9 @@ def write(model: Bundle, folder: str) -> None:
 def _read_wordpiece(path: str, vocab_size: int) -> WordPieceVocabulary | None:
     fast = _optional(f"{path}/{_FAST}")
     if files.gfile.exists(f"{path}/{FILE}"):
-        tokens = list(WordPieceVocabulary.load(path).tokens)
+        tokens = WordPieceVocabulary.load(path).tokens
     elif fast:
-        tokens = _in_order(_word_pieces(fast, f"{path}/{_FAST}"), f"{path}/{_FAST}")
+        tokens = _word_pieces_of(fast, f"{path}/{_FAST}")
     else:
         return None
     known = set(tokens)
@@ -106,7 +132,13 @@ def _read_wordpiece(path: str, vocab_size: int) -> WordPieceVocabulary | None:
         )
     numbered = {token: index for index, token in enumerate(tokens)}
     numbered |= {token: number for token, number in new.items() if number < vocab_size}
-    return WordPieceVocabulary(tuple(_in_order(numbered, path)), path)
+    return WordPieceVocabulary(in_order(numbered, path), path)
+
+
+def _word_pieces_of(fast: dict[str, Any], name: str) -> tuple[str, ...]:
+    """The WordPiece vocabulary in a tokenizer.json, without added tokens."""
+    model = _model(fast, "WordPiece", name)
+    return in_order(json_files.check(model, _WordPieceModel, f"{name}: model")["vocab"], name)
 
 
 def _optional(path: str) -> dict[str, Any]:
@@ -116,41 +148,23 @@ def _optional(path: str) -> dict[str, Any]:
 def _added(path: str, fast: dict[str, Any]) -> dict[str, int]:
     """The ids of added tokens, from the files of both kinds."""
     added = _optional(f"{path}/{_ADDED}")
-    _check_ids(added, f"{path}/{_ADDED}")
-    try:
-        entries = {entry["content"]: entry["id"] for entry in fast.get("added_tokens") or ()}
-    except (TypeError, KeyError) as error:
-        raise InputError(
-            f"{path}/{_FAST}: added_tokens is not a list of objects with id and content."
-        ) from error
-    _check_ids(entries, f"{path}/{_FAST}")
-    return added | entries
+    check_ids(added, f"{path}/{_ADDED}")
+    return added | _added_in(fast, f"{path}/{_FAST}")
 
 
-def _check_ids(ids: dict[str, Any], name: str) -> None:
-    for token, number in ids.items():
-        if not isinstance(token, str) or type(number) is not int or number < 0:
-            raise InputError(f"{name}: the id of {token!r} is {number!r}, which is not a number.")
+def _added_in(fast: dict[str, Any], name: str) -> dict[str, int]:
+    """The ids of added tokens in a tokenizer.json."""
+    entries = json_files.check(fast, _WithAdded, name).get("added_tokens") or ()
+    return {entry["content"]: entry["id"] for entry in entries}
 
 
-def _word_pieces(fast: dict[str, Any], path: str) -> dict[str, int]:
-    model = fast.get("model")
-    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
-        raise InputError(f"{path}: has no WordPiece vocabulary.")
-    if model.get("type", "WordPiece") != "WordPiece":
-        raise InputError(f"{path}: the tokenizer is {model['type']}, not WordPiece.")
-    _check_ids(model["vocab"], path)
-    return model["vocab"]
-
-
-def _in_order(ids: dict[str, int], path: str) -> list[str]:
-    tokens = sorted(ids, key=ids.__getitem__)
-    for number, token in enumerate(tokens):
-        if ids[token] != number:
-            raise InputError(
-                f"{path}: no token has the id {number}; the next is that of {token!r}."
-            )
-    return tokens
+def _model(fast: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+    """The model in a tokenizer.json, which must be of a kind."""
+    model = json_files.check(fast, _WithModel, name)["model"]
+    found = model.get("type", kind)
+    if found != kind:
+        raise InputError(f"{name}: the tokenizer is {found}, not {kind}.")
+    return model
 
 
 def _read_settings(path: str) -> TokenizerSettings | None:
@@ -224,19 +238,11 @@ def _read_sentencepiece(
     return vocabulary, vocabulary.resolve(chosen)
 
 
-def _bpe_of(values: dict[str, Any], name: str) -> Vocabulary:
+def _bpe_of(fast: dict[str, Any], name: str) -> Vocabulary:
     """The BPE vocabulary in a tokenizer.json."""
-    model = values.get("model")
-    if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
-        raise InputError(f"{name}: the tokenizer is not BPE.")
-    try:
-        ids = dict(model["vocab"]) | {t["content"]: t["id"] for t in values["added_tokens"]}
-        tokens = sorted(ids, key=ids.__getitem__)
-        merges = [tuple(m.split(" ") if isinstance(m, str) else m) for m in model["merges"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{name}: has no BPE vocabulary.") from error
-    if [ids[token] for token in tokens] != list(range(len(tokens))):
-        raise InputError(f"{name}: ids have gaps, or two tokens have one id.")
-    if not all(len(merge) == 2 and all(isinstance(m, str) for m in merge) for merge in merges):
+    model = json_files.check(_model(fast, "BPE", name), _BPEModel, f"{name}: model")
+    merges = [tuple(m.split(" ") if isinstance(m, str) else m) for m in model["merges"]]
+    if any(len(merge) != 2 for merge in merges):
         raise InputError(f"{name}: a merge is not a pair of tokens.")
-    return ByteBPEVocabulary.of(tuple(tokens), tuple(merges), name)
+    tokens = in_order(model["vocab"] | _added_in(fast, name), name)
+    return ByteBPEVocabulary.of(tokens, tuple(merges), name)

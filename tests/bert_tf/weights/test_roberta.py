@@ -270,8 +270,29 @@ def test_the_newer_kind_of_file_will_do(vocabulary, tmp_path):
     for name in ("vocab.json", "merges.txt"):
         os.remove(f"{tmp_path}/hf/{name}")
     assert weights.read(f"{tmp_path}/hf").vocabulary == vocabulary
-    (tmp_path / "hf/tokenizer.json").write_text('{"model": {"type": "WordPiece"}}')
-    with pytest.raises(InputError, match=r"tokenizer.json: the tokenizer is not BPE"):
+    stored = json.loads((tmp_path / "hf/tokenizer.json").read_text())
+    del stored["added_tokens"]  # all tokens are in the vocabulary, too
+    (tmp_path / "hf/tokenizer.json").write_text(json.dumps(stored))
+    assert weights.read(f"{tmp_path}/hf").vocabulary == vocabulary
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"added_tokens": []}, "tokenizer.json: lacks the field model"),
+        ({"model": {"type": "WordPiece"}}, "tokenizer.json: the tokenizer is WordPiece, not BPE"),
+        ({"model": {"merges": []}}, "tokenizer.json: model: lacks the field vocab"),
+        ({"model": {"vocab": {"a": "0"}, "merges": []}}, "json: the id of 'a' is '0', which is"),
+        ({"model": {"vocab": {"a": 1}, "merges": []}}, "json: 'a' has the id 1 instead of 0"),
+        ({"model": {"vocab": {"a": 0}, "merges": ["a b c"]}}, "json: a merge is not a pair"),
+    ],
+)
+def test_what_is_wrong_in_the_newer_kind_of_file_is_named(vocabulary, tmp_path, values, message):
+    weights.write(with_vocabulary(vocabulary, None), f"{tmp_path}/hf", Format.HUGGINGFACE)
+    for name in ("vocab.json", "merges.txt"):
+        os.remove(f"{tmp_path}/hf/{name}")
+    (tmp_path / "hf/tokenizer.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match=message):
         weights.read(f"{tmp_path}/hf")
 
 
