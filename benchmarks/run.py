@@ -54,6 +54,10 @@ class Benchmarks:
     def _peer(self, script: str, *arguments: str, **environment: str) -> dict[str, Any]:
         return json_of([self._args.peer_python, str(_PEERS / script), *arguments], **environment)
 
+    def _nanotoken(self, *arguments: str) -> dict[str, Any]:
+        """Figures of nanotoken; nothing without the Python that has the peers."""
+        return self._peer("nanotoken_speed.py", *arguments) if self._args.peer_python else {}
+
     def _original(self, *arguments: str) -> dict[str, Any]:
         """Figures of google-research/bert; nothing without a clone."""
         if not self._args.bert_clone:
@@ -96,7 +100,7 @@ class Benchmarks:
             "google-research/bert"
         )
         name = "megabytes_per_second"
-        fastest = self._peer("nanotoken_speed.py", *text)
+        fastest = self._nanotoken(*text)
         compared_fastest = (
             "uncased tokenization of the built-in corpus on one core; peer: nanotoken"
         )
@@ -112,7 +116,7 @@ class Benchmarks:
         )
         return {
             "tokenizer": row(ours[name], peer.get(name), "MB/s", compared),
-            "tokenizer_nanotoken": row(ours[name], fastest[name], "MB/s", compared_fastest),
+            "tokenizer_nanotoken": row(ours[name], fastest.get(name), "MB/s", compared_fastest),
             "tokenizer_sentencepiece": row(own, library, "MB/s", compared_pieces),
         }
 
