@@ -11,13 +11,14 @@ from pipelines.common import json_files
 BUDGET, VOCABULARY = "10m", 120
 
 
-def begin(corpus, tasks, output):
+def begin(corpus, tasks, output, seeds=(1, 2)):
     """Settings, and the folder of their output with a plan of the smallest scale in it.
 
     Args:
       corpus: a file of a few documents.
       tasks: folder for tasks made from it.
       output: the folder.
+      seeds: seeds of each measurement.
     """
     settings = ExperimentSettings(corpus=corpus, budget=BUDGET, vocab_size=VOCABULARY)
     os.makedirs(output)
@@ -36,7 +37,7 @@ def begin(corpus, tasks, output):
         weights=10_000,
         steps=10,
         batch_size=8,
-        seeds=(1, 2),
+        seeds=seeds,
         max_examples=48,
     )
     plan.write(made)

@@ -16,14 +16,14 @@ from tests.bert_tf.experiments.test_own_tasks import write_corpus
 from tests.bert_tf.experiments.test_plan import make_plan
 
 
-def _begin(folder):
+def _begin(folder, seeds):
     corpus = write_corpus(folder / "corpus.txt", documents=30)
-    return small_plan.begin(corpus, f"{folder}/own_tasks", f"{folder}/out")
+    return small_plan.begin(corpus, f"{folder}/own_tasks", f"{folder}/out", seeds)
 
 
 def test_a_study_goes_on_where_it_was(tmp_path):
     """Its jobs are done once; other studies take them; other settings are refused."""
-    settings, output = _begin(tmp_path)
+    settings, output = _begin(tmp_path, seeds=(1,))
     with pytest.raises(InputError, match=r"has no plan.json; no experiments were begun there"):
         run.show(f"{tmp_path}/other", NAMES)
     entries = run.run(settings, output, ("curves",), [""])
@@ -50,7 +50,7 @@ def test_studies_are_done_unless_the_plan_leaves_them_out():
 
 @pytest.mark.slow
 def test_all_studies(tmp_path):
-    settings, output = _begin(tmp_path)
+    settings, output = _begin(tmp_path, seeds=(1, 2))
     entries = run.run(settings, output, NAMES, ["", ""])
     assert [entry.error for entry in entries if entry.state is not JobState.DONE] == []
     found = json.load(open(f"{output}/report.json"))["studies"]

@@ -15,7 +15,7 @@ keras.utils.set_random_seed(1)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 with strategy.scope():
     model = pairs_of_texts.make_model()
-    history = pairs_of_texts.fit(model)
+    history = pairs_of_texts.fit(model, epochs=4)
 found = {
     "replicas": strategy.num_replicas_in_sync,
     "loss": history["loss"],

@@ -108,11 +108,16 @@ OPTIONS = [
 each_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
 
 
-@each_option
-def test_outputs_are_those_of_the_formulas(options):
-    config = dataclasses.replace(CONFIG, **options)
-    encoder = BertEncoder(config)
-    _randomize(encoder)
+@pytest.fixture(scope="module", params=OPTIONS, ids=str)
+def encoder(request):
+    """An encoder of each option, with random weights."""
+    found = BertEncoder(dataclasses.replace(CONFIG, **request.param))
+    _randomize(found)
+    return found
+
+
+def test_outputs_are_those_of_the_formulas(encoder):
+    config = encoder.config
     batch = make_batch()
     outputs = encoder(batch)
     embedded, sequence, pooled = _reference(encoder, batch, config.causal)
@@ -126,10 +131,7 @@ def test_outputs_are_those_of_the_formulas(options):
     np.testing.assert_allclose(tf.reduce_sum(outputs["attention_probs"][1], -1), 1, atol=1e-5)
 
 
-@each_option
-def test_each_way_to_compute_gives_the_same(options):
-    encoder = BertEncoder(dataclasses.replace(CONFIG, **options))
-    _randomize(encoder)
+def test_each_way_to_compute_gives_the_same(encoder):
     batch = make_batch()
     real = batch["input_mask"].numpy() > 0
     plain = encoder(batch)

@@ -1,8 +1,6 @@
 """`fit` of Keras, in the ways that users run it: the loss falls."""
 
 import json
-import subprocess
-import sys
 
 import keras
 import pytest
@@ -10,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.models.heads import TaskHead
 from bert_tf.tasks.model import HeadShape, TaskModel
+from tests import commands
 from tests.bert_tf.models import pairs_of_texts
 
 
@@ -18,8 +17,7 @@ def _learns(history):
     assert history["accuracy"][-1] > 0.85
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(("dtype", "jit_compile"), [("float32", False), ("mixed_bfloat16", True)])
 def test_a_functional_model_learns_pairs_of_texts(dtype, jit_compile):
     keras.utils.set_random_seed(1)
     model = pairs_of_texts.make_model(dtype)
@@ -37,9 +35,7 @@ def test_the_policy_of_the_program_is_the_models():
 
 
 def test_a_functional_model_learns_on_two_devices():
-    command = [sys.executable, "-m", "tests.bert_tf.models.fit_on_two_devices"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = commands.done("tests.bert_tf.models.fit_on_two_devices")
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["replicas"] == 2
     _learns(found)
