@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Set
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.families import FAMILIES, SIZES
+from bert_tf.models.field_checks import Count, Flag, Positive, Rate, Size, whole
 from pipelines.common.errors import InputError
 
-_MAX_LAYERS = 10_000  # a larger number is a mistake
+_Layers = Annotated[int, whole(most=10_000)]  # a larger number is a mistake
 ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
 # Keys of released configurations that do not affect the encoder.
 _FOREIGN_KEYS = frozenset(
@@ -39,54 +40,41 @@ class BertConfig(EncoderConfig):
       InputError: A value is invalid, alone or in combination with another.
     """
 
-    vocab_size: int = 30522  # number of tokens
-    hidden_size: int = 768  # width of the encoder (H)
-    num_hidden_layers: int = 12  # Transformer blocks (L), of the decoder too
-    num_attention_heads: int = 12  # attention heads (A); hidden_size must be a multiple
-    intermediate_size: int = 3072  # width of the feed-forward layer, 4 H in the paper
+    vocab_size: Size = 30522  # number of tokens
+    hidden_size: Size = 768  # width of the encoder (H)
+    num_hidden_layers: _Layers = 12  # Transformer blocks (L), of the decoder too
+    num_attention_heads: Size = 12  # attention heads (A); hidden_size must be a multiple
+    intermediate_size: Size = 3072  # width of the feed-forward layer, 4 H in the paper
     hidden_act: str = "gelu"  # one of ACTIVATIONS; "gelu" uses tanh, as in google-research/bert
-    hidden_dropout_prob: float = 0.1  # dropout rate of embeddings and of sub-layer outputs
-    attention_probs_dropout_prob: float = 0.1  # dropout rate of attention probabilities
-    max_position_embeddings: int = 512  # rows of the position table
-    type_vocab_size: int = 2  # segment embeddings; 0: none, and input_type_ids are ignored
-    initializer_range: float = 0.02  # standard deviation of the truncated normal
-    layer_norm_eps: float = 1e-12  # added to the variance
-    causal: bool = _option(False)  # left-to-right attention (section 5.1)
+    hidden_dropout_prob: Rate = 0.1  # dropout rate of embeddings and of sub-layer outputs
+    attention_probs_dropout_prob: Rate = 0.1  # dropout rate of attention probabilities
+    max_position_embeddings: Size = 512  # rows of the position table
+    type_vocab_size: Count = 2  # segment embeddings; 0: none, and input_type_ids are ignored
+    initializer_range: Positive = 0.02  # standard deviation of the truncated normal
+    layer_norm_eps: Positive = 1e-12  # added to the variance
+    causal: Flag = _option(False)  # left-to-right attention (section 5.1)
     model_type: str = _option("bert")  # a key of FAMILIES, determines foreign names of weights
-    embedding_size: int | None = _option(None)  # width before a projection; None: no projection
-    embedding_norm: bool = _option(True)  # LayerNorm of embeddings (none in GPT)
-    position_offset: int = _option(0)  # position rows before the first token's (RoBERTa: 2)
-    shared_layers: bool = _option(False)  # one block for all layers (ALBERT)
-    num_decoder_layers: int = _option(0)  # the last layers, if they are a decoder (BART)
-    pre_norm: bool = _option(False)  # LayerNorm before each sub-layer and after the last (GPT-2)
-    vocab_transform: bool = _option(True)  # dense, norm, bias at the output vocabulary (not in GPT)
+    embedding_size: Size | None = _option(None)  # width before a projection; None: no projection
+    embedding_norm: Flag = _option(True)  # LayerNorm of embeddings (none in GPT)
+    position_offset: Count = _option(0)  # position rows before the first token's (RoBERTa: 2)
+    shared_layers: Flag = _option(False)  # one block for all layers (ALBERT)
+    num_decoder_layers: Count = _option(0)  # the last layers, if they are a decoder (BART)
+    pre_norm: Flag = _option(False)  # LayerNorm before each sub-layer and after the last (GPT-2)
+    vocab_transform: Flag = _option(True)  # dense, norm, bias at the output vocabulary (not in GPT)
     pooler_act: str | None = _option("tanh")  # None: no pooler, the first token's vector is used
-    pooler_dropout: float = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
-    head_dropout: float | None = _option(None)  # dropout of task heads; None: hidden_dropout_prob
-    generator_size: float | None = _option(None)  # ELECTRA's generator: its width divided by ours
+    pooler_dropout: Rate = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
+    head_dropout: Rate | None = _option(None)  # dropout of task heads; None: hidden_dropout_prob
+    generator_size: Positive | None = _option(None)  # ELECTRA's generator: width / ours
 
     title: ClassVar[str] = "BERT"
     foreign_keys: ClassVar[Set[str]] = _FOREIGN_KEYS
 
     def __post_init__(self):
-        self.check_whole("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")
-        self.check_whole("max_position_embeddings")
-        self.check_whole("num_hidden_layers", most=_MAX_LAYERS)
-        self.check_whole("type_vocab_size", "position_offset", "num_decoder_layers", least=0)
-        if self.embedding_size is not None:
-            self.check_whole("embedding_size")
-        self.check_rates("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout")
-        self.check_positive("initializer_range", "layer_norm_eps")
-        self.check_flags("causal", "embedding_norm", "shared_layers", "pre_norm")
-        self.check_flags("vocab_transform")
+        super().__post_init__()
         self.check_choice("hidden_act", ACTIVATIONS)
         if self.pooler_act is not None:
             self.check_choice("pooler_act", ACTIVATIONS)
         self.check_choice("model_type", tuple(FAMILIES))
-        if self.head_dropout is not None:
-            self.check_rates("head_dropout")
-        if self.generator_size is not None:
-            self.check_positive("generator_size")
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "

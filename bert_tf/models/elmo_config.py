@@ -1,9 +1,10 @@
 """The configuration of an ELMo (Peters et al. 2018, arXiv 1802.05365)."""
 
 import dataclasses
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.field_checks import Flag, Positive, Rate, Size, whole
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.whole_words import SPECIAL_TOKENS, WordVocabulary
 
@@ -11,6 +12,7 @@ MODEL_TYPE = "elmo"
 CHARACTERS = 50  # per word: its first bytes, and marks of begin, end and fill
 ACTIVATIONS = ("relu", "tanh")
 _MAX_LAYERS = 100
+_Words = Annotated[int, whole(least=len(SPECIAL_TOKENS))]  # numbers of words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,25 +25,27 @@ class ElmoConfig(EncoderConfig):
       InputError: A value is invalid, alone or in combination with another.
     """
 
-    vocab_size: int = 793_471  # words of the table, and predicted ones (see softmax_size)
-    character_size: int = 16  # width of the character embeddings
+    vocab_size: _Words = 793_471  # words of the table, and predicted ones (see softmax_size)
+    character_size: Size = 16  # width of the character embeddings
     # Convolutions over characters: width and number of filters.
     filters: tuple[tuple[int, int], ...] = (
         *((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024)),
     )
     char_act: str = "relu"  # after the maximum over characters, one of ACTIVATIONS
-    num_highway_layers: int = 2  # above the convolutions
-    num_hidden_layers: int = 2  # LSTM layers of each direction
-    cell_size: int = 4096  # of an LSTM
-    projection_size: int = 512  # of words and of LSTM outputs, in each direction
-    cell_clip: float | None = 3.0  # cells are clipped to this; None: they are not
-    projection_clip: float | None = 3.0  # the same for projected outputs
-    residual: bool = True  # whether LSTMs above the first add to their inputs
-    hidden_dropout_prob: float = 0.1  # dropout rate of the inputs of each LSTM and of the softmax
-    initializer_range: float = 0.02  # standard deviation of the initial weights of heads
-    softmax_size: int | None = None  # the first words, which are predicted; None: all words
-    sampled_softmax: int | None = None  # words sampled in training; None: the full softmax
-    max_sequence_length: int = 512  # no weight depends on it
+    # Layers above the convolutions.
+    num_highway_layers: Annotated[int, whole(least=0, most=_MAX_LAYERS)] = 2
+    # LSTM layers of each direction.
+    num_hidden_layers: Annotated[int, whole(most=_MAX_LAYERS)] = 2
+    cell_size: Size = 4096  # of an LSTM
+    projection_size: Size = 512  # of words and of LSTM outputs, in each direction
+    cell_clip: Positive | None = 3.0  # cells are clipped to this; None: they are not
+    projection_clip: Positive | None = 3.0  # the same for projected outputs
+    residual: Flag = True  # whether LSTMs above the first add to their inputs
+    hidden_dropout_prob: Rate = 0.1  # dropout rate of the inputs of each LSTM and of the softmax
+    initializer_range: Positive = 0.02  # standard deviation of the initial weights of heads
+    softmax_size: _Words | None = None  # the first words, which are predicted; None: all words
+    sampled_softmax: _Words | None = None  # words sampled in training; None: the full softmax
+    max_sequence_length: Size = 512  # no weight depends on it
     model_type: str = MODEL_TYPE
 
     title: ClassVar[str] = "ELMo"
@@ -50,19 +54,7 @@ class ElmoConfig(EncoderConfig):
 
     def __post_init__(self):
         object.__setattr__(self, "filters", _filters(self.filters))
-        self.check_whole("character_size", "cell_size", "projection_size", "max_sequence_length")
-        self.check_whole("vocab_size", least=len(SPECIAL_TOKENS))
-        self.check_whole("num_hidden_layers", most=_MAX_LAYERS)
-        self.check_whole("num_highway_layers", least=0, most=_MAX_LAYERS)
-        for name in ("softmax_size", "sampled_softmax"):
-            if getattr(self, name) is not None:
-                self.check_whole(name, least=len(SPECIAL_TOKENS))
-        for name in ("cell_clip", "projection_clip"):
-            if getattr(self, name) is not None:
-                self.check_positive(name)
-        self.check_rates("hidden_dropout_prob")
-        self.check_positive("initializer_range")
-        self.check_flags("residual")
+        super().__post_init__()
         self.check_choice("char_act", ACTIVATIONS)
         self.check_choice("model_type", (MODEL_TYPE,))
 

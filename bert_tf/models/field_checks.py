@@ -1,24 +1,69 @@
 """Checks of the fields of configurations. This module does not import TensorFlow."""
 
 import dataclasses
+import functools
 import math
 import types
+import typing
 from collections.abc import Callable, Sequence, Set
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pipelines.common.errors import InputError
 
 MAX_SIZE = (1 << 31) - 1
 
 
+class Rule(NamedTuple):
+    """The valid values of a field, as part of its type: `Annotated[int, whole(most=100)]`."""
+
+    accepts: Callable[[Any], bool]
+    expected: str  # the valid values in words
+
+
+def whole(least: int = 1, most: int = MAX_SIZE) -> Rule:
+    """The whole numbers of a range."""
+    expected = f"a whole number from {least} to {most:,}"
+    return Rule(lambda v: _is_number(v, int) and least <= v <= most, expected)
+
+
+def _is_number(value: Any, kind: type | types.UnionType = int | float) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+Size = Annotated[int, whole()]
+Count = Annotated[int, whole(least=0)]
+Rate = Annotated[float, Rule(lambda v: _is_number(v) and 0 <= v < 1, "from 0 to below 1")]
+Positive = Annotated[float, Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a number above 0")]
+Flag = Annotated[bool, Rule(lambda v: isinstance(v, bool), "true or false")]
+
+
+class _Check(NamedTuple):
+    """A field with a rule, and whether it may also be None."""
+
+    name: str
+    rule: Rule
+    optional: bool
+
+
 class FieldChecks:
-    """Creation of a frozen dataclass from JSON values, and checks of its fields.
+    """A frozen dataclass that is created from JSON values and checks its fields.
+
+    The types of fields contain their rules, such as `Size` or `Rate | None`.
 
     Attributes:
       foreign_keys: Keys of other programs' files that are ignored.
     """
 
     foreign_keys: ClassVar[Set[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Raises InputError if a field violates the rule of its type."""
+        for name, rule, optional in _checks(type(self)):
+            value = getattr(self, name)
+            if not rule.accepts(value) and not (optional and value is None):
+                large = _is_number(value) and value > MAX_SIZE
+                shown = "too large" if large else repr(value)
+                raise InputError(f"{name} is {shown}; it must be {rule.expected}.")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], name: str = "the configuration") -> Self:
@@ -39,31 +84,6 @@ class FieldChecks:
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
 
-    def check_whole(self, *names: str, least: int = 1, most: int = MAX_SIZE) -> None:
-        """Raises InputError if a field is not a whole number in a range."""
-        expected = f"a whole number from {least} to {most:,}"
-        self._check(names, lambda v: _is_number(v, int) and least <= v <= most, expected)
-
-    def check_rates(self, *names: str) -> None:
-        """Raises InputError if a field is not a number from 0 to below 1."""
-        self._check(names, lambda v: _is_number(v) and 0 <= v < 1, "from 0 to below 1")
-
-    def check_positive(self, *names: str) -> None:
-        """Raises InputError if a field is not a finite number above 0."""
-        self._check(names, lambda v: _is_number(v) and 0 < v < math.inf, "a number above 0")
-
-    def check_flags(self, *names: str) -> None:
-        """Raises InputError if a field is not a boolean."""
-        self._check(names, lambda v: isinstance(v, bool), "true or false")
-
-    def _check(self, names: Sequence[str], valid: Callable[[Any], bool], expected: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if not valid(value):
-                large = _is_number(value) and value > MAX_SIZE
-                shown = "too large" if large else repr(value)
-                raise InputError(f"{name} is {shown}; it must be {expected}.")
-
     def check_choice(self, name: str, known: Sequence[str]) -> None:
         """Raises InputError if a field is not one of some names."""
         value = getattr(self, name)
@@ -71,5 +91,15 @@ class FieldChecks:
             raise InputError(f"{name} {value!r} is unknown; use one of {', '.join(known)}.")
 
 
-def _is_number(value: Any, kind: type | types.UnionType = int | float) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+@functools.cache
+def _checks(cls: type) -> list[_Check]:
+    """The checks of the fields of a dataclass, in the order of the fields."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    found = []
+    for field in dataclasses.fields(cls):
+        parts = typing.get_args(hints[field.name])
+        optional = types.NoneType in parts
+        for part in parts if optional else (hints[field.name],):
+            rules = getattr(part, "__metadata__", ())
+            found += [_Check(field.name, rule, optional) for rule in rules]
+    return found

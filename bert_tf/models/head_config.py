@@ -2,9 +2,9 @@
 
 import dataclasses
 import enum
-from typing import Any
+from typing import Annotated, Any
 
-from bert_tf.models.field_checks import FieldChecks
+from bert_tf.models.field_checks import FieldChecks, Flag, whole
 from pipelines.common.errors import InputError
 
 # A larger number is a mistake.
@@ -40,16 +40,14 @@ class HeadConfig(FieldChecks):
     """
 
     layers: HeadLayers = HeadLayers.LAST
-    bilstm_layers: int = 0
-    bilstm_width: int = 768
-    both_orders: bool = False
+    bilstm_layers: Annotated[int, whole(least=0, most=MAX_LAYERS)] = 0
+    bilstm_width: Annotated[int, whole(most=MAX_WIDTH)] = 768
+    both_orders: Flag = False
 
     def __post_init__(self):
+        super().__post_init__()
         self.check_choice("layers", tuple(HeadLayers))
         object.__setattr__(self, "layers", HeadLayers(self.layers))
-        self.check_whole("bilstm_layers", least=0, most=MAX_LAYERS)
-        self.check_whole("bilstm_width", most=MAX_WIDTH)
-        self.check_flags("both_orders")
 
     @property
     def is_plain(self) -> bool:
