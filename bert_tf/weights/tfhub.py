@@ -52,8 +52,8 @@ _NAME = re.compile(
 class SavedModel:
     """The objects of a SavedModel, read from its files without running it.
 
-    Loading a SavedModel runs its initializers, which can do anything. Its names, variables and
-    assets are data in its protocol buffer and its checkpoint.
+    Loading a SavedModel runs its initializers, which can do anything. Its assets are named in its
+    protocol buffer; its checkpoint contains the variables and their names.
 
     Raises:
       InputError: The files are damaged, or not of TensorFlow 2. Methods raise it, too.
@@ -79,13 +79,12 @@ class SavedModel:
         _parse(stored, found[_CHECKPOINT_GRAPH], self._prefix)
         self._stored = list(stored.nodes)
 
-    def _find(self, path: Sequence[str]) -> tuple[Any, Any]:
-        """The object at a path of names in saved_model.pb and in the checkpoint; None if absent."""
-        saved, stored = self._objects[0], self._stored[0]
+    def _find(self, path: Sequence[str]) -> Any:
+        """The object at a path of names in the checkpoint; None if absent."""
+        found = self._stored[0]
         for name in path:
-            saved = saved and self._child(saved, name, self._objects)
-            stored = stored and self._child(stored, name, self._stored)
-        return saved, stored
+            found = found and self._child(found, name, self._stored)
+        return found
 
     @staticmethod
     def _child(node: Any, name: str, nodes: Sequence[Any]) -> Any:
@@ -94,7 +93,7 @@ class SavedModel:
 
     def asset(self, name: str) -> str | None:
         """The path of the file of an asset; None if there is none."""
-        saved, _ = self._find([name])
+        saved = self._child(self._objects[0], name, self._objects)
         if saved is None or saved.WhichOneof("kind") != "asset":
             return None
         file = self._assets[saved.asset.asset_file_def_index]
@@ -104,17 +103,17 @@ class SavedModel:
         """The names and values of the variables at some paths, each once."""
         names: dict[str, str] = {}
         for path in paths:
-            saved, stored = self._find(path)
-            if saved and stored and saved.WhichOneof("kind") == "variable":
-                keys = [a.checkpoint_key for a in stored.attributes if a.name == _VALUE]
-                names |= dict.fromkeys(keys[:1], saved.variable.name)
+            found = self._find(path)
+            for stored in found.attributes if found else ():
+                if stored.name == _VALUE:
+                    names[stored.checkpoint_key] = stored.full_name
         values = tf_checkpoint.read(self._prefix, names.__contains__)
         return [(names[key], np.asarray(value)) for key, value in values.items()]
 
     def list_items(self, *path: str) -> list[Sequence[str]]:
         """The paths of the items of a list at a path, in order; empty if there is none."""
-        saved, _ = self._find(path)
-        names = [child.local_name for child in saved.children] if saved else []
+        found = self._find(path)
+        names = [child.local_name for child in found.children] if found else []
         return [[*path, name] for name in sorted(filter(str.isdecimal, names), key=int)]
 
 

@@ -297,7 +297,8 @@ def test_damaged_saved_models_are_named(tmp_path, model):
         InputError, match=r"'../../vocab.txt' is not the path of a file in its folder"
     ):
         weights.read(f"{tmp_path}/hub")
-    proto.meta_graphs[0].object_graph_def.nodes[0].children[0].node_id = 999
+    for child in proto.meta_graphs[0].object_graph_def.nodes[0].children:
+        child.node_id = 999
     (tmp_path / "hub/saved_model.pb").write_bytes(proto.SerializeToString())
     with pytest.raises(InputError, match="is damaged|lacks the variable"):
         weights.read(f"{tmp_path}/hub")
