@@ -71,8 +71,17 @@ class MaskedLMHead(Configured, Layer):
         return tf.matmul(inner, table, transpose_b=True)
 
 
+class OutputsHead(Layer):
+    """A head that reads outputs of the encoder by name, and returns float32."""
+
+    def compute_output_spec(self, x: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """The output for symbolic outputs of the encoder."""
+        shapes = {name: x[name].shape for name in self.expected_shape}
+        return keras.KerasTensor(self.compute_output_shape(shapes), "float32")
+
+
 @serializable
-class VocabularyHead(MaskedLMHead):
+class VocabularyHead(OutputsHead, MaskedLMHead):
     """The head of tasks that write texts: that of the model, without weights of its own."""
 
     per_token = True
@@ -95,11 +104,6 @@ class VocabularyHead(MaskedLMHead):
         *rows, _ = input_shape["sequence_output"]
         return (*rows, self.config.vocab_size)
 
-    def compute_output_spec(self, x: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """The logits for symbolic outputs of the encoder."""
-        shape = self.compute_output_shape({"sequence_output": x["sequence_output"].shape})
-        return keras.KerasTensor(shape, "float32")
-
     def call(self, outputs: dict[str, Any], seed: tf.Tensor | None = None) -> tf.Tensor:
         """Returns float32 logits [batch, length, vocab_size] of outputs of the encoder.
 
@@ -114,7 +118,7 @@ class VocabularyHead(MaskedLMHead):
 
 
 @serializable
-class SentenceHead(Layer):
+class SentenceHead(OutputsHead):
     """The vector of a sequence: the mean of its tokens' vectors, without weights.
 
     Reimers and Gurevych 2019 (arXiv 1908.10084), section 3.
@@ -135,10 +139,6 @@ class SentenceHead(Layer):
     def compute_output_shape(self, input_shape: dict[str, Shape]) -> Shape:
         """The shape [batch, width]."""
         return (input_shape["sequence_output"][0], self.width)
-
-    def compute_output_spec(self, x: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """The vectors for symbolic outputs of the encoder."""
-        return keras.KerasTensor((x["sequence_output"].shape[0], self.width), "float32")
 
     def call(self, outputs: dict[str, Any], seed: tf.Tensor | None = None) -> tf.Tensor:
         """Returns float32 vectors [batch, width]; it has no dropout, so `seed` has no effect."""
@@ -252,7 +252,7 @@ class HeadBody(Layer):
 
 
 @serializable
-class TaskHead(Dense):
+class TaskHead(OutputsHead, Dense):
     """The output layer of a task: dropout and a linear map of the pooled output or of every token.
 
     Args:
@@ -350,13 +350,6 @@ class TaskHead(Dense):
             return (*rows, self.units)
         shape = input_shape["sequence_output" if self.per_token else "pooled_output"]
         return super().compute_output_shape(shape)
-
-    def compute_output_spec(  # type: ignore[override]  # each Keras layer has its own arguments
-        self, outputs: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        """The logits for symbolic outputs of the encoder."""
-        shapes = {name: outputs[name].shape for name in self.expected_shape}
-        return keras.KerasTensor(self.compute_output_shape(shapes), "float32")
 
     def get_config(self) -> dict:
         """Arguments of the constructor, and later adaptations."""
