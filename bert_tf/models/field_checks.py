@@ -6,7 +6,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Sequence, Set
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 from pipelines.common.errors import InputError
 
@@ -58,7 +58,7 @@ class FieldChecks:
 
     def __post_init__(self) -> None:
         """Raises InputError if a field violates the rule of its type."""
-        for name, rule, optional in _checks(type(self)):
+        for name, rule, optional in _checks(cast(Any, type(self))):
             value = getattr(self, name)
             if not rule.accepts(value) and not (optional and value is None):
                 large = _is_number(value) and value > MAX_SIZE

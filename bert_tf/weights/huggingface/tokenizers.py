@@ -241,8 +241,9 @@ def _read_sentencepiece(
 def _bpe_of(fast: dict[str, Any], name: str) -> Vocabulary:
     """The BPE vocabulary in a tokenizer.json."""
     model = json_files.check(_model(fast, "BPE", name), _BPEModel, f"{name}: model")
-    merges = [tuple(m.split(" ") if isinstance(m, str) else m) for m in model["merges"]]
+    merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"]]
     if any(len(merge) != 2 for merge in merges):
         raise InputError(f"{name}: a merge is not a pair of tokens.")
+    pairs = tuple((left, right) for left, right in merges)
     tokens = in_order(model["vocab"] | _added_in(fast, name), name)
-    return ByteBPEVocabulary.of(tokens, tuple(merges), name)
+    return ByteBPEVocabulary.of(tokens, pairs, name)
