@@ -5,17 +5,14 @@ With --library, that of SentencePiece's own library, without the normalization a
 
 import argparse
 import functools
-import json
 import os
-import time
 from typing import Any
 
 import tensorflow as tf
 
+from benchmarks.peers import timing
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
-
-_BATCH, _REPEATS = 4096, 3
 
 
 def main() -> None:
@@ -31,21 +28,13 @@ def main() -> None:
     tokenizer = registry.load_tokenizer(args.vocab)
     with open(args.input, "rb") as file:
         lines: list[Any] = file.read().splitlines()
-    size = sum(map(len, lines))
     tokenize = tokenizer.tokenize
     if args.library:
         assert isinstance(tokenizer.vocabulary, SentencePieceVocabulary)
         library = tokenizer.vocabulary.processor
         lines = [line.decode() for line in lines]
         tokenize = functools.partial(library.encode, num_threads=1)
-    tokenize(lines[:_BATCH])
-    times = []
-    for _ in range(_REPEATS):
-        start = time.perf_counter()
-        for first in range(0, len(lines), _BATCH):
-            tokenize(lines[first : first + _BATCH])
-        times.append(time.perf_counter() - start)
-    print(json.dumps({"megabytes_per_second": size / 1e6 / min(times)}))
+    timing.report_tokenizer(tokenize, lines)
 
 
 if __name__ == "__main__":
