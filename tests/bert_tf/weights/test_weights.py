@@ -11,8 +11,6 @@ import safetensors.numpy
 import tensorflow as tf
 
 from bert_tf import weights
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
-from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights import Bundle, bundle, formats, own
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
@@ -50,16 +48,6 @@ def assert_same_weights(a, b):
     for name in a:
         assert a[name].dtype == b[name].dtype == np.float32
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
-
-
-def test_our_names_and_shapes_are_those_of_the_models():
-    model = MaskedLMNextSentence(CONFIG)
-    expected = {variable.path: tuple(variable.shape) for variable in model.variables}
-    assert bundle.parameter_shapes(CONFIG) == expected
-    tasks = TaskModel(CONFIG, [HeadShape("mrpc", 2, False), HeadShape("ner", 9, True)])
-    shapes = bundle.parameter_shapes(CONFIG, [("mrpc", 2), ("ner", 9)])
-    for variable in tasks.variables:
-        assert shapes[variable.path] == tuple(variable.shape)
 
 
 @pytest.mark.parametrize("target", formats.WRITABLE)
