@@ -12,10 +12,13 @@ with --token_file, and uses TLS with --certificate and --key; TensorFlow Serving
 authentication. An export is a program: only serve exports from sources that you trust.
 """
 
+import dataclasses
+
 from absl import flags
 
 from bert_tf.serving.server.settings import ServerSettings, check_packages
 from pipelines.common import flag_types
+from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 
 _MODEL = flags.DEFINE_string(
@@ -37,6 +40,20 @@ with flag_types.group(Group.SERVER):
     )
     _DOCKER = flags.DEFINE_bool("docker", False, "Serve with TensorFlow Serving in docker.")
 ServerSettings.define_flags()
+_DOCKER_SETTINGS = ("threads",)  # the others are those of our server
+
+
+def _check_docker() -> None:
+    """Raises InputError if a flag is given that TensorFlow Serving would not follow."""
+    names = [field.name for field in dataclasses.fields(ServerSettings)]
+    given = [name for name in names if flags.FLAGS[name].present and name not in _DOCKER_SETTINGS]
+    if given:
+        listed = ", ".join(f"--{name}" for name in given)
+        raise InputError(
+            f"{listed}: with --docker, TensorFlow Serving would ignore this; leave it out, or "
+            "serve without --docker. A reverse proxy in front of TensorFlow Serving can check a "
+            "token, offer TLS and limit requests."
+        )
 
 
 def main() -> None:
@@ -46,6 +63,7 @@ def main() -> None:
     if _DOCKER.value:
         from bert_tf.serving import docker
 
+        _check_docker()
         ports = (_GRPC_PORT.value, _REST_PORT.value)
         docker.serve(model, _NAME.value, _HOST.value, *ports, settings.threads)
     check_packages()

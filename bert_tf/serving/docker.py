@@ -8,8 +8,6 @@ import subprocess
 from typing import NoReturn
 
 from bert_tf.export import saved_model
-from bert_tf.serving import engines, selection
-from bert_tf.serving.plan import ExecutionPlan
 from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
@@ -36,7 +34,7 @@ num_batch_threads {{ value: {cores} }}
 max_enqueued_batches {{ value: 256 }}
 
 # The server is started with --tensorflow_intra_op_parallelism={threads}, the threads of one
-# computation ({reason}), and with --tensorflow_inter_op_parallelism={cores}.
+# computation, and with --tensorflow_inter_op_parallelism={cores}.
 # XLA is off (--xla_cpu_compilation_enabled): it would compile for each new length of text, a second
 # or more each, while requests wait.
 """
@@ -58,7 +56,7 @@ def serve(
       host: address to listen on.
       grpc_port: on this machine.
       rest_port: on this machine.
-      threads: of one computation; None: the fastest number, which is measured once.
+      threads: of one computation; None: all cores.
 
     Raises:
       InputError: there is no version, or docker is missing.
@@ -80,15 +78,10 @@ def serve(
             f"--model_base_path={shlex.quote(os.path.abspath(folder))} "
             f"--port={grpc_port} --rest_api_port={rest_port}"
         )
-    newest = saved_model.newest(folder)
-    checksums.check(newest)
-    reason = "chosen by the user"
-    if threads is None:
-        reason = "the fastest number, as measured on this machine"
-        plans = [ExecutionPlan.of(threads=number) for number in sorted({1, cores()})]
-        threads = selection.fastest(newest, plans, engines.user_folder()).threads
+    checksums.check(saved_model.newest(folder))
+    threads = threads or cores()
     if not files.gfile.exists(f"{folder}/{saved_model.BATCHING}"):
-        files.write_text(f"{folder}/{saved_model.BATCHING}", batching_config(threads, reason))
+        files.write_text(f"{folder}/{saved_model.BATCHING}", batching_config(threads))
     arguments = command(folder, name, host, grpc_port, rest_port, threads)
     print(f"gRPC on {host}:{grpc_port}, REST on {host}:{rest_port}; Ctrl-C stops it.", flush=True)
     # In place of this process: docker receives the signals, and stops the container.
@@ -107,9 +100,9 @@ def _address(host: str) -> str:
     return f"[{address}]" if address.version == 6 else str(address)
 
 
-def batching_config(threads: int, reason: str) -> str:
-    """The server's batching configuration, with the reason for the number of threads."""
-    return _BATCHING_CONFIG.format(cores=cores(), threads=threads, reason=reason)
+def batching_config(threads: int) -> str:
+    """The server's batching configuration, with the reason for each setting."""
+    return _BATCHING_CONFIG.format(cores=cores(), threads=threads)
 
 
 def command(

@@ -75,9 +75,10 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     address.check()
     identity = Identity.of_files(settings.token_file, settings.certificate, settings.key)
     newest = newest_complete(folder)
-    cache = settings.cache or engines.user_folder()
     precision = Precision(settings.precision) if settings.precision else None
-    plan = selection.choose(newest, settings.engine, settings.threads, precision, cache)
+    plan = selection.choose(
+        newest, settings.engine, settings.threads, precision, engines.user_folder()
+    )
     # The first computation of a process sets the number of threads for all others.
     tf.config.threading.set_intra_op_parallelism_threads(plan.tensorflow_threads)
     print(f"computes with {plan}", flush=True)
@@ -110,7 +111,7 @@ def _load(
     """
     (checked,) = selection.candidates(path, plan.engine, plan.threads, precision)
     plan = dataclasses.replace(plan, precision=checked.precision)
-    predictor = Predictor(path, plan=plan, cache=settings.cache, max_tokens=settings.most_tokens)
+    predictor = Predictor(path, plan=plan, max_tokens=settings.most_tokens)
     try:
         _warm_up(predictor, f"{path}/{saved_model.EXTRA}")
     except BaseException:

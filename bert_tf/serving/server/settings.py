@@ -33,7 +33,7 @@ class ServerSettings(Settings):
     threads: int | None = setting(
         None,
         "Threads of one computation; as many computations run at once as there are cores for. Not "
-        "given: all cores; with --engine=auto, the fastest number.",
+        "given: all cores; with --engine=auto and without --docker, the fastest number.",
         group=Group.MACHINE,
         minimum=1,
     )
@@ -44,7 +44,6 @@ class ServerSettings(Settings):
         choices=tuple(Precision),
         group=Group.MACHINE,
     )
-    cache: str | None = None  # of converted models; None: bert-tf/engines in the user's cache
     versions: int = setting(
         1,
         "Number of newest versions to serve; requests without a version get the newest.",

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.serving import client, docker
 from pipelines.common.errors import InputError
+from pipelines.common.machine import cores
 from tests import commands
 from tests.bert_tf.serving import endpoint
 
@@ -93,10 +94,10 @@ def test_serving_mounts_the_versions_and_its_batching(export):
     assert "--batching_parameters_file=/models/bert/batching.config" in arguments
     assert arguments[3:7] == ["-p", "127.0.0.1:1:8500", "-p", "127.0.0.1:2:8501"]
     assert "--tensorflow_intra_op_parallelism=3" in arguments
-    config = docker.batching_config(3, "as measured")
+    config = docker.batching_config(3)
     values = dict(re.findall(r"^(\w+) \{ value: (\d+) \}$", config, re.M))
     assert values["batch_timeout_micros"] == "0"
-    assert "--tensorflow_intra_op_parallelism=3" in config and "measured" in config
+    assert "--tensorflow_intra_op_parallelism=3" in config
     assert all(line.startswith("#") or " { value: " in line for line in config.split("\n") if line)
 
 
@@ -106,3 +107,31 @@ def test_without_docker_it_says_what_to_install(export):
     )
     assert done.returncode == 2
     assert "tensorflow_model_server --model_name=bert" in done.stderr.replace("\n", " ")
+
+
+def test_flags_that_docker_would_ignore_are_refused(export):
+    folder = export.rsplit("/", 1)[0]
+    given = ("--threads=2", "--name=bert", "--token_file=t", "--certificate=c", "--key=k")
+    others = ("--engine=litert", "--precision=int8", "--most_rows=9")
+    error = commands.error("serve", f"--model={folder}", "--docker", *given, *others)
+    named = "--engine, --precision, --most_rows, --certificate, --key, --token_file: with --docker"
+    assert named in error and "reverse proxy" in error
+    assert "--threads" not in error and "--name" not in error
+
+
+@pytest.mark.parametrize("threads", [None, 3])
+def test_docker_starts_without_measuring(tmp_path, threads):
+    """It measures nothing, so that it serves exports of any kind."""
+    version = tmp_path / "bert" / "1"
+    version.mkdir(parents=True)
+    for name in ("manifest.json", "checksums.json"):
+        (version / name).write_text("{}")
+    program = tmp_path / "docker"
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    given = [] if threads is None else [f"--threads={threads}"]
+    flags = (f"--model={version.parent}", "--docker", *given)
+    done = commands.done("serve", *flags, env={"PATH": str(tmp_path)})
+    wanted = f"--tensorflow_intra_op_parallelism={threads or cores()}"
+    assert f"{wanted} --tensorflow_inter_op_parallelism={cores()}" in done.stdout
+    assert wanted in (version.parent / "batching.config").read_text()
