@@ -38,3 +38,9 @@ def export(folders, tmp_path_factory) -> str:
 def predictor(export) -> Predictor:
     """The export, loaded."""
     return Predictor(export)
+
+
+@pytest.fixture(scope="session")
+def engine_cache(tmp_path_factory) -> str:
+    """A folder of models that engines have converted, which is kept by export and engine."""
+    return made_once(tmp_path_factory, "engines", lambda folder: None)

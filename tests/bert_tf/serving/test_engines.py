@@ -45,11 +45,10 @@ def one_session():
 
 
 @pytest.fixture(scope="module", params=_PLANS, ids=str)
-def predictor_of_plan(request, export, tmp_path_factory, one_session):
+def predictor_of_plan(request, export, engine_cache, one_session):
     name = request.param.engine
     pytest.importorskip({"litert": "ai_edge_litert"}.get(name, name))
-    cache = str(tmp_path_factory.mktemp("cache"))
-    found = Predictor(export, plan=request.param, cache=cache)
+    found = Predictor(export, plan=request.param, cache=engine_cache)
     yield found
     found.close()
 

@@ -41,7 +41,7 @@ def _export(found, folder, precision, dev, most_loss=1.0):
     return saved_model.export(found, f"{folder}/bert", dtype=stored, check=check)
 
 
-def test_int8(mood, dev, tmp_path, predictor):
+def test_int8(mood, dev, tmp_path, predictor, engine_cache):
     pytest.importorskip("onnxruntime")
     path = _export(mood, tmp_path, Precision.INT8, dev)
     reduced = saved_model.read_manifest(path)["reduced"]
@@ -52,7 +52,7 @@ def test_int8(mood, dev, tmp_path, predictor):
     wanted = predictor("mood", text=_TEXTS)["probabilities"]
     differences = {}
     for precision in (None, "float32"):
-        found = Predictor(path, "onnxruntime", precision=precision, cache=f"{tmp_path}/cache")
+        found = Predictor(path, "onnxruntime", precision=precision, cache=engine_cache)
         answer = found("mood", text=_TEXTS)["probabilities"]
         differences[found.plan.precision] = np.abs(answer - wanted).max()
         found.close()
