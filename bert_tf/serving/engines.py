@@ -143,7 +143,7 @@ class Engine(abc.ABC):
         """
 
         def measure() -> float:
-            reference = _compute_with_tensorflow(computation)
+            reference = compute_with_tensorflow(computation)
             rng = np.random.default_rng(0)
             worst = 0.0
             for count, tokens in _SHAPES:
@@ -169,22 +169,15 @@ class Engine(abc.ABC):
             )
 
 
-def compute_in_chunks(computation: Computation) -> Compute:
-    """A computation that only TensorFlow can run, in this process."""
-    chunked = dataclasses.replace(
-        computation, function=lambda inputs, _: computation.in_chunks(inputs)
-    )
-    function = traced(chunked)
-
-    def compute(batch: Batch) -> Sequence[np.ndarray]:
-        found = function(**_inputs(Batch(*map(tf.convert_to_tensor, batch))))
-        return [value.numpy() for value in _results(found)]
-
-    return compute
-
-
-def _compute_with_tensorflow(computation: Computation) -> Compute:
-    whole, skipping = (traced(computation, skip) for skip in (False, True))
+def compute_with_tensorflow(computation: Computation) -> Compute:
+    """A computation in TensorFlow, in this process; one that is not portable runs in chunks."""
+    if computation.portable:
+        whole, skipping = (traced(computation, skip) for skip in (False, True))
+    else:
+        chunked = dataclasses.replace(
+            computation, function=lambda inputs, _: computation.in_chunks(inputs)
+        )
+        whole = skipping = traced(chunked)
 
     def compute(batch: Batch) -> Sequence[np.ndarray]:
         function = whole if batch.mask.all() else skipping
@@ -205,7 +198,7 @@ class TensorFlowEngine(Engine):
             self.dtype = "bfloat16"
 
     def load(self, name: str, computation: Computation) -> Compute:
-        return _compute_with_tensorflow(computation)
+        return compute_with_tensorflow(computation)
 
 
 class OnnxRuntimeEngine(Engine):

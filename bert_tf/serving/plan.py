@@ -30,25 +30,16 @@ class ExecutionPlan:
 
     Attributes:
       engine: name of the engine.
-      precision: in which it multiplies.
       threads: of each computation while several run at once, as many as there are cores for.
-      single_threads: of a computation while no other runs; TensorFlow needs the same number.
+      precision: in which it multiplies.
+      single_threads: of a computation while no other runs; None: as `threads`, which TensorFlow
+        needs.
     """
 
     engine: EngineName = EngineName.TENSORFLOW
-    precision: Precision = Precision.FLOAT32
     threads: int = 1
-    single_threads: int = 1
-
-    @classmethod
-    def of(
-        cls,
-        engine: EngineName = EngineName.TENSORFLOW,
-        threads: int = 1,
-        precision: Precision = Precision.FLOAT32,
-    ) -> "ExecutionPlan":
-        """A plan with one number of threads."""
-        return cls(engine, precision, threads, threads)
+    precision: Precision = Precision.FLOAT32
+    single_threads: int | None = None
 
     @property
     def batches(self) -> bool:
@@ -66,6 +57,6 @@ class ExecutionPlan:
 
     def __str__(self) -> str:
         threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
-        if self.single_threads != self.threads:
+        if self.single_threads is not None:
             threads += f", {self.single_threads} for a single sequence"
         return f"{self.engine} ({self.precision}) with {threads}"

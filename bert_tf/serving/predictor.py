@@ -123,7 +123,7 @@ class Predictor:
         plan = self.plan
         loaders = {
             threads: engines.ENGINES[plan.engine](models, plan.precision, threads)
-            for threads in (plan.threads, plan.single_threads)
+            for threads in {plan.threads, plan.single_threads or plan.threads}
         }
         found: dict[str, _LoadedSignature] = {}
         assembly = reading.assembly(self.path, loaders[plan.threads].dtype)
@@ -154,14 +154,16 @@ class Predictor:
         """Loads a computation, and compares its results with TensorFlow's."""
         plan = self.plan
         if not computation.portable:
-            compute = engines.compute_in_chunks(computation)
+            compute = engines.compute_with_tensorflow(computation)
             return Executable(computation.outputs, compute, compute)
         computes = {threads: engine.load(name, computation) for threads, engine in loaders.items()}
         compute = computes[plan.threads]
         if plan.engine is not EngineName.TENSORFLOW:
             found = loaders[plan.threads].difference(name, compute, computation, config)
             self.difference = max(found, self.difference or 0.0)
-        return Executable(computation.outputs, compute, computes[plan.single_threads])
+        return Executable(
+            computation.outputs, compute, computes[plan.single_threads or plan.threads]
+        )
 
     @property
     def signatures(self) -> dict[str, dict[str, tf.DType]]:

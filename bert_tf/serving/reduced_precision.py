@@ -95,7 +95,7 @@ class ScoreCheck:
         kept: list[ReducedScore] = []
         lost: list[str] = []
         for engine in self._engines:
-            scores = self._scores(path, ExecutionPlan.of(engine, cores(), self.precision))
+            scores = self._scores(path, ExecutionPlan(engine, cores(), self.precision))
             found = [
                 ReducedScore(
                     engine=engine.value,
@@ -124,7 +124,7 @@ class ScoreCheck:
         return kept
 
     def _full_scores(self, path: str) -> dict[str, float]:
-        plan = ExecutionPlan.of(threads=engines.tensorflow_threads())
+        plan = ExecutionPlan(threads=engines.tensorflow_threads())
         if self.precision is not Precision.BFLOAT16:
             return self._scores(path, plan)
         with tempfile.TemporaryDirectory() as folder:

@@ -32,7 +32,7 @@ from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
-_FORMAT = 7  # of the cached plans, and of the measurement
+_FORMAT = 8  # of the cached plans, and of the measurement
 _PACKAGES = ("tensorflow", "onnxruntime", "openvino", "ai-edge-litert")
 _PROCESSOR = ("model name", "flags", "CPU part", "Features")  # lines of /proc/cpuinfo
 _SLOW = (EngineName.LITERT,)  # slower than another engine on every machine measured so far
@@ -73,6 +73,8 @@ def choose(
       InputError: the engine is unknown, the export was not checked in this precision, or no engine
         can compute it.
     """
+    if engine == AUTO and _writes_only(path):
+        engine = EngineName.TENSORFLOW
     plans = candidates(path, engine, threads, precision, tensorflow_threads)
     return plans[0] if len(plans) == 1 else fastest(path, plans, cache)
 
@@ -85,28 +87,43 @@ def candidates(
     tensorflow_threads: int | None = None,
 ) -> list[ExecutionPlan]:
     """The plans to choose from; arguments and errors are those of `choose`."""
+    auto, here = engine == AUTO, tensorflow_threads
+    plans = []
+    for name, kind in precisions(path, engine, precision).items():
+        counts = {threads or here or cores()}
+        if auto and not threads and not (here and name is EngineName.TENSORFLOW):
+            counts = {1, cores()}
+        plans += [ExecutionPlan(name, number, kind) for number in sorted(counts)]
+    return plans
+
+
+def precisions(path: str, engine: str, wanted: Precision | None) -> dict[EngineName, Precision]:
+    """The precision of an export by engine: of the named one, or for `AUTO`, of all to measure.
+
+    Args:
+      path: of the export.
+      engine: its name, or `AUTO`.
+      wanted: precision in which to multiply; None: that in which the export was checked.
+
+    Raises:
+      InputError: the engine is unknown, or the export was not checked in this precision.
+    """
     if engine not in (AUTO, *EngineName):
         known = ", ".join((AUTO, *EngineName))
         raise InputError(f"engine {engine!r}: is unknown; use one of {known}.")
-    auto, here = engine == AUTO, tensorflow_threads
     kept = saved_model.kept_precisions(path)
-    plans = []
-    names = engines.installed() if auto else [EngineName(engine)]
-    writes = auto and _writes_only(path)
-    for name in [EngineName.TENSORFLOW] if writes else names:
-        counts = {threads or here or cores()}
-        if auto and not writes and not threads and not (here and name is EngineName.TENSORFLOW):
-            counts = {1, cores()}
+    found = {}
+    for name in engines.installed() if engine == AUTO else [EngineName(engine)]:
         checked = Precision(kept.get(name, Precision.FLOAT32))
-        if precision in (None, checked, Precision.FLOAT32):
-            plans += [ExecutionPlan.of(name, n, precision or checked) for n in sorted(counts)]
-    if not plans:
+        if wanted in (None, checked, Precision.FLOAT32):
+            found[name] = wanted or checked
+    if not found:
         raise InputError(
-            f"{path}: was not checked in {precision} with {engine}; export it with "
-            f"--precision={precision}, which measures whether its scores are kept."
+            f"{path}: was not checked in {wanted} with {engine}; export it with "
+            f"--precision={wanted}, which measures whether its scores are kept."
         )
-    usual = [plan for plan in plans if plan.engine not in _SLOW]
-    return usual if auto and usual else plans
+    usual = {name: kind for name, kind in found.items() if name not in _SLOW}
+    return usual if engine == AUTO and usual else found
 
 
 def _writes_only(path: str) -> bool:
@@ -126,15 +143,14 @@ def fastest(path: str, plans: Sequence[ExecutionPlan], cache: str) -> ExecutionP
     """
     kept = f"{cache}/plans/{_key(path, plans)}.json"
     if files.gfile.exists(kept):
-        return msgspec.convert(json_files.read(kept, dict[str, Any])["plan"], ExecutionPlan)
+        return msgspec.convert(json_files.read(kept, dict[str, Any]), ExecutionPlan)
     print(f"{path}: measuring the engines, once; --engine=tensorflow skips this.", flush=True)
     found = measure(path, plans, cache)
     if not found:
         names = ", ".join(sorted({plan.engine for plan in plans}))
         raise InputError(f"{path}: {names} cannot compute it here; the log has the reason.")
     plan = best(found)
-    measurements = [{**dataclasses.asdict(p), "single": s, "many": m} for p, s, m in found]
-    json_files.write(kept, {"plan": dataclasses.asdict(plan), "measurements": measurements}, True)
+    json_files.write(kept, dataclasses.asdict(plan), True)
     return plan
 
 
@@ -155,8 +171,10 @@ def best(found: Sequence[Measurement]) -> ExecutionPlan:
         return alone == together or (same_engine and alone.engine is not EngineName.TENSORFLOW)
 
     pairs = ((a, b) for a, b in itertools.product(found, found) if fits(a.plan, b.plan))
-    alone, together = min(pairs, key=cost)
-    return dataclasses.replace(together.plan, single_threads=alone.plan.threads)
+    alone, together = (each.plan for each in min(pairs, key=cost))
+    if alone == together:
+        return together
+    return dataclasses.replace(together, single_threads=alone.threads)
 
 
 def measure(path: str, plans: Sequence[ExecutionPlan], cache: str) -> list[Measurement]:
@@ -188,22 +206,34 @@ def measure(path: str, plans: Sequence[ExecutionPlan], cache: str) -> list[Measu
     return found
 
 
-def _measure_here(path: str, cache: str, plan: ExecutionPlan) -> tuple[float, float]:
-    """Seconds of a plan in this process, with the first computation of the export."""
+def _measure_here(
+    path: str, cache: str, plans: Sequence[ExecutionPlan]
+) -> list[tuple[float, float]]:
+    """Seconds of plans of one engine in this process, with the first computation of the export."""
     models = ConvertedModels(path, cache)
-    engine = engines.ENGINES[plan.engine](models, plan.precision, plan.threads)
+    loaders = [engines.ENGINES[plan.engine](models, plan.precision, plan.threads) for plan in plans]
     number, model, computation = next(
         (number, model, signature.computation)
-        for number, model in enumerate(reading.assembly(path, engine.dtype).models)
+        for number, model in enumerate(reading.assembly(path, loaders[0].dtype).models)
         for signature in model.signatures
         if signature.computation.portable
     )
-    compute = engine.load(f"{number}_{computation.name}", computation)
-    executable = Executable(computation.outputs, compute, compute)
     longest = model.source.bundle.config.max_length
     batches = [_batch(min(length, longest)) for length in _LENGTHS]
+    found = []
+    for plan, loader in zip(plans, loaders, strict=True):
+        compute = loader.load(f"{number}_{computation.name}", computation)
+        executable = Executable(computation.outputs, compute, compute)
+        found.append(_measure_plan(plan, executable, batches))
+    return found
+
+
+def _measure_plan(
+    plan: ExecutionPlan, executable: Executable, batches: Sequence[Batch]
+) -> tuple[float, float]:
+    """Seconds per sequence with a single client, and with many."""
     for batch in batches:
-        compute(batch)  # the first call may prepare something
+        executable.compute(batch)  # the first call may prepare something
     scheduler = Scheduler(max(1, cores() // plan.threads), batches=plan.batches)
 
     def seconds(clients: int) -> float:
@@ -260,4 +290,4 @@ if __name__ == "__main__":
     _path, _cache, _asked = json.loads(sys.argv[1])
     _plans = msgspec.convert(_asked, list[ExecutionPlan])
     tf.config.threading.set_intra_op_parallelism_threads(_plans[0].tensorflow_threads)
-    print(json.dumps([_measure_here(_path, _cache, plan) for plan in _plans]))
+    print(json.dumps(_measure_here(_path, _cache, _plans)))

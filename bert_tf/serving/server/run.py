@@ -109,8 +109,8 @@ def _load(
     Raises:
       InputError: it was not checked in this precision, or cannot be loaded.
     """
-    (checked,) = selection.candidates(path, plan.engine, plan.threads, precision)
-    plan = dataclasses.replace(plan, precision=checked.precision)
+    checked = selection.precisions(path, plan.engine, precision)
+    plan = dataclasses.replace(plan, precision=checked[plan.engine])
     predictor = Predictor(path, plan=plan, max_tokens=settings.most_tokens)
     try:
         _warm_up(predictor, f"{path}/{saved_model.EXTRA}")

@@ -114,7 +114,7 @@ OTHERS = _padded([[1, 1, 1, *TOKENS], [1, 0, 9, 1, 7, 30, 1, 11, 2]])
 @pytest.mark.parametrize("engine", EngineName)
 def test_padding_may_stand_anywhere_in_every_engine(export, engine, engine_cache):
     pytest.importorskip({"litert": "ai_edge_litert"}.get(engine, engine))
-    predictor = Predictor(export, plan=ExecutionPlan.of(engine), cache=engine_cache)
+    predictor = Predictor(export, plan=ExecutionPlan(engine), cache=engine_cache)
     wanted = predictor("tags_ids", **RIGHT)["logits"][0, : len(TOKENS)]
     found = predictor("tags_ids", **OTHERS)["logits"]
     for row, mask in zip(found, OTHERS["input_mask"], strict=True):

@@ -29,7 +29,7 @@ def whole(export):
 
 
 _PLANS = [
-    *(ExecutionPlan.of(name) for name in EngineName),
+    *(ExecutionPlan(name) for name in EngineName),
     ExecutionPlan(EngineName.ONNXRUNTIME, threads=1, single_threads=2),
 ]
 
