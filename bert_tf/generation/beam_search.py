@@ -61,19 +61,6 @@ class BeamSearch(Search):
 
         return self._loop(going, step, state)
 
-    def shapes(self, state: BeamState) -> Any:
-        two, three = (
-            tf.TensorShape([None, None]),
-            tf.TensorShape([None, None, self._settings.max_new_tokens]),
-        )
-        return BeamState(
-            Prompt(two, two),
-            tf.TensorShape([]),
-            *(three, two, three, two),
-            tf.TensorShape([None]),
-            self._decoder.shapes(state.decoder),
-        )
-
     def tokens(self, state: BeamState) -> tf.Tensor:
         """The best ended sequences, or the best running ones where none has ended."""
         has_ended = state.ended_scores[:, 0] > _WORST / 2

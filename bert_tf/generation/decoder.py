@@ -1,7 +1,7 @@
 """Decoders: logits of the next token, with a cache of what was computed before."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import tensorflow as tf
 
@@ -40,20 +40,23 @@ class Decoder(Protocol[StateT]):
     def step(self, tokens: tf.Tensor, state: StateT) -> tuple[tf.Tensor, StateT]:
         """Reads one more token of each sequence, int32 [rows]; returns the same."""
 
-    def shapes(self, state: StateT) -> StateT:
-        """The shapes of a state in a loop, with None for axes that change."""
-
     def reordered(self, state: StateT, order: tf.Tensor) -> StateT:
         """A state with other sequences in place, int32 [sequences], each of the same prompt."""
         return tf.nest.map_structure(lambda x: tf.gather(x, order), state)
+
+
+class LayerCache(NamedTuple):
+    """Keys and values of one layer, as part of a state."""
+
+    keys: tf.Tensor  # [rows, heads, tokens, head size]
+    values: tf.Tensor  # the same
 
 
 class CausalState(NamedTuple):
     """The tokens that a causal model has read."""
 
     mask: tf.Tensor  # int32 [rows, tokens], 1 for tokens, 0 for padding
-    keys: tuple[tf.Tensor, ...]  # of each layer [rows, heads, tokens, head size]
-    values: tuple[tf.Tensor, ...]  # the same
+    caches: tuple[LayerCache, ...]
 
 
 class CausalDecoder(Decoder[CausalState]):
@@ -73,22 +76,15 @@ class CausalDecoder(Decoder[CausalState]):
 
     def step(self, tokens: tf.Tensor, state: CausalState) -> tuple[tf.Tensor, CausalState]:
         mask = tf.pad(state.mask, [[0, 0], [0, 1]], constant_values=1)
-        caches = list(map(KeyValueCache, state.keys, state.values))
+        caches = [KeyValueCache(*cache) for cache in state.caches]
         return self._read(tokens[:, tf.newaxis], mask, caches)
-
-    def shapes(self, state: CausalState) -> Any:
-        return CausalState(
-            tf.TensorShape([None, None]),
-            *(tuple(grown(x) for x in each) for each in (state.keys, state.values)),
-        )
 
     def _read(
         self, ids: tf.Tensor, mask: tf.Tensor, caches: list[KeyValueCache]
     ) -> tuple[tf.Tensor, CausalState]:
         positions = self._encoder.numbered(mask)[:, -tf.shape(ids)[1] :]
         hidden = self._encoder.extend(ids, positions, mask, caches)
-        keys, values = zip(*((cache.keys, cache.values) for cache in caches), strict=True)
-        return self._token_logits(hidden[:, -1]), CausalState(mask, keys, values)
+        return self._token_logits(hidden[:, -1]), CausalState(mask, _contents(caches))
 
 
 class SourceState(NamedTuple):
@@ -96,8 +92,7 @@ class SourceState(NamedTuple):
 
     tokens: CausalState
     source_mask: tf.Tensor  # int32 [rows, source length]
-    keys: tuple[tf.Tensor, ...]  # of the source in each layer [rows, heads, length, head size]
-    values: tuple[tf.Tensor, ...]  # the same
+    caches: tuple[LayerCache, ...]  # of the source
 
 
 class SourceDecoder(Decoder[SourceState]):
@@ -132,21 +127,9 @@ class SourceDecoder(Decoder[SourceState]):
         mask = tf.pad(known.mask, [[0, 0], [0, 1]], constant_values=1)
         caches = [
             DecoderCache(KeyValueCache(*own), KeyValueCache(*source))
-            for own, source in zip(
-                zip(known.keys, known.values, strict=True),
-                zip(state.keys, state.values, strict=True),
-                strict=True,
-            )
+            for own, source in zip(known.caches, state.caches, strict=True)
         ]
         return self._read(tokens[:, tf.newaxis], mask, state.source_mask, caches)
-
-    def shapes(self, state: SourceState) -> Any:
-        own = CausalState(
-            tf.TensorShape([None, None]),
-            *(tuple(map(grown, each)) for each in (state.tokens.keys, state.tokens.values)),
-        )
-        sources = (tuple(map(grown, each)) for each in (state.keys, state.values))
-        return SourceState(own, tf.TensorShape([None, None]), *sources)
 
     def reordered(self, state: SourceState, order: tf.Tensor) -> SourceState:
         """As in the base class; sequences of one prompt have one source."""
@@ -157,13 +140,9 @@ class SourceDecoder(Decoder[SourceState]):
     ) -> tuple[tf.Tensor, SourceState]:
         positions = self._encoder.numbered(mask)[:, -tf.shape(ids)[1] :]
         hidden = self._encoder.extend(ids, positions, mask, caches, source_mask)
-        own, source = (
-            zip(*((cache.keys, cache.values) for cache in each), strict=True)
-            for each in zip(*caches, strict=True)
-        )
-        return self._token_logits(hidden[:, -1]), SourceState(
-            CausalState(mask, *own), source_mask, *source
-        )
+        known = CausalState(mask, _contents([cache.tokens for cache in caches]))
+        sources = _contents([cache.source for cache in caches])
+        return self._token_logits(hidden[:, -1]), SourceState(known, source_mask, sources)
 
 
 def make(
@@ -186,7 +165,6 @@ def make(
     return SourceDecoder(encoder, token_logits, (tokenizer.separator_id, tokenizer.start_id), dtype)
 
 
-def grown(x: tf.Tensor) -> tf.TensorShape:
-    """The shape of keys or values in a loop that adds tokens."""
-    _, heads, _, size = x.shape
-    return tf.TensorShape([None, heads, None, size])
+def _contents(caches: Sequence[KeyValueCache]) -> tuple[LayerCache, ...]:
+    """Caches as part of a state."""
+    return tuple(LayerCache(cache.keys, cache.values) for cache in caches)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.generation.beam_search import BeamSearch
 from bert_tf.generation.decoder import Decoder
 from bert_tf.generation.scores import Prompt
-from bert_tf.generation.search import Search, SingleSearch
+from bert_tf.generation.search import Search, SingleSearch, of_any_size
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import fused_ops
 from pipelines.common.errors import InputError
@@ -179,9 +179,7 @@ class TextGenerator(tf.Module):
                 return self._search.advance(state, _CHUNK)
 
         state = self._begin.get_concrete_function().structured_outputs
-        specs = tf.nest.map_structure(
-            lambda x, shape: tf.TensorSpec(shape, x.dtype), state, self._search.shapes(state)
-        )
+        specs = tf.nest.map_structure(lambda x: tf.TensorSpec(of_any_size(x), x.dtype), state)
         return tf.function(advance, [specs], autograph=False)
 
 

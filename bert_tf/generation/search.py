@@ -46,10 +46,6 @@ class Search(abc.ABC):
         """Chooses further tokens, up to `steps`, until all sequences end."""
 
     @abc.abstractmethod
-    def shapes(self, state: Any) -> Any:
-        """The shapes of a state in a loop, with None for axes that change."""
-
-    @abc.abstractmethod
     def tokens(self, state: Any) -> tf.Tensor:
         """The tokens so far, int32 [rows, count]: after the end token, padding."""
 
@@ -61,7 +57,7 @@ class Search(abc.ABC):
             going,
             lambda state: (step(state),),
             [state],
-            shape_invariants=[self.shapes(state)],
+            shape_invariants=[tf.nest.map_structure(of_any_size, state)],
             parallel_iterations=1,
         )
         return state
@@ -106,14 +102,6 @@ class SingleSearch(Search):
 
         return self._loop(going, step, state)
 
-    def shapes(self, state: SearchState) -> Any:
-        return SearchState(
-            Prompt(*(tf.TensorShape([None, None]) for _ in Prompt._fields)),
-            tf.TensorShape([None, None]),
-            tf.TensorShape([None]),
-            self._decoder.shapes(state.decoder),
-        )
-
     def tokens(self, state: SearchState) -> tf.Tensor:
         return state.tokens
 
@@ -130,3 +118,8 @@ class SingleSearch(Search):
             tokens=tf.concat([state.tokens, chosen[:, tf.newaxis]], 1),
             finished=state.finished | (chosen == self._end_id),
         )
+
+
+def of_any_size(x: tf.Tensor) -> tf.TensorShape:
+    """The shape of a tensor of a state in a loop, in which each axis may change."""
+    return tf.TensorShape([None] * x.shape.rank)
