@@ -72,9 +72,9 @@ def main() -> None:
     model = _MODEL.value.rstrip("/")
     reranker = None
     if _RERANK.value:
-        from bert_tf.serving.reranking import Reranker
+        from bert_tf.serving import reranking
 
-        reranker = Reranker(_RERANK.value.rstrip("/"))
+        reranker = reranking.load(_RERANK.value.rstrip("/"))
     for found in neighbours.find(model, _VECTORS.value, queries, _COUNT.value, _INDEX.value):
         show(found if reranker is None else neighbours.ordered(found, reranker))
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.serving.reranking import Reranker
+from bert_tf.serving import reranking
 from bert_tf.vectors import hard_negatives
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
@@ -58,7 +58,7 @@ def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
         for more in ((), (f"--rerank={folders['same']}",))
     )
     texts = [near["text"] for near in before]
-    scores = dict(zip(texts, Reranker(folders["same"])("a model", texts), strict=True))
+    scores = dict(zip(texts, reranking.load(folders["same"])("a model", texts), strict=True))
     assert [near["text"] for near in after] == sorted(texts, key=lambda text: -scores[text])
     assert [near["similarity"] for near in after] == pytest.approx(
         sorted(scores.values(), reverse=True), abs=1e-5
@@ -66,6 +66,6 @@ def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
 
 
 def test_a_reranker_is_a_model_of_pairs(folders, export):
-    assert len(Reranker(folders["score"])("a", ["b", "c"])) == 2
+    assert len(reranking.load(folders["score"])("a", ["b", "c"])) == 2
     with pytest.raises(InputError, match="its task pick does not rank pairs; fine-tune"):
-        Reranker(folders["pick"])
+        reranking.load(folders["pick"])
