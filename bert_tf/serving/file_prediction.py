@@ -3,7 +3,7 @@
 import dataclasses
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -27,12 +27,6 @@ from pipelines.labelled.columns import ColumnNames
 _MANIFEST = "manifest.json"
 _MADE_BY = "bert_tf.predict"
 _Predict = Callable[[Sequence[Any]], list[Any]]
-
-
-class _Manifest(TypedDict):
-    """The files of a folder that are predictions."""
-
-    files: list[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +80,7 @@ def predict_file(
         folder = "." if saved_model.is_export(model) else formats.folder_of(model)
         output = f"{folder}/predictions/{task.name}"
     manifest = f"{output}/{_MANIFEST}"
-    if _listed(manifest) is None:
+    if not _marks_predictions(manifest):
         outputs.check_folder(output, "predictions", (), (), [request.path])
     reading = _reading(task, request.kind)
     split = _split_of(request.path, reading)
@@ -94,8 +88,7 @@ def predict_file(
     predictions = predict(examples)
     texts = reading.files(examples, predictions, split)
     with locks.held(output):
-        names = sorted({*(_listed(manifest) or ()), *texts})
-        json_files.write(manifest, {"made_by": _MADE_BY, "files": names})
+        json_files.write(manifest, {"made_by": _MADE_BY})
         for name, text in texts.items():
             files.write_text(f"{output}/{name}", text)
     metrics = reading.metrics(examples, predictions) if request.labelled else {}
@@ -124,12 +117,10 @@ def open_task(
     return _open(model, task_name, kind)
 
 
-def _listed(manifest: str) -> list[str] | None:
-    """The files that a manifest of predictions lists; None if it is missing or another one."""
+def _marks_predictions(manifest: str) -> bool:
+    """Whether a manifest exists, and says that its folder has predictions."""
     exists = files.gfile.exists(manifest)
-    if not exists or json_files.read(manifest, dict[str, Any]).get("made_by") != _MADE_BY:
-        return None
-    return json_files.read(manifest, _Manifest)["files"]
+    return exists and json_files.read(manifest, dict[str, Any]).get("made_by") == _MADE_BY
 
 
 def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
