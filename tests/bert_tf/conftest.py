@@ -35,6 +35,17 @@ def export(folders, tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="session")
+def bfloat16_export(folders, tmp_path_factory) -> str:
+    """The task `mood` in bfloat16."""
+
+    def make(folder):
+        found = sources.find([f"mood={folders['mood']}"])
+        saved_model.export(found, f"{folder}/bert", dtype="bfloat16")
+
+    return f"{made_once(tmp_path_factory, 'bfloat16', make)}/bert/1"
+
+
+@pytest.fixture(scope="session")
 def predictor(export) -> Predictor:
     """The export, loaded."""
     return Predictor(export)

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import weights
-from bert_tf.export import saved_model, sources
+from bert_tf.export import saved_model, sources, warmup
 from bert_tf.export.module import Exported
 from bert_tf.serving.predictor import Predictor
 from pipelines.common import locks
@@ -59,8 +59,6 @@ def test_inputs_and_outputs_are_int32_float32_or_strings(export):
 
 
 def test_card_manifest_labels_and_warm_up_are_there(export):
-    from tensorflow_serving.apis import prediction_log_pb2
-
     manifest = saved_model.read_manifest(export)
     with open(f"{export}/README.md", encoding="utf-8") as file:
         card = file.read()
@@ -76,12 +74,7 @@ def test_card_manifest_labels_and_warm_up_are_there(export):
         )
     with open(f"{export}/assets.extra/labels.json", encoding="utf-8") as file:
         assert json.load(file)["mood"] == ["bad", "good", "so-so"]
-    warm = set()
-    path = f"{export}/assets.extra/tf_serving_warmup_requests"
-    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
-        log = prediction_log_pb2.PredictionLog.FromString(record)
-        part = getattr(log, log.WhichOneof("log_type")).request
-        warm.add(part.model_spec.signature_name)
+    warm = {request.signature for request in warmup.read(f"{export}/{saved_model.EXTRA}")}
     assert warm == set(manifest["signatures"])
 
 
@@ -92,18 +85,6 @@ def test_the_card_names_the_data_and_its_licence(folders, tmp_path):
     path = saved_model.export([known], f"{tmp_path}/out")
     card = Path(path, "README.md").read_text()
     assert "Data of `mood`: Film reviews, licence CC BY 4.0 (examples: 1,200 train, 9 dev)." in card
-
-
-def test_warm_up_requests_are_answered(export, predictor):
-    from tensorflow_serving.apis import prediction_log_pb2
-
-    path = f"{export}/assets.extra/tf_serving_warmup_requests"
-    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
-        log = prediction_log_pb2.PredictionLog.FromString(record)
-        if log.HasField("predict_log"):
-            request = log.predict_log.request
-            inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
-            assert predictor(request.model_spec.signature_name, **inputs)
 
 
 def test_versions_count_up_and_none_is_overwritten(folders, tmp_path):
@@ -139,14 +120,12 @@ def test_a_version_that_cannot_be_read_back_does_not_appear(folders, tmp_path, m
     assert os.listdir(f"{tmp_path}/bert") == []
 
 
-def test_bfloat16_halves_the_weights_and_keeps_the_answers(folders, predictor, tmp_path):
-    found = sources.find([f"mood={folders['mood']}"])
-    path = saved_model.export(found, f"{tmp_path}/bert", dtype="bfloat16")
+def test_bfloat16_halves_the_weights_and_keeps_the_answers(bfloat16_export, predictor):
     texts = exported.TEXTS
-    half, full = Predictor(path)("mood", text=texts), predictor("mood", text=texts)
+    half, full = Predictor(bfloat16_export)("mood", text=texts), predictor("mood", text=texts)
     np.testing.assert_allclose(half["probabilities"], full["probabilities"], atol=0.1)
     assert half["probabilities"].dtype == np.float32
-    reader = tf.train.load_checkpoint(f"{path}/variables/variables")
+    reader = tf.train.load_checkpoint(f"{bfloat16_export}/variables/variables")
     dtypes = set(reader.get_variable_to_dtype_map().values())
     assert tf.bfloat16 in dtypes
 

@@ -180,12 +180,10 @@ def test_other_engines_release_the_weights(folders, tmp_path, monkeypatch):
     predictor.close()
 
 
-def test_exports_in_bfloat16_may_be_computed_in_float32(folders, tmp_path):
-    found = sources.find([f"mood={folders['mood']}"])
-    path = saved_model.export(found, f"{tmp_path}/bert", dtype="bfloat16")
+def test_exports_in_bfloat16_may_be_computed_in_float32(bfloat16_export):
     answers = {}
     for precision in (None, "float32"):
-        predictor = Predictor(path, precision=precision)
+        predictor = Predictor(bfloat16_export, precision=precision)
         answers[predictor.plan.precision] = predictor("mood", text=_TEXTS)["logits"]
         predictor.close()
     difference = np.abs(answers["bfloat16"] - answers["float32"]).max()

@@ -43,21 +43,26 @@ def serve(tmp_path, two_tasks):
         server.stop()
 
 
+@contextlib.contextmanager
+def _started(**options):
+    """A stub, which must not have logged a traceback at the end."""
+    server = Stub(**options).wait()
+    yield server
+    log = server.log
+    server.process.kill()
+    server.process.wait(60)
+    assert "Traceback" not in log, log[-3000:]
+
+
 @pytest.fixture
 def stub():
-    """Starts servers, which must not have logged a traceback when the test ends."""
+    """Starts stubs with options, which end with the test."""
     with contextlib.ExitStack() as stack:
+        yield lambda **options: stack.enter_context(_started(**options))
 
-        def start(**options):
-            server = Stub(**options).wait()
 
-            def end():
-                log = server.log
-                server.process.kill()
-                server.process.wait(60)
-                assert "Traceback" not in log, log[-3000:]
-
-            stack.callback(end)
-            return server
-
-        yield start
+@pytest.fixture(scope="session")
+def usual_stub():
+    """A stub without options, for tests that do not measure its memory."""
+    with _started() as server:
+        yield server

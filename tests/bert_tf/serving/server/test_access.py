@@ -46,9 +46,8 @@ def test_the_page_is_secret_where_there_is_a_token(stub):
     assert raised.value.headers["www-authenticate"].startswith("Basic")
 
 
-def test_other_websites_are_refused(stub):
-    server = stub()
-    here = f"localhost:{server.rest_port}"
+def test_other_websites_are_refused(usual_stub):
+    here = f"localhost:{usual_stub.rest_port}"
     json_type = {"Content-Type": "application/json"}
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     wanted = [
@@ -69,7 +68,9 @@ def test_other_websites_are_refused(stub):
         ({"Sec-Fetch-Site": "same-origin"}, json_type, 200),
     ]
     for headers, kind, status in wanted:
-        assert server.get(attacks.PREDICT, attacks.SMALL, **headers, **kind)[0] == status, headers
-    assert server.get("/", Host="evil.com")[0] == 403
+        assert usual_stub.get(attacks.PREDICT, attacks.SMALL, **headers, **kind)[0] == status, (
+            headers
+        )
+    assert usual_stub.get("/", Host="evil.com")[0] == 403
     request = b"OPTIONS /v1/models/bert:predict HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nOrigin: http://evil.com\r\nAccess-Control-Request-Method: POST\r\n\r\n"
-    assert b"access-control" not in attacks.send(server, request).lower()
+    assert b"access-control" not in attacks.send(usual_stub, request).lower()

@@ -55,13 +55,12 @@ def test_others_are_answered_while_large_requests_are_refused(served, kind):
     assert served.memory - memory < 1 << 29
 
 
-def test_a_body_that_is_too_large_is_not_read(stub):
-    server = stub()
+def test_a_body_that_is_too_large_is_not_read(usual_stub):
     declared = attacks.request(framing="Content-Length: 99999999999")
-    assert b" 413 " in attacks.send(server, declared)
+    assert b" 413 " in attacks.send(usual_stub, declared)
     chunked = attacks.request(framing="Transfer-Encoding: chunked")
     chunk = b"%x\r\n%s\r\n" % (1 << 16, b" " * (1 << 16))
-    assert b" 413 " in attacks.send(server, chunked + chunk * (attacks.SIZE // (1 << 16) + 1))
+    assert b" 413 " in attacks.send(usual_stub, chunked + chunk * (attacks.SIZE // (1 << 16) + 1))
 
 
 def _inputs(signature, **inputs):
@@ -87,10 +86,9 @@ def test_few_bytes_that_take_much_or_mean_nothing_are_refused(served, body, word
     assert status in (400, 413) and words in json.loads(text)["error"]
 
 
-def test_a_context_is_not_copied_into_many_examples(stub):
-    server = stub()
+def test_a_context_is_not_copied_into_many_examples(usual_stub):
     body = {"signature_name": "classes", "context": {"x": "y" * 100_000}, "examples": [{}] * 1000}
-    status, text = server.get(attacks.CLASSIFY, json.dumps(body).encode())
+    status, text = usual_stub.get(attacks.CLASSIFY, json.dumps(body).encode())
     assert status == 413 and '"context" would have' in json.loads(text)["error"]
     request = classification_pb2.ClassificationRequest()
     request.model_spec.name, request.model_spec.signature_name = "bert", "classes"
@@ -99,7 +97,7 @@ def test_a_context_is_not_copied_into_many_examples(stub):
     for _ in range(1000):
         given.examples.add()
     with (
-        attacks.service(server) as service,
+        attacks.service(usual_stub) as service,
         pytest.raises(grpc.RpcError, match="context.*would have"),
     ):
         service.Classify(request, 60)
