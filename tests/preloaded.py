@@ -9,6 +9,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import bert_tf.finetuning.sweep
 import bert_tf.pretraining.run
-import bert_tf.serving.predictor
+import bert_tf.serving.predictor  # noqa: F401
 import pipelines.corpus.builtin
 import pipelines.tokenizers.learning  # noqa: F401

@@ -83,10 +83,10 @@ class Teacher:
         return dataclasses.replace(data, teacher=tuple(found))
 
     def _features(self, task: Task, split: Split) -> Features:
-        """The features of examples as the teacher reads them."""
-        alike = all(getattr(task, f) == getattr(self.task, f) for f in task.feature_fields)
-        length = task.per_token or task.max_length == self.task.max_length
-        if self._same_tokens and alike and length:
+        """The features of examples as the teacher reads them; on tokens, those of the student."""
+        names = ("max_length", *task.feature_fields)
+        alike = all(getattr(task, name) == getattr(self.task, name) for name in names)
+        if task.per_token or (self._same_tokens and alike):
             return split.features
         return task_data.make_features(
             self.task, split.name, split.examples, self._own_tokens, {}, None

@@ -13,7 +13,7 @@ from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from tests.bert_tf.labelled_data import make_texts, settings_of
 
-_TRIALS = 6
+_TRIALS = 4
 
 
 def _scored(study):
@@ -25,7 +25,7 @@ def settings(tmp_path, init, monkeypatch):
     """Of a search that ends after a number of trials rather than of minutes."""
     (tmp_path / "data").mkdir()
     monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < _TRIALS)
-    return settings_of(init, "classification", make_texts(tmp_path / "data"), epochs=4.0)
+    return settings_of(init, "classification", make_texts(tmp_path / "data"), epochs=2.0)
 
 
 def test_the_best_trial_is_kept(tmp_path, settings):

@@ -1,0 +1,48 @@
+"""Fine-tuning that learns from a fine-tuned teacher."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import weights
+from bert_tf.finetuning import sweep, task_data
+from bert_tf.finetuning.teaching import Teacher
+from tests.bert_tf.labelled_data import make_tags, make_texts, settings_of, tune
+
+
+def test_a_student_learns_texts_with_and_without_labels(tmp_path, init):
+    report, teacher = tune(tmp_path, init, "classification", make_texts)
+    (tmp_path / "more.tsv").write_text((tmp_path / "data/dev.tsv").read_text())
+    few = settings_of(
+        init, "classification", f"{tmp_path}/data", teacher=teacher,
+        unlabelled=f"{tmp_path}/more.tsv", train_examples=16, epochs=4.0,
+    )  # fmt: skip
+    taught = sweep.finetune(few, f"{tmp_path}/student", f"{tmp_path}/cache", tensorboard=False)
+    compared = taught["distillation"]
+    assert compared["teacher"]["accuracy"] == report["metrics"]["median"]["accuracy"]
+    assert compared["student"]["accuracy"] == taught["metrics"]["median"]["accuracy"]
+    alone = dataclasses.replace(few, teacher=None, unlabelled=None)
+    alone = sweep.finetune(alone, f"{tmp_path}/alone", f"{tmp_path}/cache", tensorboard=False)
+    assert compared["student"]["accuracy"] > alone["metrics"]["median"]["accuracy"]
+
+
+def test_on_tokens_a_teacher_reads_what_the_student_reads(tmp_path, init):
+    _, teacher = tune(tmp_path, init, "ner", make_tags, epochs=1.0)
+    settings = settings_of(init, "ner", f"{tmp_path}/data", document_context=True)
+    bundle = weights.read(teacher)
+    tokenizer = bundle.tokenizer()
+    data = task_data.load(settings.tasks[0], settings, tokenizer, f"{tmp_path}/cache")
+    assert data.task.document_context and not bundle.task()["document_context"]
+    taught = Teacher(bundle, data, tokenizer, tf.distribute.get_strategy()).teach(data).teacher
+    features = data.train.features
+    lengths = features["input_word_ids"].lengths
+    short, _ = (
+        task_data.convert(
+            task_data.read_examples(each.tasks[0], each), tokenizer, f"{tmp_path}/cache"
+        ).train.features["input_word_ids"].lengths.sum()
+        for each in (dataclasses.replace(settings, document_context=False), settings)
+    )  # fmt: skip
+    assert short < lengths.sum()  # neighbouring sentences are read, too
+    assert [len(row) for row in taught] == lengths.tolist()
+    assert np.isfinite(np.concatenate(taught)).all()
