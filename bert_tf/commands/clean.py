@@ -12,7 +12,7 @@ _TFRECORDS = flag_types.define_path(
     "tfrecords", "tfrecords/pretraining", "Folder of pre-training examples."
 )
 _CACHE = flag_types.define_path(
-    "cache", "tfrecords/finetuning", "Folder of converted fine-tuning examples."
+    "cache", "tfrecords/finetuning", "Folder of kept outputs of frozen encoders."
 )
 _OUTPUT = flag_types.define_path(
     "output", "savedmodels/pretrained", "Folder of a pre-training run."
@@ -23,10 +23,8 @@ def main() -> None:
     """Removes the folders that the flags name."""
     from bert_tf.finetuning import freezing
     from bert_tf.training import run_folder
-    from pipelines.labelled import features
     from pipelines.pretraining import example_folder
 
     example_folder.remove(_TFRECORDS.value)
     freezing.remove_outputs(_CACHE.value)
-    features.remove_caches(_CACHE.value)
     run_folder.remove_pretraining(_OUTPUT.value)

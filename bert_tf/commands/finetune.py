@@ -54,7 +54,7 @@ _OUTPUT = flag_types.define_path(
 _CACHE = flag_types.define_path(
     "cache",
     "tfrecords/finetuning",
-    "Folder for converted examples, which later runs with the same data reuse.",
+    "Folder for the outputs of a frozen encoder, which later runs with the same data reuse.",
 )
 _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
 _DEV_COLUMNS, _TEST_COLUMNS = (

@@ -10,6 +10,8 @@ The input has pairs of texts that belong together (text_a, text_b). The output h
 label 1, and with the label 0 each text_a with the texts nearest to it that are not its own.
 """
 
+import os
+
 from absl import flags
 
 from bert_tf.commands.flag_texts import ENCODING_HELP, HEADER_HELP, TEXT_COLUMNS_HELP
@@ -32,6 +34,8 @@ def main() -> None:
     """Writes the pairs."""
     if not _OUTPUT.value.endswith(".tsv"):
         raise InputError(f"--output={_OUTPUT.value}: name a .tsv file.")
+    if os.path.realpath(_OUTPUT.value) == os.path.realpath(_INPUT.value):
+        raise InputError(f"--output={_OUTPUT.value}: is the --input; name another file.")
     from bert_tf.tasks import reports
     from bert_tf.vectors import hard_negatives
     from pipelines.common import files

@@ -42,8 +42,8 @@ _RERANK = flags.DEFINE_string(
 _INDEX = flags.DEFINE_bool(
     "index",
     False,
-    "Search an index of faiss beside the vectors, which is made once: many times as fast among "
-    "millions of vectors, and may miss some neighbours.",
+    "Search an index of faiss beside the vectors, which is made once: faster for many queries, and "
+    "may miss some neighbours.",
 )
 _JSON = flags.DEFINE_bool("json", False, "Print a line of JSON for each query.")
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)

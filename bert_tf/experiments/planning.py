@@ -160,7 +160,7 @@ def _with_data(plan: ExperimentPlan) -> ExperimentPlan:
     tasks, texts = [], []
     for task in plan.tasks:
         settings = FineTuningSettings(tasks=(task.request,), init="")
-        data = task_data.load(task.request, settings, tokenizer, f"{plan.folder}/cache")
+        data = task_data.load(task.request, settings, tokenizer)
         if not data.dev:
             raise InputError(f"{task.name}: has no dev data to score on.")
         train, dev = data.train.examples, data.dev[0].examples

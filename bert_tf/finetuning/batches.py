@@ -113,7 +113,7 @@ def make_logits_function(
     """
     task, replicas = objective.task, strategy.num_replicas_in_sync
     beams = task.generation.beams if task.generation else 1  # which are sequences, too
-    rows = max(1, _EVALUATION_BATCH // (beams * getattr(task, "windows", 1)))
+    rows = max(1, _EVALUATION_BATCH // (beams * (task.most_sequences or 1)))
     size = -(-rows // replicas) * replicas
     run: Any = None
 

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, cast
@@ -265,8 +266,17 @@ def _digest(features: Features, splits: np.ndarray) -> str:
 
 
 def remove_outputs(folder: str) -> None:
-    """Removes the cached outputs of the tasks in a folder."""
-    for task in files.matching(folder, "*"):
-        for place in files.matching(task, f"{_FOLDER}*"):
-            if files.gfile.exists(f"{place}/{_DESCRIPTION}"):
-                outputs.remove(place, [_DESCRIPTION, "layer-*.npy", *files.LEFT_BEHIND])
+    """Removes the kept outputs of the tasks in a folder, and the folders that this empties."""
+    found = [
+        place
+        for task in files.matching(folder, "*")
+        for place in files.matching(task, f"{_FOLDER}*")
+        if files.gfile.exists(f"{place}/{_DESCRIPTION}")
+    ]
+    if not found:
+        outputs.report_nothing_to_do(folder, "cache")
+    for place in found:
+        outputs.remove(place, [_DESCRIPTION, "layer-*.npy", *files.LEFT_BEHIND])
+    for place in (*map(os.path.dirname, found), folder):
+        if files.gfile.isdir(place) and not files.gfile.listdir(place):
+            files.remove_tree(place)

@@ -39,7 +39,7 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
     Args:
       settings: the first trial. Learning rate, batch size, epochs and layer decay vary.
       output: folder for the best model, its predictions, the report and a picture of the trials.
-      cache: folder for features.
+      cache: folder for the outputs of a frozen encoder.
       minutes: for all trials together.
 
     Returns:

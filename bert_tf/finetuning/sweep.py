@@ -50,7 +50,7 @@ def finetune(
     Args:
       settings: what to train.
       output: folder for the model, its tasks.json, predictions and report.
-      cache: folder for features.
+      cache: folder for the outputs of a frozen encoder.
       tensorboard: whether to write summaries.
       evaluated: is called with the fraction of the steps and the score after each evaluation on
         dev, which must be there; what it raises ends the run.
@@ -77,7 +77,7 @@ def finetune(
     examples = [read_examples(request, settings) for request in settings.tasks]
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
-    data = [convert(each, tokenizer, cache) for each in examples]
+    data = [convert(each, tokenizer) for each in examples]
     _check_dev(settings, data, evaluated is not None)
     config = _config(bundle, settings, data)
     frozen = Frozen.parse(settings.freeze, config).whole

@@ -1,7 +1,6 @@
-"""The data of a task: files to examples to cached features."""
+"""The data of a task: files to examples to features."""
 
 import dataclasses
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from bert_tf.tasks import Task, has_option, make
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.tasks.reports import file_of
 from pipelines.common.errors import InputError
-from pipelines.labelled import features, labels, splits, tables
+from pipelines.labelled import labels, splits, tables
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of, text_of
@@ -23,7 +22,6 @@ from pipelines.tokenizers.base import Tokenizer
 _SPLIT_SEED = 0  # decides which examples become dev: the same in every run
 _NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
 _SHOWN = 3  # messages about skipped records
-_FORMAT = 4  # version of the cached features
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,11 +91,9 @@ class TaskData:
         return int(self.train.features["input_word_ids"].lengths.max(initial=0))
 
 
-def load(
-    request: TaskRequest, settings: FineTuningSettings, tokenizer: Tokenizer, cache: str
-) -> TaskData:
+def load(request: TaskRequest, settings: FineTuningSettings, tokenizer: Tokenizer) -> TaskData:
     """Reads all files of a task and makes their features; see `read_examples` and `convert`."""
-    return convert(read_examples(request, settings), tokenizer, cache)
+    return convert(read_examples(request, settings), tokenizer)
 
 
 def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExamples:
@@ -144,11 +140,11 @@ def column_names(request: TaskRequest, split: str | None) -> ColumnNames:
     return ColumnNames(columns, header=request.header, encoding=request.encoding)
 
 
-def convert(read: TaskExamples, tokenizer: Tokenizer, cache: str | None) -> TaskData:
-    """Makes the features of all examples, or reads them from the cache, a folder."""
-    task, inputs, notes = read.task, read.inputs, dict(read.notes)
+def convert(read: TaskExamples, tokenizer: Tokenizer) -> TaskData:
+    """Makes the features of all examples."""
+    task, notes = read.task, dict(read.notes)
     made = {
-        name: Split(name, examples, make_features(task, name, examples, tokenizer, inputs, cache))
+        name: Split(name, examples, make_features(task, examples, tokenizer))
         for name, examples in read.parts.items()
     }
     warn_of_unknown(made["train"].examples, made["train"].features, tokenizer)
@@ -160,7 +156,7 @@ def convert(read: TaskExamples, tokenizer: Tokenizer, cache: str | None) -> Task
         made["train"],
         tuple(split for name, split in made.items() if name.startswith("dev")),
         tuple(split for name, split in made.items() if _is_test(name)),
-        inputs,
+        read.inputs,
         {what: count for what, count in notes.items() if count},
     )
 
@@ -346,32 +342,9 @@ def _problems(task: Task, examples: Sequence[Any]) -> list[str]:
     return [f"{place}: {problem}" for place, problem in found if problem]
 
 
-def make_features(
-    task: Task,
-    split: str,
-    examples: list[Any],
-    tokenizer: Tokenizer,
-    inputs: dict[str, str],
-    cache: str | None,
-) -> Features:
-    """Features of examples, from the cache if they are there."""
-
-    def make() -> Features:
-        return task.features(examples, tokenizer)
-
-    if cache is None:
-        found = make()
-    else:
-        identity = {
-            "format": _FORMAT,
-            "task": task.feature_settings(),
-            "tokenizer": tokenizer.settings,
-            "vocabulary_sha256": tokenizer.vocabulary.sha256,
-            "inputs": inputs,
-            "examples_sha256": hashlib.sha256(repr(examples).encode()).hexdigest(),
-        }
-        found = features.cached(f"{cache}/{task.name}", split, identity, make)
-    return dataclasses.replace(found, pad_id=tokenizer.pad_id)
+def make_features(task: Task, examples: list[Any], tokenizer: Tokenizer) -> Features:
+    """Features of examples, with the tokenizer's padding."""
+    return dataclasses.replace(task.features(examples, tokenizer), pad_id=tokenizer.pad_id)
 
 
 def warn_of_unknown(examples: Sequence[Any], found: Features, tokenizer: Tokenizer) -> None:

@@ -88,9 +88,7 @@ class Teacher:
         alike = all(getattr(task, name) == getattr(self.task, name) for name in names)
         if task.per_token or (self._same_tokens and alike):
             return split.features
-        return task_data.make_features(
-            self.task, split.name, split.examples, self._own_tokens, {}, None
-        )
+        return task_data.make_features(self.task, split.examples, self._own_tokens)
 
     def compare(
         self, data: TaskData, student: TaskModel, predict: LogitsFunction
@@ -141,7 +139,7 @@ def unlabelled(data: TaskData, path: str, tokenizer: Tokenizer, columns: ColumnN
         raise InputError(f"{examples[0].place}: {task.problem(examples[0])}; no text is left.")
     notes["unlabelled texts skipped"] = len(examples) - len(kept)
     examples = kept
-    found = task_data.make_features(task, "unlabelled", examples, tokenizer, {}, None)
+    found = task_data.make_features(task, examples, tokenizer)
     found = dataclasses.replace(
         found, columns={k: v for k, v in found.columns.items() if k != "labels"}
     )

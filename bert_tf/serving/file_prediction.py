@@ -182,7 +182,7 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     def predict(examples: Sequence[Any]) -> list[Any]:
         tokenizer = bundle.tokenizer()
         bundle.config.check_segments(tokenizer.vocabulary.types(task.segments), folder)
-        features = task_data.make_features(task, "", list(examples), tokenizer, {}, None)
+        features = task_data.make_features(task, list(examples), tokenizer)
         task_data.warn_of_unknown(examples, features, tokenizer)
         for what, count in features.counts.items():
             if count:

@@ -19,7 +19,6 @@ from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.head_config import HeadConfig
 from bert_tf.objectives.distillation import TEMPERATURE, divergence
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
-from pipelines.common import json_files
 from pipelines.labelled import bucketing, splits
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features, layer_names, pad
@@ -174,6 +173,11 @@ class Task(abc.ABC):
         return self
 
     @property
+    def most_sequences(self) -> int | None:
+        """The number of sequences that no row exceeds; None: that of the data."""
+        return 1
+
+    @property
     def segments(self) -> int:
         """Maximum number of segments in a sequence."""
         return 1
@@ -248,11 +252,6 @@ class Task(abc.ABC):
         return msgspec.defstruct(
             f"{cls.__name__}Entry", [(field, types[field], None) for field in cls.described]
         )
-
-    def feature_settings(self) -> dict[str, Any]:
-        """All that the features of given examples depend on, as JSON values."""
-        fields = ("kind", "max_length", "labels", *self.feature_fields)
-        return json_files.as_json({field: getattr(self, field) for field in fields})
 
     @abc.abstractmethod
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:

@@ -63,12 +63,14 @@ def _label_names(schema: Any, path: str) -> dict[str, list[str]]:
     beside = os.path.join(os.path.dirname(path), "dataset_info.json")
     info: Any = {}
     if stored:
-        info = json_files.parse(stored.decode(), path, finite=False).get("info")
+        text = stored.decode(errors="replace")
+        found = json_files.parse(text, f"{path}: its metadata of datasets", finite=False)
+        info = found.get("info") if isinstance(found, dict) else None
     elif files.gfile.exists(beside):
         info = json_files.read(beside, dict[str, Any], finite=False)
     features = info.get("features") if isinstance(info, dict) else None
-    found = {name: _names_of(feature) for name, feature in (features or {}).items()}
-    return {name: names for name, names in found.items() if names and name in schema.names}
+    named = {name: _names_of(feature) for name, feature in (features or {}).items()}
+    return {name: names for name, names in named.items() if names and name in schema.names}
 
 
 def _names_of(feature: Any) -> list[str] | None:

@@ -90,7 +90,6 @@ def _single_spaces(texts: tf.Tensor, space: str) -> tf.Tensor:
 
 
 @functools.cache
-@functools.cache
 def _code_points(test: Callable[[str], object]) -> np.ndarray:
     return np.array([c for c in range(sys.maxunicode + 1) if test(chr(c))])
 

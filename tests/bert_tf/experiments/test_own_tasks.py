@@ -62,7 +62,7 @@ def test_fine_tuning_reads_them(made, tmp_path):
     }
     for task in tasks:
         settings = FineTuningSettings(tasks=(task.request,), init="")
-        data = task_data.load(task.request, settings, tokenizer, None)
+        data = task_data.load(task.request, settings, tokenizer)
         assert set(data.task.labels) == labels[task.name]
         assert len(data.train.examples) > 2 * len(data.dev[0].examples) > 0
         assert not data.notes

@@ -127,26 +127,6 @@ def test_a_folder_of_others_is_left_as_it_is(tmp_path, init):
     assert os.listdir(mine) == ["picture.png"]
 
 
-def test_a_damaged_cache_is_made_anew(tmp_path, init):
-    data = make_texts(tmp_path, train=32, dev=16)
-    settings = settings_of(init, "classification", data, epochs=1.0)
-    whole = sweep.finetune(settings, f"{tmp_path}/whole", f"{tmp_path}/cache")
-    cache = tmp_path / "cache"
-    for number, (pattern, spoil) in enumerate(
-        (
-            ("*.manifest.json", lambda data: data.replace(b'"counts"', b'"count"')),
-            ("*.manifest.json", lambda data: data.replace(b'"sha256": "', b'"sha256": "0')),
-            ("*.manifest.json", lambda data: data[:-20]),
-            ("*.npy", lambda data: data[:-9] + b"x" + data[-8:]),
-        )
-    ):
-        for path in cache.rglob(pattern):
-            assert spoil(path.read_bytes()) != path.read_bytes()
-            path.write_bytes(spoil(path.read_bytes()))
-        again = sweep.finetune(settings, f"{tmp_path}/{number}", str(cache))
-        assert again["metrics"] == whole["metrics"]
-
-
 def test_pairs_for_a_model_of_one_segment_are_refused(tmp_path, init):
     model = weights.read(init)
     name = "encoder/embeddings/token_type_embeddings"

@@ -32,7 +32,7 @@ def test_shapes_of_a_fixed_length_are_all_known(tmp_path, init, kind, fixed):
     data = MAKERS[kind](tmp_path)
     settings = settings_of(init, kind, data, fixed_length=fixed)
     (request,), tokens = settings.tasks, registry.load_tokenizer(f"{init}/vocab.txt")
-    item = task_data.load(request, settings, tokens, str(tmp_path / "cache"))
+    item = task_data.load(request, settings, tokens)
     strategy = tf.distribute.get_strategy()
     spec = batches.spec(item, 8, strategy)
     assert all(each.shape.is_fully_defined() for each in spec.values()) == fixed

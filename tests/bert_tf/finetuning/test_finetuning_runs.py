@@ -300,7 +300,7 @@ def test_options_of_joint_training_go_to_the_tasks_that_have_them(init):
     assert names["balanced"] and names["document_context"]
     settings = FineTuningSettings(requests[:1], init, document_context=True)
     with pytest.raises(InputError, match="--document_context does not apply"):
-        task_data.load(requests[0], settings, None, "")
+        task_data.load(requests[0], settings, None)
 
 
 def test_one_process_at_a_time_trains_in_a_folder(tmp_path, init):

@@ -26,7 +26,7 @@ def _load(tmp_path, tokens, kind, text, columns=(), name="data.tsv"):
     (tmp_path / name).write_text(text)
     request = TaskRequest(kind, kind, str(tmp_path / name), columns=columns)
     settings = FineTuningSettings((request,), "none")
-    return task_data.load(request, settings, tokens, str(tmp_path / "cache"))
+    return task_data.load(request, settings, tokens)
 
 
 def test_other_columns_are_other_features(tmp_path, tokens):
@@ -155,7 +155,7 @@ def test_test_files_are_scored_where_they_have_labels(
         (tmp_path / f"{name}.tsv").write_text(text + "\n")
     request = TaskRequest(kind, kind, str(tmp_path))
     settings = FineTuningSettings((request,), "none")
-    found = task_data.load(request, settings, tokens, str(tmp_path / "cache"))
+    found = task_data.load(request, settings, tokens)
     assert found.test[0].labelled == (reason is None)
     assert len(found.test[0].examples) == 1
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -215,4 +215,4 @@ def test_pairs_and_single_texts_do_not_mix(tmp_path, tokens):
     with pytest.raises(
         InputError, match="dev.csv: line 2: the file has pairs, the task mood takes"
     ):
-        task_data.load(request, settings, tokens, str(tmp_path / "cache"))
+        task_data.load(request, settings, tokens)

@@ -32,14 +32,14 @@ def test_on_tokens_a_teacher_reads_what_the_student_reads(tmp_path, init):
     settings = settings_of(init, "ner", f"{tmp_path}/data", document_context=True)
     bundle = weights.read(teacher)
     tokenizer = bundle.tokenizer()
-    data = task_data.load(settings.tasks[0], settings, tokenizer, f"{tmp_path}/cache")
+    data = task_data.load(settings.tasks[0], settings, tokenizer)
     assert data.task.document_context and not bundle.task()["document_context"]
     taught = Teacher(bundle, data, tokenizer, tf.distribute.get_strategy()).teach(data).teacher
     features = data.train.features
     lengths = features["input_word_ids"].lengths
     short, _ = (
         task_data.convert(
-            task_data.read_examples(each.tasks[0], each), tokenizer, f"{tmp_path}/cache"
+            task_data.read_examples(each.tasks[0], each), tokenizer
         ).train.features["input_word_ids"].lengths.sum()
         for each in (dataclasses.replace(settings, document_context=False), settings)
     )  # fmt: skip

@@ -4,10 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from pipelines.labelled import bucketing, features
-from pipelines.labelled.features import FeatureColumn, Features
+from pipelines.labelled import bucketing
 
 
 def test_each_epoch_has_every_row_once_in_another_order():
@@ -47,40 +45,6 @@ def test_evaluation_goes_through_all_rows_once():
 
 def test_lengths_are_padded_to_a_step_but_not_past_the_limit():
     assert [bucketing.padded_length(n, 100) for n in (1, 16, 17, 99, 100)] == [16, 16, 32, 100, 100]
-
-
-def make_features():
-    ids = tf.ragged.constant([[1, 2, 3], [], [4]], tf.int32, row_splits_dtype=tf.int64)
-    return Features(
-        {"ids": FeatureColumn.of(ids), "score": FeatureColumn.of(np.array([0.5, 1, 2], "f4"))},
-        {"cut": 2},
-    )
-
-
-def test_features_come_back_from_the_cache(tmp_path):
-    made = []
-
-    def make():
-        made.append(1)
-        return make_features()
-
-    for identity in ({"a": 1}, {"a": 1}, {"a": 2}):
-        found = features.cached(str(tmp_path), "train", identity, make)
-        assert found.counts == {"cut": 2}
-        for name, column in make_features().columns.items():
-            np.testing.assert_array_equal(found[name].values, column.values)
-            np.testing.assert_array_equal(found[name].splits, column.splits)
-            assert found[name].values.dtype == column.values.dtype
-    assert len(made) == 2
-
-
-@pytest.mark.parametrize("damage", [lambda b: b[:-3], lambda b: b[:20] + b"!" + b[21:]])
-def test_a_damaged_cache_is_made_anew(tmp_path, damage):
-    features.cached(str(tmp_path), "dev", {}, make_features)
-    (path,) = tmp_path.glob("*/dev.npy")
-    path.write_bytes(damage(path.read_bytes()))
-    found = features.cached(str(tmp_path), "dev", {}, make_features)
-    np.testing.assert_array_equal(found["ids"].values, [1, 2, 3, 4])
 
 
 @pytest.mark.parametrize("tokens", [1, 50, 400, 10**6])
