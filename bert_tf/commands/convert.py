@@ -15,7 +15,6 @@ from absl import flags
 from bert_tf.commands.flag_texts import FORMATS
 from pipelines.commands.shared_flags import TokenizerFlags
 from pipelines.common import flag_types
-from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 
 _INPUT = flags.DEFINE_string(
@@ -60,10 +59,6 @@ _TEXT = TokenizerFlags()
 
 def main() -> None:
     """Converts as the flags say."""
-    if not (_INPUT.value and _OUTPUT.value):
-        raise InputError(
-            "name the model with INPUT= (--input) and the folder to write with OUT= (--output)."
-        )
     from bert_tf import tasks, weights
     from bert_tf.weights import extension, formats, own
 

@@ -14,7 +14,6 @@ from absl import flags
 from bert_tf.commands.flag_texts import ENCODING_HELP, HEADER_HELP, TEXT_COLUMNS_HELP
 from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
 from pipelines.common import command_line, flag_types
-from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 
 _MODEL = flags.DEFINE_string(
@@ -37,11 +36,6 @@ EmbeddingSettings.define_flags()
 
 def main() -> None:
     """Writes the vectors that the flags describe."""
-    if not (_MODEL.value and _INPUT.value and _OUTPUT.value):
-        raise InputError(
-            "name the model with MODEL= (--model), the texts with INPUT= (--input) and the file to "
-            "write with OUT= (--output)."
-        )
     settings = EmbeddingSettings.from_flags()
     from bert_tf.vectors import run
     from pipelines.labelled.text_files import TextFile

@@ -52,11 +52,6 @@ FeatureSettings.define_flags()
 
 def main() -> None:
     """Writes the features that the flags describe."""
-    if not (_MODEL.value and _INPUT.value and _OUTPUT.value):
-        raise InputError(
-            "name the model with MODEL= (--model), the texts with INPUT= (--input) and the file or "
-            "folder to write with OUT= (--output)."
-        )
     settings = FeatureSettings.from_flags()
     from bert_tf.vectors import run
     from pipelines.labelled import text_files

@@ -136,8 +136,6 @@ def _check_name(name: str) -> None:
 
 def main() -> None:
     """Fine-tunes as the flags say."""
-    if not _INIT.value:
-        raise InputError("no model was named; use INIT= (--init), any that `convert` reads.")
     requests = _requests()
     settings = FineTuningSettings.from_flags(tasks=requests, init=_INIT.value.rstrip("/"))
     from bert_tf.finetuning import search, sweep, task_report

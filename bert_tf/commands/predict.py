@@ -13,7 +13,6 @@ from absl import flags
 from bert_tf.commands.flag_texts import COLUMNS_HELP, ENCODING_HELP, HEADER_HELP
 from bert_tf.serving.plan import AUTO, EngineName
 from pipelines.common import command_line, flag_types
-from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
 
 _MODEL = flags.DEFINE_string(
@@ -67,8 +66,6 @@ def main() -> None:
         _HEADER.value,
         _ENCODING.value,
     )
-    if not (_MODEL.value and _INPUT.value):
-        raise InputError("name the model with MODEL= (--model) and the file with INPUT= (--input).")
     written, metrics = file_prediction.predict_file(
         _MODEL.value.rstrip("/"), request, _OUTPUT.value, _TASK.value, _ENGINE.value
     )

@@ -43,7 +43,7 @@ def parse(words: Sequence[str], known: flags.FlagValues) -> None:
 
     Raises:
       InputError: A flag is unknown, lacks its value, or has a wrong one; a required flag is
-        missing; or the command does not take words after `--`.
+        missing or empty; or the command does not take words after `--`.
     """
     words = list(words)
     ours = words[: words.index("--")] if "--" in words else words
@@ -55,7 +55,7 @@ def parse(words: Sequence[str], known: flags.FlagValues) -> None:
         found.append(Given(takers[0], shlex.join(words[len(ours) + 1 :]), ""))
     for given in found:
         _check_value(given, known[given.name])
-    named = {given.name for given in found}
+    named = {given.name for given in found if given.value}
     missing = [n for n in known if flag_types.is_required(known[n]) and n not in named]
     if missing:
         raise InputError(f"missing {', '.join(f'--{name}' for name in missing)}")

@@ -186,7 +186,7 @@ def test_bad_input_is_one_line(folders, texts, words, tmp_path):
     assert "a.tsv is a table; name the columns of its pairs" in commands.error(
         *flags, f"--input={tmp_path}/a.tsv", "--pair_separator=+"
     )
-    assert "name the model with MODEL=" in commands.error(*given, "--model=")
+    assert "missing --model" in commands.error(*given, "--model=")
 
 
 def test_shards_go_to_a_bucket(folders, texts, tmp_path, monkeypatch):

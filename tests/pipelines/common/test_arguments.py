@@ -113,6 +113,8 @@ def test_an_error_names_the_remedy(known, words, message):
 def test_missing_flags_are_named(known):
     with pytest.raises(InputError, match="^missing --init$"):
         arguments.parse(["--steps=5"], known)
+    with pytest.raises(InputError, match="^missing --init$"):
+        arguments.parse(["--init="], known)  # as `make` passes a variable that has no value
 
 
 def test_the_last_value_of_a_flag_is_used_with_a_warning(known, caplog):
