@@ -1,6 +1,6 @@
 """A few held-out sentences with one masked word each, and a model's guesses for it."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import tensorflow as tf
@@ -16,7 +16,7 @@ ASKED = "[?]"  # replaces the masked word in a text
 _CUT = "…"  # marks where a text was cut
 
 
-class MaskedSentence(NamedTuple):
+class MaskedSentence(TypedDict):
     """A sentence in which ASKED replaces a token, and that token."""
 
     text: str
@@ -35,7 +35,7 @@ class Questions(NamedTuple):
     sentences: list[MaskedSentence]
 
 
-class Guess(NamedTuple):
+class Guess(TypedDict):
     """The best tokens for a mask with their probabilities, and that of the correct token."""
 
     tokens: dict[str, float]
@@ -127,7 +127,7 @@ class _Examples:
         words[place.position - first] = ASKED
         text = self._tokenizer.vocabulary.plain(words)
         text = f"{_CUT if first > start else ''}{text}{_CUT if end < stop else ''}"
-        return MaskedSentence(text, self._tokens[place.token])
+        return {"text": text, "original": self._tokens[place.token]}
 
     def masking(self, places: list[_Candidate]) -> Batch:
         """The rows of candidates, with nothing else masked."""
@@ -157,11 +157,12 @@ def guess(
     probabilities = tf.nn.softmax(model(questions.batch)["masked_lm"])[:, 0]
     # A model may have more ids than the vocabulary has tokens.
     top = tf.math.top_k(probabilities[:, : len(tokens)], _GUESSES)
-    found = []
+    found: list[Guess] = []
     for row, original in enumerate(questions.batch["masked_lm_ids"].numpy()[:, 0]):
         best = zip(top.indices[row].numpy(), top.values[row].numpy(), strict=True)
         guesses = {tokens[index]: round(float(value), 4) for index, value in best}
-        found.append(Guess(guesses, round(float(probabilities[row, original]), 6)))
+        right = round(float(probabilities[row, original]), 6)
+        found.append({"tokens": guesses, "right": right})
     return found
 
 
@@ -170,7 +171,7 @@ def report(
 ) -> list[dict[str, Any]]:
     """The text, original token and best guesses of each sentence; arguments as of `guess`."""
     return [
-        {**sentence._asdict(), "guesses": found.tokens}
+        {**sentence, "guesses": found["tokens"]}
         for sentence, found in zip(
             questions.sentences, guess(model, questions, tokens), strict=True
         )

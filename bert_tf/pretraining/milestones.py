@@ -12,31 +12,16 @@ from typing import NotRequired, TypedDict
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.pretraining import masked_sentences
 from pipelines.common import files, json_files
-from pipelines.common.errors import InputError
 
 MILESTONES = "milestones.jsonl"  # in the folder of a run
-
-
-class MilestoneSentence(TypedDict):
-    """A held-out sentence: the text around its mask, and the token that was masked."""
-
-    text: str
-    original: str
-
-
-class SentenceGuess(TypedDict):
-    """The best guesses for a sentence at a step, and the probability of the correct token."""
-
-    tokens: dict[str, float]
-    right: float
 
 
 class Line(TypedDict):
     """A line of the file: `sentences` alone, or `step` with `guesses` or `held_out` metrics."""
 
     step: NotRequired[int]
-    sentences: NotRequired[list[MilestoneSentence]]
-    guesses: NotRequired[list[SentenceGuess]]
+    sentences: NotRequired[list[masked_sentences.MaskedSentence]]
+    guesses: NotRequired[list[masked_sentences.Guess]]
     held_out: NotRequired[dict[str, float | None]]
 
 
@@ -69,17 +54,12 @@ class Milestones:
         """
         if self._write:
             self._ask = lambda: masked_sentences.guess(model, questions, tokens)
-            sentences: list[MilestoneSentence] = [
-                {"text": sentence.text, "original": sentence.original}
-                for sentence in questions.sentences
-            ]
-            self._add({"sentences": sentences})
+            self._add({"sentences": questions.sentences})
 
     def guess(self, step: int) -> None:
         """Records the guesses at a step."""
         if self._ask and (step, "guesses") not in self._known:
-            found = [SentenceGuess(tokens=one.tokens, right=one.right) for one in self._ask()]
-            self._add({"step": step, "guesses": found})
+            self._add({"step": step, "guesses": self._ask()})
 
     def score(self, step: int, metrics: Mapping[str, float]) -> None:
         """Records the held-out metrics at a step, unless all are NaN."""
@@ -100,17 +80,7 @@ class Milestones:
 def read(folder: str) -> list[Line]:
     """The lines of a run's file; none if there is no file."""
     path = f"{folder}/{MILESTONES}"
-    if not files.gfile.exists(path):
-        return []
-    lines = map(_parse, files.read_whole(path).decode(errors="replace").split("\n"))
-    return [line for line in lines if line]
-
-
-def _parse(text: str) -> Line | None:
-    try:
-        return json_files.check(json_files.parse(text, ""), Line, "")
-    except InputError:
-        return None  # an empty line, or one that a killed run was writing
+    return json_files.read_lines(path, Line)
 
 
 def _key(line: Line) -> tuple[int, str]:

@@ -11,9 +11,9 @@ from tqdm import tqdm
 
 from bert_tf.training.settings import MAX_STEPS
 from pipelines.common import files, json_files, optional
-from pipelines.common.errors import InputError
 
 HISTORY = "history.jsonl"  # in the folder of a run
+_NEEDED = {"step", "learning_rate", "sequences_per_second", "seconds"}  # in each line
 # As written by tf.summary.scalar, which needs the TensorBoard package.
 _SCALAR = tf.compat.v1.SummaryMetadata(plugin_data={"plugin_name": "scalars"})
 
@@ -146,18 +146,8 @@ class History:
 
 def read_history(path: str) -> list[Point]:
     """The points of a file; none if there is no file."""
-    if not files.gfile.exists(path):
-        return []
-    points = map(_parse, files.read_whole(path).decode(errors="replace").splitlines())
-    return [point for point in points if point]
-
-
-def _parse(line: str) -> Point | None:
-    try:
-        values = json_files.check(json_files.parse(line, ""), dict[str, float | None], "")
-        return Point.from_json(values)
-    except (InputError, KeyError):
-        return None  # a killed run was writing this line
+    lines = json_files.read_lines(path, dict[str, float | None])
+    return [Point.from_json(line) for line in lines if line.keys() >= _NEEDED]
 
 
 def log_tensorboard(folder: str) -> None:

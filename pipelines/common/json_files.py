@@ -4,6 +4,7 @@ Parsed values have valid Unicode and the type that the reader expects; those of 
 numbers.
 """
 
+import contextlib
 import json
 import math
 import re
@@ -132,6 +133,19 @@ def read_whole(path: str, kind: type[KindT]) -> KindT | None:
         return read(path, kind)
     except InputError:
         return None
+
+
+def read_lines(path: str, kind: type[KindT]) -> list[KindT]:
+    """Reads a file with a JSON value of a type in each line, none if there is no file.
+
+    Other lines are left out: a run that is killed leaves an incomplete last line.
+    """
+    found: list[KindT] = []
+    if files.gfile.exists(path):
+        for line in files.read_whole(path).decode(errors="replace").split("\n"):
+            with contextlib.suppress(InputError):
+                found.append(check(parse(line, path), kind, path))
+    return found
 
 
 def as_json(value: Any) -> Any:

@@ -66,7 +66,7 @@ def questions(batch, tokenizer):
 
 
 def test_whole_common_words_are_asked_for_and_all_else_is_shown(questions, batch):
-    assert [tuple(sentence) for sentence in questions.sentences] == [
+    assert [tuple(sentence.values()) for sentence in questions.sentences] == [
         ("the houses of the trees [?] by", "stands"),
         ("my tree , the [?] stands by a house", "tree"),
         ("the house stands , [?] tree stands , my", "the"),
@@ -76,7 +76,7 @@ def test_whole_common_words_are_asked_for_and_all_else_is_shown(questions, batch
     for row, ((position,), sentence) in enumerate(zip(positions, questions.sentences, strict=True)):
         assert [TOKENS[index] for index in ids[row]].count("[MASK]") == 1
         assert TOKENS[ids[row, position]] == "[MASK]"
-        assert TOKENS[questions.batch["masked_lm_ids"].numpy()[row, 0]] == sentence.original
+        assert TOKENS[questions.batch["masked_lm_ids"].numpy()[row, 0]] == sentence["original"]
     for name in ("input_mask", "input_type_ids"):
         np.testing.assert_array_equal(questions.batch[name], batch[name])
 
@@ -91,7 +91,7 @@ def test_long_sentences_are_cut_between_words(tokenizer):
         "masked_lm_weights": tf.ones([1, 1]),
     }
     (sentence,) = masked_sentences.choose(batch, tokenizer).sentences
-    assert sentence.text == f"…{'houses ' * 6}[?] house {'houses ' * 6}".strip() + "…"
+    assert sentence["text"] == f"…{'houses ' * 6}[?] house {'houses ' * 6}".strip() + "…"
 
 
 def test_nothing_is_asked_where_nothing_is_masked(batch, tokenizer):

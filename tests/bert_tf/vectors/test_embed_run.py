@@ -227,9 +227,7 @@ def test_bad_input_is_one_line(folders, texts, tmp_path):
     assert "--layer=9: " in commands.error(*flags, "--layer=9")
     assert "--layer=x: it must be whole numbers" in commands.error(*flags, "--layer=x")
     assert "missing --output" in commands.error(*flags[:3])
-    assert "missing --model" in commands.error(
-        *flags[:3], f"--output={tmp_path}/v.npy", "--model="
-    )
+    assert "missing --model" in commands.error(*flags[:3], f"--output={tmp_path}/v.npy", "--model=")
     named = commands.error("embed", f"--model={tmp_path}/gone", *flags[2:])
     assert (
         named
