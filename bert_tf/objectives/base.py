@@ -76,6 +76,11 @@ class LossSums(NamedTuple):
     correct: tf.Tensor  # correct predictions
     total: tf.Tensor  # weights
 
+    @classmethod
+    def of(cls, losses: tf.Tensor, correct: tf.Tensor, weights: tf.Tensor) -> Self:
+        """The sums of predictions, of which `correct` is 1 or 0; all float32, of one shape."""
+        return cls(*map(tf.reduce_sum, (losses * weights, correct * weights, weights)))
+
 
 class TokenHead(Protocol):
     """A head over the vocabulary."""
@@ -262,7 +267,6 @@ def score(
       weights: float32 [rows].
     """
     bias = tf.convert_to_tensor(bias)
-    losses = fused_ops.softmax_cross_entropy(logits, bias, labels) * weights
+    losses = fused_ops.softmax_cross_entropy(logits, bias, labels)
     guesses = tf.argmax(tf.cast(logits, tf.float32) + bias, -1, tf.int32)
-    correct = tf.cast(guesses == labels, tf.float32) * weights
-    return LossSums(tf.reduce_sum(losses), tf.reduce_sum(correct), tf.reduce_sum(weights))
+    return LossSums.of(losses, tf.cast(guesses == labels, tf.float32), weights)

@@ -111,8 +111,7 @@ class BidirectionalLM(PretrainingObjective):
         if seed is None or self.config.sampled_words is None:
             return score(head(rows), head.bias, targets.labels, targets.weights)
         losses, right = head.sampled_losses(rows, targets.labels, seed ^ _DRAWING)
-        found = (losses, right, tf.ones_like(losses))
-        return LossSums(*(tf.reduce_sum(values * targets.weights) for values in found))
+        return LossSums.of(losses, right, targets.weights)
 
     def _rows(self, outputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The vectors of each direction, [batch * length, projection_size]."""

@@ -78,11 +78,7 @@ class Distillation(MaskedLM):
         return {
             "masked_lm": score(masked, self.masked_lm.bias, labels.ids, labels.weights),
             **{
-                part: LossSums(
-                    tf.reduce_sum(losses * weights),
-                    tf.reduce_sum(correct * weights),
-                    tf.reduce_sum(weights),
-                )
+                part: LossSums.of(losses, correct, weights)
                 for part, (losses, correct) in found.items()
             },
         }

@@ -125,18 +125,12 @@ class ReplacedToken(MaskedLM):
         replaced, weights = outputs["replaced"], tf.cast(batch["input_mask"], tf.float32)
         losses = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(replaced, tf.float32), logits)
         correct = tf.cast((logits > 0) == replaced, tf.float32)
-        of_replaced = weights * tf.cast(replaced, tf.float32)
-
-        def summed(weights: tf.Tensor) -> LossSums:
-            parts = (losses * weights, correct * weights, weights)
-            return LossSums(*map(tf.reduce_sum, parts))
-
         return {
             "masked_lm": score(
                 outputs["generator_logits"], self.masked_lm.bias, labels.ids, labels.weights
             ),
-            "replaced_token": summed(weights),
-            "found": summed(of_replaced),
+            "replaced_token": LossSums.of(losses, correct, weights),
+            "found": LossSums.of(losses, correct, weights * tf.cast(replaced, tf.float32)),
         }
 
     def metrics_of(self, counts: Mapping[str, float]) -> dict[str, float]:
