@@ -30,11 +30,6 @@ def quantized(attention: np.ndarray) -> np.ndarray:
     return np.rint(np.sqrt(np.clip(attention, 0, 1)) * _STEPS).astype(np.uint8)
 
 
-def restored(values: np.ndarray) -> np.ndarray:
-    """The inverse of `quantized`, float32."""
-    return np.square(values.astype(np.float32) / _STEPS)
-
-
 def packed(attention: np.ndarray) -> bytes:
     """Quantized attention, gzipped; the same bytes for the same numbers."""
     return gzip.compress(quantized(attention).tobytes(), compresslevel=9, mtime=0)

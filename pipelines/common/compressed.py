@@ -5,7 +5,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from pipelines.common import files, machine, optional
 from pipelines.common.errors import InputError
@@ -38,41 +38,22 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
             yield file
             return
         try:
-            with _unpacked(file, path) as unpacked:
+            with _unpacked(path, file) as unpacked:
                 yield unpacked
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise _damaged(path, error) from error
+        except (EOFError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the disk or the network
+            raise InputError(
+                f"{path}: the compressed data is truncated or damaged ({error}); download the file "
+                "again."
+            ) from error
 
 
-def _unpacked(file: BinaryIO, path: str) -> BinaryIO:
+def _unpacked(path: str, file: BinaryIO) -> BinaryIO:
     if path.lower().endswith(_GZIP):
         return cast(BinaryIO, gzip.GzipFile(fileobj=file))
     arrow = optional.load("pyarrow", "tables")
-    return io.BufferedReader(_ZstdStream(arrow.CompressedInputStream(file, "zstd"), path))
-
-
-class _ZstdStream(io.RawIOBase):
-    """A stream of pyarrow, with our error for damaged data."""
-
-    def __init__(self, stream: Any, path: str):
-        self._stream, self._path = stream, path
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._stream.read(len(buffer))
-        except OSError as error:
-            raise _damaged(self._path, error) from error
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _damaged(path: str, error: Exception) -> InputError:
-    return InputError(
-        f"{path}: the compressed data is truncated or damaged ({error}); download the file again."
-    )
+    return io.BufferedReader(arrow.CompressedInputStream(file, "zstd"))
 
 
 def read_unpacked(path: str) -> bytes:

@@ -232,11 +232,4 @@ def _best_threshold(truth: np.ndarray, probabilities: np.ndarray) -> float:
     return float((sorted_[last] + below) / 2)
 
 
-TASKS = (
-    MultiLabel(
-        "multilabel",
-        TaskFiles.of_user(
-            lambda path, names, labelled: user_files.read_multilabel(path, names, labelled)
-        ),
-    ),
-)
+TASKS = (MultiLabel("multilabel", TaskFiles.of_user(user_files.read_multilabel)),)

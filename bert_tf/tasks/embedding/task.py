@@ -336,8 +336,4 @@ def _retrieval(examples: Examples, predictions: Predictions) -> dict[str, float]
     )
 
 
-def _read(path: str, names: Any, labelled: bool) -> Iterable[EmbeddingExample]:
-    return embedding_files.read(path, names, labelled)
-
-
-TASKS = (Embedding("embedding", TaskFiles.of_user(_read)),)
+TASKS = (Embedding("embedding", TaskFiles.of_user(embedding_files.read)),)

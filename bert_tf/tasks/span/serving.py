@@ -107,11 +107,6 @@ class ServedSpans(Task):
             "n_best_score": probabilities[:, :-1],
         }
 
-    @property
-    def request_signature(self) -> str:
-        """The signature of raw text."""
-        return self.name
-
     def requests(self, examples: Sequence[SpanExample]) -> dict[str, Any]:
         """Questions and contexts."""
         return {
