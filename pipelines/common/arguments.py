@@ -55,8 +55,8 @@ def parse(words: Sequence[str], known: flags.FlagValues) -> None:
         found.append(Given(takers[0], shlex.join(words[len(ours) + 1 :]), ""))
     for given in found:
         _check_value(given, known[given.name])
-    named = {given.name for given in found if given.value}
-    missing = [n for n in known if flag_types.is_required(known[n]) and n not in named]
+    last = {given.name: given.value for given in found}
+    missing = [n for n in known if flag_types.is_required(known[n]) and not last.get(n)]
     if missing:
         raise InputError(f"missing {', '.join(f'--{name}' for name in missing)}")
     known(["", *(f"--{given.name}={given.value}" for given in found)])
