@@ -4,8 +4,9 @@ import contextlib
 import dataclasses
 import enum
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
+import tensorflow as tf
 from absl import logging
 
 from bert_tf.export import saved_model
@@ -14,7 +15,8 @@ from bert_tf.serving.server.faults import Fault, RefusalError
 from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
 
-_MAX_PAUSE = 11  # refreshes between two attempts: about a minute, by default
+_MAX_PAUSE = 64  # refreshes
+_Files = Mapping[str, tuple[int, int]]  # size and time of change, by path
 
 
 class VersionState(enum.StrEnum):
@@ -37,6 +39,7 @@ class Version:
     asking: int = 0  # number of requests that are being answered
     failures: int = 0  # failed attempts to load it, in a row
     pause: int = 0  # refreshes until the next attempt
+    files: _Files | None = None  # those of its folder at the last refresh, while it is not served
     checksums: str | None = None  # the text of its checksums when it was loaded
 
 
@@ -71,7 +74,7 @@ class Versions:
     """Loads the newest complete versions, and unloads others after their last answer.
 
     A version is complete when its checksums exist and match. Until then it may still be being
-    copied: it is tried again, and older versions are served.
+    copied: it is checked again when its files have stopped changing, and older versions are served.
 
     Args:
       folder: of the versions, or of one.
@@ -98,15 +101,14 @@ class Versions:
     def refresh(self) -> None:
         """Loads new versions, and unloads those that are too old or removed.
 
-        The error of a version that cannot be loaded is logged once. It is tried again: at each
-        refresh while files are missing, else less and less often, up to a maximum pause. An older
-        one is served meanwhile.
+        The error of a version that cannot be loaded is logged once, and it is tried again, less
+        and less often; an older one is served meanwhile.
         """
         served: set[int] = set()
         for number, path in sorted(find(self._folder).items(), reverse=True):
             with self._changed:
                 version = self._known.setdefault(number, Version(number))
-            if not _is_current(version, path):
+            if _is_due(version, path):
                 self._open(version, path)
             if self._known[number].state is VersionState.AVAILABLE:
                 served.add(number)
@@ -122,12 +124,6 @@ class Versions:
         sums = _checksums(path)
         try:
             saved_model.check_present(path)
-            if version.pause:
-                version.pause -= 1
-                return
-            # For the case that it fails; a version that is loaded starts anew.
-            version.pause = min(2**version.failures - 1, _MAX_PAUSE)
-            version.failures += 1
             logging.info("loading version %d.", version.number)
             predictor = self._load(path)
         except Exception as error:  # also of a file system, which may come back
@@ -153,6 +149,8 @@ class Versions:
             if version.state is not VersionState.AVAILABLE:  # else it is served as it was
                 version.state = VersionState.END
             version.error = reason
+            version.pause = min(2**version.failures - 1, _MAX_PAUSE)
+            version.failures += 1
 
     def _retire(self, version: Version) -> None:
         with self._changed:
@@ -196,10 +194,17 @@ class Versions:
                 self._retire(version)
 
 
-def _is_current(version: Version, path: str) -> bool:
-    """Whether a version is served, and has not been replaced since it was loaded."""
-    served = version.state is VersionState.AVAILABLE
-    return served and _checksums(path) in (None, version.checksums)
+def _is_due(version: Version, path: str) -> bool:
+    """Whether to load a version now: it is new, has changed, or may have been repaired."""
+    if version.state is VersionState.AVAILABLE and _checksums(path) in (None, version.checksums):
+        return False
+    found = _files_in(path)
+    changed, version.files = found != version.files, found
+    if changed and version.failures:
+        version.pause = 0
+        return False  # more changes may follow; without them it is tried at the next refresh
+    version.pause -= 1
+    return version.pause < 0
 
 
 def _checksums(path: str) -> str | None:
@@ -208,3 +213,13 @@ def _checksums(path: str) -> str | None:
         return files.read_whole(f"{path}/{checksums.CHECKSUMS}").hex()
     except InputError:
         return None
+
+
+def _files_in(path: str) -> _Files:
+    found = {}
+    for folder, _, names in files.gfile.walk(path):
+        for place in (f"{folder}/{name}" for name in names):
+            with contextlib.suppress(tf.errors.NotFoundError):  # it is being renamed or removed
+                status = files.gfile.stat(place)
+                found[place] = status.length, getattr(status, "mtime_nsec", 0)
+    return found
