@@ -10,8 +10,6 @@ The input has pairs of texts that belong together (text_a, text_b). The output h
 label 1, and with the label 0 each text_a with the texts nearest to it that are not its own.
 """
 
-import os
-
 from absl import flags
 
 from bert_tf.commands.flag_texts import ENCODING_HELP, HEADER_HELP, TEXT_COLUMNS_HELP
@@ -34,14 +32,13 @@ def main() -> None:
     """Writes the pairs."""
     if not _OUTPUT.value.endswith(".tsv"):
         raise InputError(f"--output={_OUTPUT.value}: name a .tsv file.")
-    if os.path.realpath(_OUTPUT.value) == os.path.realpath(_INPUT.value):
-        raise InputError(f"--output={_OUTPUT.value}: is the --input; name another file.")
     from bert_tf.tasks import reports
     from bert_tf.vectors import hard_negatives
-    from pipelines.common import files
+    from pipelines.common import files, outputs
     from pipelines.labelled import user_files
     from pipelines.labelled.columns import ColumnNames
 
+    outputs.check_file(_OUTPUT.value, _INPUT.value)
     columns = command_line.pairs(_COLUMNS.value, "--columns")
     names = ColumnNames(columns, header=_HEADER.value, encoding=_ENCODING.value)
     pairs = list(user_files.read_texts(_INPUT.value, names, True, False))

@@ -1,6 +1,7 @@
 """The examples and the model of a pre-training run, checked before the first step."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import tensorflow as tf
@@ -88,21 +89,20 @@ def _check_masking(
     folders: list[str], manifests: tuple[example_folder.ExampleManifest, ...]
 ) -> None:
     """Raises InputError if masks are drawn in training, and phases differ in how many."""
-    first_of: dict[int | None, tuple[str, dict[str, Any]]] = {}  # by length; None: of any length
-    for folder, manifest in zip(folders, manifests, strict=True):
-        found: dict[str, Any] = {**manifest["settings"]}
-        if found.get("masking") != Masking.DYNAMIC:
-            continue
-        same_length = {found["max_seq_length"]: ("max_predictions_per_seq",), None: _MASKING}
-        for length, names in same_length.items():
-            other, first = first_of.setdefault(length, (folder, found))
-            for name in names:
-                if found.get(name) != first.get(name):
-                    raise InputError(
-                        f"{folder}: was written with --{name}={found.get(name)}, but {other} with "
-                        f"{first.get(name)}; with --masking=dynamic all phases need the same one. "
-                        "Write one of them again."
-                    )
+    found: list[tuple[str, dict[str, Any]]] = [
+        (folder, {**manifest["settings"]})
+        for folder, manifest in zip(folders, manifests, strict=True)
+        if manifest["settings"].get("masking") == Masking.DYNAMIC
+    ]
+    for (other, first), (folder, second) in itertools.combinations(found, 2):
+        same_length = first["max_seq_length"] == second["max_seq_length"]
+        for name in (*_MASKING, *(["max_predictions_per_seq"] if same_length else [])):
+            if first.get(name) != second.get(name):
+                raise InputError(
+                    f"{folder}: was written with --{name}={second.get(name)}, but {other} with "
+                    f"{first.get(name)}; with --masking=dynamic all phases need the same one. "
+                    "Write one of them again."
+                )
 
 
 def make_objective(

@@ -18,7 +18,6 @@ _CELLS = 4  # times the root of the number of rows
 _SAMPLE = 64  # rows for each cell, of which its centre is learned
 _ITERATIONS = 10  # of k-means
 _READ = 1 / 16  # of the cells, for a query
-_MANY = 1 << 20  # cells at most
 
 
 class VectorIndex:
@@ -30,7 +29,8 @@ class VectorIndex:
       vectors: the file, on a local disk.
 
     Raises:
-      InputError: faiss is not installed, or the file is not on a local disk.
+      InputError: faiss is not installed, the file is not on a local disk, or the index is damaged
+        or cannot be written.
     """
 
     def __init__(self, vectors: VectorFile):
@@ -42,19 +42,25 @@ class VectorIndex:
             )
         path, description = f"{vectors.path}.faiss", f"{vectors.path}.faiss.json"
         identity = {"vectors_sha256": files.sha256(f"{vectors.path}.json")}
-        known = files.gfile.exists(path) and files.gfile.exists(description)
-        if not known or json_files.read(description, dict[str, str]) != identity:
-            logging.info("%s: made once, of %d vectors.", path, vectors.rows)
-            with files.write_aside(path) as partial:
-                self._faiss.write_index(self._made(vectors), partial)
-            json_files.write(description, identity)
-        self._index = self._faiss.read_index(path, self._faiss.IO_FLAG_MMAP)
+        known = files.gfile.exists(path) and json_files.read_whole(description, dict[str, str])
+        try:
+            if known != identity:
+                logging.info("%s: made once, of %d vectors.", path, vectors.rows)
+                with files.write_aside(path) as partial:
+                    self._faiss.write_index(self._made(vectors), partial)
+                json_files.write(description, identity)
+            self._index = self._faiss.read_index(path, self._faiss.IO_FLAG_MMAP)
+        except RuntimeError as error:  # of faiss
+            raise InputError(
+                f"{path}: cannot be written or read ({error}); free space on the disk, or remove "
+                "the file, which is then made again."
+            ) from error
         self._index.nprobe = math.ceil(self._index.nlist * _READ)
 
     def _made(self, vectors: VectorFile) -> Any:
         """The index, in memory."""
-        cells = min(math.ceil(_CELLS * math.sqrt(vectors.rows)), _MANY)
-        cells = max(1, min(cells, vectors.rows // _SAMPLE))
+        cells = min(math.ceil(_CELLS * math.sqrt(vectors.rows)), vectors.rows // _SAMPLE)
+        cells = max(1, cells)
         inner = self._faiss.METRIC_INNER_PRODUCT
         index = self._faiss.index_factory(vectors.width, f"IVF{cells},Flat", inner)
         index.cp.niter = _ITERATIONS

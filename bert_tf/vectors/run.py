@@ -21,7 +21,7 @@ from bert_tf.vectors.settings import (
 )
 from bert_tf.vectors.storage import GrowingFiles, ShardFiles, Storage
 from bert_tf.vectors.tokenized import Example
-from pipelines.common import files, locks, outputs
+from pipelines.common import locks, outputs
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_files
 from pipelines.labelled.text_files import TextFile, WordsFile
@@ -112,17 +112,12 @@ def extract_file(
 
 def _check_paths(source: str, written: Sequence[str]) -> None:
     """Raises InputError if texts cannot be read twice, or a file to write is a folder or them."""
-    is_local = "://" not in source and os.path.exists(source)
-    if source == "-" or (is_local and not os.path.isfile(source)):
+    if source == "-" or (os.path.exists(source) and not os.path.isfile(source)):
         raise InputError(
             f"{source}: is not a file that can be read twice; write the texts to a file."
         )
     for path in written:
-        if files.gfile.isdir(path):
-            raise InputError(f"{path}: is a folder; name a file to write (OUT=).")
-        both = is_local and "://" not in path and os.path.exists(path)
-        if path == source or (both and os.path.samefile(path, source)):
-            raise InputError(f"{path}: is the file of the texts; name another file (OUT=).")
+        outputs.check_file(path, source)
 
 
 def _write(

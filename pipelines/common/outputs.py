@@ -55,6 +55,15 @@ def check_folder(
         )
 
 
+def check_file(path: str, source: str) -> None:
+    """Raises InputError if a file to write is a folder, or the file of the texts that are read."""
+    if files.gfile.isdir(path):
+        raise InputError(f"{path}: is a folder; name a file to write (OUT=).")
+    both = os.path.exists(path) and os.path.exists(source)  # on this machine
+    if path == source or (both and os.path.samefile(path, source)):
+        raise InputError(f"{path}: is the file of the texts; name another file (OUT=).")
+
+
 def _folder_of(path: str) -> str:
     return _real(os.path.dirname(path) or ".")
 

@@ -1,5 +1,6 @@
 """The index of a file of vectors, against the exhaustive search."""
 
+import os
 import sys
 
 import numpy as np
@@ -77,6 +78,13 @@ def test_it_is_made_once_and_again_for_other_vectors(folders, vectors, tmp_path)
     rows, similarities = VectorIndex(VectorFile(vectors)).search(np.ones([1, 32], np.float32), 3)
     assert sorted(rows[0].tolist()) == [-1, 0, 1]
     assert np.isfinite(similarities[0, :2]).all()
+
+
+def test_a_damaged_index_is_reported(vectors):
+    VectorIndex(VectorFile(vectors))
+    os.truncate(f"{vectors}.faiss", 5000)
+    with pytest.raises(InputError, match=r"v\.npy\.faiss: cannot be .* read .* made again"):
+        VectorIndex(VectorFile(vectors))
 
 
 def test_a_missing_package_is_reported(folders, vectors, monkeypatch):

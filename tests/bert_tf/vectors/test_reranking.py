@@ -48,7 +48,7 @@ def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
     commands.done("mine-negatives", model, f"--input={tmp_path}/pairs.tsv", f"--output={mined}")
     same = (f"--input={tmp_path}/pairs.tsv", f"--output={tmp_path}/./pairs.tsv")
     error = commands.error_of(commands.run("mine-negatives", model, *same))
-    assert "is the --input; name another file" in error
+    assert "is the file of the texts; name another file" in error
     rows = [line.split("\t") for line in open(mined).read().splitlines()[1:]]
     assert rows[0] == [f'{TEXTS[0]} "?', TEXTS[0], "1"]
     labels = [row[2] for row in rows]

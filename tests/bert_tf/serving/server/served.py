@@ -1,6 +1,7 @@
 """A server of an export, in a process of its own."""
 
 import contextlib
+import json
 import resource
 import time
 import urllib.error
@@ -44,6 +45,13 @@ class Served:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
+
+    def check_refusal(self, path, body, status, words):
+        """Checks that a request is refused with a status, and with these words in one line."""
+        found, text = self.get(path, body)
+        message = json.loads(text)["error"]
+        assert (found, words in message) == (status, True), (found, message)
+        assert "\n" not in message
 
     @property
     def log(self):
