@@ -35,6 +35,8 @@ from pipelines.pretraining.token_store import RangeSummary
 from pipelines.tokenizers import coverage, registry
 from pipelines.tokenizers.base import Tokenizer
 
+_UNITS_PER_PART = 1 << 22  # of tokens that are deduplicated by a worker at a time, at least
+
 
 @dataclasses.dataclass(frozen=True)
 class ExampleRequest:
@@ -131,13 +133,17 @@ def _write(
     files.gfile.makedirs(f"{request.output}/{UNFINISHED}")
     tokens.vocabulary.save(request.output)
     text = _tokenized(workers, request, corpus_files)
-    store = _store(request, text["files"])
-    plan = plan_shards(text["counts"], store, request.settings, workers)
+    store, left_out = _store(request, text["files"]), dict[str, int]()
+    if request.settings.deduplicate:
+        store, left_out = _deduplicated(workers, store)
+    counts = {name: count - left_out.get(name, 0) for name, count in text["counts"].items()}
+    plan = plan_shards(counts, store, request.settings, workers)
     shards = _write_shards(workers, request, store, plan)
     # Lost workers may have begun files on file systems where this is noticed only now.
     for pattern in files.LEFT_BEHIND:
         for path in files.matching(request.output, f"*.tfrecord{pattern.removeprefix('*')}"):
             files.gfile.remove(path)
+    text["counts"] |= {f"duplicate_{name}": count for name, count in left_out.items()}
     result = _manifest(identity, text["counts"], plan, shards)
     example_folder.finish(request.output, result)
     _warn(request, corpus_files, tokens, result)
@@ -207,7 +213,7 @@ def _tokenize_range(request: ExampleRequest, item: tuple[int, reader.FileRange])
     index, file_range = item
     tokens = _load_tokenizer(request.vocab, request.tokenizer)
     return token_store.tokenize_range(
-        _store(request), index, file_range, request.read, tokens, request.settings.seed
+        _store(request), index, file_range, request.read, tokens, request.settings
     )
 
 
@@ -224,6 +230,23 @@ def _merge(workers: Workers, store: TokenStore, found: list[SectionFile]) -> lis
             merged[group[0]["name"]] = file
             bar.update()
     return [merged[group[0]["name"]] for group in groups]
+
+
+def _deduplicated(workers: Workers, store: TokenStore) -> tuple[TokenStore, dict[str, int]]:
+    """The store without repeated documents, and the numbers of what was left out."""
+    units = sum(file["units"] for file in store.files)
+    count = min(token_store.MAX_FILES, 1 + units // _UNITS_PER_PART)
+    parts = [(index, count) for index in range(count)]
+    found = {}
+    with tqdm(total=count, desc="deduplicate", unit="file") as bar:
+        for part, result in workers.map(store.deduplicate, parts):
+            found[part] = result
+            bar.update()
+    left_out = collections.Counter[str]()
+    for _, numbers in found.values():
+        left_out.update(numbers)
+    distinct = tuple(found[part][0] for part in parts)
+    return dataclasses.replace(store, files=distinct), dict(left_out)
 
 
 def _write_shards(

@@ -121,6 +121,15 @@ def _joined(parts: Iterable[Sections]) -> Sections:
     return _taken(joined, np.argsort(joined.rows["hash"], kind="stable"))
 
 
+def _distinct(rows: np.ndarray) -> np.ndarray:
+    """Indices of rows that differ in hash or key, in the order of the two."""
+    order = np.lexsort((rows["key"], rows["hash"]))
+    identities = rows[["hash", "key"]][order]
+    is_new = np.ones(len(rows), bool)
+    is_new[1:] = identities[1:] != identities[:-1]
+    return order[is_new]
+
+
 @dataclasses.dataclass(frozen=True)
 class TokenStore:
     """Files of sections in a folder."""
@@ -180,7 +189,9 @@ class TokenStore:
             return merged
         if not self.is_whole(merged):
             try:
-                self.write(merged, self._slices(inputs, 1 + merged["units"] // _SLICE_UNITS))
+                count = 1 + merged["units"] // _SLICE_UNITS
+                intervals = [interval(index, count) for index in range(count)]
+                self.write(merged, self._slices(inputs, intervals))
             except (InputError, tf.errors.OpError, OSError):
                 if not self.is_whole(merged):  # another process has finished it
                     raise
@@ -188,6 +199,34 @@ class TokenStore:
             with contextlib.suppress(tf.errors.NotFoundError, FileNotFoundError):
                 files.gfile.remove(path)
         return merged
+
+    def deduplicate(self, part: tuple[int, int]) -> tuple[SectionFile, dict[str, int]]:
+        """Writes the sections with hashes in one of equal intervals, without repeated ones.
+
+        Sections with the same hash and key are the same. A finished file is not written again.
+
+        Args:
+          part: index of the interval, and number of intervals.
+
+        Returns:
+          The file, and the numbers of documents, sentences and tokens that were left out.
+        """
+        index, count = part
+        slices = 1 + sum(file["units"] for file in self.files) // count // _SLICE_UNITS
+        intervals = [interval(index * slices + i, count * slices) for i in range(slices)]
+        file = SectionFile(name=f"distinct-{index:04d}", sections=0, units=0)
+        left_out = dict.fromkeys(("documents", "sentences", "tokens"), 0)
+        for found in self._slices(self.files, intervals):
+            repeated = np.delete(found.rows, _distinct(found.rows))
+            left_out["documents"] += int(np.count_nonzero(repeated["first"]))
+            left_out["sentences"] += int(repeated["sentences"].sum())
+            left_out["tokens"] += int(repeated["tokens"].sum())
+            file["sections"] += len(found.rows) - len(repeated)
+            file["units"] += len(found.units) - int(_sizes(repeated, self.dtype).sum())
+        if not self.is_whole(file):
+            parts = self._slices(self.files, intervals)
+            self.write(file, (_taken(part, _distinct(part.rows)) for part in parts))
+        return file, left_out
 
     def rows(self, file: SectionFile) -> Iterator[np.ndarray]:
         """Yields the rows of a file, in blocks."""
@@ -219,12 +258,14 @@ class TokenStore:
             found.rows["key"].copy(),
         )
 
-    def _slices(self, inputs: Sequence[SectionFile], count: int) -> Iterator[Sections]:
-        """Yields the sections of files in equal intervals of hashes."""
+    def _slices(
+        self, inputs: Sequence[SectionFile], intervals: Iterable[tuple[int, int]]
+    ) -> Iterator[Sections]:
+        """Yields the sections of files in intervals of hashes."""
         with contextlib.ExitStack() as stack:
             pieces = [stack.enter_context(self._opened(file)) for file in inputs]
-            for index in range(count):
-                yield _joined([piece(*interval(index, count)) for piece in pieces])
+            for low, high in intervals:
+                yield _joined([piece(low, high) for piece in pieces])
 
     @contextlib.contextmanager
     def _opened(self, file: SectionFile) -> Iterator[Callable[[int, int], Sections]]:

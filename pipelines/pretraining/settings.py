@@ -113,6 +113,9 @@ class ExampleSettings(Settings):
     held_out_fraction: float = setting(
         0.0, "Fraction of the documents that is held out for evaluation.", minimum=0, below=1
     )
+    deduplicate: bool = setting(
+        False, "Use documents with the same text only once; their number is in the manifest."
+    )
     seed: int = setting(12345, "Seed of pairs, masks and the order of examples.", minimum=0)
     sequences: SequenceKind = setting(
         SequenceKind.AUTO,

@@ -8,6 +8,7 @@ A range is finished when its `.json` exists, until files are merged: then `token
 files of all ranges.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypedDict
 
@@ -18,6 +19,7 @@ from pipelines.common.errors import InputError
 from pipelines.corpus import reader
 from pipelines.pretraining import section_files
 from pipelines.pretraining.section_files import ROW, SectionFile, Sections, TokenStore
+from pipelines.pretraining.settings import ExampleSettings
 from pipelines.tokenizers.base import Tokenizer
 
 # Statistics of a text.
@@ -59,12 +61,16 @@ def tokenize_range(
     file_range: reader.FileRange,
     options: reader.ReadOptions,
     tokens: Tokenizer,
-    seed: int,
+    settings: ExampleSettings,
 ) -> RangeSummary:
     """Tokenizes a range into a store and returns its summary.
 
-    The files depend only on the text of the range and the seed. A finished range is not tokenized
-    again, unless its files are damaged. Several processes may tokenize a range at the same time.
+    The files depend only on the text of the range and the settings. A finished range is not
+    tokenized again, unless its files are damaged. Several processes may tokenize a range at the
+    same time.
+
+    With `deduplicate`, hashes and keys are of the text instead of its place, so that documents with
+    the same text have the same ones.
 
     Raises:
       InputError: the corpus cannot be read.
@@ -77,7 +83,8 @@ def tokenize_range(
     counts = summary["counts"]
     sections: list[_TokenizedSection] = []
     size = 0
-    last_key = None
+    document: tuple[object, ...] = ()
+    last, number = None, 0  # the document of the section before, and the number of this one in it
 
     def flush() -> None:
         found = _sorted(sections, store.dtype)
@@ -95,13 +102,18 @@ def tokenize_range(
     for section, ids, lengths in _tokenized(reader.read_sections(file_range, options), tokens):
         if not len(lengths):
             continue
-        key = checksums.stable_hash("document", seed, *section.document)
-        order = checksums.stable_hash("section", seed, *section.document, counts["sentences"])
-        first = key != last_key
+        first = section.document != last
+        last, number = section.document, 0 if first else number + 1
+        place: tuple[object, ...] = (*section.document, counts["sentences"])
+        if settings.deduplicate:
+            place = number, hashlib.blake2b(lengths.tobytes() + ids.tobytes()).digest()
+        if first:
+            document = place if settings.deduplicate else section.document
+        order = checksums.stable_hash("section", settings.seed, *place)
+        key = checksums.stable_hash("document", settings.seed, *document)
         sections.append(_TokenizedSection(order, key, first, ids, lengths))
         counts["documents"] += first
         counts["one_sentence_documents"] += first and len(lengths) == 1
-        last_key = key
         counts["characters"] += section.characters
         counts["sentences"] += len(lengths)
         counts["tokens"] += len(ids)

@@ -10,6 +10,7 @@ import pytest
 from pipelines.common import checksums
 from pipelines.corpus import reader
 from pipelines.pretraining import section_files, token_store
+from pipelines.pretraining.settings import ExampleSettings
 from pipelines.tokenizers import byte_bpe_words, learning
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from tests.pipelines.tokenizers import byte_bpe_reference
@@ -46,7 +47,7 @@ def _tokens(ranges, tokenizer, folder):
     written = []
     for number, part in enumerate(ranges):
         summary = token_store.tokenize_range(
-            store, number, part, reader.ReadOptions(), tokenizer, seed=0
+            store, number, part, reader.ReadOptions(), tokenizer, ExampleSettings()
         )
         written += summary["files"]
     store = dataclasses.replace(store, files=tuple(written))
