@@ -31,7 +31,7 @@ from pipelines.tokenizers.packing import MODEL_INPUTS
 BLOCK = 1 << 24  # maximum number of values of a block, unless it is one text
 MIN_NORM = 1e-12  # the norm of shorter vectors, for normalization
 Progress = Callable[[int], Any]
-_POOLING = {
+_POOLING: dict[str | None, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
     Pooling.MEAN: pooling.mean,
     Pooling.MAX: pooling.maximum,
     Pooling.CLS: pooling.first,
@@ -108,6 +108,7 @@ class FeatureExtractor:
         settings = settings or FeatureSettings()
         settings.check()
         source = model if isinstance(model, ModelSource) else models.read(model)
+        settings = models.complete(source, settings)
         self.layers = models.layers(source, settings)
         self.max_length = models.max_length(source, settings)
         chosen = self.layers if settings.layers is None else settings.layers
@@ -210,7 +211,7 @@ class FeatureExtractor:
         elif self.settings.pooling == Pooling.POOLER:
             chosen = [outputs["pooled_output"]]
         else:
-            pool = _POOLING[Pooling(self.settings.pooling)]
+            pool = _POOLING[self.settings.pooling]
             chosen = [pool(layers[layer], mask) for layer in self.layers]
         found = self._combined(tf.stack([tf.cast(layer, tf.float32) for layer in chosen], 1))
         if self.settings.normalize:

@@ -1,5 +1,8 @@
 """The models that vectors are made with."""
 
+import dataclasses
+from typing import TypeVar
+
 from bert_tf import weights
 from bert_tf.export import saved_model, sources
 from bert_tf.export.sources import ModelSource
@@ -7,7 +10,10 @@ from bert_tf.models import encoders
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.vectors.settings import FeatureSettings, Pooling, Unit
 from bert_tf.weights.bundle import POOLER
+from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
+
+SettingsT = TypeVar("SettingsT", bound=FeatureSettings)
 
 
 def read(path: str) -> ModelSource:
@@ -45,6 +51,26 @@ def encoder(source: ModelSource, dtype: str) -> Encoder:
     if lacking:
         raise InputError(f"{source.folder}: lacks the weight {lacking[0]}.")
     return made
+
+
+def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
+    """The settings with a pooling: the chosen one, or else all that the model has for texts.
+
+    Raises:
+      InputError: the model is of sentence-transformers and has a pooling that is not supported.
+    """
+    if settings.pooling is not None:
+        return settings
+    own = sentence_transformers.read(source.bundle.place) if settings.unit == Unit.TEXT else None
+    if own is None:
+        return dataclasses.replace(settings, pooling=Pooling.MEAN)
+    most = source.bundle.config.max_length
+    return dataclasses.replace(
+        settings,
+        pooling=own.pooling,
+        normalize=settings.normalize or own.normalize,
+        max_length=settings.max_length or min(own.max_length or most, most),
+    )
 
 
 def max_length(source: ModelSource, settings: FeatureSettings) -> int:

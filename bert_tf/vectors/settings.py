@@ -108,10 +108,11 @@ class FeatureSettings(Settings):
         "tokens.",
         choices=tuple(WordPooling),
     )
-    pooling: str = setting(
-        Pooling.MEAN,
+    pooling: str | None = setting(
+        None,
         "The vector of a text as a whole: the mean or the maximum of its tokens ([CLS] and [SEP] "
-        "included), the vector of [CLS], or the output of the pooler.",
+        "included), the vector of [CLS], or the output of the pooler. Not given: the mean; the "
+        "pooling, length and normalization of a model of sentence-transformers.",
         choices=tuple(Pooling),
     )
     combine: str = setting(

@@ -17,7 +17,7 @@ from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabular
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary, check_ids, in_order
 from pipelines.tokenizers.wordpiece_vocabulary import FILE, ROLES, WordPieceVocabulary
 
-_CONFIG = "tokenizer_config.json"
+CONFIG = "tokenizer_config.json"
 _ADDED = "added_tokens.json"
 _FAST = "tokenizer.json"
 # Steps of tokenizer.json before WordPiece, and BERT's kind of them.
@@ -113,7 +113,7 @@ def write(model: Bundle, folder: str) -> None:
         }
         tokens = {name: ROLES[role] for name, role in _WORDPIECE_ROLES.items()}
     length = {"model_max_length": model.config.max_length}
-    json_files.write(f"{folder}/{_CONFIG}", found | length | tokens)
+    json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
 
 def _read_wordpiece(path: str, vocab_size: int) -> WordPieceVocabulary | None:
@@ -169,9 +169,9 @@ def _model(fast: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
 
 def _read_settings(path: str) -> TokenizerSettings | None:
     """Whether text is lower-cased and accents are stripped; None if no file states it."""
-    stated, fast = _optional(f"{path}/{_CONFIG}"), _optional(f"{path}/{_FAST}")
+    stated, fast = _optional(f"{path}/{CONFIG}"), _optional(f"{path}/{_FAST}")
     if stated.get("tokenizer_class") in _OTHER_WORDS:
-        raise _other_words(f"{path}/{_CONFIG}: the tokenizer is a {stated['tokenizer_class']}")
+        raise _other_words(f"{path}/{CONFIG}: the tokenizer is a {stated['tokenizer_class']}")
     for key, only in _STEPS.items():
         step = fast.get(key)
         kind = step.get("type") if isinstance(step, dict) else step
@@ -179,8 +179,8 @@ def _read_settings(path: str) -> TokenizerSettings | None:
             raise _other_words(f"{path}/{_FAST}: the {key} is {kind!r}, not {only}")
     normalizer = fast.get("normalizer") or {}
     for values, name, key in (
-        (stated, _CONFIG, "do_basic_tokenize"),
-        (stated, _CONFIG, "tokenize_chinese_chars"),
+        (stated, CONFIG, "do_basic_tokenize"),
+        (stated, CONFIG, "tokenize_chinese_chars"),
         (normalizer, _FAST, "handle_chinese_chars"),
     ):
         if values.get(key) is False:
@@ -210,7 +210,7 @@ def _read_bpe(kind: str, path: str) -> tuple[Vocabulary | None, TokenizerSetting
         )
     if kind == "bpe":
         return vocabulary, vocabulary.resolve(_read_settings(path) or {})
-    stated = f"{path}/{_CONFIG}"
+    stated = f"{path}/{CONFIG}"
     if not files.gfile.exists(stated):
         return vocabulary, None
     values = json_files.read(stated, dict[str, Any])
@@ -229,7 +229,7 @@ def _read_sentencepiece(
             )
         return None, None
     vocabulary = SentencePieceVocabulary.load(path)
-    stated = _optional(f"{path}/{_CONFIG}")
+    stated = _optional(f"{path}/{CONFIG}")
     keep = stated.get("keep_accents")
     chosen = {
         "lower_case": stated.get("do_lower_case"),

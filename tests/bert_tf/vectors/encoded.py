@@ -37,7 +37,7 @@ def _peer(*arguments):
     if not python:
         pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
     script = str(Path(__file__).parents[2] / "hugging_face_outputs.py")
-    done = subprocess.run([python, script, *arguments], capture_output=True, text=True)
+    done = subprocess.run([python, "-P", script, *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.strip()
 

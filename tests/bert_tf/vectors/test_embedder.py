@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -221,3 +222,98 @@ def test_a_missing_weight_is_named(folders, monkeypatch):
     monkeypatch.setattr(sources, "read", lambda _: lacking)
     with pytest.raises(InputError, match="lacks the weight encoder/block_1/feed_forward/output/b"):
         Embedder(folders["pretrained"])
+
+
+@pytest.fixture
+def sentence_model(folders, tmp_path):
+    """Writes a folder of sentence-transformers with other values in its files."""
+
+    def written(pooling="mean_tokens", modules=("Transformer", "Pooling"), length=None, new=False):
+        folder = tmp_path / f"{pooling}{len(modules)}{length}"
+        weights.write(weights.read(folders["pretrained"]), str(folder), Format.HUGGINGFACE)
+        paths = {"Transformer": "", "Pooling": "1_Pooling"}
+        entries = [
+            {
+                "name": str(i),
+                "path": paths.get(name, name),
+                "type": f"sentence_transformers.models.{name}",
+            }
+            for i, name in enumerate(modules)
+        ]
+        (folder / "modules.json").write_text(json.dumps(entries))
+        (folder / "1_Pooling").mkdir()
+        modes = {f"pooling_mode_{name}": name == pooling for name in ("cls_token", pooling)}
+        modes |= {"word_embedding_dimension": 32}
+        if new:  # the files of version 6
+            modes = {"embedding_dimension": 32, "pooling_mode": pooling}
+            tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+            tokenizer |= {"model_max_length": length}
+            (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+        elif length:
+            values = json.dumps({"max_seq_length": length})
+            (folder / "sentence_bert_config.json").write_text(values)
+        (folder / "1_Pooling/config.json").write_text(json.dumps(modes))
+        return str(folder)
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [
+        ({"pooling": "cls_token"}, {"pooling": "cls"}),
+        ({"pooling": "max", "length": 9, "new": True}, {"pooling": "max", "max_length": 9}),
+        ({"pooling": "max_tokens", "length": 8}, {"pooling": "max", "max_length": 8}),
+        (
+            {"modules": ("Transformer", "Pooling", "Normalize"), "length": 10_000},
+            {"pooling": "mean", "normalize": True},
+        ),
+    ],
+)
+def test_a_model_of_sentence_transformers_has_its_own_pooling(sentence_model, arguments, settings):
+    folder = sentence_model(**arguments)
+    text = [" ".join(TEXTS)]
+    np.testing.assert_array_equal(make(folder)(text), make(folder, **settings)(text))
+    assert make(folder).identity() == make(folder, **settings).identity()
+    chosen = {"pooling": "max", "max_length": 9}
+    assert make(folder, **chosen).settings.normalize is False
+    assert make(folder, max_length=9).max_length == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"modules": ("Transformer", "Pooling", "Dense")}, "modules.json: .*Pooling, Dense;"),
+        ({"pooling": "lasttoken"}, "config.json: pools by pooling_mode_lasttoken; one of"),
+    ],
+)
+def test_other_models_of_sentence_transformers_are_reported(sentence_model, arguments, message):
+    folder = sentence_model(**arguments)
+    with pytest.raises(InputError, match=f"(?i){message}.*choose --pooling"):
+        make(folder)
+    assert make(folder, pooling="mean")(["a text"]).shape == (1, 32)
+
+
+# Prints the vectors that sentence-transformers makes with the models of some folders.
+_PEER = """
+import json, sys
+from sentence_transformers import SentenceTransformer
+texts = json.loads(sys.argv[1])
+print(json.dumps([SentenceTransformer(f).encode(texts).tolist() for f in sys.argv[2:]]))
+"""
+
+
+@pytest.mark.slow
+def test_vectors_are_those_of_sentence_transformers(sentence_model):
+    python = os.environ.get("PEER_PYTHON")
+    if not python:
+        pytest.skip("PEER_PYTHON names no Python with sentence-transformers; make test-all sets it")
+    made = [
+        sentence_model("cls_token", ("Transformer", "Pooling", "Normalize")),
+        sentence_model("max_tokens", length=8),
+        sentence_model("mean", length=9, new=True),
+    ]
+    command = [python, "-c", _PEER, json.dumps(TEXTS), *made]
+    wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    for folder, vectors in zip(made, wanted, strict=True):
+        np.testing.assert_allclose(make(folder)(TEXTS), vectors, atol=1e-5)
