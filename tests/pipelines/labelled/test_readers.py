@@ -10,7 +10,6 @@ from bert_tf.tasks import make
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, glue, multiple_choice, splits, tables, user_files
 from pipelines.labelled.columns import ColumnNames
-from pipelines.labelled.schema import AnswerSpan
 
 
 def write(path, text):
@@ -290,122 +289,6 @@ def test_choices_are_in_the_order_of_their_numbers(tmp_path):
         (example,) = read(write(tmp_path / f"{name}.csv", text))
         assert example.choices == tuple(f"e{number}" for number in range(11))
         assert example.choices[example.label] == "e2"
-
-
-def test_columns_of_users_are_found_by_name_or_named(tmp_path):
-    path = write(tmp_path / "a.csv", "id,review,stars\nr1,good,5\nr2,bad,1\n")
-    with pytest.raises(InputError, match="no column for label.*--columns=label=NAME"):
-        list(user_files.read_texts(path, ColumnNames({}), pair=False, labelled=True))
-    found = list(
-        user_files.read_texts(path, ColumnNames({"label": "stars"}), pair=False, labelled=True)
-    )
-    assert [(e.key, e.text_a, e.label) for e in found] == [("r1", "good", "5"), ("r2", "bad", "1")]
-    with pytest.raises(InputError, match="has no column 'rating'"):
-        list(
-            user_files.read_texts(path, ColumnNames({"label": "rating"}), pair=False, labelled=True)
-        )
-    with pytest.raises(InputError, match="'lable' is not a role"):
-        ColumnNames({"lable": "stars"})
-
-
-def test_words_spans_and_choices_of_users(tmp_path):
-    words = write(tmp_path / "w.tsv", "words\ttags\nAnn ran\tB-PER O\n")
-    (example,) = list(user_files.read_words(words, ColumnNames({}), True))
-    assert (example.words, example.tags) == (("Ann", "ran"), ("B-PER", "O"))
-    bad = write(tmp_path / "w.jsonl", '{"words": ["Ann", "ran"], "tags": ["O"]}\n')
-    with pytest.raises(InputError, match=r"line 1: has 2 words, but 1 tag; give each word one"):
-        list(user_files.read_words(bad, ColumnNames({}), True))
-    row = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
-    none = {"question": "Why?", "context": "Ann ran.", "answer": "", "answer_start": ""}
-    spans = write(tmp_path / "s.jsonl", f"{json.dumps(row)}\n{json.dumps(none)}\n")
-    found = list(user_files.read_spans(spans, ColumnNames({}), True))
-    assert [e.answers for e in found] == [(AnswerSpan("Ann", 0),), ()]
-    listed = write(
-        tmp_path / "c.jsonl", '{"context": "Q", "choices": ["a", "b", "c"], "label": 2}\n'
-    )
-    table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\nQ\ta\tb\t1\n")
-    assert next(user_files.read_choices(listed, ColumnNames({}), True)).label == 2
-    assert next(user_files.read_choices(table, ColumnNames({}), True)).choices == ("a", "b")
-    assert [e.label for e in user_files.read_choices(table, ColumnNames({}), True)] == [1, 1]
-    bad = write(tmp_path / "d.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\tC\n")
-    with pytest.raises(InputError, match="line 2: the label 'C' names none of 2 choices; numbers"):
-        list(user_files.read_choices(bad, ColumnNames({}), True))
-
-
-def test_choices_of_users_keep_their_labels(tmp_path):
-    header = "context,choice0,choice1,choice2,label"
-    path = write(tmp_path / "c.csv", f"{header}\nQ,wrong,right,,1\n")
-    (example,) = list(user_files.read_choices(path, ColumnNames({}), True))
-    assert (example.choices, example.label) == (("wrong", "right"), 1)
-    path = write(tmp_path / "c.csv", f"{header}\nQ,,right,wrong,1\n")
-    with pytest.raises(InputError, match=r"c\.csv: line 2: choice 0, counted from 0, is empty"):
-        list(user_files.read_choices(path, ColumnNames({}), True))
-    row = {"context": "Q", "choice0": 0, "choice1": 1, "choice2": None, "label": 1}
-    path = write(tmp_path / "c.jsonl", json.dumps(row))
-    assert next(user_files.read_choices(path, ColumnNames({}), True)).choices == ("0", "1")
-    path = write(tmp_path / "c.jsonl", json.dumps(row | {"label": "²"}))
-    with pytest.raises(InputError, match="line 1: the label '²' names none of 2 choices"):
-        list(user_files.read_choices(path, ColumnNames({}), True))
-
-
-@pytest.mark.parametrize(
-    ("read", "row", "message"),
-    [
-        (user_files.read_choices, {"context": "Q", "choices": ["a", None], "label": 0}, "an item of choices is None"),
-        (user_files.read_words, {"words": ["a", None], "tags": ["O", "O"]}, "an item of words is None"),
-        (user_files.read_words, {"words": ["a"], "tags": [None]}, "an item of tags is None"),
-        (user_files.read_spans, {"question": "q", "context": None, "answer": ""}, "context is None"),
-    ],
-)  # fmt: skip
-def test_json_that_is_no_text_is_named(tmp_path, read, row, message):
-    path = write(tmp_path / "a.jsonl", json.dumps(row))
-    with pytest.raises(InputError, match=f"a.jsonl: line 1: {message}, not a text; write"):
-        list(read(path, ColumnNames({}), True))
-
-
-def spans_of(path, **fields):
-    row = {"question": "Who?", "context": "Ann ran.", **fields}
-    (example,) = list(user_files.read_spans(write(path, json.dumps(row)), ColumnNames({}), True))
-    return example.answers
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"answers": ["Ann"], "answer_start": 0}, (AnswerSpan("Ann", 0),)),
-        (
-            {"answers": ["Ann", "ran"], "answer_start": [0, 4]},
-            (AnswerSpan("Ann", 0), AnswerSpan("ran", 4)),
-        ),
-        ({"answers": {"text": ["Ann"], "answer_start": [0]}}, (AnswerSpan("Ann", 0),)),
-        ({"answers": [{"text": "Ann", "answer_start": 0}]}, (AnswerSpan("Ann", 0),)),
-        ({"answers": {"text": "Ann", "answer_start": "0"}}, (AnswerSpan("Ann", 0),)),
-        ({"answers": {"text": [], "answer_start": []}}, ()),
-        ({"answers": [""], "answer_start": [""]}, ()),
-        ({"answers": []}, ()),
-        ({"answers": None}, ()),
-        ({"answer": 0, "answer_start": 3}, (AnswerSpan("0", 3),)),
-    ],
-)
-def test_answers_of_users(tmp_path, fields, expected):
-    assert spans_of(tmp_path / "s.jsonl", **fields) == expected
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"answers": {"text": ["Ann"], "answer_start": ["x"]}}, "line 1, answers: the answer 'Ann' starts at 'x'; give"),
-        ({"answers": {"text": ["Ann", "ran"], "answer_start": [0]}}, "line 1, answers: has 2 answers, but 1 start"),
-        ({"answers": {"text": ["Ann"]}}, "line 1, answers: has no column 'answer_start'"),
-        ({"answers": {"text": [None], "answer_start": [0]}}, "line 1, answers: an item of text is None"),
-        ({"answers": ["Ann"]}, "line 1: has no column for answer_start"),
-        ({"answers": ["Ann"], "answer_start": []}, "line 1: has 1 answer, but 0 starts"),
-        ({"answer": "Ann", "answer_start": -1}, "line 1: the answer 'Ann' starts at '-1'"),
-    ],
-)  # fmt: skip
-def test_wrong_answers_of_users_are_named(tmp_path, fields, message):
-    with pytest.raises(InputError, match=rf"s\.jsonl: {message}"):
-        spans_of(tmp_path / "s.jsonl", **fields)
 
 
 def test_fields_may_be_long(tmp_path):
