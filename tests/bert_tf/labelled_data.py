@@ -9,6 +9,7 @@ import numpy as np
 from bert_tf import weights
 from bert_tf.finetuning import sweep
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
+from bert_tf.models.config import BertConfig
 from bert_tf.weights import Bundle, bundle
 from bert_tf.weights.formats import Format
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
@@ -33,6 +34,10 @@ OTHER = [
 ]
 TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *OTHER)
 CONFIG = tiny_config(len(TOKENS), initializer_range=0.1)
+BART = BertConfig.named(
+    "bart-debug", vocab_size=len(TOKENS), hidden_size=32, intermediate_size=64,
+    num_attention_heads=2, max_position_embeddings=128,
+)  # fmt: skip
 
 
 def write_init(folder, config=CONFIG):
@@ -128,6 +133,16 @@ def make_choices(folder):
             ]
             lines.append(json.dumps({"context": "who is good ?", "choices": texts, "label": label}))
         (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    return str(folder)
+
+
+def make_answers(folder):
+    """Sentences, and the good or bad word of each."""
+    rng = random.Random(0)
+    for split, count in (("train", 64), ("dev", 8)):
+        words = [rng.choice(GOOD + BAD) for _ in range(count)]
+        rows = [[sentence(rng, word, 5), word] for word in words]
+        write_rows(folder / f"{split}.tsv", rows, ["source", "target"])
     return str(folder)
 
 

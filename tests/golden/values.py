@@ -239,30 +239,34 @@ def _answers(models: pathlib.Path) -> Values:
 
 def _finetuning(folder: pathlib.Path) -> tuple[Values, Values]:
     """Curves and scores of short runs of each shape of task."""
-    init = labelled_data.write_init(str(folder / "init"))
+    inits = {
+        config.model_type: labelled_data.write_init(str(folder / config.model_type), config)
+        for config in (labelled_data.CONFIG, labelled_data.BART)
+    }
     makers = {
         "classification": labelled_data.make_texts,
         "regression": lambda data: labelled_data.make_pairs(data, regression=True),
         "ner": labelled_data.make_tags,
         "squad2": lambda data: labelled_data.make_spans(data, null=True),
         "choice": labelled_data.make_choices,
+        "generation": labelled_data.make_answers,
     }
     curves, scores = {}, {}
     for kind, make in makers.items():
         place = folder / f"finetune-{kind}"
         place.mkdir()
         report, output = labelled_data.tune(
-            place, init, kind, make, epochs=1.0, dropout=0.1, keep_runs=True
-        )
+            place, inits["bart" if kind == "generation" else "bert"], kind, make,
+            epochs=1.0, dropout=0.1, keep_runs=True,
+        )  # fmt: skip
         lines = next(pathlib.Path(output).glob("runs/*/history.jsonl")).read_text().splitlines()
         curves[f"finetuning/{kind}/loss"] = [json.loads(line)["loss"] for line in lines]
         scores[f"finetuning/{kind}/scores"] = report["metrics"]["median"]
         bundle = weights.read(output)
-        curves[f"finetuning/{kind}/head"] = [
-            float(np.abs(value).mean())
-            for name, value in bundle.weights.items()
-            if name.startswith("heads/")
-        ]
+        heads = [value for name, value in bundle.weights.items() if name.startswith("heads/")]
+        if heads:
+            means = [float(np.abs(value).mean()) for value in heads]
+            curves[f"finetuning/{kind}/head"] = means
     return curves, scores
 
 

@@ -1,40 +1,29 @@
 """Fine-tuning of a model that writes texts: with another task, on two devices, killed."""
 
 import json
-import random
 
 import numpy as np
 import pytest
 
 from bert_tf import weights
-from bert_tf.models.config import BertConfig
 from tests import commands
 from tests.bert_tf import labelled_data
-from tests.bert_tf.labelled_data import BAD, GOOD, TOKENS, make_texts
 
 TASKS = "--task=mood=classification,answer=generation"
 
 
 @pytest.fixture(scope="module")
 def bart(tmp_path_factory):
-    config = BertConfig.named(
-        "bart-debug", vocab_size=len(TOKENS), hidden_size=32, intermediate_size=64,
-        num_attention_heads=2, max_position_embeddings=64,
-    )  # fmt: skip
-    return labelled_data.write_init(str(tmp_path_factory.mktemp("bart") / "model"), config)
+    folder = str(tmp_path_factory.mktemp("bart") / "model")
+    return labelled_data.write_init(folder, labelled_data.BART)
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder for each task: a mood, and the word that shows it."""
-    rng = random.Random(0)
+    """A folder for each task."""
     texts, answers = tmp_path_factory.mktemp("texts"), tmp_path_factory.mktemp("answers")
-    make_texts(texts, train=64, dev=16)
-    for split, count in (("train", 64), ("dev", 8)):
-        words = [rng.choice(GOOD + BAD) for _ in range(count)]
-        rows = [[labelled_data.sentence(rng, word, 5), word] for word in words]
-        labelled_data.write_rows(answers / f"{split}.tsv", rows, ["source", "target"])
-    return f"{texts},{answers}"
+    labelled_data.make_texts(texts, train=64, dev=16)
+    return f"{texts},{labelled_data.make_answers(answers)}"
 
 
 def _flags(bart, data, output, *more):
