@@ -35,7 +35,7 @@ from pipelines.pretraining.token_store import RangeSummary
 from pipelines.tokenizers import coverage, registry
 from pipelines.tokenizers.base import Tokenizer
 
-_UNITS_PER_PART = 1 << 22  # of tokens that are deduplicated by a worker at a time, at least
+_UNITS_PER_PART = 1 << 22  # that are deduplicated at a time, unless that makes too many files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,17 +133,17 @@ def _write(
     files.gfile.makedirs(f"{request.output}/{UNFINISHED}")
     tokens.vocabulary.save(request.output)
     text = _tokenized(workers, request, corpus_files)
-    store, left_out = _store(request, text["files"]), dict[str, int]()
-    if request.settings.deduplicate:
-        store, left_out = _deduplicated(workers, store)
-    counts = {name: count - left_out.get(name, 0) for name, count in text["counts"].items()}
+    store, counts = _store(request, text["files"]), text["counts"]
+    if request.settings.deduplicate and store.files:
+        store, distinct = _deduplicated(workers, store)
+        repeated = {f"duplicate_{name}": counts[name] - count for name, count in distinct.items()}
+        text["counts"], counts = counts | repeated, counts | distinct
     plan = plan_shards(counts, store, request.settings, workers)
     shards = _write_shards(workers, request, store, plan)
     # Lost workers may have begun files on file systems where this is noticed only now.
     for pattern in files.LEFT_BEHIND:
         for path in files.matching(request.output, f"*.tfrecord{pattern.removeprefix('*')}"):
             files.gfile.remove(path)
-    text["counts"] |= {f"duplicate_{name}": count for name, count in left_out.items()}
     result = _manifest(identity, text["counts"], plan, shards)
     example_folder.finish(request.output, result)
     _warn(request, corpus_files, tokens, result)
@@ -165,7 +165,10 @@ def _warn(
         coverage.sample(corpus_files, request.read),
         request.input,
     )
-    single, documents = text["one_sentence_documents"], text["documents"]
+    single, documents = (
+        text[name] - text.get(f"duplicate_{name}", 0)
+        for name in ("one_sentence_documents", "documents")
+    )
     if request.settings.objective is Objective.MLM_NSP and 2 * single > documents:
         logging.warning(
             "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
@@ -233,7 +236,7 @@ def _merge(workers: Workers, store: TokenStore, found: list[SectionFile]) -> lis
 
 
 def _deduplicated(workers: Workers, store: TokenStore) -> tuple[TokenStore, dict[str, int]]:
-    """The store without repeated documents, and the numbers of what was left out."""
+    """The store without repeated documents, and statistics of what is left (of TEXT_COUNTS)."""
     units = sum(file["units"] for file in store.files)
     count = min(token_store.MAX_FILES, 1 + units // _UNITS_PER_PART)
     parts = [(index, count) for index in range(count)]
@@ -242,11 +245,11 @@ def _deduplicated(workers: Workers, store: TokenStore) -> tuple[TokenStore, dict
         for part, result in workers.map(store.deduplicate, parts):
             found[part] = result
             bar.update()
-    left_out = collections.Counter[str]()
+    counts = collections.Counter[str]()
     for _, numbers in found.values():
-        left_out.update(numbers)
+        counts.update(numbers)
     distinct = tuple(found[part][0] for part in parts)
-    return dataclasses.replace(store, files=distinct), dict(left_out)
+    return dataclasses.replace(store, files=distinct), dict(counts)
 
 
 def _write_shards(

@@ -209,24 +209,31 @@ class TokenStore:
           part: index of the interval, and number of intervals.
 
         Returns:
-          The file, and the numbers of documents, sentences and tokens that were left out.
+          The file, and its numbers of documents, sentences, tokens, and documents that begin with a
+          section of one sentence.
         """
         index, count = part
-        slices = 1 + sum(file["units"] for file in self.files) // count // _SLICE_UNITS
-        intervals = [interval(index * slices + i, count * slices) for i in range(slices)]
-        file = SectionFile(name=f"distinct-{index:04d}", sections=0, units=0)
-        left_out = dict.fromkeys(("documents", "sentences", "tokens"), 0)
-        for found in self._slices(self.files, intervals):
-            repeated = np.delete(found.rows, _distinct(found.rows))
-            left_out["documents"] += int(np.count_nonzero(repeated["first"]))
-            left_out["sentences"] += int(repeated["sentences"].sum())
-            left_out["tokens"] += int(repeated["tokens"].sum())
-            file["sections"] += len(found.rows) - len(repeated)
-            file["units"] += len(found.units) - int(_sizes(repeated, self.dtype).sum())
+        rows = np.concatenate([self._rows(file, *interval(index, count)) for file in self.files])
+        rows = rows[_distinct(rows)]
+        units = int(_sizes(rows, self.dtype).sum())
+        file = SectionFile(name=f"distinct-{index:04d}", sections=len(rows), units=units)
         if not self.is_whole(file):
-            parts = self._slices(self.files, intervals)
-            self.write(file, (_taken(part, _distinct(part.rows)) for part in parts))
-        return file, left_out
+            slices = 1 + units // _SLICE_UNITS
+            intervals = [interval(index * slices + i, count * slices) for i in range(slices)]
+            found = self._slices(self.files, intervals)
+            self.write(file, (_taken(part, _distinct(part.rows)) for part in found))
+        single = rows["first"] & (rows["sentences"] == 1)
+        return file, {
+            "documents": int(rows["first"].sum()),
+            "sentences": int(rows["sentences"].sum()),
+            "tokens": int(rows["tokens"].sum()),
+            "one_sentence_documents": int(single.sum()),
+        }
+
+    def _rows(self, file: SectionFile, low: int, high: int) -> np.ndarray:
+        """The rows of the sections of a file with hashes in [low, high)."""
+        with files.open_binary(self.paths(file)[0], _READ_BYTES) as index:
+            return _rows_between(index, file, low, high)[0]
 
     def rows(self, file: SectionFile) -> Iterator[np.ndarray]:
         """Yields the rows of a file, in blocks."""
@@ -298,6 +305,15 @@ def _piece(
     index: BinaryIO, data: BinaryIO, file: SectionFile, dtype: np.dtype, low: int, high: int
 ) -> Sections:
     """Reads the sections with hashes in [low, high) from the open files of a file."""
+    rows, before, unit = _rows_between(index, file, low, high)
+    start = unit + int(_sizes(before, dtype).sum())
+    return Sections(rows, _read(data, 0, dtype, start, int(_sizes(rows, dtype).sum())))
+
+
+def _rows_between(
+    index: BinaryIO, file: SectionFile, low: int, high: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rows with hashes in [low, high), those before in their bucket, and the first unit of it."""
     shift = _HASH_BITS - _bucket_bits(file)
     first, last = low >> shift, (high - 1) >> shift
     entries = file["sections"] * ROW.itemsize
@@ -306,9 +322,7 @@ def _piece(
     rows = _read(index, 0, ROW, row, row_end - row)
     begin = int(np.searchsorted(rows["hash"], np.uint64(low)))
     end = int(np.searchsorted(rows["hash"], np.uint64(high - 1), side="right"))
-    units = _starts(_sizes(rows, dtype).sum(axis=0)) + unit
-    found = _read(data, 0, dtype, int(units[begin]), int(units[end] - units[begin]))
-    return Sections(rows[begin:end], found)
+    return rows[begin:end], rows[:begin], unit
 
 
 def _read(file: BinaryIO, offset: int, dtype: np.dtype, start: int, count: int) -> np.ndarray:

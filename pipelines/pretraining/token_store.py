@@ -69,8 +69,9 @@ def tokenize_range(
     tokenized again, unless its files are damaged. Several processes may tokenize a range at the
     same time.
 
-    With `deduplicate`, hashes and keys are of the text instead of its place, so that documents with
-    the same text have the same ones.
+    With `deduplicate`, the hash of a section is that of its text and its number in the document,
+    instead of its place, and the key of a document is the hash of its first section. So documents
+    with the same text have the same ones; within a file, they are written once.
 
     Raises:
       InputError: the corpus cannot be read.
@@ -87,7 +88,8 @@ def tokenize_range(
     last, number = None, 0  # the document of the section before, and the number of this one in it
 
     def flush() -> None:
-        found = _sorted(sections, store.dtype)
+        once = {(section.hash, section.key): section for section in reversed(sections)}
+        found = _sorted([*reversed(once.values())], store.dtype)
         file = SectionFile(
             name=f"{range_index:05d}-{len(summary['files']):04d}",
             sections=len(found.rows),

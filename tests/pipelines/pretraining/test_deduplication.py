@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner
 from pipelines.corpus import reader
 from pipelines.pretraining import example_writer, section_files, sharding
@@ -120,5 +121,37 @@ def test_a_stopped_run_is_resumed(monkeypatch, write, after):
 
 
 def test_a_corpus_of_one_repeated_document_is_one_document(write):
-    with pytest.raises(ValueError, match="the corpus is one document"):
+    with pytest.raises(InputError, match="the corpus is one document"):
         write("one", make_documents(1) * 50)
+
+
+def test_copies_are_not_in_memory_together(monkeypatch, write):
+    """A file has each text once, however often it comes."""
+    sizes = []
+    original = section_files._joined
+
+    def joined(parts):
+        found = original(parts)
+        sizes.append(len(found.units))
+        return found
+
+    monkeypatch.setattr(section_files, "_joined", joined)
+    monkeypatch.setattr(
+        example_writer, "plan_corpus", lambda found: reader.plan_ranges(found, range_bytes=1 << 20)
+    )
+    documents = make_documents(60)
+    _, expected = write("distinct", documents)
+    once = max(sizes)
+    _, found = write("often", documents + documents[:1] * 3000)
+    assert found == expected and max(sizes) < 4 * once
+
+
+def test_pages_of_one_sentence_count_once_in_warnings(write, caplog):
+    manifest, _ = write("pages", [*make_documents(60), *[["The token is not found."]] * 200])
+    assert manifest["text"]["duplicate_one_sentence_documents"] == 199
+    assert not [each for each in caplog.messages if "have one sentence" in each]
+
+
+def test_a_corpus_without_text_is_reported(write):
+    with pytest.raises(InputError, match="the corpus has no text"):
+        write("empty", [["\u200b"]])
