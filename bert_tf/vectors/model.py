@@ -57,20 +57,32 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
     """The settings with a pooling: the chosen one, or else all that the model has for texts.
 
     Raises:
-      InputError: the model is of sentence-transformers and has a pooling that is not supported.
+      InputError: the model is of sentence-transformers, and makes vectors in a way that is not
+        supported.
     """
-    if settings.pooling is not None:
-        return settings
-    own = sentence_transformers.read(source.bundle.place) if settings.unit == Unit.TEXT else None
+    own = None
+    if settings.pooling is None and settings.unit == Unit.TEXT:
+        own = sentence_transformers.read(source.bundle.place)
     if own is None:
-        return dataclasses.replace(settings, pooling=Pooling.MEAN)
+        return dataclasses.replace(
+            settings,
+            pooling=settings.pooling or Pooling.MEAN,
+            normalize=bool(settings.normalize),
+        )
+    if own.lower_case and not source.bundle.resolved_settings().get("lower_case"):
+        raise InputError(
+            f"{own.place}: texts are made lower case before they are tokenized (do_lower_case), "
+            "which the tokenizer does not do. Choose --pooling to embed with the encoder alone."
+        )
     most = source.bundle.config.max_length
-    return dataclasses.replace(
+    found = dataclasses.replace(
         settings,
         pooling=own.pooling,
-        normalize=settings.normalize or own.normalize,
+        normalize=own.normalize if settings.normalize is None else settings.normalize,
         max_length=settings.max_length or min(own.max_length or most, most),
     )
+    found.check()
+    return found
 
 
 def max_length(source: ModelSource, settings: FeatureSettings) -> int:

@@ -83,7 +83,7 @@ class FeatureSettings(Settings):
 
     Attributes:
       layers: numbers of layers; None: all layers, the embeddings included.
-      normalize: whether to divide each vector by its length (L2).
+      normalize: whether to divide each vector by its length (L2); None: as the model does.
     """
 
     group = Group.MODEL
@@ -129,7 +129,7 @@ class FeatureSettings(Settings):
     max_length: int | None = setting(
         None,
         "Maximum number of tokens of a text, special tokens included; longer texts are cut. Not "
-        "given: the maximum of the model.",
+        "given: the maximum of the model, or of its sentence-transformers files.",
         minimum=8,
     )
     batch_tokens: int = setting(
@@ -145,7 +145,7 @@ class FeatureSettings(Settings):
         group=Group.MACHINE,
         choices=("float32", "bfloat16"),
     )
-    normalize: bool = False
+    normalize: bool | None = None
 
     def check(self) -> None:
         """Raises InputError if a value is out of range, or weights do not match the combination."""
@@ -182,9 +182,10 @@ class EmbeddingSettings(FeatureSettings):
         "first block, -1 the last block.",
         flag="layer",
     )
-    normalize: bool = setting(
-        False,
-        "Divide each vector by its length (L2), so that dot products are cosine similarities.",
+    normalize: bool | None = setting(
+        None,
+        "Divide each vector by its length (L2), so that dot products are cosine similarities. Not "
+        "given: as a model of sentence-transformers does; no others are divided.",
     )
     unit: str = dataclasses.field(default=Unit.TEXT, init=False)
     word_pooling: str = dataclasses.field(default=WordPooling.FIRST, init=False)

@@ -23,6 +23,7 @@ from bert_tf.weights import (
     tfhub,
 )
 from bert_tf.weights.bundle import Bundle
+from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
@@ -74,7 +75,7 @@ def read(path: str) -> Bundle:
             logging.info("%s: read from %s.", path, found)
         path = found or path
     path = path if files.gfile.isdir(path) else _model_of(path)
-    path = path.rstrip("/") or path
+    path = sentence_transformers.encoder_folder(path.rstrip("/") or path)
     return _READERS[detect(path)](path)
 
 

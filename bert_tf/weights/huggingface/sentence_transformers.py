@@ -1,7 +1,8 @@
 """The files that sentence-transformers needs besides those of transformers."""
 
+import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.weights.huggingface import tokenizers
@@ -10,8 +11,13 @@ from pipelines.common.errors import InputError
 
 _FILE = "modules.json"
 _LENGTH_FILE = "sentence_bert_config.json"
+# The names after the first are of older versions, by the family of the encoder.
+_LENGTH_FILES = (
+    _LENGTH_FILE,
+    *(f"sentence_{name}_config.json" for name in ("roberta", "distilbert", "albert")),
+)
+_CONFIG = "config_sentence_transformers.json"
 _MODULES = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
-# The modules of a model that can be read: these in this order, the last one if it normalizes.
 _NAMES = [name for _, name in _MODULES]
 _POOLING = {
     "pooling_mode_cls_token": "cls",
@@ -25,54 +31,108 @@ class _Module(TypedDict):
     type: str
 
 
-class SentencePooling(NamedTuple):
-    """How a model makes one vector of a text: `cls`, `mean` or `max` of its last layer.
+class _Length(TypedDict):
+    max_seq_length: NotRequired[int | None]
+    do_lower_case: NotRequired[bool]
 
-    `max_length` is the maximum number of tokens, special ones included; None: that of the encoder.
+
+class _Tokenizer(TypedDict):
+    model_max_length: NotRequired[int | float | None]
+
+
+class _Pooling(TypedDict):
+    pooling_mode: NotRequired[str | list[str]]
+
+
+class _Config(TypedDict):
+    default_prompt_name: NotRequired[str | None]
+    truncate_dim: NotRequired[int | None]
+
+
+class SentencePooling(NamedTuple):
+    """How a model makes one vector of a text.
+
+    Attributes:
+      place: the file that describes it.
+      pooling: `cls`, `mean` or `max` of the last layer.
+      normalize: whether vectors have length 1.
+      max_length: maximum number of tokens, special ones included; None: that of the encoder.
+      lower_case: whether texts are made lower case before they are tokenized.
     """
 
+    place: str
     pooling: str
     normalize: bool
     max_length: int | None
+    lower_case: bool
+
+
+def encoder_folder(folder: str) -> str:
+    """The folder of the encoder: the folder itself, or one within a folder of several modules."""
+    path = f"{folder}/{_FILE}"
+    modules = json_files.read(path, list[_Module]) if files.gfile.exists(path) else []
+    within = modules[0]["path"] if modules else ""
+    return files.inside(folder, within, path) if within else folder
 
 
 def read(folder: str) -> SentencePooling | None:
     """Reads how a model makes vectors of texts; None if it is not of sentence-transformers.
 
+    Args:
+      folder: of the encoder, see `encoder_folder`.
+
     Raises:
-      InputError: a file is damaged, or the model has another kind of pooling or other layers.
+      InputError: a file is damaged, or the model has other layers, another kind of pooling, or
+        changes texts or vectors in another way.
     """
-    path = f"{folder}/{_FILE}"
-    if not files.gfile.exists(path):
+    parent = os.path.dirname(folder)
+    top = parent if files.gfile.exists(f"{parent}/{_FILE}") else folder
+    path = f"{top}/{_FILE}"
+    if not files.gfile.exists(path) or encoder_folder(top) != folder:
         return None
-    remedy = "choose --pooling to embed with the encoder alone"
+    remedy = "Choose --pooling to embed with the encoder alone."
     modules = json_files.read(path, list[_Module])
     names = [module["type"].rsplit(".", 1)[-1] for module in modules]
     if names not in (_NAMES, _NAMES[:-1]):
         raise InputError(
-            f"{path}: has the modules {', '.join(names)}; {', '.join(_NAMES)} can be read. Convert "
-            f"the model without the others, or {remedy}."
+            f"{path}: has the modules {', '.join(names)}; Transformer and Pooling can be read, and "
+            f"Normalize after them. {remedy}"
         )
-    place = files.inside(folder, f"{modules[1]['path']}/config.json", path)
-    settings = json_files.read(place, dict[str, Any])
-    # Versions before 6 write a flag for each kind.
-    flags = [_POOLING.get(name, name) for name, on in settings.items() if "mode" in name and on]
-    found = settings.get("pooling_mode", flags)
+    for name, value in _values(f"{top}/{_CONFIG}", _Config).items():
+        if name in _Config.__annotations__ and value:
+            raise InputError(f"{top}/{_CONFIG}: {name}={value} is not supported. {remedy}")
+    place = files.inside(top, f"{modules[1]['path']}/config.json", path)
+    lengths = [_values(f"{folder}/{name}", _Length) for name in _LENGTH_FILES]
+    own = next(filter(None, lengths), _Length())
+    most = own.get("max_seq_length") or _values(f"{folder}/{tokenizers.CONFIG}", _Tokenizer).get(
+        "model_max_length"
+    )
+    return SentencePooling(
+        path,
+        _read_pooling(place, remedy),
+        names == _NAMES,
+        int(most) if most else None,
+        own.get("do_lower_case", False),
+    )
+
+
+def _read_pooling(path: str, remedy: str) -> str:
+    """The kind of pooling; versions before 6 have a flag for each."""
+    values = json_files.read(path, _Pooling)
+    flags = [name for name, on in values.items() if name.startswith("pooling_mode_") and on is True]
+    found = values.get("pooling_mode", [_POOLING.get(name, name) for name in flags] or "mean")
     modes = [found] if isinstance(found, str) else found
     if len(modes) != 1 or modes[0] not in _POOLING.values():
         raise InputError(
-            f"{place}: pools by {' and '.join(modes) or 'nothing'}; one of cls, mean and max can "
-            f"be read. {remedy.capitalize()}."
+            f"{path}: pools by {' and '.join(modes)}; one of cls, mean and max can be read. "
+            f"{remedy}"
         )
-    lengths = [(_LENGTH_FILE, "max_seq_length"), (tokenizers.CONFIG, "model_max_length")]
-    chosen = [_value(f"{folder}/{name}", key) for name, key in lengths]
-    most = next((int(value) for value in chosen if value), None)
-    return SentencePooling(modes[0], names == _NAMES, most)
+    return modes[0]
 
 
-def _value(path: str, key: str) -> Any:
-    """A value of a file, or None."""
-    return json_files.read(path, dict[str, Any]).get(key) if files.gfile.exists(path) else None
+def _values(path: str, kind: type[Any]) -> Any:
+    """The values of a file, or none if it does not exist."""
+    return json_files.read(path, kind) if files.gfile.exists(path) else {}
 
 
 def write(task: Mapping[str, Any], config: EncoderConfig, folder: str) -> None:

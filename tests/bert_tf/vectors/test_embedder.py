@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 
 import numpy as np
@@ -228,7 +229,13 @@ def test_a_missing_weight_is_named(folders, monkeypatch):
 def sentence_model(folders, tmp_path):
     """Writes a folder of sentence-transformers with other values in its files."""
 
-    def written(pooling="mean_tokens", modules=("Transformer", "Pooling"), length=None, new=False):
+    def written(
+        pooling="mean_tokens",
+        modules=("Transformer", "Pooling"),
+        length=None,
+        new=False,
+        others=None,
+    ):
         folder = tmp_path / f"{pooling}{len(modules)}{length}"
         weights.write(weights.read(folders["pretrained"]), str(folder), Format.HUGGINGFACE)
         paths = {"Transformer": "", "Pooling": "1_Pooling"}
@@ -253,6 +260,8 @@ def sentence_model(folders, tmp_path):
             values = json.dumps({"max_seq_length": length})
             (folder / "sentence_bert_config.json").write_text(values)
         (folder / "1_Pooling/config.json").write_text(json.dumps(modes))
+        values = {"prompts": {"query": "query: "}, "default_prompt_name": None, **(others or {})}
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(values))
         return str(folder)
 
     return written
@@ -278,12 +287,46 @@ def test_a_model_of_sentence_transformers_has_its_own_pooling(sentence_model, ar
     chosen = {"pooling": "max", "max_length": 9}
     assert make(folder, **chosen).settings.normalize is False
     assert make(folder, max_length=9).max_length == 9
+    assert make(folder, normalize=False).settings.normalize is False
+
+
+def test_the_encoder_may_be_in_a_folder_of_its_own(sentence_model, tmp_path):
+    folder = sentence_model("cls_token")
+    inner = tmp_path / "model/0_Transformer"
+    shutil.copytree(folder, inner)
+    for name in ("modules.json", "1_Pooling"):
+        shutil.move(inner / name, inner.parent / name)
+    modules = json.loads((inner.parent / "modules.json").read_text())
+    modules[0]["path"] = inner.name
+    (inner.parent / "modules.json").write_text(json.dumps(modules))
+    wanted = make(folder)(TEXTS)
+    for place in (inner, inner.parent):
+        np.testing.assert_array_equal(make(str(place))(TEXTS), wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("1_Pooling/config.json", {"pooling_mode": 3}, "config.json: .*pooling_mode"),
+        ("sentence_bert_config.json", {"max_seq_length": [8]}, "config.json: .*max_seq_length"),
+        ("sentence_bert_config.json", {"max_seq_length": 5}, "--max_length=5: it must be"),
+        ("modules.json", {}, "modules.json: "),
+    ],
+)
+def test_damaged_files_are_reported(sentence_model, name, content, message):
+    folder = sentence_model()
+    with open(f"{folder}/{name}", "w") as file:
+        json.dump(content, file)
+    with pytest.raises(InputError, match=message):
+        make(folder)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"modules": ("Transformer", "Pooling", "Dense")}, "modules.json: .*Pooling, Dense;"),
+        ({"others": {"default_prompt_name": "query"}}, "default_prompt_name=query is not supp"),
+        ({"others": {"truncate_dim": 8}}, "truncate_dim=8 is not supported"),
         ({"pooling": "lasttoken"}, "config.json: pools by pooling_mode_lasttoken; one of"),
     ],
 )
