@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 
@@ -360,3 +361,26 @@ def test_vectors_are_those_of_sentence_transformers(sentence_model):
     wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     for folder, vectors in zip(made, wanted, strict=True):
         np.testing.assert_allclose(make(folder)(TEXTS), vectors, atol=1e-5)
+
+
+def _change(path, **values):
+    path = pathlib.Path(path)
+    found = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(found | values))
+
+
+def test_files_of_older_versions_are_read(sentence_model):
+    folder = sentence_model()
+    _change(f"{folder}/sentence_roberta_config.json", max_seq_length=9)
+    _change(f"{folder}/1_Pooling/config.json", pooling_mode_mean_tokens=False)  # it is the default
+    found = make(folder).settings
+    assert (found.pooling, found.max_length) == ("mean", 9)
+
+
+def test_lower_case_that_the_tokenizer_does_not_make_is_reported(sentence_model):
+    folder = sentence_model()
+    _change(f"{folder}/sentence_bert_config.json", do_lower_case=True)
+    assert make(folder)(["a text"]).shape == (1, 32)  # the tokenizer does it, too
+    _change(f"{folder}/tokenizer_config.json", do_lower_case=False)
+    with pytest.raises(InputError, match="modules.json: texts are made lower case"):
+        make(folder)
