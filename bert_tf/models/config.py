@@ -194,11 +194,12 @@ class BertConfig(EncoderConfig):
         return {"roberta": 1, "bart": 1, "gpt2": 50256}.get(self.model_type, 0)
 
     def with_dropout(self, rate: float) -> Self:
-        """A copy with another dropout rate, of hidden values and of attention."""
+        """A copy with another dropout rate wherever it has one."""
         return dataclasses.replace(
             self,
             hidden_dropout_prob=rate,
             attention_probs_dropout_prob=rate,
+            pooler_dropout=rate if self.pooler_dropout else 0.0,
             head_dropout=None if self.head_dropout is None else rate,
         )
 

@@ -56,3 +56,13 @@ def test_every_family_has_the_sizes_of_bert():
 def test_an_unknown_family_is_named():
     with pytest.raises(InputError, match=r"'deberta-base' is unknown; use debug, tiny.*electra-"):
         BertConfig.named("deberta-base")
+
+
+@pytest.mark.parametrize("family", ["roberta", "electra", "bart"])
+def test_a_dropout_rate_replaces_all_of_a_family(family):
+    config = BertConfig.named(f"{family}-tiny", vocab_size=50)
+    assert config.pooler_dropout == 0.1
+    for rate in (0.0, 0.3):
+        changed = config.with_dropout(rate)
+        assert (changed.hidden_dropout_prob, changed.pooler_dropout) == (rate, rate)
+    assert BertConfig.named("tiny", vocab_size=50).with_dropout(0.3).pooler_dropout == 0
