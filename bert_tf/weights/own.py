@@ -79,7 +79,7 @@ def _heads(weights: Mapping[str, np.ndarray], described: tuple[TaskEntry, ...]) 
 def read_tasks(path: str) -> tuple[TaskEntry, ...]:
     """The descriptions of tasks in a folder, if any; an InputError if one is invalid."""
     name = f"{path}/{TASKS}"
-    found = json_files.read(name, list[TaskEntry]) if files.gfile.exists(name) else []
+    found = json_files.read_optional(name, list[TaskEntry])
     for task in found:
         check_task(task, name)
     return tuple(found)

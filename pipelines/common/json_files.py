@@ -127,6 +127,11 @@ def read(path: str, kind: type[KindT], finite: bool = True) -> KindT:
     return check(parse(text, path, finite), kind, path)
 
 
+def read_optional(path: str, kind: type[KindT]) -> KindT:
+    """Reads a JSON file as `read` does; an empty value of the type if there is no file."""
+    return read(path, kind) if files.gfile.exists(path) else kind()
+
+
 def read_whole(path: str, kind: type[KindT]) -> KindT | None:
     """Reads a JSON file as `read` does; None if it is missing or damaged."""
     try:

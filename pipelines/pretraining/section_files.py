@@ -189,9 +189,7 @@ class TokenStore:
             return merged
         if not self.is_whole(merged):
             try:
-                count = 1 + merged["units"] // _SLICE_UNITS
-                intervals = [interval(index, count) for index in range(count)]
-                self.write(merged, self._slices(inputs, intervals))
+                self.write(merged, self._slices(inputs, merged["units"]))
             except (InputError, tf.errors.OpError, OSError):
                 if not self.is_whole(merged):  # another process has finished it
                     raise
@@ -213,15 +211,14 @@ class TokenStore:
           section of one sentence.
         """
         index, count = part
-        rows = np.concatenate([self._rows(file, *interval(index, count)) for file in self.files])
+        low, high = interval(index, count)
+        rows = np.concatenate([self._rows(file, low, high) for file in self.files])
         rows = rows[_distinct(rows)]
         units = int(_sizes(rows, self.dtype).sum())
         file = SectionFile(name=f"distinct-{index:04d}", sections=len(rows), units=units)
         if not self.is_whole(file):
-            slices = 1 + units // _SLICE_UNITS
-            intervals = [interval(index * slices + i, count * slices) for i in range(slices)]
-            found = self._slices(self.files, intervals)
-            self.write(file, (_taken(part, _distinct(part.rows)) for part in found))
+            found = self._slices(self.files, units, part)
+            self.write(file, (_taken(each, _distinct(each.rows)) for each in found))
         single = rows["first"] & (rows["sentences"] == 1)
         return file, {
             "documents": int(rows["first"].sum()),
@@ -266,13 +263,15 @@ class TokenStore:
         )
 
     def _slices(
-        self, inputs: Sequence[SectionFile], intervals: Iterable[tuple[int, int]]
+        self, inputs: Sequence[SectionFile], units: int, part: tuple[int, int] = (0, 1)
     ) -> Iterator[Sections]:
-        """Yields the sections of files in intervals of hashes."""
+        """Yields the sections of files in slices of an interval of hashes that has `units`."""
+        index, count = part
+        slices = 1 + units // _SLICE_UNITS
         with contextlib.ExitStack() as stack:
             pieces = [stack.enter_context(self._opened(file)) for file in inputs]
-            for low, high in intervals:
-                yield _joined([piece(low, high) for piece in pieces])
+            for number in range(index * slices, (index + 1) * slices):
+                yield _joined([piece(*interval(number, count * slices)) for piece in pieces])
 
     @contextlib.contextmanager
     def _opened(self, file: SectionFile) -> Iterator[Callable[[int, int], Sections]]:

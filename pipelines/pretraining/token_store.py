@@ -88,8 +88,8 @@ def tokenize_range(
     last, number = None, 0  # the document of the section before, and the number of this one in it
 
     def flush() -> None:
-        once = {(section.hash, section.key): section for section in reversed(sections)}
-        found = _sorted([*reversed(once.values())], store.dtype)
+        once = {(section.hash, section.key): section for section in sections}
+        found = _sorted([*once.values()], store.dtype)
         file = SectionFile(
             name=f"{range_index:05d}-{len(summary['files']):04d}",
             sections=len(found.rows),

@@ -69,10 +69,14 @@ class SentencePooling(NamedTuple):
 
 def encoder_folder(folder: str) -> str:
     """The folder of the encoder: the folder itself, or one within a folder of several modules."""
-    path = f"{folder}/{_FILE}"
-    modules = json_files.read(path, list[_Module]) if files.gfile.exists(path) else []
-    within = modules[0]["path"] if modules else ""
-    return files.inside(folder, within, path) if within else folder
+    within = _encoder_path(folder)
+    return files.inside(folder, within, f"{folder}/{_FILE}") if within else folder
+
+
+def _encoder_path(folder: str) -> str:
+    """The path of the encoder within a folder; empty if it is the folder itself."""
+    modules = json_files.read_optional(f"{folder}/{_FILE}", list[_Module])
+    return modules[0]["path"] if modules else ""
 
 
 def read(folder: str) -> SentencePooling | None:
@@ -85,10 +89,10 @@ def read(folder: str) -> SentencePooling | None:
       InputError: a file is damaged, or the model has other layers, another kind of pooling, or
         changes texts or vectors in another way.
     """
-    parent = os.path.dirname(folder)
-    top = parent if files.gfile.exists(f"{parent}/{_FILE}") else folder
+    parent, name = os.path.split(folder)
+    top = (parent or ".") if _encoder_path(parent or ".") == name else folder
     path = f"{top}/{_FILE}"
-    if not files.gfile.exists(path) or encoder_folder(top) != folder:
+    if not files.gfile.exists(path):
         return None
     remedy = "Choose --pooling to embed with the encoder alone."
     modules = json_files.read(path, list[_Module])
@@ -98,15 +102,15 @@ def read(folder: str) -> SentencePooling | None:
             f"{path}: has the modules {', '.join(names)}; Transformer and Pooling can be read, and "
             f"Normalize after them. {remedy}"
         )
-    for name, value in _values(f"{top}/{_CONFIG}", _Config).items():
-        if name in _Config.__annotations__ and value:
-            raise InputError(f"{top}/{_CONFIG}: {name}={value} is not supported. {remedy}")
+    config = json_files.read_optional(f"{top}/{_CONFIG}", _Config)
+    for key in ("default_prompt_name", "truncate_dim"):
+        if config.get(key):
+            raise InputError(f"{top}/{_CONFIG}: {key}={config.get(key)} is not supported. {remedy}")
     place = files.inside(top, f"{modules[1]['path']}/config.json", path)
-    lengths = [_values(f"{folder}/{name}", _Length) for name in _LENGTH_FILES]
+    lengths = (json_files.read_optional(f"{folder}/{name}", _Length) for name in _LENGTH_FILES)
     own = next(filter(None, lengths), _Length())
-    most = own.get("max_seq_length") or _values(f"{folder}/{tokenizers.CONFIG}", _Tokenizer).get(
-        "model_max_length"
-    )
+    tokenizer = json_files.read_optional(f"{folder}/{tokenizers.CONFIG}", _Tokenizer)
+    most = own.get("max_seq_length") or tokenizer.get("model_max_length")
     return SentencePooling(
         path,
         _read_pooling(place, remedy),
@@ -128,11 +132,6 @@ def _read_pooling(path: str, remedy: str) -> str:
             f"{remedy}"
         )
     return modes[0]
-
-
-def _values(path: str, kind: type[Any]) -> Any:
-    """The values of a file, or none if it does not exist."""
-    return json_files.read(path, kind) if files.gfile.exists(path) else {}
 
 
 def write(task: Mapping[str, Any], config: EncoderConfig, folder: str) -> None:

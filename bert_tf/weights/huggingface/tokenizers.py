@@ -117,7 +117,7 @@ def write(model: Bundle, folder: str) -> None:
 
 
 def _read_wordpiece(path: str, vocab_size: int) -> WordPieceVocabulary | None:
-    fast = _optional(f"{path}/{_FAST}")
+    fast = json_files.read_optional(f"{path}/{_FAST}", dict[str, Any])
     if files.gfile.exists(f"{path}/{FILE}"):
         tokens = WordPieceVocabulary.load(path).tokens
     elif fast:
@@ -141,13 +141,9 @@ def _word_pieces_of(fast: dict[str, Any], name: str) -> tuple[str, ...]:
     return in_order(json_files.check(model, _WordPieceModel, f"{name}: model")["vocab"], name)
 
 
-def _optional(path: str) -> dict[str, Any]:
-    return json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
-
-
 def _added(path: str, fast: dict[str, Any]) -> dict[str, int]:
     """The ids of added tokens, from the files of both kinds."""
-    added = _optional(f"{path}/{_ADDED}")
+    added = json_files.read_optional(f"{path}/{_ADDED}", dict[str, Any])
     check_ids(added, f"{path}/{_ADDED}")
     return added | _added_in(fast, f"{path}/{_FAST}")
 
@@ -169,7 +165,8 @@ def _model(fast: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
 
 def _read_settings(path: str) -> TokenizerSettings | None:
     """Whether text is lower-cased and accents are stripped; None if no file states it."""
-    stated, fast = _optional(f"{path}/{CONFIG}"), _optional(f"{path}/{_FAST}")
+    stated = json_files.read_optional(f"{path}/{CONFIG}", dict[str, Any])
+    fast = json_files.read_optional(f"{path}/{_FAST}", dict[str, Any])
     if stated.get("tokenizer_class") in _OTHER_WORDS:
         raise _other_words(f"{path}/{CONFIG}: the tokenizer is a {stated['tokenizer_class']}")
     for key, only in _STEPS.items():
@@ -229,7 +226,7 @@ def _read_sentencepiece(
             )
         return None, None
     vocabulary = SentencePieceVocabulary.load(path)
-    stated = _optional(f"{path}/{CONFIG}")
+    stated = json_files.read_optional(f"{path}/{CONFIG}", dict[str, Any])
     keep = stated.get("keep_accents")
     chosen = {
         "lower_case": stated.get("do_lower_case"),

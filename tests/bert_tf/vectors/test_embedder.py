@@ -291,7 +291,7 @@ def test_a_model_of_sentence_transformers_has_its_own_pooling(sentence_model, ar
     assert make(folder, normalize=False).settings.normalize is False
 
 
-def test_the_encoder_may_be_in_a_folder_of_its_own(sentence_model, tmp_path):
+def test_the_encoder_may_be_in_a_folder_of_its_own(sentence_model, tmp_path, monkeypatch):
     folder = sentence_model("cls_token")
     inner = tmp_path / "model/0_Transformer"
     shutil.copytree(folder, inner)
@@ -303,6 +303,8 @@ def test_the_encoder_may_be_in_a_folder_of_its_own(sentence_model, tmp_path):
     wanted = make(folder)(TEXTS)
     for place in (inner, inner.parent):
         np.testing.assert_array_equal(make(str(place))(TEXTS), wanted)
+    monkeypatch.chdir(inner.parent)
+    np.testing.assert_array_equal(make(inner.name)(TEXTS), wanted)
 
 
 @pytest.mark.parametrize(
