@@ -1,9 +1,6 @@
 """`--deduplicate`: a repeated document changes nothing but the counts."""
 
 import dataclasses
-import glob
-import hashlib
-import os
 import random
 
 import pytest
@@ -11,9 +8,10 @@ import pytest
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner
 from pipelines.corpus import reader
-from pipelines.pretraining import example_writer, section_files, sharding
+from pipelines.pretraining import example_writer, section_files
 from pipelines.pretraining.settings import ExampleSettings
 from tests.conftest import make_documents, write_documents
+from tests.pipelines.pretraining.written import cut_finely, digests
 
 HERE = LocalRunner(1)
 SETTINGS = ExampleSettings(
@@ -27,13 +25,9 @@ SETTINGS = ExampleSettings(
 
 @pytest.fixture(autouse=True)
 def many_files(monkeypatch):
-    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 1000)
-    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 10)
+    cut_finely(monkeypatch, shard_tokens=1000, shard_sections=10)
     monkeypatch.setattr(example_writer, "_UNITS_PER_PART", 1000)
     monkeypatch.setattr(section_files, "_SLICE_UNITS", 300)
-    monkeypatch.setattr(
-        example_writer, "plan_corpus", lambda found: reader.plan_ranges(found, range_bytes=4000)
-    )
 
 
 @pytest.fixture
@@ -45,11 +39,7 @@ def write(tmp_path, vocab_path):
         settings = dataclasses.replace(SETTINGS, **changes)
         request = example_writer.ExampleRequest(corpus, vocab_path, f"{tmp_path}/{name}", settings)
         manifest = example_writer.write(request, HERE)
-        files = sorted(glob.glob(f"{tmp_path}/{name}/*.tfrecord"))
-        return manifest, {
-            os.path.basename(path): hashlib.sha256(open(path, "rb").read()).hexdigest()
-            for path in files
-        }
+        return manifest, digests(tmp_path / name, "*.tfrecord")
 
     return written
 

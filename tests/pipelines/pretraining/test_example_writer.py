@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import glob
-import hashlib
 import json
 import os
 import pickle
@@ -16,12 +15,12 @@ import tensorflow as tf
 from pipelines.common import files, locks
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, Workers
-from pipelines.corpus import reader
-from pipelines.pretraining import example_folder, example_reader, example_writer, sharding
+from pipelines.pretraining import example_folder, example_reader, example_writer
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.pretraining.sharding import UNFINISHED
 from tests import commands, webhdfs
 from tests.conftest import make_documents, write_documents
+from tests.pipelines.pretraining.written import cut_finely, digests
 
 HERE = LocalRunner(1)
 SETTINGS = ExampleSettings(
@@ -32,23 +31,12 @@ SETTINGS = ExampleSettings(
 @pytest.fixture
 def small_shards(monkeypatch):
     """Many shards from little text."""
-    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
-    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
-    monkeypatch.setattr(
-        example_writer, "plan_corpus", lambda found: reader.plan_ranges(found, range_bytes=20_000)
-    )
+    cut_finely(monkeypatch, range_bytes=20_000)
 
 
 def request(corpus_path, vocab_path, output, **changes):
     settings = dataclasses.replace(SETTINGS, **changes)
     return example_writer.ExampleRequest(corpus_path, vocab_path, str(output), settings)
-
-
-def digests(folder):
-    return {
-        os.path.basename(path): hashlib.sha256(open(path, "rb").read()).hexdigest()
-        for path in glob.glob(f"{folder}/*")
-    }
 
 
 def command(corpus_path, vocab_path, output, *extra):

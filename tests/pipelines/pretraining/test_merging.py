@@ -2,7 +2,6 @@
 
 import dataclasses
 import glob
-import hashlib
 import itertools
 import os
 import time
@@ -12,11 +11,11 @@ import pytest
 
 from pipelines.common import files
 from pipelines.common.runners import LocalRunner, Workers
-from pipelines.corpus import reader
 from pipelines.pretraining import example_writer, section_files, sharding, token_store
 from pipelines.pretraining.settings import ExampleSettings
 from pipelines.pretraining.sharding import UNFINISHED
 from tests.conftest import make_documents, write_documents
+from tests.pipelines.pretraining.written import cut_finely, digests
 
 HERE = LocalRunner(1)
 SETTINGS = ExampleSettings(
@@ -26,11 +25,7 @@ SETTINGS = ExampleSettings(
 
 @pytest.fixture(autouse=True)
 def many_files(monkeypatch):
-    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
-    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
-    monkeypatch.setattr(
-        example_writer, "plan_corpus", lambda found: reader.plan_ranges(found, range_bytes=4000)
-    )
+    cut_finely(monkeypatch)
 
 
 @pytest.fixture
@@ -41,13 +36,6 @@ def wanted(tmp_path, vocab_path):
         return example_writer.ExampleRequest(corpus, vocab_path, f"{tmp_path}/{name}", SETTINGS)
 
     return request
-
-
-def _digests(folder):
-    return {
-        os.path.basename(path): hashlib.sha256(open(path, "rb").read()).hexdigest()
-        for path in glob.glob(f"{folder}/*")
-    }
 
 
 def _stopped(monkeypatch, request, place, name, after):
@@ -84,7 +72,7 @@ def test_stopped_merging_goes_on(wanted, monkeypatch, place, name, after):
     _stopped(monkeypatch, wanted("merged"), place, name, after)
     monkeypatch.setattr(example_writer, "_tokenize", None)  # it has been done
     example_writer.write(wanted("merged"), HERE)
-    whole, merged = (_digests(wanted(name).output) for name in ("whole", "merged"))
+    whole, merged = (digests(wanted(name).output) for name in ("whole", "merged"))
     assert merged == whole and len(whole) > 5
 
 
@@ -114,7 +102,7 @@ def test_lost_files_are_tokenized_again(wanted, monkeypatch):
     for path in glob.glob(f"{request.output}/{UNFINISHED}/*.data"):
         os.truncate(path, 10)
     example_writer.write(request, HERE)
-    assert _digests(request.output) == _digests(wanted("whole").output)
+    assert digests(request.output) == digests(wanted("whole").output)
 
 
 def test_two_workers_may_merge_the_same_files(tmp_path, monkeypatch):

@@ -3,10 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-import glob
-import hashlib
 import itertools
-import pathlib
 from unittest import mock
 
 import numpy as np
@@ -22,6 +19,7 @@ from pipelines.pretraining import example_writer, section_files, sharding
 from pipelines.pretraining.settings import ExampleSettings
 from tests import strategies
 from tests.conftest import write_documents
+from tests.pipelines.pretraining.written import digests
 
 _SIZES = {"_SHARD_TOKENS": 40, "_MIN_SECTIONS_PER_SHARD": 3, "_MIN_DOCUMENTS_TO_HOLD_OUT": 4}
 
@@ -128,20 +126,20 @@ def test_bytes_depend_on_nothing_but_the_request(
     vocabulary.write_text("\n".join("[PAD] [UNK] [CLS] [SEP] [MASK] a b c d . é".split()))
     wanted = ExampleSettings(max_seq_length=12, max_predictions_per_seq=3, dupe_factor=2, seed=seed)
     ranges = functools.partial(reader.plan_ranges, range_bytes=range_bytes)
-    digests = []
+    found = []
     with mock.patch.object(example_writer, "plan_corpus", ranges):
         for name, runner in (("forward", _Forward()), ("backward", _Backward())):
             request = example_writer.ExampleRequest(
                 corpus, str(vocabulary), str(folder / name), wanted, "sentences"
             )
             manifest = example_writer.write(request, runner)
-            digests.append(_digests(folder / name))
+            found.append(digests(folder / name))
             shards = manifest["train"]["shards"]
             assert manifest["text"]["documents"] == len(documents)
             for shard in shards:
                 records = tf.data.TFRecordDataset(str(folder / name / shard["file"]))
                 assert sum(1 for _ in records) == shard["records"]
-    assert digests[0] == digests[1]
+    assert found[0] == found[1]
 
 
 class _Forward(Workers, Runner):
@@ -162,10 +160,3 @@ class _Backward(_Forward):
 
     def order(self, things):
         return [thing for thing in reversed(things) for _ in range(2)]
-
-
-def _digests(folder: pathlib.Path):
-    return {
-        pathlib.Path(path).name: hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
-        for path in glob.glob(f"{folder}/*")
-    }
