@@ -3,7 +3,7 @@ r"""Searches for the recipe of the built-in run: candidates at equal seconds, th
   python -m benchmarks.recipe_search --corpus=CORPUS --work=/tmp/recipes [--minutes=1,2,4]
 
 Each candidate is `recipes/builtin.flags` with one change, or the previous recipe, and is trained by
-`bert-tf pretrain --minutes`. The best third is trained for twice the time, and so on (successive
+`bert-tf pretrain --minutes`. The best quarter is trained for twice the time, and so on (successive
 halving; Jamieson and Talwalkar 2016, arXiv 1502.07943); the last round has three seeds. Candidates
 are compared by the accuracy of masked tokens in held-out documents, on the same examples for all: a
 model trained on other examples is scored on the usual ones afterwards. Runs in --work are not
@@ -29,7 +29,7 @@ _RESULTS = flags.DEFINE_string("results", "benchmarks/recipes.json", "File of th
 _PICTURE = flags.DEFINE_string("picture", "docs/guides/recipes.png", "Plot of the first round.")
 
 _RECIPE = "recipes/builtin.flags"
-_KEPT = 1 / 3  # of the candidates, from round to round
+_KEPT = 1 / 4  # of the candidates, from round to round
 _USUAL = "recipe"
 
 
@@ -56,6 +56,8 @@ _CANDIDATES = {
     "twice the rate": Candidate(("--learning_rate=2.8e-3",)),
     "batches of 8": Candidate(("--batch_size=8", "--learning_rate=1e-3")),
     "batches of 32": Candidate(("--batch_size=32", "--learning_rate=2e-3")),
+    "batches of 32 at the same rate": Candidate(("--batch_size=32",)),
+    "batches of 32 at twice the rate": Candidate(("--batch_size=32", "--learning_rate=2.8e-3")),
     "batches of 64": Candidate(("--batch_size=64", "--learning_rate=2.8e-3")),
     "linear decay": Candidate(("--decay_fraction=0.95",)),
     "decay of 15 %": Candidate(("--decay_fraction=0.15",)),
@@ -117,6 +119,7 @@ def _trained(name: str, minutes: str, seed: int) -> dict[str, Any]:
     if not (again / "report.json").exists():
         # One step at a negligible learning rate, which leaves the model as it is.
         still = ("--steps=1", "--warmup_steps=0", "--learning_rate=1e-20", "--optimizer=adamw")
+        recipe += ("--nosinusoidal_positions",)  # which are for new models
         where = (f"--tfrecords={usual}", f"--output={again}", f"--init_checkpoint={folder}")
         _place().command("pretrain", *recipe, *candidate.training, *still, *where, *common)
     scored = json.loads((again / "report.json").read_text())

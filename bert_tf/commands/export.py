@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import TASKS_HELP
+from bert_tf.commands.flag_texts import DEV_HELP, MOST_LOSS_HELP, TASKS_HELP
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.serving.plan import Precision
 from pipelines.common import flag_types
@@ -30,19 +30,11 @@ _PRECISION = flags.DEFINE(
     "precision",
     "float32",
     "Data type of the computation; inputs and outputs are float32. bfloat16: also of the weights. "
-    "int8: with the engines onnxruntime and litert; the SavedModel stays in float32.",
+    "int8: with the engines onnxruntime, openvino and litert; the SavedModel stays in float32.",
 )
-_DEV = flags.DEFINE_string(
-    "dev",
-    "",
-    "Labelled files as TASK=FILE, separated by commas or blanks, on which a lower --precision "
-    "must keep the scores. Not given: only for float32.",
-)
+_DEV = flags.DEFINE_string("dev", "", DEV_HELP)
 _MOST_LOSS = flags.DEFINE(
-    flag_types.NumberParser(float, minimum=0),
-    "most_loss",
-    0.005,
-    "Maximum loss of a task's main metric, whose best value is 1, with a lower --precision.",
+    flag_types.NumberParser(float, minimum=0), "most_loss", 0.005, MOST_LOSS_HELP
 )
 GenerationSettings.define_flags()
 
@@ -67,7 +59,7 @@ def _with_generation(source: "ModelSource") -> "ModelSource":
 def main() -> None:
     """Exports as the flags say."""
     from bert_tf.export import model_card, saved_model, sources
-    from pipelines.common import command_line, path_lists
+    from pipelines.common import path_lists
 
     found = [_with_generation(source) for source in sources.find(path_lists.entries(_TASKS.value))]
     writers = [source.task.generation if source.task else source.generation for source in found]
@@ -77,8 +69,7 @@ def main() -> None:
     if precision is not Precision.FLOAT32:
         from bert_tf.serving.reduced_precision import ScoreCheck
 
-        dev = command_line.pairs(path_lists.entries(_DEV.value), "--dev")
-        check = ScoreCheck(found, precision, dev, _MOST_LOSS.value)
+        check = ScoreCheck.from_flags(found, precision, _DEV.value, _MOST_LOSS.value)
     stored = "bfloat16" if precision is Precision.BFLOAT16 else "float32"
     path = saved_model.export(found, _OUTPUT.value, dtype=stored, check=check)
     manifest = saved_model.read_manifest(path)

@@ -1,35 +1,52 @@
 r"""Exports models for LiteRT and ONNX Runtime: the signatures that take token ids.
 
   bert-tf export-portable --tasks=mrpc,pos --output=savedmodels/portable
+  bert-tf export-portable --tasks=mrpc --precision=int8 --dev=mrpc=glue/MRPC/dev.tsv
 
 A report next to the files gives the differences of their answers from those of the original.
 """
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import RUNTIMES, TASKS_HELP
+from bert_tf.commands.flag_texts import DEV_HELP, MOST_LOSS_HELP, RUNTIMES, TASKS_HELP
+from bert_tf.serving.plan import Precision
 from pipelines.common import flag_types
 
 _TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
 _OUTPUT = flag_types.define_path("output", "savedmodels/portable", "Folder to write to.")
 _FORMATS = flags.DEFINE(
-    flag_types.ChoiceParser(RUNTIMES, several=True),
-    "format",
-    RUNTIMES,
-    "Formats to write: LiteRT in float32, LiteRT in int8, and ONNX in float32.",
+    flag_types.ChoiceParser(RUNTIMES, several=True), "format", RUNTIMES, "Formats to write."
+)
+_PRECISION = flags.DEFINE(
+    flag_types.ChoiceParser((Precision.FLOAT32, Precision.INT8)),
+    "precision",
+    "float32",
+    "Data type of the weights. int8: each task in int8, too, in the formats that keep its score.",
+)
+_DEV = flags.DEFINE_string("dev", "", DEV_HELP)
+_MOST_LOSS = flags.DEFINE(
+    flag_types.NumberParser(float, minimum=0), "most_loss", 0.005, MOST_LOSS_HELP
 )
 
 
 def main() -> None:
     """Exports as the flags say."""
-    from bert_tf.export import portable, sources
+    from bert_tf.export import model_card, portable, sources
     from pipelines.common import path_lists
 
+    found = sources.find(path_lists.entries(_TASKS.value))
+    precision, check = Precision(_PRECISION.value), None
+    if precision is Precision.INT8:
+        from bert_tf.serving.reduced_precision import ScoreCheck
+
+        check = ScoreCheck.from_flags(found, precision, _DEV.value, _MOST_LOSS.value)
     formats = [portable.Runtime(name) for name in _FORMATS.value]
-    report = portable.export(sources.find(path_lists.entries(_TASKS.value)), _OUTPUT.value, formats)
+    report = portable.export(found, _OUTPUT.value, formats, check)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())
         print(
             f"{name}: {entry['bytes'] / 1e6:.1f} MB, differs by at most {largest:.2g}, "
             f"cosine {min(entry['cosine'].values()):.6f}"
         )
+        if "score" in entry:
+            print(model_card.reduced(entry["score"]).removeprefix("- "))

@@ -10,11 +10,18 @@ TASKS_HELP = (
     "folders may have blanks, commas and = if the folder exists or is in quotes. Not given: all "
     "models there."
 )
+DEV_HELP = (
+    "Labelled files as TASK=FILE, separated by commas or blanks, on which a lower --precision "
+    "must keep the scores. Not given: only for float32."
+)
+MOST_LOSS_HELP = (
+    "Maximum loss of a task's main metric, whose best value is 1, with a lower --precision."
+)
 
 # `weights.formats.WRITABLE`.
 FORMATS = ("bert_tf", "tf1", "huggingface")
 # `export.portable.Runtime`.
-RUNTIMES = ("litert", "litert_int8", "onnx")
+RUNTIMES = ("litert", "onnx")
 # Roles are `pipelines.labelled.columns.ROLES` and its aliases; a test compares them.
 ROLES = (
     *("id", "text", "text_a", "text_b", "negative", "label", "labels", "words", "tags"),

@@ -16,6 +16,7 @@ from absl import flags
 from bert_tf.commands.flag_texts import ENCODING_HELP, HEADER_HELP, TEXT_COLUMNS_HELP
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
+from pipelines.common.texts import shorten
 
 if TYPE_CHECKING:
     from bert_tf.vectors.neighbours import Neighbours
@@ -107,5 +108,4 @@ def _named(texts: tuple[str, ...]) -> dict[str, str]:
 
 def _shortened(texts: tuple[str, ...]) -> str:
     """Texts in one line, shortened if they are long."""
-    line = " | ".join(" ".join(text.split()) for text in texts)
-    return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
+    return shorten(" | ".join(" ".join(text.split()) for text in texts), _MAX_SHOWN)

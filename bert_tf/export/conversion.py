@@ -2,13 +2,15 @@
 
 import logging
 import tempfile
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.export import onnx_patterns
 from bert_tf.export.module import quiet
-from pipelines.common import files, optional
+from pipelines.common import optional
 
 _OPSET = 17
 _AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}  # names in ONNX, by rank
@@ -57,20 +59,58 @@ def to_onnx(function: Any) -> bytes:
     return model.SerializeToString()
 
 
-def onnx_in_int8(path: str) -> bytes:
+def onnx_in_int8(model: bytes) -> bytes:
     """An ONNX model with int8 weights (dynamic quantization).
 
     Args:
-      path: of the model in float32.
+      model: in float32.
 
     Raises:
       InputError: ONNX Runtime is not installed.
     """
     quantization = optional.load("onnxruntime.quantization", "onnx")
     with tempfile.TemporaryDirectory() as folder:
+        full, quantized = Path(folder, "full.onnx"), Path(folder, "quantized.onnx")
+        full.write_bytes(model)
         # Seven bits: sums of eight overflow on processors without instructions for them.
-        quantization.quantize_dynamic(
-            path, f"{folder}/model.onnx", per_channel=True, reduce_range=True
-        )
-        with files.gfile.GFile(f"{folder}/model.onnx", "rb") as file:
-            return file.read()
+        quantization.quantize_dynamic(full, quantized, per_channel=True, reduce_range=True)
+        return quantized.read_bytes()
+
+
+def onnx_with_int8_weights(model: bytes) -> bytes:
+    """An ONNX model whose matrix products have int8 weights, with a scale for each column.
+
+    OpenVINO keeps them in int8, and rounds the other factor to int8 in groups of a row.
+
+    Args:
+      model: in float32.
+
+    Raises:
+      InputError: the package onnx is not installed.
+    """
+    onnx = optional.load("onnx", "openvino")
+    loaded = onnx.load_from_string(model)
+    graph, nodes, replaced = loaded.graph, [], set()
+    matrices = {tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == 2}
+    for node in graph.node:
+        name = node.input[1] if node.op_type == "MatMul" else ""
+        if name in matrices:
+            node.input[1] = f"{name}/float"
+            if name not in replaced:
+                replaced.add(name)
+                values = onnx.numpy_helper.to_array(matrices[name])
+                scale = np.maximum(np.abs(values).max(0), 1e-12) / 127
+                parts = (np.round(values / scale).astype(np.int8), scale.astype(np.float32))
+                names = [f"{name}/int8", f"{name}/scale"]
+                graph.initializer.extend(map(onnx.numpy_helper.from_array, parts, names))
+                nodes.append(
+                    onnx.helper.make_node("DequantizeLinear", names, [node.input[1]], axis=1)
+                )
+        nodes.append(node)
+    used = {name for node in nodes for name in node.input}
+    kept = [tensor for tensor in graph.initializer if tensor.name in used]
+    graph.ClearField("node")
+    graph.node.extend(nodes)
+    graph.ClearField("initializer")
+    graph.initializer.extend(kept)
+    return loaded.SerializeToString()

@@ -1,17 +1,20 @@
 """Exports for LiteRT and ONNX: the signatures that take token ids.
 
-Each file is compared with the original before it is written.
+Each file is compared with the original before it is written. Files in int8 are written where they
+keep the scores of their tasks.
 """
 
 import enum
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.export import conversion
+from bert_tf.export import conversion, saved_model
 from bert_tf.export.module import Assembly, trace_portable
+from bert_tf.export.saved_model import Check, ReducedScore
 from bert_tf.export.sources import ModelSource
 from bert_tf.tasks.signatures import Signature
 from pipelines.common import checksums, files, json_files, optional
@@ -27,15 +30,24 @@ class Runtime(enum.StrEnum):
     """Formats of files."""
 
     LITERT = "litert"
-    LITERT_INT8 = "litert_int8"  # dynamic range: weights in int8, computed in float32
     ONNX = "onnx"
 
 
 class _Target(NamedTuple):
-    """How a format is written and run."""
+    """How a format is written and run.
 
+    Attributes:
+      engine: name of the engine that runs it, in scores.
+      ending: of the names of its files.
+      convert: from a function to a file.
+      quantize: from a function, and the file of it, to one with int8 weights.
+      run: runs a file.
+    """
+
+    engine: str
     ending: str
     convert: Callable[[Any], bytes]
+    quantize: Callable[[Any, bytes], bytes]
     run: Callable[[bytes, Arrays], Mapping[str, np.ndarray]]
 
 
@@ -52,31 +64,44 @@ def _run_onnx(content: bytes, inputs: Arrays) -> Mapping[str, np.ndarray]:
 
 
 _TARGETS = {
-    Runtime.LITERT: _Target(".tflite", conversion.to_litert, _run_litert),
-    Runtime.LITERT_INT8: _Target(
-        ".int8.tflite", lambda function: conversion.to_litert(function, True), _run_litert
+    Runtime.LITERT: _Target(
+        "litert",
+        ".tflite",
+        conversion.to_litert,
+        lambda function, _: conversion.to_litert(function, quantized=True),
+        _run_litert,
     ),
-    Runtime.ONNX: _Target(".onnx", conversion.to_onnx, _run_onnx),
+    Runtime.ONNX: _Target(
+        "onnxruntime",
+        ".onnx",
+        conversion.to_onnx,
+        lambda _, content: conversion.onnx_in_int8(content),
+        _run_onnx,
+    ),
 }
 
 
 def export(
-    sources: Sequence[ModelSource], folder: str, formats: Sequence[Runtime]
+    sources: Sequence[ModelSource],
+    folder: str,
+    formats: Sequence[Runtime],
+    check: Check | None = None,
 ) -> dict[str, Any]:
-    """Writes <signature>.tflite, <signature>.int8.tflite and <signature>.onnx, and a report.
+    """Writes <signature>.tflite and <signature>.onnx, the same in int8, and a report.
 
     Args:
       sources: the models.
       folder: to write to; it appears when it is complete, with the report in report.json.
       formats: to write.
+      check: scores the models in int8; without it, nothing is written in int8.
 
     Returns:
       By file name: `bytes`, and by output the `largest_difference` from the
-      original and the `cosine` of both, over random sequences.
+      original and the `cosine` of both, over random sequences; `score` of one in int8.
 
     Raises:
       InputError: the folder exists, these runtimes do not support the family of a model, or a model
-        cannot be converted, or its results differ from the original's.
+        cannot be converted, or its results differ from the original's; and the errors of `check`.
     """
     for source in sources:
         config = source.bundle.config
@@ -92,29 +117,50 @@ def export(
             )
     report: dict[str, Any] = {}
     with files.folder_aside(folder) as partial:
+        kept = _kept_scores(sources, check) if check else {}
         for signature in Assembly(sources, "float32", portable=True).signatures:
             if signature.inputs.keys() == set(MODEL_INPUTS):
-                report |= _write(signature, _inputs(sources, signature), partial, formats)
+                report |= _write(signature, _inputs(sources, signature), partial, formats, kept)
         json_files.write(f"{partial}/{_REPORT}", report)
         checksums.write(partial, report)
     return report
 
 
+def _kept_scores(
+    sources: Sequence[ModelSource], check: Check
+) -> dict[tuple[str, str], ReducedScore]:
+    """The scores in int8, by engine and signature of token ids."""
+    with tempfile.TemporaryDirectory() as place:
+        saved_model.write(sources, f"{place}/full")
+        found = check(f"{place}/full")
+    return {(each["engine"], f"{each['task']}_ids"): each for each in found}
+
+
 def _write(
-    signature: Signature, inputs: Arrays, folder: str, formats: Sequence[Runtime]
+    signature: Signature,
+    inputs: Arrays,
+    folder: str,
+    formats: Sequence[Runtime],
+    kept: Mapping[tuple[str, str], ReducedScore],
 ) -> dict[str, Any]:
     function = trace_portable(signature)
     outputs = function(**{name: tf.constant(value) for name, value in inputs.items()})
     expected = {name: value.numpy() for name, value in outputs.items()}
     report: dict[str, Any] = {}
-    for runtime in formats:
-        target = _TARGETS[runtime]
+    for target in map(_TARGETS.__getitem__, formats):
         name = f"{signature.name}{target.ending}"
-        content = target.convert(function)
-        compared = _compare(name, expected, target.run(content, inputs), runtime)
-        report[name] = {"bytes": len(content), **compared}
-        with files.gfile.GFile(f"{folder}/{name}", "wb") as file:
-            file.write(content)
+        contents = {name: target.convert(function)}
+        score = kept.get((target.engine, signature.name))
+        if score:
+            quantized = target.quantize(function, contents[name])
+            contents[f"{signature.name}.int8{target.ending}"] = quantized
+        for place, content in contents.items():
+            rounded = place == name
+            compared = _compare(place, expected, target.run(content, inputs), rounded)
+            scored = {} if rounded else {"score": score}
+            report[place] = {"bytes": len(content), **compared, **scored}
+            with files.gfile.GFile(f"{folder}/{place}", "wb") as file:
+                file.write(content)
     return report
 
 
@@ -135,12 +181,12 @@ def _inputs(sources: Sequence[ModelSource], signature: Signature) -> Arrays:
 
 
 def _compare(
-    name: str, expected: Arrays, found: Mapping[str, np.ndarray], runtime: Runtime
+    name: str, expected: Arrays, found: Mapping[str, np.ndarray], rounded: bool
 ) -> dict[str, Any]:
     """The differences between outputs.
 
     Raises:
-      InputError: they are larger than rounding errors.
+      InputError: a result is not finite; or a file that is only `rounded` differs by more.
     """
     differences, cosines = {}, {}
     for key, value in expected.items():
@@ -148,8 +194,7 @@ def _compare(
         product = np.linalg.norm(a) * np.linalg.norm(b)
         differences[key] = float(np.abs(a - b).max())
         cosines[key] = float(a @ b / product) if product else 1.0
-        rounded = runtime is Runtime.LITERT_INT8 or np.allclose(a, b, atol=1e-3)
-        if not np.isfinite(b).all() or not rounded:
+        if not np.isfinite(b).all() or (rounded and not np.allclose(a, b, atol=1e-3)):
             raise InputError(
                 f"{name}: {key} differs from the original by {differences[key]:.2g}; it was not "
                 "written."

@@ -24,6 +24,18 @@ class HeadLayers(enum.StrEnum):
     WEIGHTED_EACH = "weighted_each"  # all layers and the embeddings, as in ELMo
 
 
+class Pooling(enum.StrEnum):
+    """How the vectors of a text's tokens become one vector."""
+
+    MEAN = "mean"  # over the tokens, [CLS] and [SEP] too
+    CLS = "cls"  # the vector of the first token
+    POOLER = "pooler"  # the pooler's output
+    MAX = "max"  # over the tokens, in each dimension
+
+
+PLAIN_POOLING = (Pooling.MEAN, Pooling.CLS, Pooling.MAX)  # without weights of its own
+
+
 @dataclasses.dataclass(frozen=True)
 class HeadConfig(FieldChecks):
     """The head of a task; by default that of the paper, a linear map of the last layer.
@@ -34,6 +46,7 @@ class HeadConfig(FieldChecks):
       bilstm_width: Width of each direction.
       both_orders: Whether the logits of a pair are the sums of those of both orders of its texts
         (`bert_tf.models.orders`).
+      pooling: What the vector of a text is, for heads without weights; one of `PLAIN_POOLING`.
 
     Raises:
       InputError: A value is invalid.
@@ -43,15 +56,18 @@ class HeadConfig(FieldChecks):
     bilstm_layers: Annotated[int, whole(least=0, most=MAX_LAYERS)] = 0
     bilstm_width: Annotated[int, whole(most=MAX_WIDTH)] = 768
     both_orders: Flag = False
+    pooling: Pooling = Pooling.MEAN
 
     def __post_init__(self):
         super().__post_init__()
         self.check_choice("layers", tuple(HeadLayers))
+        self.check_choice("pooling", PLAIN_POOLING)
         object.__setattr__(self, "layers", HeadLayers(self.layers))
+        object.__setattr__(self, "pooling", Pooling(self.pooling))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the head of the paper."""
+        """Whether it has nothing but a linear map of the last layer, or the pooling."""
         return not self.has_body and not self.both_orders
 
     @property
@@ -86,5 +102,8 @@ class HeadConfig(FieldChecks):
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as JSON values."""
-        values = dataclasses.asdict(self) | {"layers": str(self.layers)}
+        names = {"layers": str(self.layers), "pooling": str(self.pooling)}
+        values = dataclasses.asdict(self) | names
+        if self.pooling is Pooling.MEAN:
+            del values["pooling"]
         return {name: value for name, value in values.items() if value is not False}

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.models.head_config import HeadConfig, HeadLayers
+from bert_tf.models.head_config import HeadConfig, HeadLayers, Pooling
 from bert_tf.models.layers import BiLstm, Dense, LayerNorm, pooling
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 
@@ -119,17 +119,22 @@ class VocabularyHead(OutputsHead, MaskedLMHead):
 
 @serializable
 class SentenceHead(OutputsHead):
-    """The vector of a sequence: the mean of its tokens' vectors, without weights.
+    """The vector of a sequence, pooled of those of its tokens, without weights.
 
     Reimers and Gurevych 2019 (arXiv 1908.10084), section 3.
+
+    Args:
+      width: Of the vectors.
+      pooling: One of `PLAIN_POOLING`.
     """
 
     per_token = False
     reads_pooled = both_orders = False
 
-    def __init__(self, width: int, **kwargs):
+    def __init__(self, width: int, pooling: str = Pooling.MEAN, **kwargs):
         super().__init__((None, None, width), **kwargs)
         self.width = self.units = width
+        self.pooling = Pooling(pooling)
 
     @property
     def expected_shape(self) -> dict[str, Shape]:
@@ -142,7 +147,7 @@ class SentenceHead(OutputsHead):
 
     def call(self, outputs: dict[str, Any], seed: tf.Tensor | None = None) -> tf.Tensor:
         """Returns float32 vectors [batch, width]; it has no dropout, so `seed` has no effect."""
-        return pooling.mean(outputs["sequence_output"], outputs["input_mask"])
+        return pooling.PLAIN[self.pooling](outputs["sequence_output"], outputs["input_mask"])
 
 
 def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from absl import logging
 
@@ -15,7 +15,7 @@ from bert_tf.serving import engines, file_prediction
 from bert_tf.serving.plan import EngineName, ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
-from pipelines.common import optional
+from pipelines.common import command_line, optional, path_lists
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
@@ -39,6 +39,14 @@ class ScoreCheck:
     precision: Precision
     dev: Mapping[str, str]
     most_loss: float
+
+    @classmethod
+    def from_flags(
+        cls, sources: Sequence[ModelSource], precision: Precision, dev: str, most_loss: float
+    ) -> Self:
+        """The check for a value of the flag --dev."""
+        named = command_line.pairs(path_lists.entries(dev), "--dev")
+        return cls(sources, precision, named, most_loss)
 
     def __post_init__(self) -> None:
         names = [task.name for task in self._tasks]

@@ -182,6 +182,10 @@ class Task(abc.ABC):
         """Maximum number of segments in a sequence."""
         return 1
 
+    def begin_with(self, described: Iterable[Mapping[str, Any]]) -> Self:
+        """The task as it is trained from a model with these descriptions of tasks."""
+        return self
+
     def fit(self, examples: Examples) -> Self:
         """Learns the labels from training examples.
 
@@ -224,7 +228,7 @@ class Task(abc.ABC):
             "max_length": self.max_length,
             "labels": list(self.labels),
             **{name: value for name, value in files.items() if value},
-            **({} if self.head.is_plain else {"head": self.head.to_dict()}),
+            **({} if self.head == HeadConfig() else {"head": self.head.to_dict()}),
             **{field: getattr(self, field) for field in self.described},
         }
 
@@ -267,9 +271,8 @@ class Task(abc.ABC):
 
     def padded_length(self, longest: int) -> int:
         """The length of a batch, given the length of its longest sequence."""
-        return bucketing.padded_length(
-            self.max_length if self.fixed_length else longest, self.max_length
-        )
+        longest = self.max_length if self.fixed_length else longest
+        return bucketing.padded_length(longest, self.max_length)
 
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
         """Makes a batch of some rows, padded with rows of weight 0.
@@ -287,8 +290,7 @@ class Task(abc.ABC):
         splits = features["input_word_ids"].splits
         batch = self.padded(features, [(splits[row], splits[row + 1]) for row in rows], size)
         batch["weights"] = (np.arange(size) < len(rows)).astype(np.float32)
-        length = batch["input_mask"].shape[-1]
-        return batch | self.batch_labels(features, rows, size, length)
+        return batch | self.batch_labels(features, rows, size, batch["input_mask"].shape[-1])
 
     def padded(self, features: Features, sequences: Sequence[tuple[int, int]], count: int) -> Batch:
         """Inputs of the encoder, [count, length] each, padded to the longest sequence.

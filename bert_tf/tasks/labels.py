@@ -13,8 +13,9 @@ from absl import logging
 
 from bert_tf.tasks import plots
 from bert_tf.tasks.base import Examples, LabelScores, Predictions, Task
-from bert_tf.tasks.reports import file_of, listed, shorten
+from bert_tf.tasks.reports import file_of
 from pipelines.common.errors import InputError
+from pipelines.common.texts import listed, shorten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,7 +95,7 @@ class LabelTask(Task):
             )
         raise InputError(
             f"{place}: the {self.role.removesuffix('s')} {label!r} does not occur in the training "
-            f"data, which has {listed(list(map(repr, self.labels)))}. {remedy}"
+            f"data, which has {listed(list(map(repr, self.labels)), 20)}. {remedy}"
         )
 
     def pairs(self, examples: Examples, predictions: Predictions) -> tuple[list[str], list[str]]:

@@ -53,7 +53,7 @@ class HeadShape(NamedTuple):
     def to_values(self) -> tuple[Any, ...]:
         """The head as JSON values."""
         plain = (self.name, self.units, self.per_token)
-        return plain if self.config.is_plain else (*plain, self.config.to_dict())
+        return plain if self.config == HeadConfig() else (*plain, self.config.to_dict())
 
     def make(self, config: EncoderConfig, **kwargs: Any) -> Head:
         """The layer, for an encoder with this configuration.
@@ -62,7 +62,8 @@ class HeadShape(NamedTuple):
           InputError: it is one over the vocabulary, and the model has no decoder.
         """
         if not self.units and not self.per_token:
-            return SentenceHead(config.hidden_size, name=self.name, **kwargs)
+            pooling = self.config.pooling
+            return SentenceHead(config.hidden_size, pooling, name=self.name, **kwargs)
         if not self.units:
             if not (isinstance(config, BertConfig) and config.num_decoder_layers):
                 raise InputError(

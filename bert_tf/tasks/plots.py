@@ -24,7 +24,7 @@ _UPRIGHT = 4  # labels up to which names stand upright
 _ALONE = 30  # labels up to which the matrix is enough
 _MAX_LABELS = 100  # in a matrix that can still be read
 _MAX_PAIRS = 20
-_MAX_NAME = 40  # characters
+_MAX_NAME = 39  # characters
 _CELL, _CHARACTER, _MARGIN = 0.22, 0.09, 1.2  # inches
 _BOXES = "Last Resort"  # a font that has a box, and not a glyph, for every character
 
@@ -91,8 +91,7 @@ def draw_label_scores(
 
 def _shown(labels: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """Names to draw for labels, and the style that has fonts for them."""
-    names = [texts.one_line(label) for label in labels]
-    names = [n if len(n) <= _MAX_NAME else f"{n[: _MAX_NAME - 1]}…" for n in names]
+    names = [texts.shorten(texts.one_line(label), _MAX_NAME) for label in labels]
     families = fonts_for("".join(names))
     if not families:
         unknown = [number for number, name in enumerate(names) if not fonts_for(name)]

@@ -29,17 +29,6 @@ def tsv(columns: Mapping[str, Iterable[str]]) -> str:
     return table([[*columns], *zip(*columns.values(), strict=True)], "\t")
 
 
-def shorten(text: str, limit: int = 300) -> str:
-    """A text, cut if it is longer than the limit."""
-    return text if len(text) <= limit else f"{text[:limit]}…"
-
-
-def listed(names: Sequence[str], limit: int = 20) -> str:
-    """Names separated by commas; the first ones if there are many."""
-    more = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
-
-
 def file_of(place: str) -> str:
     """The path in the place of an example, which precedes the line or article."""
     return re.split(r": (?=line |article )", place)[0]

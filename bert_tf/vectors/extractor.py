@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.export.sources import ModelSource
 from bert_tf.models import fused_ops
+from bert_tf.models.head_config import Pooling
 from bert_tf.models.layers import pooling
 from bert_tf.vectors import model as models
 from bert_tf.vectors import tokenized
@@ -18,7 +19,6 @@ from bert_tf.vectors.settings import (
     Combination,
     EmbeddingSettings,
     FeatureSettings,
-    Pooling,
     Unit,
     WordPooling,
 )
@@ -31,11 +31,6 @@ from pipelines.tokenizers.packing import MODEL_INPUTS
 BLOCK = 1 << 24  # maximum number of values of a block, unless it is one text
 MIN_NORM = 1e-12  # the norm of shorter vectors, for normalization
 Progress = Callable[[int], Any]
-_POOLING: dict[str | None, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
-    Pooling.MEAN: pooling.mean,
-    Pooling.MAX: pooling.maximum,
-    Pooling.CLS: pooling.first,
-}
 
 
 class TextFeatures(NamedTuple):
@@ -211,7 +206,7 @@ class FeatureExtractor:
         elif self.settings.pooling == Pooling.POOLER:
             chosen = [outputs["pooled_output"]]
         else:
-            pool = _POOLING[self.settings.pooling]
+            pool = pooling.PLAIN[Pooling(self.settings.pooling or Pooling.MEAN)]
             chosen = [pool(layers[layer], mask) for layer in self.layers]
         found = self._combined(tf.stack([tf.cast(layer, tf.float32) for layer in chosen], 1))
         if self.settings.normalize:

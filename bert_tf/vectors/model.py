@@ -3,13 +3,15 @@
 import dataclasses
 from typing import TypeVar
 
-from bert_tf import weights
+from bert_tf import tasks, weights
 from bert_tf.export import saved_model, sources
 from bert_tf.export.sources import ModelSource
 from bert_tf.models import encoders
 from bert_tf.models.base_encoder import Encoder
-from bert_tf.vectors.settings import FeatureSettings, Pooling, Unit
-from bert_tf.weights.bundle import POOLER
+from bert_tf.models.head_config import Pooling
+from bert_tf.tasks.embedding.task import Embedding
+from bert_tf.vectors.settings import FeatureSettings, Unit
+from bert_tf.weights.bundle import POOLER, Bundle
 from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
 
@@ -54,34 +56,42 @@ def encoder(source: ModelSource, dtype: str) -> Encoder:
 
 
 def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
-    """The settings with a pooling: the chosen one, or else all that the model has for texts.
+    """The settings with a pooling: the chosen one, or else all as the model was trained.
 
     Raises:
       InputError: the model is of sentence-transformers, and makes vectors in a way that is not
         supported.
     """
-    own = None
+    trained = None
     if settings.pooling is None and settings.unit == Unit.TEXT:
-        own = sentence_transformers.read(source.bundle.place)
-    if own is None:
+        trained = _trained_task(source.bundle)
+    if trained is None:
         return dataclasses.replace(
             settings,
             pooling=settings.pooling or Pooling.MEAN,
             normalize=bool(settings.normalize),
         )
-    if own.lower_case and not source.bundle.resolved_settings().get("lower_case"):
-        raise InputError(
-            f"{own.place}: texts are made lower case before they are tokenized (do_lower_case), "
-            "which the tokenizer does not do. Choose --pooling to embed with the encoder alone."
-        )
-    most = source.bundle.config.max_length
+    normalize = trained.normalize if settings.normalize is None else settings.normalize
     found = dataclasses.replace(
         settings,
-        pooling=own.pooling,
-        normalize=own.normalize if settings.normalize is None else settings.normalize,
-        max_length=settings.max_length or min(own.max_length or most, most),
+        pooling=trained.head.pooling,
+        normalize=normalize,
+        max_length=settings.max_length or trained.max_length,
     )
     found.check()
+    return found
+
+
+def _trained_task(bundle: Bundle) -> Embedding | None:
+    """The task of making vectors that a model was trained for, if any."""
+    known = next((task for task in bundle.tasks if task["shape"] == Embedding.shape), None)
+    try:
+        known = known or sentence_transformers.read(bundle)
+    except InputError as error:
+        remedy = "Choose --pooling to embed with the encoder alone."
+        raise InputError(f"{error} {remedy}") from error
+    found = tasks.load(known, bundle.config.max_length) if known else None
+    assert found is None or isinstance(found, Embedding)
     return found
 
 

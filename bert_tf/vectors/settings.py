@@ -5,6 +5,7 @@ import enum
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from bert_tf.models.head_config import Pooling
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group, NumberParser
 from pipelines.common.settings import Settings, setting
@@ -27,15 +28,6 @@ class WordPooling(enum.StrEnum):
 
     FIRST = "first"
     MEAN = "mean"
-
-
-class Pooling(enum.StrEnum):
-    """How the vectors of a text's tokens become one vector."""
-
-    MEAN = "mean"  # over the tokens, [CLS] and [SEP] too
-    CLS = "cls"  # the vector of the first token
-    POOLER = "pooler"  # the pooler's output
-    MAX = "max"  # over the tokens, in each dimension
 
 
 class Combination(enum.StrEnum):
@@ -111,8 +103,8 @@ class FeatureSettings(Settings):
     pooling: str | None = setting(
         None,
         "The vector of a text as a whole: the mean or the maximum of its tokens ([CLS] and [SEP] "
-        "included), the vector of [CLS], or the output of the pooler. Not given: the mean; the "
-        "pooling, length and normalization of a model of sentence-transformers.",
+        "included), the vector of [CLS], or the output of the pooler. Not given: the mean; of a "
+        "model that was trained to make vectors, its pooling, length and normalization.",
         choices=tuple(Pooling),
     )
     combine: str = setting(
@@ -129,7 +121,7 @@ class FeatureSettings(Settings):
     max_length: int | None = setting(
         None,
         "Maximum number of tokens of a text, special tokens included; longer texts are cut. Not "
-        "given: the maximum of the model, or of its sentence-transformers files.",
+        "given: the maximum of the model, or that of its training to make vectors.",
         minimum=8,
     )
     batch_tokens: int = setting(

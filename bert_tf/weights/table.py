@@ -12,6 +12,7 @@ from bert_tf.models.base_config import EncoderConfig
 from bert_tf.weights.bundle import absent_groups, check_shape, parameter_shapes
 from pipelines.common import machine
 from pipelines.common.errors import InputError
+from pipelines.common.texts import listed
 
 _QKV = ("query", "key", "value")
 
@@ -78,12 +79,11 @@ class Table:
             parts = [self._to_ours(ours, name, theirs, part, place) for name in names]
             result[ours] = np.concatenate(parts, -1) if len(parts) > 1 else parts[0]
         used = {name for _, _, names in rows for name in names}
-        surplus = [n for n in theirs if n not in used and not re.fullmatch(self.ignored, n)]
+        surplus = [n for n in sorted(theirs) if n not in used and not re.fullmatch(self.ignored, n)]
         if surplus:
-            more = f" and {len(surplus) - 3} more" if len(surplus) > 3 else ""
             raise InputError(
-                f"{place}: has weights that this model does not have: "
-                f"{', '.join(sorted(surplus)[:3])}{more}. Does the configuration match them?"
+                f"{place}: has weights that this model does not have: {listed(surplus, 3)}. "
+                "Does the configuration match them?"
             )
         return result
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.common import json_files
+from pipelines.common import json_files, texts
 from pipelines.common.errors import InputError
 
 _SEAL = "sha256"
@@ -64,17 +64,13 @@ def _describe(key: str, old: Any, new: Any) -> str:
         was = {entry["path"]: entry for entry in old or ()}
         now = {entry["path"]: entry for entry in new}
         names = sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path))
-        return f"{key}: {_joined(names)}"
+        return f"{key}: {texts.listed(names, _MAX_SHOWN)}"
     if _fields(old) and _fields(new):
         changes = _changes(old, new)
-        return f"{key}: {_joined(changes)}"
+        return f"{key}: {texts.listed(changes, _MAX_SHOWN)}"
     if isinstance(new, str | int | float | None):
         return f"{key} (was {old}, now {new})"
     return key
-
-
-def _joined(names: list[str]) -> str:
-    return f"{', '.join(names[:_MAX_SHOWN])}{' and more' if len(names) > _MAX_SHOWN else ''}"
 
 
 def _changes(old: Any, new: Any, path: str = "") -> list[str]:
@@ -89,7 +85,8 @@ def _changes(old: Any, new: Any, path: str = "") -> list[str]:
         ]
     if isinstance(new, str) and len(new) == _CHECKSUM:
         return [path]
-    return [f"{path} (was {_shorten(old)}, now {_shorten(new)})"]
+    shown = [texts.shorten(value, _MAX_LENGTH) for value in (old, new)]
+    return [f"{path} (was {shown[0]}, now {shown[1]})"]
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
@@ -97,8 +94,3 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, list) and all(isinstance(item, dict) and "name" in item for item in value):
         return {item["name"]: item for item in value}
     return value if isinstance(value, dict) else None
-
-
-def _shorten(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pipelines.common import files, remote_files
 from pipelines.common.errors import InputError
+from pipelines.common.texts import listed
 
 _SHOWN = 3
 # What never is anybody's work: hidden files, and what killed commands left.
@@ -48,10 +49,9 @@ def check_folder(
         and not any(fnmatch.fnmatchcase(name, pattern) for pattern in (*_NOTHING, *known))
     ]
     if strangers:
-        more = f" and {len(strangers) - _SHOWN} more" if len(strangers) > _SHOWN else ""
         raise InputError(
-            f"{folder}: is not empty and is not of {what}: it has {', '.join(strangers[:_SHOWN])}"
-            f"{more}. Name another folder (OUT=), or empty this one."
+            f"{folder}: is not empty and is not of {what}: it has {listed(strangers, _SHOWN)}. "
+            "Name another folder (OUT=), or empty this one."
         )
 
 

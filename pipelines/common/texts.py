@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 ItemT = TypeVar("ItemT")
@@ -26,6 +26,18 @@ def label(text: str, max_length: int = 80) -> str:
     words = " ".join(text[: 4 * max_length].split())
     shown = "".join(c for c in words if unicodedata.category(c)[0] != "C")
     return shown if len(shown) <= max_length else f"{shown[: max_length - 1].rstrip()}…"
+
+
+def shorten(value: object, limit: int = 300) -> str:
+    """A value as a text, cut if it is longer than the limit."""
+    text = str(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def listed(names: Sequence[str], limit: int) -> str:
+    """Names separated by commas; the first ones and the number of others, if there are many."""
+    more = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
 
 
 def counted(number: float, noun: str) -> str:

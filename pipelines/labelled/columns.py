@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from absl import logging
 
 from pipelines.common.errors import InputError
-from pipelines.common.texts import UTF8
-from pipelines.labelled import table_rows, tables
+from pipelines.common.texts import UTF8, listed, shorten
+from pipelines.labelled import tables
 from pipelines.labelled.layout import FileLayout
 from pipelines.labelled.table_rows import TableRow
 
@@ -260,7 +260,7 @@ class ColumnNames(FileLayout):
         parts.add(self.find("id", row) or "")
         rest = [name for name in row.values if name and not _is_part(name, parts)]
         kind = row.format + (", no header" if _is_numbered(row) else "")
-        not_read = f"; not read: {table_rows.listed(rest, _MAX_SHOWN)}" if rest else ""
+        not_read = f"; not read: {listed(rest, _MAX_SHOWN)}" if rest else ""
         values = ", ".join(
             f"{role} {_sample(row.get(name))}" for role, name in used.items() if row.has(name)
         )
@@ -325,7 +325,7 @@ def _named(column: str) -> str:
 
 
 def _sample(value: object) -> str:
-    return repr(table_rows.shorten(value, _MAX_SAMPLE))
+    return repr(shorten(value, _MAX_SAMPLE))
 
 
 @functools.lru_cache

@@ -7,7 +7,8 @@ from absl import logging
 
 from pipelines.common import compressed, files
 from pipelines.common.errors import InputError
-from pipelines.labelled import labelled_lines, table_rows, tables
+from pipelines.common.texts import listed
+from pipelines.labelled import labelled_lines, tables
 from pipelines.labelled.text_lines import split_part
 
 _MAX_SHOWN = 10  # other files, in messages
@@ -91,7 +92,7 @@ def find(
         there = [name for name in files.names_in(data) if not name.startswith(".")]
         raise InputError(
             f"{data}: has no file of a known name, such as {usual}; it has "
-            f"{table_rows.listed(there, _MAX_SHOWN) or 'nothing'}. Name the files with --train, "
+            f"{listed(there, _MAX_SHOWN) or 'nothing'}. Name the files with --train, "
             "--dev and --test, or one with --data."
         )
     return found
@@ -107,7 +108,7 @@ def _parts(path: str, patterns: Mapping[str, tuple[str, ...]]) -> dict[str, str]
             found[split] = name
     rest = [name for name in names if name not in found.values()]
     if found and rest:
-        logging.info("%s: not read: %s", path, table_rows.listed(rest, _MAX_SHOWN))
+        logging.info("%s: not read: %s", path, listed(rest, _MAX_SHOWN))
     return {split: f"{path}#{name}" for split, name in found.items()}
 
 

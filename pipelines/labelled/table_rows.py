@@ -85,18 +85,6 @@ def _paths(name: str, value: Any) -> list[str]:
     return [path for key, field in first.items() for path in _paths(f"{name}.{key}", field)]
 
 
-def shorten(value: object, maximum: int) -> str:
-    """Returns a value as a text of limited length, for messages."""
-    text = str(value)
-    return text if len(text) <= maximum else f"{text[:maximum]}…"
-
-
-def listed(names: Sequence[str], maximum: int) -> str:
-    """Returns the first names, and the number of others, for messages."""
-    more = f" and {len(names) - maximum} more" if len(names) > maximum else ""
-    return f"{', '.join(names[:maximum])}{more}"
-
-
 def whole_number(text: str) -> int | None:
     """Returns the number of up to 18 decimal digits, or None for any other text."""
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None

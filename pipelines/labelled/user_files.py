@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from pipelines.common.errors import InputError
-from pipelines.common.texts import counted
+from pipelines.common.texts import counted, shorten
 from pipelines.labelled import table_rows
 from pipelines.labelled.columns import INDICATORS, ColumnNames
 from pipelines.labelled.multiple_choice import key_index
@@ -100,7 +100,7 @@ def _is_one(row: TableRow, column: str) -> bool:
     value = str(row.get(column)).strip().lower()
     if value not in INDICATORS:
         raise InputError(
-            f"{row.place}: {column} is {table_rows.shorten(value, _MAX_SHOWN)!r}, not 0 or 1. Name "
+            f"{row.place}: {column} is {shorten(value, _MAX_SHOWN)!r}, not 0 or 1. Name "
             "the columns of labels: --columns=labels=FIRST+SECOND+THIRD."
         )
     return INDICATORS[value]
@@ -134,7 +134,7 @@ def _label(row: TableRow, column: str) -> str:
     value = row.get(column)
     if isinstance(value, list):
         raise InputError(
-            f"{row.place}: {column} is a list, {table_rows.shorten(value, _MAX_SHOWN)}. If a text "
+            f"{row.place}: {column} is a list, {shorten(value, _MAX_SHOWN)}. If a text "
             "may have several labels, give --task=multilabel; otherwise write one without a list."
         )
     return row.text(column)
@@ -316,7 +316,7 @@ def _choices(row: TableRow, columns: ColumnNames) -> tuple[str, ...]:
     elif column:
         if not isinstance(row.get(column), list):
             raise InputError(
-                f"{row.place}: {column} is {table_rows.shorten(row.get(column), _MAX_SHOWN)!r}, "
+                f"{row.place}: {column} is {shorten(row.get(column), _MAX_SHOWN)!r}, "
                 "not a list; name a list, or several columns (--columns=choices=2+3+4)."
             )
         cells = [text.strip() for text in row.texts(column)]

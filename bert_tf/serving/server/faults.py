@@ -33,6 +33,5 @@ class RefusalError(Exception):
     """A refused request; its message becomes one line, whatever text it quotes."""
 
     def __init__(self, fault: Fault, message: str):
-        shown = message if len(message) <= _MAX_LENGTH else f"{message[: _MAX_LENGTH - 1]}…"
-        self.fault, self.message = fault, texts.one_line(shown)
+        self.fault, self.message = fault, texts.one_line(texts.shorten(message, _MAX_LENGTH))
         super().__init__(self.message)

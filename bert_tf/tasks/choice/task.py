@@ -15,6 +15,7 @@ from bert_tf.tasks import reports, signatures
 from bert_tf.tasks.base import Batch, TaskFiles
 from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
+from pipelines.common.texts import shorten
 from pipelines.labelled import multiple_choice, text_lines, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features
@@ -192,7 +193,7 @@ class Choice(SequencesTask):
             probability = float(prediction.probabilities[example.truth])
             yield (
                 probability,
-                f"{example.place}: {reports.shorten(example.context)}\n"
+                f"{example.place}: {shorten(example.context)}\n"
                 f"    chosen: {example.choices[prediction.choice]}\n"
                 f"    right ({probability:.0%}): {example.choices[example.truth]}",
             )

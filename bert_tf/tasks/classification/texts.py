@@ -20,6 +20,7 @@ from bert_tf.tasks.signatures import (
     Tensors,
 )
 from pipelines.common.errors import InputError
+from pipelines.common.texts import shorten
 from pipelines.labelled import glue, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features
@@ -242,7 +243,7 @@ def _means(logits: tf.Tensor, row: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
 def show_texts(example: TextExample | MultiLabelExample) -> str:
     """The texts of an example on indented lines."""
     texts = [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
-    return "\n".join(f"    {reports.shorten(text)}" for text in texts)
+    return "\n".join(f"    {shorten(text)}" for text in texts)
 
 
 def glue_files(kind: str) -> TaskFiles:

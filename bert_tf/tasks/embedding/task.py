@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ import scipy.stats
 import sklearn.feature_extraction.text
 import tensorflow as tf
 
+from bert_tf.models.head_config import HeadConfig
 from bert_tf.tasks import reports, signatures
 from bert_tf.tasks.base import TaskFiles
 from bert_tf.tasks.embedding import losses, retrieval
@@ -23,6 +24,7 @@ from bert_tf.tasks.signatures import (
     Tensors,
 )
 from pipelines.common.errors import InputError
+from pipelines.common.texts import shorten
 from pipelines.labelled import embedding_files
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import EmbeddingExample, have_labels
@@ -70,11 +72,12 @@ class Embedding(SequencesTask):
       bounds: the lowest and the highest similarity in the training data.
       dimensions: the first numbers of a vector that must do as vectors, too (Kusupati et al. 2022,
         arXiv 2205.13147); empty: only all of them.
+      normalize: whether the vectors of exports have length 1, as those of predictions do.
     """
 
     shape: ClassVar[str] = "embedding"
     own_head: ClassVar[bool] = False
-    described: ClassVar[tuple[str, ...]] = ("form", "dimensions")
+    described: ClassVar[tuple[str, ...]] = ("form", "dimensions", "normalize")
     feature_fields: ClassVar[tuple[str, ...]] = ("form", "bounds")
     main_metric = "score"
     units = 0
@@ -83,6 +86,15 @@ class Embedding(SequencesTask):
     form: Form = Form.PAIRS
     bounds: tuple[float, float] = (0.0, 1.0)
     dimensions: tuple[int, ...] = ()
+    normalize: bool = True
+
+    def begin_with(self, described: Iterable[Mapping[str, Any]]) -> Self:
+        """Vectors are made as those of a model that was trained to make some."""
+        known = next((each for each in described if each["shape"] == self.shape), None)
+        if known is None:
+            return self
+        head = HeadConfig.from_dict(known.get("head", {}), "the head")
+        return dataclasses.replace(self, head=head, normalize=known.get("normalize", True))
 
     def fit(self, examples: Examples) -> Self:
         """Finds the form of the examples, and of their labels."""
@@ -171,7 +183,8 @@ class Embedding(SequencesTask):
             return Prepared(model.padded(packed), {})
 
         def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
-            return {"embedding": signatures.normalized(results[0])}
+            found = signatures.normalized(results[0]) if self.normalize else results[0]
+            return {"embedding": found}
 
         return [
             Signature(
@@ -193,7 +206,8 @@ class Embedding(SequencesTask):
     def from_outputs(self, examples: Examples, outputs: Arrays) -> list[TextVectors]:
         """The vectors of the texts of each example."""
         splits = np.cumsum([len(example.texts) for example in examples])[:-1]
-        return [TextVectors(part) for part in np.split(outputs["embedding"], splits)]
+        vectors = signatures.normalized(outputs["embedding"])
+        return [TextVectors(part) for part in np.split(vectors, splits)]
 
     def predict(
         self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
@@ -265,7 +279,7 @@ class Embedding(SequencesTask):
             return
         low, high = self.bounds
         truth = (float(example.label) - low) / (high - low) if example.label else 1.0
-        lines = "\n".join(f"    {reports.shorten(text)}" for text in example.texts)
+        lines = "\n".join(f"    {shorten(text)}" for text in example.texts)
         wanted = f", not {truth:.2f}" if example.label else ""
         place = f"{example.place}: cosine {prediction.cosine:.2f}{wanted}"
         yield -abs(prediction.cosine - truth), f"{place}\n{lines}"

@@ -15,6 +15,7 @@ from bert_tf.tasks import reports, writing
 from bert_tf.tasks.base import Batch, Size, Task, TaskFiles, packed_columns
 from bert_tf.tasks.generation import rouge
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
+from pipelines.common.texts import shorten
 from pipelines.labelled import user_files
 from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import GenerationExample, have_labels
@@ -185,7 +186,7 @@ class Generation(Task):
         score = float(rouge.scores([example.truth], [prediction])["rouge_l"][0])
         yield (
             score,
-            f"{example.place}: ROUGE-L {score:.2f}\n    source: {reports.shorten(example.source)}\n"
+            f"{example.place}: ROUGE-L {score:.2f}\n    source: {shorten(example.source)}\n"
             f"    target: {example.truth}\n    prediction: {prediction}",
         )
 

@@ -16,6 +16,7 @@ from bert_tf.tasks.span.decoding import LOW, Candidate, SpanPrediction
 from bert_tf.tasks.span.serving import ServedSpans
 from bert_tf.tasks.span.windows import WindowSizes, chunk_features
 from pipelines.common.errors import InputError
+from pipelines.common.texts import shorten
 from pipelines.labelled import squad, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features, pad
@@ -80,7 +81,7 @@ class SpanTask(ServedSpans):
         """An empty text, or an answer that is not at its offset."""
         answer = example.answers[0] if example.answers else None
         if answer and example.context[answer.start :][: len(answer.text)] != answer.text:
-            shown = reports.shorten(answer.text, 60)
+            shown = shorten(answer.text, 60)
             return f"the answer {shown!r} is not at character {answer.start} of the context"
         return reports.empty_text(example, "question", "context")
 
@@ -255,7 +256,7 @@ class SpanTask(ServedSpans):
             yield (
                 (f1, -sure),
                 f"{example.place}: {example.question}\n"
-                f"    answered ({sure:.0%} sure): {reports.shorten(answer) or '(none)'}\n"
+                f"    answered ({sure:.0%} sure): {shorten(answer) or '(none)'}\n"
                 f"    right: {' | '.join(self._golds(example)) or '(none)'}",
             )
 

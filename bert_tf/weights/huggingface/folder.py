@@ -109,7 +109,18 @@ def read(path: str) -> Bundle:
                 "consist; read the pre-trained model, and fine-tune that."
             )
         config = _add_rows(config, found, len(vocabulary), path)
-    return Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
+    model = Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
+    return model if task else _with_pooling(model)
+
+
+def _with_pooling(model: Bundle) -> Bundle:
+    """The model with the task of making vectors, if it is of sentence-transformers."""
+    try:
+        task = sentence_transformers.read(model)
+    except InputError as error:
+        logging.warning("%s The encoder alone is read.", error)
+        return model
+    return dataclasses.replace(model, tasks=(task,)) if task else model
 
 
 def _add_rows(
@@ -252,7 +263,7 @@ def write(model: Bundle, folder: str) -> None:
     own.write_tasks(model, folder)
     if model.vocabulary:
         tokenizers.write(model, folder)
-    if model.tasks and model.task()["shape"] == "embedding":
+    if model.tasks and model.task()["shape"] == sentence_transformers.SHAPE:
         sentence_transformers.write(model.task(), model.config, folder)
     with (
         files.write_aside(f"{folder}/{WEIGHTS}") as partial,

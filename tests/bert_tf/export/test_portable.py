@@ -5,28 +5,42 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.export import portable, sources
+from bert_tf.export import portable, saved_model, sources
+
+NAMES = ("mood", "qa", "pick")
 
 
 @pytest.fixture(scope="module")
 def written(folders, tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("portable"))
-    names = ("mood", "qa", "pick")
-    found = sources.find([f"{name}={folders[name]}" for name in names])
-    return folder, portable.export(found, folder, list(portable.Runtime))
+    found = sources.find([f"{name}={folders[name]}" for name in (*NAMES, "pretrained")])
+    return folder, portable.export(found, folder, list(portable.Runtime), check)
+
+
+def check(path):
+    """Scores of which ONNX Runtime's are kept for all tasks, and LiteRT's for one."""
+    assert saved_model.is_export(path)
+    kept = [("onnxruntime", name) for name in NAMES] + [("litert", "mood")]
+    return [{"engine": engine, "task": task, "score": 0.5} for engine, task in kept]
 
 
 def test_all_are_written_and_compared(written):
     folder, report = written
-    endings = (".tflite", ".int8.tflite", ".onnx")
-    assert set(report) == {f"{n}_ids{e}" for n in ("mood", "qa", "pick") for e in endings}
+    every = (*NAMES, "embed", "embed_layers")  # fill_mask has a loop
+    assert {name for name in report if "int8" not in name} == {
+        f"{name}_ids{ending}" for name in every for ending in (".tflite", ".onnx")
+    }
+    kept = {f"{name}_ids.int8.onnx" for name in NAMES} | {"mood_ids.int8.tflite"}
+    assert {name for name in report if "int8" in name} == kept
     with open(f"{folder}/report.json") as file:
         assert json.load(file) == report
     for name, entry in report.items():
         bound = 0.3 if "int8" in name else 1e-4
         assert max(entry["largest_difference"].values()) < bound, name
         assert min(entry["cosine"].values()) > (0.99 if "int8" in name else 0.999999), name
-    assert report["mood_ids.int8.tflite"]["bytes"] < report["mood_ids.tflite"]["bytes"]
+        assert ("score" in entry) == ("int8" in name)
+    for ending in ("tflite", "onnx"):
+        assert report[f"mood_ids.int8.{ending}"]["bytes"] < report[f"mood_ids.{ending}"]["bytes"]
 
 
 def test_other_batches_and_lengths_run_too(written, predictor):
@@ -51,9 +65,7 @@ def test_other_batches_and_lengths_run_too(written, predictor):
 def test_a_difference_is_an_error(written):
     values = {"logits": np.ones(4, np.float32)}
     with pytest.raises(portable.InputError, match=r"x.onnx: logits differs from the original by 1"):
-        portable._compare(
-            "x.onnx", values, {"logits": np.zeros(4, np.float32)}, portable.Runtime.ONNX
-        )
+        portable._compare("x.onnx", values, {"logits": np.zeros(4, np.float32)}, rounded=True)
 
 
 def test_nothing_is_overwritten(written, folders, tmp_path):

@@ -42,21 +42,22 @@ def _export(found, folder, precision, dev, most_loss=1.0):
 
 
 def test_int8(mood, dev, tmp_path, predictor, engine_cache):
-    pytest.importorskip("onnxruntime")
     path = _export(mood, tmp_path, Precision.INT8, dev)
     reduced = saved_model.read_manifest(path)["reduced"]
     assert {each["precision"] for each in reduced} == {"int8"}
+    assert {each["engine"] for each in reduced} == {"onnxruntime", "openvino", "litert"}
     assert all(each["full"] == 1.0 and each["score"] > 0.8 for each in reduced)
     card = pathlib.Path(path, "README.md").read_text()
     assert "- `mood` in int8 (onnxruntime): accuracy " in card
     wanted = predictor("mood", text=_TEXTS)["probabilities"]
-    differences = {}
-    for precision in (None, "float32"):
-        found = Predictor(path, "onnxruntime", precision=precision, cache=engine_cache)
-        answer = found("mood", text=_TEXTS)["probabilities"]
-        differences[found.plan.precision] = np.abs(answer - wanted).max()
-        found.close()
-    assert 1e-4 < differences["int8"] < 0.2 and differences["float32"] < 2e-5
+    for engine in ("onnxruntime", "openvino", "litert"):
+        differences = {}
+        for precision in (None, "float32"):
+            found = Predictor(path, engine, precision=precision, cache=engine_cache)
+            answer = found("mood", text=_TEXTS)["probabilities"]
+            differences[found.plan.precision] = np.abs(answer - wanted).max()
+            found.close()
+        assert 1e-4 < differences["int8"] < 0.2 and differences["float32"] < 2e-5, engine
     assert Predictor(path).plan.precision is Precision.FLOAT32
 
 

@@ -39,7 +39,7 @@ TASK = {
         (
             {"settings": dict.fromkeys("abcde", 1)},
             {"settings": dict.fromkeys("abcde", 2)},
-            "settings: a (was 1, now 2), b (was 1, now 2), c (was 1, now 2) and more",
+            "settings: a (was 1, now 2), b (was 1, now 2), c (was 1, now 2) and 2 more",
         ),
     ],
 )

@@ -1,0 +1,243 @@
+"""Models of sentence-transformers: how they make vectors, wherever they are used."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from bert_tf import tasks, weights
+from bert_tf.export import saved_model, sources
+from bert_tf.models.head_config import Pooling
+from bert_tf.serving.predictor import Predictor
+from bert_tf.vectors.extractor import Embedder
+from bert_tf.vectors.settings import EmbeddingSettings
+from bert_tf.weights.formats import Format
+from pipelines.common.errors import InputError
+from tests.bert_tf import exported, labelled_data
+
+TEXTS = [*exported.TEXTS, "the mask", " "]
+
+
+def make(folder, **settings):
+    return Embedder(folder, EmbeddingSettings(**settings))
+
+
+@pytest.fixture
+def sentence_model(folders, tmp_path):
+    """Writes a folder of sentence-transformers with other values in its files."""
+
+    def written(
+        pooling="mean_tokens",
+        modules=("Transformer", "Pooling"),
+        length=None,
+        new=False,
+        others=None,
+    ):
+        folder = tmp_path / f"{pooling}{len(modules)}{length}"
+        weights.write(weights.read(folders["pretrained"]), str(folder), Format.HUGGINGFACE)
+        paths = {"Transformer": "", "Pooling": "1_Pooling"}
+        entries = [
+            {
+                "name": str(i),
+                "path": paths.get(name, name),
+                "type": f"sentence_transformers.models.{name}",
+            }
+            for i, name in enumerate(modules)
+        ]
+        (folder / "modules.json").write_text(json.dumps(entries))
+        (folder / "1_Pooling").mkdir()
+        modes = {f"pooling_mode_{name}": name == pooling for name in ("cls_token", pooling)}
+        modes |= {"word_embedding_dimension": 32}
+        if new:  # the files of version 6
+            modes = {"embedding_dimension": 32, "pooling_mode": pooling}
+            tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+            tokenizer |= {"model_max_length": length}
+            (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+        elif length:
+            values = json.dumps({"max_seq_length": length})
+            (folder / "sentence_bert_config.json").write_text(values)
+        (folder / "1_Pooling/config.json").write_text(json.dumps(modes))
+        values = {"prompts": {"query": "query: "}, "default_prompt_name": None, **(others or {})}
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(values))
+        return str(folder)
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [
+        ({"pooling": "cls_token"}, {"pooling": "cls"}),
+        ({"pooling": "max", "length": 9, "new": True}, {"pooling": "max", "max_length": 9}),
+        ({"pooling": "max_tokens", "length": 8}, {"pooling": "max", "max_length": 8}),
+        (
+            {"modules": ("Transformer", "Pooling", "Normalize"), "length": 10_000},
+            {"pooling": "mean", "normalize": True},
+        ),
+    ],
+)
+def test_a_model_of_sentence_transformers_has_its_own_pooling(sentence_model, arguments, settings):
+    folder = sentence_model(**arguments)
+    text = [" ".join(TEXTS)]
+    np.testing.assert_array_equal(make(folder)(text), make(folder, **settings)(text))
+    assert make(folder).identity() == make(folder, **settings).identity()
+    chosen = {"pooling": "max", "max_length": 9}
+    assert make(folder, **chosen).settings.normalize is False
+    assert make(folder, max_length=9).max_length == 9
+    assert make(folder, normalize=False).settings.normalize is False
+
+
+def test_the_encoder_may_be_in_a_folder_of_its_own(sentence_model, tmp_path, monkeypatch):
+    folder = sentence_model("cls_token")
+    inner = tmp_path / "model/0_Transformer"
+    shutil.copytree(folder, inner)
+    for name in ("modules.json", "1_Pooling"):
+        shutil.move(inner / name, inner.parent / name)
+    modules = json.loads((inner.parent / "modules.json").read_text())
+    modules[0]["path"] = inner.name
+    (inner.parent / "modules.json").write_text(json.dumps(modules))
+    wanted = make(folder)(TEXTS)
+    for place in (inner, inner.parent):
+        np.testing.assert_array_equal(make(str(place))(TEXTS), wanted)
+    monkeypatch.chdir(inner.parent)
+    np.testing.assert_array_equal(make(inner.name)(TEXTS), wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("1_Pooling/config.json", {"pooling_mode": 3}, "config.json: .*pooling_mode"),
+        ("sentence_bert_config.json", {"max_seq_length": [8]}, "config.json: .*max_seq_length"),
+        ("sentence_bert_config.json", {"max_seq_length": 5}, "--max_length=5: it must be"),
+        ("modules.json", {}, "modules.json: "),
+    ],
+)
+def test_damaged_files_are_reported(sentence_model, name, content, message):
+    folder = sentence_model()
+    with open(f"{folder}/{name}", "w") as file:
+        json.dump(content, file)
+    with pytest.raises(InputError, match=message):
+        make(folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"modules": ("Transformer", "Pooling", "Dense")}, "modules.json: .*Pooling, Dense;"),
+        ({"others": {"default_prompt_name": "query"}}, "default_prompt_name=query is not supp"),
+        ({"others": {"truncate_dim": 8}}, "truncate_dim=8 is not supported"),
+        ({"pooling": "lasttoken"}, "config.json: pools by pooling_mode_lasttoken; one of"),
+    ],
+)
+def test_other_models_of_sentence_transformers_are_reported(sentence_model, arguments, message):
+    folder = sentence_model(**arguments)
+    with pytest.raises(InputError, match=f"(?i){message}.*choose --pooling"):
+        make(folder)
+    assert make(folder, pooling="mean")(["a text"]).shape == (1, 32)
+
+
+# Prints the vectors that sentence-transformers makes with the models of some folders.
+_PEER = """
+import json, sys
+from sentence_transformers import SentenceTransformer
+texts = json.loads(sys.argv[1])
+print(json.dumps([SentenceTransformer(f).encode(texts).tolist() for f in sys.argv[2:]]))
+"""
+
+
+@pytest.mark.slow
+def test_vectors_are_those_of_sentence_transformers(sentence_model):
+    python = os.environ.get("PEER_PYTHON")
+    if not python:
+        pytest.skip("PEER_PYTHON names no Python with sentence-transformers; make test-all sets it")
+    made = [
+        sentence_model("cls_token", ("Transformer", "Pooling", "Normalize")),
+        sentence_model("max_tokens", length=8),
+        sentence_model("mean", length=9, new=True),
+    ]
+    command = [python, "-c", _PEER, json.dumps(TEXTS), *made]
+    wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    for folder, vectors in zip(made, wanted, strict=True):
+        np.testing.assert_allclose(make(folder)(TEXTS), vectors, atol=1e-5)
+
+
+def _change(path, **values):
+    path = pathlib.Path(path)
+    found = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(found | values))
+
+
+def test_files_of_older_versions_are_read(sentence_model):
+    folder = sentence_model()
+    _change(f"{folder}/sentence_roberta_config.json", max_seq_length=9)
+    _change(f"{folder}/1_Pooling/config.json", pooling_mode_mean_tokens=False)  # it is the default
+    found = make(folder).settings
+    assert (found.pooling, found.max_length) == ("mean", 9)
+
+
+def test_lower_case_that_the_tokenizer_does_not_make_is_reported(sentence_model):
+    folder = sentence_model()
+    _change(f"{folder}/sentence_bert_config.json", do_lower_case=True)
+    assert make(folder)(["a text"]).shape == (1, 32)  # the tokenizer does it, too
+    _change(f"{folder}/tokenizer_config.json", do_lower_case=False)
+    with pytest.raises(InputError, match="modules.json: texts are made lower case"):
+        make(folder)
+
+
+MADE = [
+    ({"pooling": "cls_token", "length": 9}, (Pooling.CLS, False, 9)),
+    ({"pooling": "max", "modules": ("Transformer", "Pooling", "Normalize"), "new": True}, (Pooling.MAX, True, 48)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "trained"), MADE)
+@pytest.mark.parametrize("target", [Format.BERT_TF, Format.HUGGINGFACE])
+def test_converted_models_make_the_same_vectors(
+    sentence_model, arguments, trained, target, tmp_path
+):
+    folder, again = sentence_model(**arguments), f"{tmp_path}/again"
+    bundle = weights.read(folder)
+    weights.write(bundle, again, target)
+    task = tasks.load(bundle.task())
+    assert tasks.load(weights.read(again).task()) == task
+    assert (task.head.pooling, task.normalize, task.max_length) == trained
+    np.testing.assert_array_equal(make(again)(TEXTS), make(folder)(TEXTS))
+    if target == Format.HUGGINGFACE:
+        os.remove(f"{again}/tasks.json")  # what sentence-transformers reads says the same
+        np.testing.assert_array_equal(make(again)(TEXTS), make(folder)(TEXTS))
+
+
+@pytest.mark.parametrize(("arguments", "trained"), MADE)
+def test_exports_make_the_same_vectors(sentence_model, arguments, trained, tmp_path):
+    folder = sentence_model(**arguments)
+    saved_model.export(sources.find([f"embedding={folder}"]), f"{tmp_path}/export")
+    predictor = Predictor(f"{tmp_path}/export", engine="tensorflow")
+    found = predictor("embedding", text=TEXTS)["embedding"]
+    np.testing.assert_allclose(found, make(folder)(TEXTS), atol=1e-5)
+    predictor.close()
+
+
+def test_training_goes_on_with_the_same_pooling(sentence_model, tmp_path):
+    def write_pairs(folder):
+        rows = [[text, text.upper()] for text in ("one", "two", "three", "four")]
+        labelled_data.write_rows(folder / "train.tsv", rows, ["anchor", "positive"])
+        labelled_data.write_rows(folder / "dev.tsv", rows, ["anchor", "positive"])
+        return str(folder)
+
+    folder = sentence_model("cls_token")
+    _, output = labelled_data.tune(
+        tmp_path, folder, "embedding", write_pairs, epochs=1.0, batch_size=4
+    )
+    (described,) = weights.read(output).tasks
+    assert described["head"]["pooling"] == "cls" and described["normalize"] is False
+    assert make(output).settings.pooling == Pooling.CLS
+
+
+def test_a_model_that_cannot_be_reproduced_is_read_as_an_encoder(sentence_model, caplog):
+    folder = sentence_model(modules=("Transformer", "Pooling", "Dense"))
+    assert weights.read(folder).tasks == ()
+    assert "Pooling, Dense; " in caplog.text and "The encoder alone is read." in caplog.text
