@@ -21,7 +21,7 @@ _PRECISION = flags.DEFINE(
     flag_types.ChoiceParser((Precision.FLOAT32, Precision.INT8)),
     "precision",
     "float32",
-    "Data type of the weights. int8: each task in int8, too, in the formats that keep its score.",
+    "Data type of the weights. int8: each task in int8, too, in the formats that keep all scores.",
 )
 _DEV = flags.DEFINE_string("dev", "", DEV_HELP)
 _MOST_LOSS = flags.DEFINE(
@@ -34,13 +34,14 @@ def main() -> None:
     from bert_tf.export import model_card, portable, sources
     from pipelines.common import path_lists
 
+    formats = [portable.Runtime(name) for name in _FORMATS.value]
     found = sources.find(path_lists.entries(_TASKS.value))
     precision, check = Precision(_PRECISION.value), None
     if precision is Precision.INT8:
         from bert_tf.serving.reduced_precision import ScoreCheck
 
-        check = ScoreCheck.from_flags(found, precision, _DEV.value, _MOST_LOSS.value)
-    formats = [portable.Runtime(name) for name in _FORMATS.value]
+        engines = [portable.ENGINES[runtime] for runtime in formats]
+        check = ScoreCheck.from_flags(found, precision, _DEV.value, _MOST_LOSS.value, engines)
     report = portable.export(found, _OUTPUT.value, formats, check)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())

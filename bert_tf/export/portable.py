@@ -80,6 +80,9 @@ _TARGETS = {
     ),
 }
 
+# The engine that runs a format, by its name in scores.
+ENGINES = {runtime: target.engine for runtime, target in _TARGETS.items()}
+
 
 def export(
     sources: Sequence[ModelSource],

@@ -12,6 +12,7 @@ from absl import logging
 from bert_tf import tasks, weights
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.tasks import JOINT, Task
+from bert_tf.tasks.embedding.task import Embedding
 from bert_tf.weights.bundle import (
     MASKED_LM,
     NEXT_SENTENCE,
@@ -214,7 +215,9 @@ def _read(name: str, folder: str) -> list[ModelSource]:
     """The model of a folder, once for each of its tasks that the name stands for."""
     source = read(folder)
     heads = [task["name"] for task in source.bundle.tasks]
-    if not heads:
+    # A model of vectors can be exported for its other outputs, too.
+    only_vectors = all(task["shape"] == Embedding.shape for task in source.bundle.tasks)
+    if not heads or (name == "pretrained" and only_vectors):
         if name != "pretrained":
             raise InputError(
                 f"{folder}: has no task; export it as the pre-trained model: pretrained={folder}."

@@ -32,7 +32,7 @@ from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.step import StepSource
 from bert_tf.weights import Bundle
-from bert_tf.weights.bundle import HEADS, POOLER
+from bert_tf.weights.bundle import HEADS, POOLER, head_units
 from pipelines.common import files, json_files
 
 _RESULT = "result.json"
@@ -298,7 +298,7 @@ class Run:
             if (task := tasks.get(entry["name"]))
             and (entry["shape"], tuple(entry["labels"])) == (task.shape, task.labels)
         }
-        for name in (entry["name"] for entry in bundle.tasks):
+        for name in head_units(bundle.weights):
             how = "is trained further" if name in same else "is of another task and left out"
             logging.info("%s: the head of %s %s.", init, name, how)
         return {

@@ -74,8 +74,10 @@ def _identity(settings: FineTuningSettings) -> dict[str, Any]:
     for name in ("tasks", "init"):  # their contents are compared
         del values[name]
     examples = [task_data.read_examples(request, settings) for request in settings.tasks]
+    bundle = weights.read(settings.init)
     contents = {
-        "init_sha256": weights.read(settings.init).sha256(),
+        "init_sha256": bundle.sha256(),
+        **({"init_tasks": bundle.tasks} if bundle.tasks else {}),
         "inputs": [each.inputs for each in examples],
     }
     return json_files.as_json({"search": True, "settings": values, **contents})

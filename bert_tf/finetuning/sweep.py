@@ -232,6 +232,7 @@ def _identity(setup: Setup, tokenizer: Tokenizer, teacher: Bundle | None) -> dic
         "settings": values,
         "config": setup.config.to_dict(),
         "init_sha256": setup.bundle.sha256(),
+        **({"init_tasks": list(setup.bundle.tasks)} if setup.bundle.tasks else {}),
         "vocabulary_sha256": tokenizer.vocabulary.sha256,
         "tokenizer": tokenizer.settings,
         "tasks": [

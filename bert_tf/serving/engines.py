@@ -241,8 +241,9 @@ class OpenVinoEngine(Engine):
             "INFERENCE_PRECISION_HINT": "bf16" if precision is Precision.BFLOAT16 else "f32",
             "INFERENCE_NUM_THREADS": threads * self._concurrency,
             "NUM_STREAMS": self._concurrency,
-            "DYNAMIC_QUANTIZATION_GROUP_SIZE": 128,  # for int8; the default is slower
         }
+        if precision is Precision.INT8:
+            self._settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 128  # the default is slower
 
     def load(self, name: str, computation: Computation) -> Compute:
         path = full = self._models.onnx(name, computation)

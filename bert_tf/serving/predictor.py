@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -297,7 +298,7 @@ class Predictor:
             return task.from_outputs(chosen, outputs)
 
         found: list[Any] = [None] * len(examples)
-        batches = list(_batches(task.requests(examples)))
+        batches = list(_batches([task.requests([example]) for example in examples]))
         # One thread more than compute: it tokenizes and decodes meanwhile.
         predictions = mapped(predict, batches, cores() + 1)
         for rows in progress(batches):
@@ -306,9 +307,13 @@ class Predictor:
         return found
 
 
-def _batches(requests: Mapping[str, Sequence[Any]]) -> Iterator[list[int]]:
-    """Rows of similar lengths, the longest first, so that memory runs out at once or never."""
-    lengths = np.array([sum(map(_length, row)) for row in zip(*requests.values(), strict=True)])
+def _batches(requests: Sequence[Mapping[str, Sequence[Any]]]) -> Iterator[list[int]]:
+    """Rows of similar lengths, the longest first, so that memory runs out at once or never.
+
+    Args:
+      requests: That of each row.
+    """
+    lengths = np.array([sum(map(_length, chain(*row.values()))) for row in requests])
     order = np.argsort(-lengths, kind="stable").tolist()
     for first in range(0, len(order), _BATCH):
         yield order[first : first + _BATCH]

@@ -29,6 +29,7 @@ class ScoreCheck:
       precision: lower than float32.
       dev: labelled files by task.
       most_loss: maximum loss of a task's main metric, which is 1 at best.
+      engines: those to score, if they are installed; None: all that have this precision.
 
     Raises:
       InputError: a file is missing, is not needed, or cannot be read; or no installed engine has
@@ -39,14 +40,20 @@ class ScoreCheck:
     precision: Precision
     dev: Mapping[str, str]
     most_loss: float
+    engines: Sequence[str] | None = None
 
     @classmethod
     def from_flags(
-        cls, sources: Sequence[ModelSource], precision: Precision, dev: str, most_loss: float
+        cls,
+        sources: Sequence[ModelSource],
+        precision: Precision,
+        dev: str,
+        most_loss: float,
+        engines: Sequence[str] | None = None,
     ) -> Self:
         """The check for a value of the flag --dev."""
         named = command_line.pairs(path_lists.entries(dev), "--dev")
-        return cls(sources, precision, named, most_loss)
+        return cls(sources, precision, named, most_loss, engines)
 
     def __post_init__(self) -> None:
         names = [task.name for task in self._tasks]
@@ -82,7 +89,9 @@ class ScoreCheck:
     def _engines(self) -> list[EngineName]:
         """The installed engines with this precision."""
         installed = engines.installed()
-        return [name for name in engines.REDUCED[self.precision] if name in installed]
+        wanted = installed if self.engines is None else self.engines
+        reduced = engines.REDUCED[self.precision]
+        return [name for name in reduced if name in installed and name in wanted]
 
     @functools.cached_property
     def _examples(self) -> dict[str, Sequence[Any]]:

@@ -234,10 +234,10 @@ class Task(abc.ABC):
 
     def restore(self, description: Mapping[str, Any]) -> Self:
         """The task that `describe` described."""
-        values = {field: description[field] for field in self.described if field in description}
         known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
+            field: tuple(value) if isinstance(value := description[field], list) else value
+            for field in self.described
+            if field in description
         }
         return dataclasses.replace(
             self,

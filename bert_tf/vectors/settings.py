@@ -177,7 +177,7 @@ class EmbeddingSettings(FeatureSettings):
     normalize: bool | None = setting(
         None,
         "Divide each vector by its length (L2), so that dot products are cosine similarities. Not "
-        "given: as a model of sentence-transformers does; no others are divided.",
+        "given: as the model does that was trained to make vectors; no others are divided.",
     )
     unit: str = dataclasses.field(default=Unit.TEXT, init=False)
     word_pooling: str = dataclasses.field(default=WordPooling.FIRST, init=False)

@@ -85,6 +85,11 @@ def read_tasks(path: str) -> tuple[TaskEntry, ...]:
     return tuple(found)
 
 
+def tasks_without_head(path: str) -> tuple[TaskEntry, ...]:
+    """The descriptions in a folder of tasks whose heads have no weights."""
+    return tuple(task for task in read_tasks(path) if not tasks.load(task).own_head)
+
+
 def check_task(task: TaskEntry, place: str) -> None:
     """Raises InputError if the description of a task is invalid."""
     check_task_name(task["name"], place)

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf import tasks
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.families import FAMILIES
@@ -45,14 +46,15 @@ def read(path: str) -> Bundle:
     config = _config(folder, family, weights)
     _check(config, layout, f"{folder}/{own.CONFIG}")
     span = layout.span_head is not None and layout.span_head[0] in weights
-    tasks, heads = [], []
+    heads: list[tuple[str, int]] = []
+    described: tuple[Mapping[str, Any], ...] = own.tasks_without_head(folder)
     if found_head := _head(layout, weights, span):
         name, units = found_head
-        tasks = [_task(folder, units, span, name)]
-        heads = [(tasks[0]["name"], units)]
+        task = _task(folder, units, span, name)
+        described, heads = (task,), [(task["name"], units)]
     found = layout.table(span).read(weights, config, prefix, heads)
     vocabulary, settings = _vocabulary(folder, family), registry.read_settings(folder)
-    return Bundle(config, found, vocabulary, settings, tuple(tasks), path)
+    return Bundle(config, found, vocabulary, settings, described, path)
 
 
 def _family(weights: Mapping[str, np.ndarray]) -> str:
@@ -184,7 +186,8 @@ def write(model: Bundle, folder: str) -> None:
     span = description is not None and description["shape"] == "span"
     if layout is LAYOUTS["electra"]:
         _check_electra(model, span)
-    names = [description["name"]] if description else []
+    has_head = description is not None and tasks.load(description).own_head
+    names = [description["name"]] if description and has_head else []
     weights = layout.table(span).write(model.weights, model.config, names)
     activation = "gelu" if config.hidden_act == "gelu_tanh" else config.hidden_act
     config = dataclasses.replace(config, hidden_act=activation)

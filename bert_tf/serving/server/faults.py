@@ -8,7 +8,7 @@ from pipelines.common import texts
 
 # Characters of a message: it may quote a request of any length, and clients of gRPC accept 8 KiB of
 # metadata.
-_MAX_LENGTH = 800
+_MAX_LENGTH = 799
 
 
 class Fault(enum.Enum):

@@ -79,7 +79,7 @@ def read(path: str) -> Bundle:
     prefix = family.prefix if any(name.startswith(family.prefix) for name in weights) else ""
     weights = _untie(weights, family, prefix, path)
     task, units = configs.read_task(values, weights, family, path)
-    task = _described(task, path) if task else _without_head(path)
+    task = _described(task, path) if task else next(iter(own.tasks_without_head(path)), None)
     architecture = family.architecture(values)
     if architecture.head and not architecture.biased:
         weights[f"{architecture.head}.bias"] = np.zeros(units, np.float32)
@@ -110,17 +110,34 @@ def read(path: str) -> Bundle:
             )
         config = _add_rows(config, found, len(vocabulary), path)
     model = Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
-    return model if task else _with_pooling(model)
+    return _with_pooling(model)
 
 
 def _with_pooling(model: Bundle) -> Bundle:
-    """The model with the task of making vectors, if it is of sentence-transformers."""
+    """The model with the task of making vectors, if it is of sentence-transformers.
+
+    Raises:
+      InputError: Our description of this task, and that of sentence-transformers, differ.
+    """
     try:
-        task = sentence_transformers.read(model)
+        theirs = sentence_transformers.read(model)
     except InputError as error:
-        logging.warning("%s The encoder alone is read.", error)
+        if not model.tasks:
+            logging.warning("%s The encoder alone is read.", error)
         return model
-    return dataclasses.replace(model, tasks=(task,)) if task else model
+    if theirs is None or (model.tasks and model.task()["shape"] != theirs["shape"]):
+        return model
+    if not model.tasks:
+        return dataclasses.replace(model, tasks=(theirs,))
+    ours, other = (tasks.load(task, model.config.max_length) for task in (model.task(), theirs))
+    if (ours.head, ours.max_length, model.task().get("normalize", True)) != (
+        *(other.head, other.max_length, theirs["normalize"]),
+    ):
+        raise InputError(
+            f"{model.place}: {own.TASKS} and the files of sentence-transformers make different "
+            f"vectors; remove {own.TASKS} if the model was trained on with another program."
+        )
+    return model
 
 
 def _add_rows(
@@ -157,11 +174,6 @@ def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
             "model was trained on with another program."
         )
     return ours[0]
-
-
-def _without_head(path: str) -> Mapping[str, Any] | None:
-    """The task in our file whose head has no weights, which theirs does not name."""
-    return next((task for task in own.read_tasks(path) if not tasks.load(task).own_head), None)
 
 
 def _load_weights(path: str) -> dict[str, np.ndarray]:

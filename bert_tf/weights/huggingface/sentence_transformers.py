@@ -29,6 +29,7 @@ _POOLING = {
     f"{_FLAG}max_tokens": Pooling.MAX,
 }
 SHAPE = "embedding"  # of the task
+_LEAST = 8  # tokens, as for --max_length
 
 
 class _Module(TypedDict):
@@ -105,8 +106,10 @@ def read(model: Bundle) -> dict[str, Any] | None:
     tokenizer = json_files.read_optional(f"{folder}/{tokenizers.CONFIG}", _Tokenizer)
     longest = model.config.max_length
     most = own.get("max_seq_length") or tokenizer.get("model_max_length") or longest
+    if most < _LEAST:
+        raise InputError(f"{path}: cuts texts to {most} tokens; at least {_LEAST} are supported.")
     task = tasks.make(SHAPE, max_length=min(int(most), longest), head=head)
-    return task.describe() | {"normalize": names == _NAMES}
+    return json_files.as_json(task.describe() | {"normalize": names == _NAMES})
 
 
 def _read_pooling(path: str) -> Pooling:

@@ -18,10 +18,9 @@ def written(folders, tmp_path_factory):
 
 
 def check(path):
-    """Scores of which ONNX Runtime's are kept for all tasks, and LiteRT's for one."""
+    """Scores of which those of ONNX Runtime are kept."""
     assert saved_model.is_export(path)
-    kept = [("onnxruntime", name) for name in NAMES] + [("litert", "mood")]
-    return [{"engine": engine, "task": task, "score": 0.5} for engine, task in kept]
+    return [{"engine": "onnxruntime", "task": name, "score": 0.5} for name in NAMES]
 
 
 def test_all_are_written_and_compared(written):
@@ -30,7 +29,7 @@ def test_all_are_written_and_compared(written):
     assert {name for name in report if "int8" not in name} == {
         f"{name}_ids{ending}" for name in every for ending in (".tflite", ".onnx")
     }
-    kept = {f"{name}_ids.int8.onnx" for name in NAMES} | {"mood_ids.int8.tflite"}
+    kept = {f"{name}_ids.int8.onnx" for name in NAMES}
     assert {name for name in report if "int8" in name} == kept
     with open(f"{folder}/report.json") as file:
         assert json.load(file) == report
@@ -39,8 +38,7 @@ def test_all_are_written_and_compared(written):
         assert max(entry["largest_difference"].values()) < bound, name
         assert min(entry["cosine"].values()) > (0.99 if "int8" in name else 0.999999), name
         assert ("score" in entry) == ("int8" in name)
-    for ending in ("tflite", "onnx"):
-        assert report[f"mood_ids.int8.{ending}"]["bytes"] < report[f"mood_ids.{ending}"]["bytes"]
+    assert report["mood_ids.int8.onnx"]["bytes"] < report["mood_ids.onnx"]["bytes"]
 
 
 def test_other_batches_and_lengths_run_too(written, predictor):

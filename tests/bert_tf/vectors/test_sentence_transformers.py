@@ -1,5 +1,6 @@
 """Models of sentence-transformers: how they make vectors, wherever they are used."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -10,9 +11,12 @@ import numpy as np
 import pytest
 
 from bert_tf import tasks, weights
-from bert_tf.export import saved_model, sources
+from bert_tf.export import portable, saved_model, sources
+from bert_tf.finetuning import sweep
 from bert_tf.models.head_config import Pooling
+from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
+from bert_tf.serving.reduced_precision import ScoreCheck
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.weights.formats import Format
@@ -112,7 +116,7 @@ def test_the_encoder_may_be_in_a_folder_of_its_own(sentence_model, tmp_path, mon
     [
         ("1_Pooling/config.json", {"pooling_mode": 3}, "config.json: .*pooling_mode"),
         ("sentence_bert_config.json", {"max_seq_length": [8]}, "config.json: .*max_seq_length"),
-        ("sentence_bert_config.json", {"max_seq_length": 5}, "--max_length=5: it must be"),
+        ("sentence_bert_config.json", {"max_seq_length": 5}, "modules.json: cuts texts to 5 tok"),
         ("modules.json", {}, "modules.json: "),
     ],
 )
@@ -195,46 +199,81 @@ MADE = [
 
 
 @pytest.mark.parametrize(("arguments", "trained"), MADE)
-@pytest.mark.parametrize("target", [Format.BERT_TF, Format.HUGGINGFACE])
+@pytest.mark.parametrize("target", [Format.BERT_TF, Format.HUGGINGFACE, Format.TF1])
 def test_converted_models_make_the_same_vectors(
     sentence_model, arguments, trained, target, tmp_path
 ):
     folder, again = sentence_model(**arguments), f"{tmp_path}/again"
     bundle = weights.read(folder)
+    if target == Format.TF1:  # it has one kind of gelu
+        config = dataclasses.replace(bundle.config, hidden_act="gelu")
+        bundle = dataclasses.replace(bundle, config=config)
     weights.write(bundle, again, target)
     task = tasks.load(bundle.task())
     assert tasks.load(weights.read(again).task()) == task
     assert (task.head.pooling, task.normalize, task.max_length) == trained
-    np.testing.assert_array_equal(make(again)(TEXTS), make(folder)(TEXTS))
+    if target != Format.TF1:
+        np.testing.assert_array_equal(make(again)(TEXTS), make(folder)(TEXTS))
     if target == Format.HUGGINGFACE:
         os.remove(f"{again}/tasks.json")  # what sentence-transformers reads says the same
         np.testing.assert_array_equal(make(again)(TEXTS), make(folder)(TEXTS))
 
 
+def test_two_descriptions_that_differ_are_reported(sentence_model, tmp_path):
+    again = f"{tmp_path}/again"
+    weights.write(weights.read(sentence_model("cls_token")), again, Format.HUGGINGFACE)
+    _change(f"{again}/1_Pooling/config.json", pooling_mode_cls_token=False)
+    with pytest.raises(InputError, match="tasks.json and the files of sentence-transformers"):
+        weights.read(again)
+
+
+@pytest.mark.parametrize("engine", ["tensorflow", "onnxruntime"])
 @pytest.mark.parametrize(("arguments", "trained"), MADE)
-def test_exports_make_the_same_vectors(sentence_model, arguments, trained, tmp_path):
+def test_exports_make_the_same_vectors(
+    sentence_model, arguments, trained, engine, tmp_path, engine_cache
+):
     folder = sentence_model(**arguments)
     saved_model.export(sources.find([f"embedding={folder}"]), f"{tmp_path}/export")
-    predictor = Predictor(f"{tmp_path}/export", engine="tensorflow")
+    predictor = Predictor(f"{tmp_path}/export", engine=engine, cache=engine_cache)
     found = predictor("embedding", text=TEXTS)["embedding"]
     np.testing.assert_allclose(found, make(folder)(TEXTS), atol=1e-5)
     predictor.close()
 
 
-def test_training_goes_on_with_the_same_pooling(sentence_model, tmp_path):
-    def write_pairs(folder):
-        rows = [[text, text.upper()] for text in ("one", "two", "three", "four")]
-        labelled_data.write_rows(folder / "train.tsv", rows, ["anchor", "positive"])
-        labelled_data.write_rows(folder / "dev.tsv", rows, ["anchor", "positive"])
-        return str(folder)
+def test_as_a_pretrained_model_it_has_all_other_signatures(sentence_model):
+    (source,) = sources.find([f"pretrained={sentence_model('cls_token')}"])
+    assert source.task is None and source.guesses_words
 
+
+def _write_pairs(folder):
+    rows = [[text, text.upper()] for text in ("one", "two", "three", "four")]
+    labelled_data.write_rows(folder / "train.tsv", rows, ["anchor", "positive"])
+    labelled_data.write_rows(folder / "dev.tsv", rows, ["anchor", "positive"])
+    return str(folder)
+
+
+def test_training_goes_on_with_the_same_pooling(sentence_model, tmp_path):
     folder = sentence_model("cls_token")
-    _, output = labelled_data.tune(
-        tmp_path, folder, "embedding", write_pairs, epochs=1.0, batch_size=4
-    )
+    settings = {"epochs": 1.0, "batch_size": 4}
+    _, output = labelled_data.tune(tmp_path, folder, "embedding", _write_pairs, **settings)
     (described,) = weights.read(output).tasks
     assert described["head"]["pooling"] == "cls" and described["normalize"] is False
     assert make(output).settings.pooling == Pooling.CLS
+    _change(f"{folder}/1_Pooling/config.json", pooling_mode_cls_token=False)
+    again = labelled_data.settings_of(folder, "embedding", f"{tmp_path}/data", **settings)
+    with pytest.raises(InputError, match=r"init_tasks: embedding\.head"):
+        sweep.finetune(again, output, f"{tmp_path}/cache", tensorboard=False)
+
+
+def test_int8_is_scored_on_pairs(sentence_model, tmp_path):
+    """An example of two texts is one row of a prediction, whatever a request has."""
+    found = sources.find([f"embedding={sentence_model('cls_token')}"])
+    dev = tmp_path / "dev.tsv"
+    rows = [["one", "two", "0.1"], ["three", "three too", "0.9"], ["four", "one", "0.3"]]
+    labelled_data.write_rows(dev, rows, ["text_a", "text_b", "score"])
+    check = ScoreCheck.from_flags(found, Precision.INT8, f"embedding={dev}", 2.0, ["litert"])
+    report = portable.export(found, f"{tmp_path}/files", [portable.Runtime.LITERT], check)
+    assert report["embedding_ids.int8.tflite"]["score"]["metric"] == "score"
 
 
 def test_a_model_that_cannot_be_reproduced_is_read_as_an_encoder(sentence_model, caplog):
