@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from absl import app, flags
 
+from benchmarks.peers.learning import BATCH
 from benchmarks.processes import json_of
 from pipelines.pretraining import example_reader
 
@@ -35,7 +36,6 @@ _PEERS = Path("benchmarks/peers")
 _BATCH = 512
 _SEQUENCES = 400 * _BATCH  # to train on
 _SEED = 1
-_OUR_BATCH = 16  # that of the recipe
 
 
 def _examples(path: Path) -> None:
@@ -61,7 +61,7 @@ def _ours(work: Path) -> dict[str, Any]:
         command = [
             *(sys.executable, "-m", "bert_tf", "pretrain", "--flagfile=recipes/builtin.flags"),
             *(f"--tfrecords={_TFRECORDS.value}", f"--output={folder}", f"--seed={_SEED}"),
-            *(f"--minutes={_MINUTES.value[0]}", "--evaluate_every=200", "--nosaved_model"),
+            *(f"--minutes={_MINUTES.value[0]}", "--evaluate_every=100", "--nosaved_model"),
         ]
         subprocess.run(command, check=True)
     report = json.loads((folder / "report.json").read_text())
@@ -70,7 +70,7 @@ def _ours(work: Path) -> dict[str, Any]:
     scored = [line for line in map(json.loads, filter(None, lines)) if "held_out" in line]
     # Compilation, before the second point, does not count.
     seconds = itertools.accumulate(
-        (point["step"] - last["step"]) * _OUR_BATCH / point["sequences_per_second"]
+        (point["step"] - last["step"]) * BATCH / point["sequences_per_second"]
         for last, point in itertools.pairwise(points[1:])
     )
     at = dict(zip((point["step"] for point in points[2:]), seconds, strict=True))

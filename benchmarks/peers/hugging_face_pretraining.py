@@ -3,7 +3,7 @@
 The peer is `transformers.BertForPreTraining` of 2 layers, 128 wide, on the examples of
 `benchmarks.quality`. Its defaults are those of `TrainingArguments`: AdamW at 5e-5 with linear
 decay, no weight decay, batches of 8, dropout 0.1, float32. Our recipe is that of
-recipes/builtin.flags: `torch.optim.Muon` for hidden matrices and AdamW for the rest, batches of 16,
+recipes/builtin.flags: `torch.optim.Muon` for hidden matrices and AdamW for the rest, batches of 32,
 no dropout, initial weights of 0.05, the rate at its peak until the last 30 % of the time.
 """
 
@@ -76,7 +76,7 @@ def main() -> None:
     model = model_of(ours)
     optimizers = optimizers_of(model, ours)
     training, held_out = learning.examples(args.examples)
-    source = learning.batches(training, 16 if ours else 8)
+    source = learning.batches(training, learning.BATCH if ours else 8)
 
     def step(fraction: float, number: int) -> None:
         for optimizer, peak in optimizers:

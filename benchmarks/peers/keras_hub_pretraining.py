@@ -3,7 +3,7 @@
 The peer is `keras_hub.models.BertMaskedLM` of 2 layers, 128 wide, which has no next-sentence loss,
 on the examples of `benchmarks.quality`. Its defaults are those of `compile()`: Adam at 5e-5,
 batches of 32, dropout 0.1. Our recipe is that of recipes/builtin.flags: `keras.optimizers.Muon`,
-which updates other weights by AdamW, batches of 16, no dropout, the rate at its peak until the last
+which updates other weights by AdamW, batches of 32, no dropout, the rate at its peak until the last
 30 % of the time.
 """
 
@@ -59,7 +59,7 @@ def main() -> None:
     keras.config.set_dtype_policy({"bfloat16": "mixed_bfloat16"}.get(args.precision, "float32"))
     model = model_of(ours)
     training, held_out = learning.examples(args.examples)
-    source = learning.batches(training, 16 if ours else 32)
+    source = learning.batches(training, learning.BATCH if ours else 32)
 
     def step(fraction: float, number: int) -> None:
         if ours:
