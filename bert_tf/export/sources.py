@@ -11,8 +11,7 @@ from absl import logging
 
 from bert_tf import tasks, weights
 from bert_tf.generation.settings import GenerationSettings
-from bert_tf.tasks import JOINT, Task
-from bert_tf.tasks.embedding.task import Embedding
+from bert_tf.tasks import JOINT, Task, embedding
 from bert_tf.weights.bundle import (
     MASKED_LM,
     NEXT_SENTENCE,
@@ -216,7 +215,7 @@ def _read(name: str, folder: str) -> list[ModelSource]:
     source = read(folder)
     heads = [task["name"] for task in source.bundle.tasks]
     # A model of vectors can be exported for its other outputs, too.
-    only_vectors = all(task["shape"] == Embedding.shape for task in source.bundle.tasks)
+    only_vectors = all(task["shape"] == embedding.SHAPE.name for task in source.bundle.tasks)
     if not heads or (name == "pretrained" and only_vectors):
         if name != "pretrained":
             raise InputError(

@@ -78,7 +78,8 @@ def finetune(
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
     data = [convert(each, tokenizer) for each in examples]
-    data = [dataclasses.replace(x, task=x.task.begin_with(bundle.tasks)) for x in data]
+    known = list(map(tasks.load, bundle.tasks))
+    data = [dataclasses.replace(x, task=x.task.begin_with(known)) for x in data]
     _check_dev(settings, data, evaluated is not None)
     config = _config(bundle, settings, data)
     frozen = Frozen.parse(settings.freeze, config).whole

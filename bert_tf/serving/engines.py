@@ -68,9 +68,18 @@ class ConvertedModels:
                 file.write(content)
         return path
 
-    def onnx(self, name: str, computation: Computation) -> str:
-        """The file of a computation in ONNX."""
-        return self.path(f"{name}.onnx", lambda: conversion.to_onnx(traced(computation)))
+    def onnx(
+        self,
+        name: str,
+        computation: Computation,
+        quantize: Callable[[bytes], bytes] | None = None,
+    ) -> str:
+        """The file of a computation in ONNX, or of what a function of `conversion` makes of it."""
+        path = self.path(f"{name}.onnx", lambda: conversion.to_onnx(traced(computation)))
+        if quantize is None:
+            return path
+        ending = f"{quantize.__name__}.onnx"
+        return self.path(f"{name}.{ending}", lambda: quantize(Path(path).read_bytes()))
 
     def number(self, name: str, measure: Callable[[], float]) -> float:
         """A cached number about a model."""
@@ -219,11 +228,8 @@ class OnnxRuntimeEngine(Engine):
         self._options.add_session_config_entry("session.intra_op.allow_spinning", spinning)
 
     def load(self, name: str, computation: Computation) -> Compute:
-        path = full = self._models.onnx(name, computation)
-        if self._precision is Precision.INT8:
-            path = self._models.path(
-                f"{name}.int8.onnx", lambda: conversion.onnx_in_int8(Path(full).read_bytes())
-            )
+        quantize = conversion.onnx_in_int8 if self._precision is Precision.INT8 else None
+        path = self._models.onnx(name, computation, quantize)
         session = self._runtime.InferenceSession(path, self._options, ["CPUExecutionProvider"])
         return lambda batch: session.run(None, _inputs(batch))
 
@@ -246,12 +252,8 @@ class OpenVinoEngine(Engine):
             self._settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 128  # the default is slower
 
     def load(self, name: str, computation: Computation) -> Compute:
-        path = full = self._models.onnx(name, computation)
-        if self._precision is Precision.INT8:
-            path = self._models.path(
-                f"{name}.int8_weights.onnx",
-                lambda: conversion.onnx_with_int8_weights(Path(full).read_bytes()),
-            )
+        quantize = conversion.onnx_with_int8_weights if self._precision is Precision.INT8 else None
+        path = self._models.onnx(name, computation, quantize)
         model = self._core.compile_model(path, "CPU", self._settings)
         names = [RESULT.format(number) for number in range(len(computation.outputs))]
 

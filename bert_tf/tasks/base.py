@@ -182,8 +182,8 @@ class Task(abc.ABC):
         """Maximum number of segments in a sequence."""
         return 1
 
-    def begin_with(self, described: Iterable[Mapping[str, Any]]) -> Self:
-        """The task as it is trained from a model with these descriptions of tasks."""
+    def begin_with(self, known: Iterable["Task"]) -> Self:
+        """The task as it is trained from a model that was trained for known tasks."""
         return self
 
     def fit(self, examples: Examples) -> Self:
@@ -253,9 +253,8 @@ class Task(abc.ABC):
     def entry(cls) -> type:
         """The type of the described fields of a shape, for `json_files.check`."""
         types = typing.get_type_hints(cls, include_extras=True)
-        return msgspec.defstruct(
-            f"{cls.__name__}Entry", [(field, types[field], None) for field in cls.described]
-        )
+        fields = [(field, types[field], None) for field in cls.described]
+        return msgspec.defstruct(f"{cls.__name__}Entry", fields)
 
     @abc.abstractmethod
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:

@@ -1,7 +1,7 @@
 """The models that vectors are made with."""
 
 import dataclasses
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from bert_tf import tasks, weights
 from bert_tf.export import saved_model, sources
@@ -9,11 +9,14 @@ from bert_tf.export.sources import ModelSource
 from bert_tf.models import encoders
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.head_config import Pooling
-from bert_tf.tasks.embedding.task import Embedding
+from bert_tf.tasks import embedding
 from bert_tf.vectors.settings import FeatureSettings, Unit
 from bert_tf.weights.bundle import POOLER, Bundle
 from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.embedding.task import Embedding
 
 SettingsT = TypeVar("SettingsT", bound=FeatureSettings)
 
@@ -82,17 +85,15 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
     return found
 
 
-def _trained_task(bundle: Bundle) -> Embedding | None:
+def _trained_task(bundle: Bundle) -> "Embedding | None":
     """The task of making vectors that a model was trained for, if any."""
-    known = next((task for task in bundle.tasks if task["shape"] == Embedding.shape), None)
+    known = next((t for t in bundle.tasks if t["shape"] == embedding.SHAPE.name), None)
     try:
         known = known or sentence_transformers.read(bundle)
     except InputError as error:
         remedy = "Choose --pooling to embed with the encoder alone."
         raise InputError(f"{error} {remedy}") from error
-    found = tasks.load(known, bundle.config.max_length) if known else None
-    assert found is None or isinstance(found, Embedding)
-    return found
+    return cast("Embedding", tasks.load(known, bundle.config.max_length)) if known else None
 
 
 def max_length(source: ModelSource, settings: FeatureSettings) -> int:

@@ -7,7 +7,7 @@ sentence-transformers (Reimers and Gurevych 2019, section 3).
 import tensorflow as tf
 
 from bert_tf.models import activations, fused_ops
-from bert_tf.models.head_config import Pooling
+from bert_tf.models.head_config import PLAIN_POOLING
 from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 
@@ -38,7 +38,7 @@ def first(sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return tf.cast(sequence[:, 0], tf.float32)
 
 
-PLAIN = {Pooling.MEAN: mean, Pooling.MAX: maximum, Pooling.CLS: first}
+PLAIN = dict(zip(PLAIN_POOLING, (mean, first, maximum), strict=True))
 
 
 @serializable

@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -10,9 +10,8 @@ import scipy.stats
 import sklearn.feature_extraction.text
 import tensorflow as tf
 
-from bert_tf.models.head_config import HeadConfig
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import TaskFiles
+from bert_tf.tasks.base import Task, TaskFiles
 from bert_tf.tasks.embedding import losses, retrieval
 from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import (
@@ -88,13 +87,10 @@ class Embedding(SequencesTask):
     dimensions: tuple[int, ...] = ()
     normalize: bool = True
 
-    def begin_with(self, described: Iterable[Mapping[str, Any]]) -> Self:
+    def begin_with(self, known: Iterable[Task]) -> Self:
         """Vectors are made as those of a model that was trained to make some."""
-        known = next((each for each in described if each["shape"] == self.shape), None)
-        if known is None:
-            return self
-        head = HeadConfig.from_dict(known.get("head", {}), "the head")
-        return dataclasses.replace(self, head=head, normalize=known.get("normalize", True))
+        same = next((task for task in known if isinstance(task, Embedding)), self)
+        return dataclasses.replace(self, head=same.head, normalize=same.normalize)
 
     def fit(self, examples: Examples) -> Self:
         """Finds the form of the examples, and of their labels."""

@@ -12,6 +12,7 @@ from absl import logging
 
 from bert_tf import tasks
 from bert_tf.models.config import BertConfig
+from bert_tf.tasks import embedding
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, Bundle, parameter_shapes
 from bert_tf.weights.huggingface import config as configs
@@ -275,7 +276,7 @@ def write(model: Bundle, folder: str) -> None:
     own.write_tasks(model, folder)
     if model.vocabulary:
         tokenizers.write(model, folder)
-    if model.tasks and model.task()["shape"] == sentence_transformers.SHAPE:
+    if model.tasks and model.task()["shape"] == embedding.SHAPE.name:
         sentence_transformers.write(model.task(), model.config, folder)
     with (
         files.write_aside(f"{folder}/{WEIGHTS}") as partial,

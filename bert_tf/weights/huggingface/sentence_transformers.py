@@ -7,6 +7,7 @@ from typing import Any, NotRequired, TypedDict
 from bert_tf import tasks
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.head_config import HeadConfig, Pooling
+from bert_tf.tasks import embedding
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.huggingface import tokenizers
 from pipelines.common import files, json_files
@@ -28,7 +29,6 @@ _POOLING = {
     f"{_FLAG}mean_tokens": Pooling.MEAN,
     f"{_FLAG}max_tokens": Pooling.MAX,
 }
-SHAPE = "embedding"  # of the task
 _LEAST = 8  # tokens, as for --max_length
 
 
@@ -108,7 +108,7 @@ def read(model: Bundle) -> dict[str, Any] | None:
     most = own.get("max_seq_length") or tokenizer.get("model_max_length") or longest
     if most < _LEAST:
         raise InputError(f"{path}: cuts texts to {most} tokens; at least {_LEAST} are supported.")
-    task = tasks.make(SHAPE, max_length=min(int(most), longest), head=head)
+    task = tasks.make(embedding.SHAPE.default_kind, max_length=min(int(most), longest), head=head)
     return json_files.as_json(task.describe() | {"normalize": names == _NAMES})
 
 

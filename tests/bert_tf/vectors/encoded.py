@@ -8,6 +8,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.vectors.extractor import Embedder
+from bert_tf.vectors.settings import EmbeddingSettings
+from tests.bert_tf import exported
+
+TEXTS = [*exported.TEXTS, "the mask", " "]
+
+
+def make(folder, **settings):
+    """An embedder with some settings."""
+    return Embedder(folder, EmbeddingSettings(**settings))
+
 
 def alone(bundle, text, second=None):
     """The encoder's outputs for one sequence without padding, NumPy."""

@@ -16,14 +16,7 @@ from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from tests.bert_tf import exported
 from tests.bert_tf.vectors import encoded
-from tests.bert_tf.vectors.encoded import alone
-
-TEXTS = [*exported.TEXTS, "the mask", " "]
-
-
-def make(folder, **settings):
-    return Embedder(folder, EmbeddingSettings(**settings))
-
+from tests.bert_tf.vectors.encoded import TEXTS, alone, make
 
 FORMULAS = {
     "mean": lambda layers, pooled: layers[2].mean(0),

@@ -17,17 +17,10 @@ from bert_tf.models.head_config import Pooling
 from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.reduced_precision import ScoreCheck
-from bert_tf.vectors.extractor import Embedder
-from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
-from tests.bert_tf import exported, labelled_data
-
-TEXTS = [*exported.TEXTS, "the mask", " "]
-
-
-def make(folder, **settings):
-    return Embedder(folder, EmbeddingSettings(**settings))
+from tests.bert_tf import labelled_data
+from tests.bert_tf.vectors.encoded import TEXTS, make
 
 
 @pytest.fixture
