@@ -86,13 +86,12 @@ class WordPieceTokenizer(Tokenizer):
         numbers = {token: number for number, token in enumerate(pieces)}
         self._split = _splitter(numbers, self.suffix, self.unknown_id, max_characters_per_word)
         try:
-            self._wordpiece = tf_text.FastBertTokenizer(
+            self._wordpiece = tf_text.FastWordpieceTokenizer(
                 pieces,
                 suffix_indicator=self.suffix,
                 unknown_token=vocabulary.roles["unknown"],
                 token_out_type=tf.int32,
                 max_bytes_per_word=_MAX_UTF8_BYTES * max_characters_per_word,
-                lower_case_nfd_strip_accents=False,
             )
         except RuntimeError as error:  # raised for this reason only
             raise InputError(
@@ -175,7 +174,10 @@ class WordPieceTokenizer(Tokenizer):
         keep = ~piece_too_long | begins
         return tuple(
             tf.RaggedTensor.from_value_rowids(
-                tf.boolean_mask(values, keep), tf.boolean_mask(rows, keep), ids.nrows()
+                tf.boolean_mask(values, keep),
+                tf.boolean_mask(rows, keep),
+                ids.nrows(),
+                validate=False,
             )
             for values in (new_ids, starts.flat_values, new_ends)
         )

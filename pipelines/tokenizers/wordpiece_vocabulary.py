@@ -160,7 +160,7 @@ def _word_finder() -> Any:
 
 def make_word_finder() -> Any:
     """A tokenizer with a single piece, which therefore finds whole words."""
-    return tf_text.FastBertTokenizer([*SPECIAL_TOKENS, "x"], token_out_type=tf.int32)
+    return tf_text.FastWordpieceTokenizer([*SPECIAL_TOKENS, "x"], token_out_type=tf.int32)
 
 
 def learnable_words(words: collections.Counter[bytes]) -> collections.Counter[str]:

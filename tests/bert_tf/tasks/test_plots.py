@@ -7,6 +7,7 @@ import warnings
 import matplotlib.figure
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from bert_tf.tasks import plots
 
@@ -17,7 +18,7 @@ def _drawn(matrix, labels):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of glyphs that are missing
         plots.draw_confusion(figure, np.array(matrix), labels)
-        figure.canvas.draw()
+        FigureCanvasAgg(figure).draw()  # another canvas makes a renderer for each size asked for
     return figure.axes
 
 
