@@ -54,7 +54,8 @@ class BPETokenizer(Tokenizer):
             scores[spell(left + right)] = -float(rank)
         # Pieces without a token follow those with one, and become the unknown token.
         spelled = list(map(spell, tokens))
-        more = [_OTHER, f"{_OTHER}{MARK}", *(piece for piece in scores if piece not in spelled)]
+        given = set(spelled)
+        more = [_OTHER, f"{_OTHER}{MARK}", *(piece for piece in scores if piece not in given)]
         scores |= {_OTHER: 0.0, f"{_OTHER}{MARK}": 1.0}
         model = bpe_merging.model([*spelled, *more], scores, vocabulary.roles["unknown"])
         self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
