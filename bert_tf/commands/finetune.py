@@ -68,12 +68,12 @@ _DEV_COLUMNS, _TEST_COLUMNS = (
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
 _LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
-_SEARCH = flags.DEFINE_float(
+_SEARCH = flags.DEFINE(
+    flag_types.NumberParser(float, minimum=0),
     "search_minutes",
     None,
     "Minutes to search for the learning rate, batch size, epochs and layer decay with the best "
     "score on dev, around those given. Not given: no search.",
-    lower_bound=0,
 )
 FineTuningSettings.define_flags()
 

@@ -20,8 +20,11 @@ from pipelines.common.texts import counted
 _MODEL = flags.DEFINE_string("model", None, "The model that makes the vectors.", required=True)
 _INPUT = flags.DEFINE_string("input", None, "File of pairs of texts.", required=True)
 _OUTPUT = flag_types.define_path("output", None, "File to write: .tsv.", required=True)
-_COUNT = flags.DEFINE_integer(
-    "count", 4, "Texts that do not belong to it, for each text_a.", lower_bound=1
+_COUNT = flags.DEFINE(
+    flag_types.NumberParser(int, minimum=1),
+    "count",
+    4,
+    "Texts that do not belong to it, for each text_a.",
 )
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)

@@ -34,7 +34,9 @@ _QUERIES = flags.DEFINE_string(
     None,
     "File of texts, like the input of `bert-tf embed`; - for standard input. Not given: --query.",
 )
-_COUNT = flags.DEFINE_integer("count", 10, "Number of neighbours of each query.", lower_bound=1)
+_COUNT = flags.DEFINE(
+    flag_types.NumberParser(int, minimum=1), "count", 10, "Number of neighbours of each query."
+)
 _RERANK = flags.DEFINE_string(
     "rerank",
     None,

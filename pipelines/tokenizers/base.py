@@ -34,7 +34,7 @@ class Pieces(NamedTuple):
 class TokenizerFunctions(NamedTuple):
     """Methods of a tokenizer as TensorFlow functions of string [batch].
 
-    A graph that calls them instead of repeating their operations is built a second faster.
+    A graph that calls them instead of repeating their operations is smaller, and built faster.
     """
 
     tokenize: Callable[[tf.Tensor], tf.RaggedTensor]

@@ -73,6 +73,7 @@ for command, (module, _) in __main__.COMMANDS.items():
             "group": flag_types.group_of(flag),
             "help": flag.help,
             "default": flag.default not in (None, "", []),
+            "parser": type(flag.parser).__name__,
             "required": flag_types.is_required(flag),
             "boolean": flag.boolean,
         }
@@ -149,6 +150,12 @@ def test_the_help_of_a_flag_without_a_default_says_what_happens_then(command, fl
         assert flag["help"].endswith("."), name
         explained = "Not given: " in flag["help"]
         assert explained != (flag["default"] or flag["required"]), f"--{name}: {flag['help']}"
+
+
+def test_help_shows_what_every_number_must_be(flags_of_commands):
+    parsers = {flag["parser"] for flags in flags_of_commands.values() for flag in flags.values()}
+    assert "NumberParser" in parsers
+    assert not parsers & {"IntegerParser", "FloatParser", "EnumParser"}  # those of absl do not
 
 
 def test_help_names_the_sizes_of_models(flags_of_commands):

@@ -79,6 +79,26 @@ def _tree(folder):
     )
 
 
+@pytest.fixture(scope="module")
+def short_run(tmp_path_factory, init):
+    """A run into a given folder that returns what it leaves, and that of a whole one.
+
+    Each evaluation is better than the one before, so that all weights are kept.
+    """
+    base = tmp_path_factory.mktemp("short_run")
+    data = make_texts(base, train=80, dev=16)
+    settings = settings_of(init, "classification", data, epochs=1.5, learning_rates=(1e-4,))
+    rising = itertools.count()
+
+    def tune(folder):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Run, "evaluate", lambda _: (float(next(rising)), {"accuracy": 0.5}))
+            sweep.finetune(settings, f"{folder}/out", f"{base}/cache", tensorboard=False)
+        return kept(folder / "out"), _tree(folder / "out")
+
+    return tune, tune(base)
+
+
 @pytest.mark.parametrize(
     ("where", "name", "calls"),
     [
@@ -93,18 +113,10 @@ def _tree(folder):
         (sweep, "_remove_kept", 1),
     ],
 )
-def test_wherever_a_run_is_killed_it_ends_the_same(tmp_path, init, monkeypatch, where, name, calls):
-    data = make_texts(tmp_path, train=80, dev=16)
-    settings = settings_of(init, "classification", data, epochs=1.5, learning_rates=(1e-4,))
-
-    def tune(output):
-        sweep.finetune(settings, f"{tmp_path}/{output}", f"{tmp_path}/cache", tensorboard=False)
-        return kept(tmp_path / output), _tree(tmp_path / output)
-
-    # Each evaluation is better than the one before, so that all weights are kept.
-    rising = itertools.count()
-    monkeypatch.setattr(Run, "evaluate", lambda _: (float(next(rising)), {"accuracy": 0.5}))
-    whole = tune("whole")
+def test_wherever_a_run_is_killed_it_ends_the_same(
+    tmp_path, short_run, monkeypatch, where, name, calls
+):
+    tune, whole = short_run
     done, left = getattr(where, name), itertools.count(1)
 
     def killed(*arguments):
@@ -114,9 +126,9 @@ def test_wherever_a_run_is_killed_it_ends_the_same(tmp_path, init, monkeypatch, 
 
     monkeypatch.setattr(where, name, killed)
     with pytest.raises(Killed):
-        tune("killed")
+        tune(tmp_path)
     monkeypatch.setattr(where, name, done)
-    assert tune("killed") == whole
+    assert tune(tmp_path) == whole
 
 
 def test_several_steps_in_a_call_are_those_of_one_by_one(tmp_path, init):

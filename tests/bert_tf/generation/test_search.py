@@ -53,17 +53,28 @@ def _search(model, settings):
     return kind(decoder, settings, model.config.vocab_size, END, PAD, never)
 
 
-def _generate(model, settings, ids, mask):
+_IDS = tf.TensorSpec([None, None], tf.int32)
+
+
+def _generator(model, settings):
+    """A function from prompts and their masks to the tokens that follow."""
     search = _search(model, settings)
 
-    @tf.function(autograph=False)
+    @tf.function(input_signature=[_IDS, _IDS], autograph=False)
     def run(ids, mask):
         state = search.begin(padded_left(ids, mask))
         return search.tokens(search.advance(state, settings.max_new_tokens))
 
-    found = run(tf.constant(ids, tf.int32), tf.constant(mask, tf.int32)).numpy()
-    rest = settings.max_new_tokens - found.shape[1]
-    return np.pad(found, ((0, 0), (0, rest)), constant_values=PAD)
+    def generate(ids, mask):
+        found = run(tf.constant(ids, tf.int32), tf.constant(mask, tf.int32)).numpy()
+        rest = settings.max_new_tokens - found.shape[1]
+        return np.pad(found, ((0, 0), (0, rest)), constant_values=PAD)
+
+    return generate
+
+
+def _generate(model, settings, ids, mask):
+    return _generator(model, settings)(ids, mask)
 
 
 BART = BertConfig.named(
@@ -137,10 +148,11 @@ def test_tokens_are_those_of_transformers(peer, tmp_path, architecture):  # noqa
 )
 def test_a_text_in_a_batch_gives_what_it_gives_alone(model, settings):
     ids, mask = _prompts()
-    found = _generate(model, settings, ids, mask)
+    generate = _generator(model, settings)
+    found = generate(ids, mask)
     for row, (one, there) in enumerate(zip(ids, mask, strict=True)):
         alone = one[: there.sum()][np.newaxis]
-        expected = _generate(model, settings, alone, np.ones_like(alone))
+        expected = generate(alone, np.ones_like(alone))
         np.testing.assert_array_equal(found[row : row + 1], expected)
     assert len({tuple(row) for row in found}) > 1
 
