@@ -20,17 +20,29 @@ def _scored(study):
     return sum(trial.state.is_finished() and trial.value is not None for trial in study.trials)
 
 
-@pytest.fixture
-def settings(tmp_path, init, monkeypatch):
-    """Of a search that ends after a number of trials rather than of minutes."""
-    (tmp_path / "data").mkdir()
-    monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < _TRIALS)
-    return settings_of(init, "classification", make_texts(tmp_path / "data"), epochs=2.0)
+@pytest.fixture(scope="module", autouse=True)
+def trials():
+    """A search ends after a number of trials rather than of minutes."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(search, "_has_time", lambda study, _: _scored(study) < _TRIALS)
+        yield
 
 
-def test_the_best_trial_is_kept(tmp_path, settings):
-    output = f"{tmp_path}/out"
-    report = search.search(settings, output, f"{tmp_path}/cache", 1)
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory, init):
+    data = make_texts(tmp_path_factory.mktemp("data"))
+    return settings_of(init, "classification", data, epochs=2.0)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, settings, trials):
+    """The folder of a complete search, and its report."""
+    folder = tmp_path_factory.mktemp("whole")
+    return f"{folder}/out", search.search(settings, f"{folder}/out", f"{folder}/cache", 1)
+
+
+def test_the_best_trial_is_kept(tmp_path, settings, whole):
+    output, report = whole
     trials = report["search"]
     assert (trials[0]["learning_rate"], trials[0]["batch_size"]) == (2e-3, 16)
     scores = [trial["score"] for trial in trials if trial["state"] == "complete"]
@@ -47,8 +59,9 @@ def test_the_best_trial_is_kept(tmp_path, settings):
         sweep.finetune(settings, output, f"{tmp_path}/cache")
 
 
-def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(tmp_path, settings, monkeypatch):
-    whole = search.search(settings, f"{tmp_path}/whole", f"{tmp_path}/cache", 1)
+def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(
+    tmp_path, settings, whole, monkeypatch
+):
     finetune, calls = sweep.finetune, []
 
     def stop(*arguments, evaluated, **options):
@@ -72,7 +85,7 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(tmp_path, settin
         states = ("complete", "pruned")
         return [{**t, "seconds": 0} for t in report["search"] if t["state"] in states]
 
-    assert kept(resumed)[:3] == kept(whole)[:3]
+    assert kept(resumed)[:3] == kept(whole[1])[:3]
     assert json.load(open(f"{tmp_path}/out/report.json"))["search"] == resumed["search"]
 
 
@@ -89,11 +102,12 @@ def test_after_a_failed_start_other_settings_may_follow(tmp_path, settings, monk
     assert len(search.search(settings, f"{tmp_path}/out", f"{tmp_path}/cache", 0)["search"]) == 1
 
 
-def test_what_a_search_cannot_use(tmp_path, settings):
+def test_what_a_search_cannot_use(tmp_path, settings, init):
     several = dataclasses.replace(settings, learning_rates=(1e-3, 1e-4))
     with pytest.raises(InputError, match="varies the learning rate itself; give one"):
         search.search(several, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
-    alone = dataclasses.replace(settings, dev_share=0.0)
-    os.remove(f"{tmp_path}/data/dev.tsv")
+    data = make_texts(tmp_path)
+    os.remove(f"{data}/dev.tsv")
+    alone = settings_of(init, "classification", data, epochs=2.0, dev_share=0.0)
     with pytest.raises(InputError, match="and there is none; name some"):
         search.search(alone, f"{tmp_path}/none", f"{tmp_path}/cache", 1)

@@ -25,7 +25,8 @@ def address():
         for _ in range(2)
     ]
     yield dispatcher.target
-    del workers
+    for server in (*workers, dispatcher):
+        server.stop()
 
 
 def _read(examples, start=0, end=BATCHES, **options):
