@@ -1,6 +1,7 @@
 """Small data that the tests make themselves."""
 
 import fcntl
+import gc
 import os
 import random
 
@@ -66,6 +67,13 @@ def pytest_collection_modifyitems(items):
     """Sorts the tests by how long their files take."""
     order = {f"{name}.py": index for index, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+def pytest_collection_finish():
+    """Lets the garbage collector pass over modules and tests, which all live to the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def make_documents(count: int, seed: int = 0) -> list[list[str]]:
