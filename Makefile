@@ -31,7 +31,7 @@ TASKS ?=
 STEPS ?=
 # The built-in recipe is fitted to the speed of the machine, unless steps are given.
 BUILTIN_MINUTES := $(if $(or $(value STEPS),$(value INIT),$(value RECIPE)),,4)
-## Minutes of training instead of steps, or of soak; default: 4 (built-in recipe), 60 (soak)
+## Minutes of training, search or soak; default: 4 (built-in recipe), 60 (soak)
 MINUTES ?=
 # Adapting a given model, or distilling one, uses folders of its own.
 ifdef INIT
@@ -66,7 +66,7 @@ EXAMPLE_ARGS ?=
 PEERS ?= .venv-peers
 ## Environment of Apache Beam
 BEAM ?= .venv-beam
-## Test files that run at once; each may need 2 GiB
+## Test files that run at once; each may need 6 GiB
 JOBS ?= 2
 ## Python 3.11, which creates the environments
 PYTHON ?= python3

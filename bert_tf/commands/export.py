@@ -39,21 +39,13 @@ _MOST_LOSS = flags.DEFINE(
 GenerationSettings.define_flags()
 
 
-def _given() -> dict[str, Any]:
-    """The settings of generation that were given."""
-    values = dataclasses.asdict(GenerationSettings.from_flags())
-    return {name: value for name, value in values.items() if flags.FLAGS[name].present}
-
-
-def _with_generation(source: "ModelSource") -> "ModelSource":
+def _with_generation(source: "ModelSource", given: dict[str, Any]) -> "ModelSource":
     """A model with the given settings, if it generates text."""
     if source.task:
-        return dataclasses.replace(source, task=source.task.with_generation(_given()))
+        return dataclasses.replace(source, task=source.task.with_generation(given))
     if source.generation is None:
         return source
-    return dataclasses.replace(
-        source, generation=dataclasses.replace(source.generation, **_given())
-    )
+    return dataclasses.replace(source, generation=dataclasses.replace(source.generation, **given))
 
 
 def main() -> None:
@@ -61,10 +53,11 @@ def main() -> None:
     from bert_tf.export import model_card, saved_model, sources
     from pipelines.common import path_lists
 
-    found = [_with_generation(source) for source in sources.find(path_lists.entries(_TASKS.value))]
+    given, entries = GenerationSettings.given_by_flags(), path_lists.entries(_TASKS.value)
+    found = [_with_generation(source, given) for source in sources.find(entries)]
     writers = [source.task.generation if source.task else source.generation for source in found]
-    if _given() and not any(writers):
-        raise InputError(f"--{min(_given())}: none of the models generates text; leave it out.")
+    if given and not any(writers):
+        raise InputError(f"--{min(given)}: none of the models generates text; leave it out.")
     precision, check = Precision(_PRECISION.value), None
     if precision is not Precision.FLOAT32:
         from bert_tf.serving.reduced_precision import ScoreCheck

@@ -7,6 +7,7 @@ A left-to-right model (GPT) continues the prompt; a BART reads it as a source, s
 summarize. The same seed gives the same text.
 """
 
+import dataclasses
 import sys
 
 from absl import flags
@@ -26,7 +27,7 @@ GenerationSettings.define_flags()
 
 def main() -> None:
     """Generates as the flags say."""
-    settings = GenerationSettings.from_flags()
+    given = GenerationSettings.given_by_flags()
     from bert_tf.export import sources
     from bert_tf.generation import decoder as decoders
     from bert_tf.generation.generator import TextGenerator
@@ -34,6 +35,8 @@ def main() -> None:
     source = sources.read(_MODEL.value.rstrip("/"))
     model, tokenizer = source.bundle.language_model(), source.bundle.tokenizer()
     decoder = decoders.make(model.encoder, model.token_logits, tokenizer)
+    assert source.generation is not None  # it is a language model
+    settings = dataclasses.replace(source.generation, **given)
     found = TextGenerator(decoder, tokenizer, source.sequence_length, settings)
     parts = found.generate([_PROMPT.value]) if settings.beams > 1 else found.stream(_PROMPT.value)
     if decoder.continues:

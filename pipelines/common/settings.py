@@ -107,6 +107,16 @@ class Settings:
         settings.check()
         return settings
 
+    @classmethod
+    def given_by_flags(cls) -> dict[str, Any]:
+        """The values of the fields whose flags are given; raises as `from_flags` does."""
+        settings = cls.from_flags()
+        return {
+            name: getattr(settings, name)
+            for name, about, _ in _fields(cls)
+            if flags.FLAGS[about.flag or name].present
+        }
+
 
 def _fields(cls: type) -> list[tuple[str, _About, flags.ArgumentParser | None]]:
     """The fields made by `setting`, with the parser of numbers and choices."""

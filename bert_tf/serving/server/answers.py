@@ -8,12 +8,13 @@ import abc
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 import prometheus_client as prometheus
@@ -28,6 +29,7 @@ from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
+_T = TypeVar("_T")
 _UNKNOWN = "unknown"  # in metrics, the signature of a request before it is parsed
 # Texts of one request are padded to the longest: the padded batch may have so many times the bytes
 # of a request.
@@ -203,47 +205,70 @@ class Answerer:
         """
         job = RunningRequest(self.limits.seconds)
         try:
-            encoded = await self._answer(job, receive)
+            work = await self._submit(job, receive, functools.partial(self._work, job))
+            found = await self._in_time(job, asyncio.wrap_future(work))
+            if isinstance(found, RefusalError):
+                raise found
         except RefusalError as error:
             self._count(job, error)
             raise
         self._count(job, None)
-        return encoded
-
-    async def _answer(
-        self, job: RunningRequest, receive: Callable[[], Awaitable[EncodedRequest]]
-    ) -> bytes:
-        if not self._places.acquire(blocking=False):
-            raise _busy()
-        try:
-            async with asyncio.timeout(self.limits.seconds):
-                try:
-                    work = self._threads.submit(self._work, job, await receive())
-                except BaseException:
-                    self._places.release()
-                    raise
-                # The thread keeps the place until it ends, even if nobody waits any more.
-                work.add_done_callback(lambda _: self._places.release())
-                found = await asyncio.wrap_future(work)
-        except TimeoutError:
-            raise self._late() from None
-        if isinstance(found, RefusalError):
-            raise found
         return found
 
-    def run(self, work: Callable[[], None]) -> None:
-        """Runs a function in the place of a request; raises RefusalError if there is none."""
-        if not self._places.acquire(blocking=False):
-            raise _busy()
-        done = self._threads.submit(work)
-        done.add_done_callback(lambda _: self._places.release())
+    async def begin(
+        self,
+        receive: Callable[[], Awaitable[EncodedRequest]],
+        work: Callable[[RunningRequest, EncodedRequest], None],
+        ended: Callable[[RefusalError | None], None],
+    ) -> None:
+        """Begins to answer a request in a thread.
 
-    def counted(self, work: Callable[[RunningRequest], None]) -> RefusalError | None:
-        """Does a job, and counts it; a refusal, also of a failure, is returned."""
+        Args:
+          receive: waits for the request.
+          work: answers it.
+          ended: is called at the end, with the refusal if it was refused, or failed.
+
+        Raises:
+          RefusalError: the request is refused before the work begins, or was not received in time.
+        """
         job = RunningRequest(self.limits.seconds)
-        refusal = self._refusal(job, lambda: work(job))
-        self._count(job, refusal)
-        return refusal
+
+        def in_thread(request: EncodedRequest) -> None:
+            refusal = self._refusal(job, lambda: work(job, request))
+            self._count(job, refusal)
+            ended(refusal)
+
+        try:
+            await self._submit(job, receive, in_thread)
+        except RefusalError as error:
+            self._count(job, error)
+            raise
+
+    async def _submit(
+        self,
+        job: RunningRequest,
+        receive: Callable[[], Awaitable[EncodedRequest]],
+        work: Callable[[EncodedRequest], _T],
+    ) -> Future[_T]:
+        """Receives a request in one of the places, and works on it in a thread."""
+        if not self._places.acquire(blocking=False):
+            raise RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
+        try:
+            done = self._threads.submit(work, await self._in_time(job, receive()))
+        except BaseException:
+            self._places.release()
+            raise
+        # The thread keeps the place until it ends, even if nobody waits any more.
+        done.add_done_callback(lambda _: self._places.release())
+        return done
+
+    async def _in_time(self, job: RunningRequest, result: Awaitable[_T]) -> _T:
+        """Waits for a result; raises RefusalError at the end of the time."""
+        try:
+            async with asyncio.timeout(job.end - time.monotonic()):
+                return await result
+        except TimeoutError:
+            raise self._late() from None
 
     def _count(self, job: RunningRequest, refusal: RefusalError | None) -> None:
         if refusal is None:
@@ -325,10 +350,6 @@ class Answerer:
         """Waits until all requests are answered."""
         self._threads.shutdown()
         self.versions.close()
-
-
-def _busy() -> RefusalError:
-    return RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
 
 
 def signature_of(predictor: Predictor, spec: ModelSpec) -> str:

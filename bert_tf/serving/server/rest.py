@@ -194,11 +194,7 @@ class _RestInterface:
         if method is None:
             raise RefusalError(Fault.NOT_FOUND, f"Methods are {', '.join(_METHODS)}.")
         spec = ModelSpec(request.path_params["model"], _version(request), method=method)
-        self.answerer.check_name(spec.model)
-
-        async def receive() -> EncodedRequest:
-            return _RestRequest(spec, await self._body(request), self.answerer.limits)
-
+        receive = self._receiver(request, spec)
         return Response(await self.answerer.answer(receive), media_type=_JSON)
 
     def _by_name(self, kind: type[NamedModelRequest[Any]]) -> Handler:
@@ -219,10 +215,19 @@ class _RestInterface:
 
     async def _stream(self, request: Request) -> Response:
         spec = ModelSpec(request.path_params["model"], _version(request), method=Method.PREDICT)
-        self.answerer.check_name(spec.model)
-        body = _RestRequest(spec, await self._body(request), self.answerer.limits)
-        events = await streaming.stream(self.answerer, body)
+        events = await streaming.stream(self.answerer, self._receiver(request, spec))
         return StreamingResponse(events, media_type="text/event-stream")
+
+    def _receiver(
+        self, request: Request, spec: ModelSpec
+    ) -> Callable[[], Awaitable[EncodedRequest]]:
+        """A function that waits for the body of a request to this model."""
+        self.answerer.check_name(spec.model)
+
+        async def receive() -> EncodedRequest:
+            return _RestRequest(spec, await self._body(request), self.answerer.limits)
+
+        return receive
 
     async def _body(self, request: Request) -> bytes:
         most = self.answerer.limits.bytes

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -16,8 +16,10 @@ from pipelines.common.errors import InputError
 _END: Any = None  # after the last part
 
 
-async def stream(answerer: Answerer, request: EncodedRequest) -> AsyncIterator[bytes]:
-    """Begins to answer a request of one text.
+async def stream(
+    answerer: Answerer, receive: Callable[[], Awaitable[EncodedRequest]]
+) -> AsyncIterator[bytes]:
+    """Begins to answer a request of one text, for which `receive` waits.
 
     Returns:
       Events, `data: {"text": part}`; an error after the first part is `data: {"error": reason}`.
@@ -34,11 +36,11 @@ async def stream(answerer: Answerer, request: EncodedRequest) -> AsyncIterator[b
         with contextlib.suppress(RuntimeError):  # the server has ended
             loop.call_soon_threadsafe(queue.put_nowait, item)
 
-    def work() -> None:
-        refusal = answerer.counted(lambda job: _send(answerer, request, job, put, gone))
-        put(_END if refusal is None else refusal)
-
-    answerer.run(work)
+    await answerer.begin(
+        receive,
+        lambda job, request: _send(answerer, request, job, put, gone),
+        lambda refusal: put(_END if refusal is None else refusal),
+    )
     try:
         first = await queue.get()
     except asyncio.CancelledError:

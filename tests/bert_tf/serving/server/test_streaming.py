@@ -7,8 +7,9 @@ import time
 import pytest
 
 from bert_tf.serving.credentials import Identity
-from bert_tf.serving.server import rest
+from bert_tf.serving.server import rest, streaming
 from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
+from bert_tf.serving.server.faults import Fault
 from bert_tf.serving.server.versions import Version, Versions, VersionState
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
@@ -75,4 +76,17 @@ def test_failures_end_the_stream_and_free_its_place(answerer):
     assert _stream(answerer, ["a", "b"]) == (400, "generate: a stream has one text, not 2.")
     status, error = _stream(answerer, ["a"], signature_name="other")
     assert status == 404 and "Unknown signature 'other'" in error
+    assert _stream(answerer, ["a"]) == [{"text": "a"}]
+
+
+def test_bodies_that_do_not_arrive_have_places_and_an_end(answerer):
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def streams():
+        begun = [streaming.stream(answerer, receive) for _ in range(answerer.limits.requests + 1)]
+        return await asyncio.gather(*begun, return_exceptions=True)
+
+    faults = [error.fault for error in asyncio.run(streams())]
+    assert sorted(faults, key=str) == [Fault.BUSY, *[Fault.TIMEOUT] * answerer.limits.requests]
     assert _stream(answerer, ["a"]) == [{"text": "a"}]
