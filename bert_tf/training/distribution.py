@@ -139,16 +139,15 @@ def run_and_sum(
     return tf.nest.map_structure(lambda value: strategy.reduce("SUM", value, axis=None), values)
 
 
-def _make_sum(strategy: tf.distribute.Strategy) -> Callable[[tf.Tensor], tf.Tensor]:
-    """A function that sums a tensor over all replicas of all workers."""
-    return tf.function(lambda mine: run_and_sum(strategy, lambda: mine))
-
-
 def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
     """A function that returns whether its argument is true on any worker; `bool` for one worker."""
     if not has_several_workers(strategy):
         return bool
-    total = _make_sum(strategy)
+
+    @tf.function
+    def total(flag: tf.Tensor) -> tf.Tensor:
+        return run_and_sum(strategy, lambda: flag)
+
     return lambda flag: float(total(tf.constant(float(flag)))) > 0
 
 
@@ -167,20 +166,37 @@ def check_same(strategy: tf.distribute.Strategy, values: Any, what: str) -> None
     """
     if not has_several_workers(strategy):
         return
-    digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).digest()
-    mine = np.frombuffer(digest, np.uint8).astype(np.float32)
-    total = _make_sum(strategy)(tf.constant(mine)).numpy()
-    # A worker may have the mean of all, so that the others have to tell it.
-    if make_agreement(strategy)(bool((total != strategy.num_replicas_in_sync * mine).any())):
+
+    @tf.function
+    def total(digest: tf.Tensor) -> tf.Tensor:
+        return run_and_sum(strategy, lambda: digest)
+
+    sums = total(tf.constant(digest_of(values), tf.float32)).numpy().astype(int)
+    if not are_equal(sums, strategy.num_replicas_in_sync):
         raise InputError(f"the workers differ in {what}")
+
+
+def digest_of(values: Any) -> np.ndarray:
+    """The digits of a checksum of JSON values, and their squares: [2, 64]."""
+    text = json.dumps(values, sort_keys=True)
+    digits = [int(digit, 16) for digit in hashlib.sha256(text.encode()).hexdigest()]
+    return np.array([digits, np.square(digits)])
+
+
+def are_equal(sums: np.ndarray, count: int) -> bool:
+    """Whether `count` digests with a given sum are equal.
+
+    They are if the sum of their squares is the smallest possible.
+    """
+    return bool((count * sums[1] == sums[0] ** 2).all())
 
 
 def mean_of_workers(strategy: tf.distribute.Strategy, value: float) -> float:
     """The mean of the values of all workers."""
     if not has_several_workers(strategy):
         return value
-    total = _make_sum(strategy)(tf.constant(value, tf.float32))
-    return float(total) / strategy.num_replicas_in_sync
+    total = tf.function(lambda mine: run_and_sum(strategy, lambda: mine))
+    return float(total(tf.constant(value, tf.float32))) / strategy.num_replicas_in_sync
 
 
 def resolve_compilation(choice: Compilation, strategy: tf.distribute.Strategy) -> Compilation:
