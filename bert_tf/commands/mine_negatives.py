@@ -1,14 +1,16 @@
-r"""Writes pairs for training a reranker, with hard negatives found by a model of embeddings.
+r"""Writes choices for training a reranker, with hard negatives found by a model of embeddings.
 
   bert-tf mine-negatives --model=savedmodels/embedder --input=questions.tsv \
-      --output=rerank/train.tsv
-  bert-tf finetune --task=pair --data=rerank --init=savedmodels/pretrained
+      --output=rerank/train.jsonl
+  bert-tf finetune --task=rerank=choice --data=rerank --init=savedmodels/pretrained
   bert-tf neighbours --model=savedmodels/embedder --vectors=vectors.npy --query="a question" \
-      --rerank=savedmodels/finetuned/pair
+      --rerank=savedmodels/finetuned/rerank
 
-The input has pairs of texts that belong together (text_a, text_b). The output has them with the
-label 1, and with the label 0 each text_a with the texts nearest to it that are not its own.
+The input has pairs of texts that belong together (text_a, text_b). A row of the output has a
+text_a, its text_b among the texts that are nearest to text_a but not its own, and its place.
 """
+
+import json
 
 from absl import flags
 
@@ -19,7 +21,7 @@ from pipelines.common.texts import counted
 
 _MODEL = flags.DEFINE_string("model", None, "The model that makes the vectors.", required=True)
 _INPUT = flags.DEFINE_string("input", None, "File of pairs of texts.", required=True)
-_OUTPUT = flag_types.define_path("output", None, "File to write: .tsv.", required=True)
+_OUTPUT = flag_types.define_path("output", None, "File to write: .jsonl.", required=True)
 _COUNT = flags.DEFINE(
     flag_types.NumberParser(int, minimum=1),
     "count",
@@ -32,10 +34,9 @@ _ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
 
 
 def main() -> None:
-    """Writes the pairs."""
-    if not _OUTPUT.value.endswith(".tsv"):
-        raise InputError(f"--output={_OUTPUT.value}: name a .tsv file.")
-    from bert_tf.tasks import reports
+    """Writes the choices."""
+    if not _OUTPUT.value.endswith(".jsonl"):
+        raise InputError(f"--output={_OUTPUT.value}: name a .jsonl file.")
     from bert_tf.vectors import hard_negatives
     from pipelines.common import files, outputs
     from pipelines.labelled import user_files
@@ -46,5 +47,5 @@ def main() -> None:
     names = ColumnNames(columns, header=_HEADER.value, encoding=_ENCODING.value)
     pairs = list(user_files.read_texts(_INPUT.value, names, True, False))
     rows = list(hard_negatives.mine(_MODEL.value.rstrip("/"), pairs, _COUNT.value))
-    files.write_text(_OUTPUT.value, reports.table([("text_a", "text_b", "label"), *rows], "\t"))
-    print(f"{_OUTPUT.value}: {counted(len(rows), 'pair')} of {counted(len(pairs), 'given one')}")
+    files.write_text(_OUTPUT.value, "".join(f"{json.dumps(row)}\n" for row in rows))
+    print(f"{_OUTPUT.value}: {counted(len(rows), 'choice')} of {counted(len(pairs), 'pair')}")

@@ -1,18 +1,18 @@
-"""Rerankers: models of pairs (cross-encoders) that order texts for a query."""
+"""Rerankers: models of pairs or of choices (cross-encoders) that order texts for a query."""
 
 from collections.abc import Callable, Sequence
 
 from bert_tf.serving import file_prediction, relevance
 from pipelines.common.errors import InputError
-from pipelines.labelled.schema import TextExample
+from pipelines.labelled.schema import ChoiceExample, TextExample
 
 
 def load(model: str) -> Callable[[str, Sequence[str]], list[float]]:
     """A function from a query and texts to the relevance of each text.
 
     Args:
-      model: a model or an export with a task of pairs: of two labels, of which the second says
-        that they belong together, or of a score.
+      model: a model or an export with a task of choices; or with one of pairs: of two labels, of
+        which the second says that they belong together, or of a score.
 
     Raises:
       InputError: it has no such task.
@@ -21,12 +21,18 @@ def load(model: str) -> Callable[[str, Sequence[str]], list[float]]:
     described = task.describe()
     if not (relevance.ranks(described) and described.get("pair") is not False):
         raise InputError(
-            f"{model}: its task {task.name} does not rank pairs; fine-tune a model for "
-            "pairs of two labels (--task=pair), or of a score (--task=regression)."
+            f"{model}: its task {task.name} does not rank texts; fine-tune a model for choices "
+            "(--task=choice), pairs of two labels (pair), or of a score (regression)."
         )
 
     def score(query: str, texts: Sequence[str]) -> list[float]:
+        if described["shape"] == "choice":
+            (chosen,) = predict([ChoiceExample("0", "--rerank", query, tuple(texts))])
+            return chosen.probabilities.tolist()
         pairs = [TextExample(str(n), "--rerank", query, text) for n, text in enumerate(texts)]
-        return list(map(relevance.of_prediction, predict(pairs)))
+        return [
+            found if isinstance(found, float) else float(found.probabilities[1])
+            for found in predict(pairs)
+        ]
 
     return score

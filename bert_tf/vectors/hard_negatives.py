@@ -1,7 +1,8 @@
-"""Pairs for training a reranker: each question with its answers, and with similar other texts."""
+"""Choices for training a reranker: which of several similar texts belongs to a text?"""
 
 import collections
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,17 +12,18 @@ from bert_tf.vectors.settings import EmbeddingSettings
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
 
-RELEVANT, OTHER = "1", "0"  # labels
 _QUERIES, _BLOCK = 1024, 1 << 16  # texts that are compared at once
 
 
-def mine(model: str, pairs: Sequence[TextExample], count: int) -> Iterator[tuple[str, str, str]]:
-    """Yields text_a, text_b and label: each pair, then the texts nearest to its first text.
+def mine(model: str, pairs: Sequence[TextExample], count: int) -> Iterator[dict[str, Any]]:
+    """Yields rows of the task `choice`: a first text, its second text among others, and its place.
+
+    The others are those that are nearest to the first text and do not belong to it.
 
     Args:
       model: path of the model that makes the vectors.
       pairs: pairs of texts that belong together, such as questions and answers.
-      count: texts that do not belong to a first text, for each first text.
+      count: maximum number of others.
 
     Raises:
       InputError: there are single texts, or every second text belongs to every first one.
@@ -39,17 +41,17 @@ def mine(model: str, pairs: Sequence[TextExample], count: int) -> Iterator[tuple
     embedder = Embedder(model, EmbeddingSettings())
     vectors = embedder(second)
     blocks = np.split(vectors, range(_BLOCK, len(vectors), _BLOCK))
-    found = 0
+    number = 0
     queries = list(answers)
     for begin in range(0, len(queries), _QUERIES):
         first = queries[begin : begin + _QUERIES]
         rows, _ = search(blocks, embedder(first), count + most)
         for text, nearest in zip(first, rows.tolist(), strict=True):
-            others = [second[row] for row in nearest if second[row] not in together[text]]
-            found += len(others)
-            for own in answers[text]:
-                yield text, own, RELEVANT
-            for other in others[:count]:
-                yield text, other, OTHER
-    if not found:
+            others = [second[row] for row in nearest if second[row] not in together[text]][:count]
+            for own in answers[text] if others else ():
+                place = number % (len(others) + 1)  # no place is right more often than others
+                choices = [*others[:place], own, *others[place:]]
+                yield {"context": text, "choices": choices, "label": place}
+                number += 1
+    if not number:
         raise InputError("every text_b belongs to every text_a: there are no others to find.")

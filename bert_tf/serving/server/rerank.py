@@ -42,12 +42,12 @@ class RerankRequest(NamedModelRequest[_Body]):
         name = relevance.signature(self.manifest)
         if name is None:
             raise RefusalError(
-                Fault.NOT_FOUND, "This model does not rank: it has no task of pairs with 2 labels."
+                Fault.NOT_FOUND, "This model does not rank: it has no task of choices, or of pairs."
             )
         return ModelSpec(self.body.model, self.version, name)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        return {"text_a": [self.body.query] * len(self._texts), "text_b": self._texts}
+        return relevance.inputs(names, self.body.query, self._texts)
 
     def encode(self, answer: ModelResponse) -> bytes:
         scores = relevance.scores(answer.outputs)

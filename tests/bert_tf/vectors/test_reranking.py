@@ -10,6 +10,8 @@ from bert_tf.vectors import hard_negatives
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
 from pipelines.common.errors import InputError
+from pipelines.labelled import user_files
+from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import TextExample
 from tests import commands
 
@@ -24,51 +26,56 @@ def test_negatives_are_the_nearest_texts_that_do_not_belong(folders):
     pairs = _pairs(*(("what ?", text) for text in TEXTS[:2]), *(("how ?", t) for t in TEXTS[1:]))
     rows = list(hard_negatives.mine(folders["pretrained"], pairs, 3))
     embed = Embedder(folders["pretrained"], EmbeddingSettings())
-    for query, own in (("what ?", TEXTS[:2]), ("how ?", TEXTS[1:])):
-        found = [(text, label) for first, text, label in rows if first == query]
-        assert found[: len(own)] == [(text, "1") for text in own]
-        others = [text for text in TEXTS if text not in own]
+    for query, belonging in (("what ?", TEXTS[:2]), ("how ?", TEXTS[1:])):
+        found = [row for row in rows if row["context"] == query]
+        assert [row["choices"].pop(row["label"]) for row in found] == belonging
+        others = [text for text in TEXTS if text not in belonging]
         a, b = embed([query])[0], embed(others)
         cosines = b @ a / np.linalg.norm(b, axis=1) / np.linalg.norm(a)
         nearest = [others[n] for n in np.argsort(-cosines, kind="stable")[:3]]
-        assert found[len(own) :] == [(text, "0") for text in nearest]
+        assert all(row["choices"] == nearest for row in found)
+    # The right ones are at all places.
+    assert [row["label"] for row in rows] == [0, 1, 0, 1, 0, 1, 0]
     # A text is not irrelevant to itself, nor in the other direction.
     rows = list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("b", "c")), 3))
-    assert rows == [("a", "b", "1"), ("a", "c", "0"), ("b", "c", "1")]
+    assert rows == [{"context": "a", "choices": ["b", "c"], "label": 0}]
     with pytest.raises(InputError, match="every text_b belongs to every text_a"):
         list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("a", "c")), 1))
 
 
 def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
-    table = "text_a\ttext_b\n" + "".join(f'{text} "?\t{text}\n' for text in TEXTS)
-    (tmp_path / "pairs.tsv").write_text(table)
+    pairs = [{"text_a": f'{text} "?', "text_b": text} for text in TEXTS]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)))
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     model = f"--model={folders['pretrained']}"
-    mined = f"{tmp_path}/train.tsv"
-    commands.done("mine-negatives", model, f"--input={tmp_path}/pairs.tsv", f"--output={mined}")
-    same = (f"--input={tmp_path}/pairs.tsv", f"--output={tmp_path}/./pairs.tsv")
+    mined = f"{tmp_path}/train.jsonl"
+    commands.done("mine-negatives", model, f"--input={tmp_path}/pairs.jsonl", f"--output={mined}")
+    same = (f"--input={tmp_path}/pairs.jsonl", f"--output={tmp_path}/./pairs.jsonl")
     error = commands.error_of(commands.run("mine-negatives", model, *same))
     assert "is the file of the texts; name another file" in error
-    rows = [line.split("\t") for line in open(mined).read().splitlines()[1:]]
-    assert rows[0] == [f'{TEXTS[0]} "?', TEXTS[0], "1"]
-    labels = [row[2] for row in rows]
-    assert labels == ["1", *"0000"] * 6
+    rows = list(user_files.read_choices(mined, ColumnNames(), True))
+    assert [row.choices[row.label] for row in rows] == TEXTS
+    assert all(row.context == f'{text} "?' for row, text in zip(rows, TEXTS, strict=True))
+    assert {len(row.choices) for row in rows} == {5}
     vectors = f"{tmp_path}/v.npy"
     commands.done("embed", model, f"--input={tmp_path}/texts.txt", f"--output={vectors}")
     asked = ("neighbours", model, f"--vectors={vectors}", "--query=a model", "--json", "--count=4")
-    before, after = (
-        json.loads(commands.done(*asked, *more).stdout)["neighbours"]
-        for more in ((), (f"--rerank={folders['same']}",))
-    )
-    texts = [near["text"] for near in before]
-    scores = dict(zip(texts, reranking.load(folders["same"])("a model", texts), strict=True))
-    assert [near["text"] for near in after] == sorted(texts, key=lambda text: -scores[text])
-    assert [near["similarity"] for near in after] == pytest.approx(
-        sorted(scores.values(), reverse=True), abs=1e-5
-    )
+    for reranker in ("same", "pick"):
+        before, after = (
+            json.loads(commands.done(*asked, *more).stdout)["neighbours"]
+            for more in ((), (f"--rerank={folders[reranker]}",))
+        )
+        texts = [near["text"] for near in before]
+        found = reranking.load(folders[reranker])("a model", texts)
+        scores = dict(zip(texts, found, strict=True))
+        assert [near["text"] for near in after] == sorted(texts, key=lambda text: -scores[text])
+        assert [near["similarity"] for near in after] == pytest.approx(
+            sorted(scores.values(), reverse=True), abs=1e-5
+        )
 
 
-def test_a_reranker_is_a_model_of_pairs(folders, export):
+def test_a_reranker_is_a_model_of_pairs_or_choices(folders):
     assert len(reranking.load(folders["score"])("a", ["b", "c"])) == 2
-    with pytest.raises(InputError, match="its task pick does not rank pairs; fine-tune"):
-        reranking.load(folders["pick"])
+    assert sum(reranking.load(folders["pick"])("a", ["b", "c"])) == pytest.approx(1)
+    with pytest.raises(InputError, match="its task topics does not rank texts; fine-tune"):
+        reranking.load(folders["topics"])

@@ -6,6 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf.serving import relevance
+
 _TEXTS = ["The small model reads every layer.", "short"]
 
 
@@ -41,6 +43,17 @@ def test_texts_in_the_order_of_their_relevance(served, predictor, more):
     )
     if more:
         assert found[0]["document"] == {"text": texts[order[0]]}
+
+
+def test_relevance_by_a_model_of_choices(predictor):
+    texts = ["the small model", "a kernel", "every shard is here"]
+    signatures = predictor.manifest["signatures"]
+    manifest = {**predictor.manifest, "signatures": {"pick": signatures["pick"]}}
+    assert relevance.signature(manifest) == "pick"
+    asked = relevance.inputs(list(signatures["pick"]["inputs"]), "a model", texts)
+    found = predictor("pick", **asked)
+    np.testing.assert_array_equal(relevance.scores(found), found["probabilities"][0])
+    assert relevance.scores(found).shape == (3,)
 
 
 @pytest.mark.parametrize(
