@@ -59,6 +59,8 @@ def _check_docker() -> None:
 def main() -> None:
     """Serves as the flags say, until the process is stopped."""
     model = _MODEL.value.rstrip("/")
+    if not _NAME.value or "/" in _NAME.value:
+        raise InputError(f"--name={_NAME.value}: is a part of URLs; give a name without slashes.")
     settings = ServerSettings.from_flags()
     if _DOCKER.value:
         from bert_tf.serving import docker

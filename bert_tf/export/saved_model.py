@@ -176,7 +176,7 @@ def _write_vocabularies(sources: Sequence[ModelSource], path: str) -> list[str]:
     vocabularies = [source.bundle.require_vocabulary() for source in sources]
     for vocabulary in vocabularies:
         if vocabulary.sha256 not in places:
-            mark = f"-{len(places) + 1}" if places else ""
+            mark = f"{len(places) + 1}-" if places else ""
             name, *_ = vocabulary.save(f"{path}/{EXTRA}", mark)
             places[vocabulary.sha256] = f"{EXTRA}/{name}"
     return [places[vocabulary.sha256] for vocabulary in vocabularies]

@@ -131,7 +131,7 @@ class TextGenerator(tf.Module):
         found = self._generate(prompt.to_tensor(), tf.ones_like(prompt).to_tensor())
         return [text.decode() for text in self.texts(found).numpy()]
 
-    def stream(self, text: str) -> Iterator[str]:
+    def stream(self, text: str | bytes) -> Iterator[str]:
         """Yields the text of `generate` for one prompt in parts.
 
         Raises:

@@ -20,7 +20,9 @@ class GenerationSettings(Settings):
         "0: the most probable token. Above: sample, with logits divided by this.",
         minimum=0,
     )
-    top_k: int = setting(0, "Sample from this many most probable tokens; 0: all.", minimum=0)
+    top_k: int = setting(
+        0, "Sample from this many most probable tokens; 0: all.", minimum=0, maximum=2**31 - 1
+    )
     top_p: float = setting(
         1.0,
         "Sample from the fewest most probable tokens whose probabilities sum to this (nucleus).",
@@ -35,6 +37,7 @@ class GenerationSettings(Settings):
         0,
         "No sequence of this many tokens may occur twice, prompt included; 0: any may.",
         minimum=0,
+        maximum=64,
     )
     seed: int = setting(
         0,

@@ -103,6 +103,8 @@ def _token(path: str) -> str:
         raise InputError(f"{path}: does not contain a token of ASCII characters.") from error
     if not token:
         raise InputError(f"{path}: is empty; write a token into it.")
+    if not token.isprintable():
+        raise InputError(f"{path}: has several lines, or control characters; a token is one line.")
     return token
 
 

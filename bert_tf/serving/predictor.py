@@ -49,7 +49,7 @@ class _LoadedSignature(NamedTuple):
     name: str
     executable: Executable
     plain: _PlainPath | None
-    stream: Callable[[str], Iterator[str]] | None
+    stream: Callable[[str | bytes], Iterator[str]] | None
 
 
 class Predictor:
@@ -110,6 +110,9 @@ class Predictor:
                     "computation, tf.config.threading.set_intra_op_parallelism_threads changes "
                     "that."
                 )
+            if precision not in (None, *Precision):
+                known = ", ".join(Precision)
+                raise InputError(f"precision {precision!r}: is unknown; use one of {known}.")
             kind = Precision(precision) if precision else None
             plan = selection.choose(self.path, engine, threads, kind, cache, here)
         self.plan = plan
@@ -227,10 +230,10 @@ class Predictor:
         (text,) = self._arrays(signature, values).values()
         if len(text) != 1:
             raise InputError(f"{signature}: a stream has one text, not {len(text)}.")
-        return self._streamed(loaded.name, loaded.stream, tf.compat.as_text(text[0]))
+        return self._streamed(loaded.name, loaded.stream, text[0])
 
     def _streamed(
-        self, name: str, parts: Callable[[str], Iterator[str]], text: str
+        self, name: str, parts: Callable[[str | bytes], Iterator[str]], text: str | bytes
     ) -> Iterator[str]:
         with _refused(name):
             yield from parts(text)

@@ -30,8 +30,8 @@ def tsv(columns: Mapping[str, Iterable[str]]) -> str:
 
 
 def file_of(place: str) -> str:
-    """The path in the place of an example, which precedes the line or article."""
-    return re.split(r": (?=line |article )", place)[0]
+    """The path in the place of an example, which precedes the line, row, item or article."""
+    return re.split(r": (?=line |row |item |data, item |article )", place)[0]
 
 
 def empty_text(example: Any, *names: str) -> str | None:

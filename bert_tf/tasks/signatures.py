@@ -154,7 +154,7 @@ class Signature:
     postprocess: Callable[[Sequence[Any], Tensors], Tensors]
     method: Method = Method.PREDICT
     plain: PlainTexts | None = None
-    stream: Callable[[str], Iterator[str]] | None = None
+    stream: Callable[[str | bytes], Iterator[str]] | None = None
     sequence_axes: int = 1
 
 

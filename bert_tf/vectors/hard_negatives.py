@@ -33,6 +33,8 @@ def mine(model: str, pairs: Sequence[TextExample], count: int) -> Iterator[dict[
     for pair in pairs:
         if pair.text_b is None:
             raise InputError(f"{pair.place}: is a single text; give pairs that belong together.")
+        if not pair.text_a or not pair.text_b:
+            raise InputError(f"{pair.place}: a text is empty; fill it, or leave the row out.")
         answers[pair.text_a][pair.text_b] = None
         together[pair.text_a].update((pair.text_a, pair.text_b))
         together[pair.text_b].add(pair.text_a)

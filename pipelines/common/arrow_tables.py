@@ -32,11 +32,13 @@ def open_rows(
       column: of Parquet to read; None: all.
 
     Raises:
-      InputError: the file is damaged or missing, or pyarrow is not installed.
+      InputError: the file is damaged or missing, two columns have the same name, or pyarrow is not
+        installed.
     """
     if name.lower() == "parquet":
         with open_parquet(path, name) as table:
             columns = None if column is None else [column]
+            _check_names(table.schema_arrow, path)
             yield table.schema_arrow, table.iter_batches(rows, row_groups=groups, columns=columns)
         return
     with _opened(path, name) as file:
@@ -45,10 +47,18 @@ def open_rows(
         file.seek(0)
         if is_file:
             table = ipc.open_file(file)
+            _check_names(table.schema, path)
             yield table.schema, map(table.get_batch, range(table.num_record_batches))
         else:
             stream = ipc.open_stream(file)
+            _check_names(stream.schema, path)
             yield stream.schema, stream
+
+
+def _check_names(schema: Any, path: str) -> None:
+    twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{path}: has two columns {twice!r}; rename or remove one.")
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ import codecs
 import dataclasses
 import functools
 import itertools
+import os
 import re
 from collections.abc import Iterable, Iterator
 
@@ -31,6 +32,7 @@ _BLOCK_BYTES = 1 << 22
 _SAMPLE_BYTES = 1 << 18
 # The beginning of a line of JSON that a sample may cut off.
 _BEGINS_OBJECT = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')
+_BEGINS_JSON = re.compile(rf"(?:\[\s*)?{_BEGINS_OBJECT.pattern}")  # perhaps in a list
 _PARAGRAPH_CHARACTERS = 150
 
 
@@ -102,7 +104,7 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
                     f"{path}: its lines end with a carriage return alone; make them newlines: "
                     "tr '\\r' '\\n' < old.txt > new.txt"
                 )
-            found.append(CorpusFile(path, kind or _format_of(head), size))
+            found.append(CorpusFile(path, kind or _format_of(head, path), size))
     if not found:
         raise InputError(f"{patterns}: the corpus is empty; every file has 0 bytes.")
     return found
@@ -122,8 +124,18 @@ def _identity(file: CorpusFile) -> dict[str, str | int]:
     return {**dataclasses.asdict(file), "sha256": files.sha256(file.path)}
 
 
-def _format_of(head: bytes) -> str:
-    """Detects the format of a file from its first 256 KiB."""
+def _format_of(head: bytes, path: str) -> str:
+    """Detects the format of a file from its first 256 KiB.
+
+    Raises:
+      InputError: it is a table, or JSON that has not an object per line.
+    """
+    ending = os.path.splitext(compressed.name_unpacked(path.lower()))[1]
+    if ending in (".csv", ".tsv"):
+        raise InputError(
+            f"{path}: is a table; write its texts as JSON Lines or plain text, or give "
+            "--format=sentences to read each line as it is."
+        )
     lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
     is_cut = len(head) == _SAMPLE_BYTES and len(lines) == 1
     if len(head) == _SAMPLE_BYTES and not is_cut:
@@ -132,6 +144,11 @@ def _format_of(head: bytes) -> str:
     filled = [line for line in stripped if line]
     if filled and (_BEGINS_OBJECT.match(filled[0]) if is_cut else _is_json_object(filled[0])):
         return "jsonl"
+    if _BEGINS_JSON.match("".join(filled[:3])):
+        raise InputError(
+            f"{path}: is JSON, but not an object per line; write one per line (jq -c '.[]' for a "
+            "list), or give --format=sentences to read each line as it is."
+        )
     return "prose" if filled and _looks_like_prose(stripped, filled) else "sentences"
 
 

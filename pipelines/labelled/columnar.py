@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipelines.common import arrow_tables, files, json_files
+from pipelines.common import arrow_tables, files, json_files, optional
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.labelled.table_rows import TableRow
@@ -28,10 +28,23 @@ def read(path: str) -> Iterator[TableRow]:
     name = _FORMATS[ending(path)]
     with arrow_tables.open_rows(path, name, _BATCH) as (schema, batches):
         names = _label_names(schema, path)
-        rows = (row for batch in batches for row in batch.to_pylist())
+        rows = (row for batch in batches for row in _rows(batch, path))
         for number, row in enumerate(rows, 1):
             named = {column: _named(row[column], names[column]) for column in names}
             yield TableRow(row | named, f"{path}: row {number}", format=name)
+
+
+def _rows(batch: Any, path: str) -> list[dict[str, Any]]:
+    """The rows of a batch; times are texts, as Python's have smaller ranges and no nanoseconds."""
+    arrow = optional.load("pyarrow", arrow_tables.EXTRA)
+    for index, field in enumerate(batch.schema):
+        if arrow.types.is_temporal(field.type):
+            times = batch.column(index).cast(arrow.string())
+            batch = batch.set_column(index, field.name, times)
+    try:
+        return batch.to_pylist()
+    except ValueError as error:
+        raise InputError(f"{path}: has a value that cannot be read ({error}).") from error
 
 
 def shards(path: str) -> list[str]:

@@ -130,22 +130,26 @@ class ColumnNames(FileLayout):
     def has_known(self, cells: Sequence[str]) -> bool:
         """Returns whether cells are names of columns, or those that the user numbered exist."""
         numbers = [n for name in self.chosen.values() for n in name.split("+") if n.isdecimal()]
-        return self._are_names(cells) or any(1 < int(n) <= len(cells) for n in numbers)
+        return bool(self._names_in(cells)) or any(1 < int(n) <= len(cells) for n in numbers)
 
-    def _are_names(self, cells: Sequence[str]) -> bool:
-        names = {cell.strip() for cell in cells}
+    def _names_in(self, cells: Sequence[str]) -> list[str]:
+        """Returns the cells that are usual names of columns, or names that the user gave."""
         # A number that the user gives is the position of a column, not its name.
         parts = {p for name in self._asked for p in (name, *name.split("+")) if not p.isdecimal()}
-        usual = (name.lower() for name in names)
-        found = any(name in _HEADERS or _CHOICE.match(name) for name in usual)
-        return found or not names.isdisjoint(parts)
+        return [
+            name
+            for name in map(str.strip, cells)
+            if name in parts or name.lower() in _HEADERS or _CHOICE.match(name.lower())
+        ]
 
     def is_header(self, path: str, lines: Sequence[Sequence[str]]) -> bool:
         """Returns whether the first line names the columns; logs why it does not."""
         if self.header is not None:
             return self.header
         first, *rest = lines
-        if self._are_names(first):
+        names = self._names_in(first)
+        # A single one, such as "positive", may be a label.
+        if len(names) > 1 or (names and not _repeated(first, rest)):
             return True
         asked = self._asked
         if asked and all(re.fullmatch(r"[0-9+]+", name) for name in asked):
@@ -244,13 +248,10 @@ class ColumnNames(FileLayout):
             )
         raise InputError(f"{row.place}: {message}")
 
-    def check(
-        self, path: str, row: TableRow, roles: Mapping[str, str | None], is_first: bool
-    ) -> dict[str, str]:
-        """Checks that all roles have a column (`check_found`); reports those of a first row."""
+    def check(self, path: str, row: TableRow, roles: Mapping[str, str | None]) -> dict[str, str]:
+        """Checks that all roles have a column in a first row (`check_found`), and reports them."""
         self.check_found(roles, row)
-        if is_first:
-            self.report(path, row, roles)
+        self.report(path, row, roles)
         return {role: column for role, column in roles.items() if column is not None}
 
     def report(self, path: str, row: TableRow, roles: Mapping[str, str | None]) -> None:
@@ -292,16 +293,23 @@ class ColumnNames(FileLayout):
         return row.text(found) if found else str(index)
 
 
+def _repeated(first: Sequence[str], rest: Sequence[Sequence[str]]) -> str | None:
+    """Returns a cell of a first line that occurs in other lines of its column, too."""
+    for number, cell in enumerate(map(str.strip, first)):
+        if cell and any(number < len(cells) and cells[number].strip() == cell for cells in rest):
+            return cell
+    return None
+
+
 def _why_data(first: Sequence[str], rest: Sequence[Sequence[str]]) -> str | None:
     """Returns why a first line cannot be a header, or None if it can."""
-    for number, cell in enumerate(map(str.strip, first)):
+    for cell in map(str.strip, first):
         if _NUMBERS.fullmatch(cell):
             return f"{cell!r} is a number"
         if len(cell) > _MAX_NAME_CHARACTERS or len(cell.split()) > _MAX_NAME_WORDS:
             return f"{_sample(cell)} is too long for a name"
-        if cell and any(number < len(cells) and cells[number].strip() == cell for cells in rest):
-            return f"{_sample(cell)} occurs in other lines of its column, too"
-    return None
+    repeated = _repeated(first, rest)
+    return f"{_sample(repeated)} occurs in other lines of its column, too" if repeated else None
 
 
 def _is_numbered(row: TableRow) -> bool:

@@ -85,7 +85,7 @@ def _is_conllu(path: str) -> bool:
 def _cell(cells: Sequence[str], place: int, where: str) -> str:
     """Returns a cell of a line; the only cell of a line is its word, not its tag."""
     if place >= len(cells) or (place < 0 and len(cells) < 2):
-        few = "a word, but no tag" if len(cells) < 2 else f"{len(cells)}, not {place + 1}"
+        few = "a word, but no tag" if place < 0 else f"{len(cells)}, not {place + 1}"
         raise InputError(
             f"{where}: has too few columns: {few}; write one word per line, and its tag after it."
         )

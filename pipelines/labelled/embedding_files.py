@@ -37,7 +37,7 @@ def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingE
             label = None if negative or not labelled else columns.find("label", row)
             roles |= {"negative": negative} if negative else {}
             roles |= {"label": label} if label else {}
-            found = columns.check(path, row, roles, is_first=True)
+            found = columns.check(path, row, roles)
         texts = tuple(text for text in texts_of(row, found) if text is not None)
         value = row.text(label) if label else ""
         if label:

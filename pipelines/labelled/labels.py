@@ -147,7 +147,8 @@ def _renamed(example: Any, known: Mapping[str, str]) -> Any:
     if isinstance(example, TextExample) and example.label is not None:
         return dataclasses.replace(example, label=known[example.label])
     if isinstance(example, MultiLabelExample) and example.labels is not None:
-        return dataclasses.replace(example, labels=tuple(known[name] for name in example.labels))
+        named = dict.fromkeys(known[name] for name in example.labels)
+        return dataclasses.replace(example, labels=tuple(named))
     if isinstance(example, WordsExample) and example.tags is not None:
         return dataclasses.replace(example, tags=tuple(known[tag] for tag in example.tags))
     return example

@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Iterator
 from typing import Any
+from xml.etree import ElementTree
 
 from pipelines.common import files, optional
 from pipelines.common.errors import InputError
@@ -41,16 +42,18 @@ def sheets(path: str) -> dict[str, list[list[str]]]:
     with files.open_binary(path) as file:
         try:
             workbook = reader.load_workbook(file, read_only=True, data_only=True)
-        except (zipfile.BadZipFile, KeyError, ValueError) as error:
+            found = {sheet.title: _rows(sheet) for sheet in workbook.worksheets}
+        except (zipfile.BadZipFile, KeyError, ValueError, ElementTree.ParseError) as error:
             raise InputError(
                 f"{path}: is not an .xlsx workbook that can be read ({error}); open it in a "
                 "spreadsheet program, and save it as .xlsx or .csv."
             ) from error
-        found = {
-            sheet.title: [list(without_empty_end([*map(_text, row)])) for row in sheet.values]
-            for sheet in workbook.worksheets
-        }
     return {name: rows for name, rows in found.items() if any(rows)}
+
+
+def _rows(sheet: Any) -> list[list[str]]:
+    sheet.reset_dimensions()  # those that are stated may be wrong
+    return [list(without_empty_end([*map(_text, row)])) for row in sheet.values]
 
 
 def _text(value: Any) -> str:

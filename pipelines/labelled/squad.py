@@ -70,7 +70,9 @@ def _example(entry: _Question, context: str, place: str) -> SpanExample:
         answers = ()
     elif (stated := entry.get("answers")) is not None:
         answers = tuple(
-            AnswerSpan(each["text"], _whole_number(each["answer_start"], place)) for each in stated
+            AnswerSpan(each["text"], _whole_number(each["answer_start"], place))
+            for each in stated
+            if each["text"]
         )
     key = str(entry["id"])
     return SpanExample(key, f"{place}, question {key}", entry["question"], context, answers)

@@ -12,7 +12,8 @@ from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.text_lines import ending, split_part
 
 # Formats whose columns have names.
-ENDINGS = (".csv", ".jsonl", ".json", *columnar.ENDINGS, *spreadsheet.ENDINGS)
+_JSON = (".jsonl", ".ndjson", ".json")
+ENDINGS = (".csv", *_JSON, *columnar.ENDINGS, *spreadsheet.ENDINGS)
 
 
 def read_rows(
@@ -56,7 +57,7 @@ def _rows(
     kind = ending(path)
     if kind in columnar.ENDINGS:
         return itertools.chain.from_iterable(map(columnar.read, columnar.shards(path)))
-    if kind in (".jsonl", ".json"):
+    if kind in _JSON:
         return json_rows.read(path, layout.encoding)
     if kind in spreadsheet.ENDINGS:
         cells = spreadsheet.cells(path)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from pipelines.common.texts import UTF8
 from pipelines.labelled import conll, tables, text_lines, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import TextExample, WordsExample
+from pipelines.labelled.table_rows import TableRow
 
 # Characters of a block, and the minimum that each text counts as. A block has enough texts for some
 # full batches of similar lengths, and little is repeated after a kill.
@@ -105,13 +107,16 @@ class TextFile(_StreamedFile):
         pair = "text_a" in roles or "text_b" in roles
         if pair and ("text" in roles or not {"text_a", "text_b"} <= roles):
             raise InputError("--columns: name either text, or both text_a and text_b.")
+        rows = columns.rows(self.path)
         if not pair and "text" not in roles:
-            self._check_single(columns)
-        return user_files.read_texts(self.path, columns, pair, None if self.labelled else False)
+            first = next(rows)
+            self._check_single(columns, first)
+            rows = itertools.chain([first], rows)
+        labelled = None if self.labelled else False
+        return user_files.read_texts(self.path, columns, pair, labelled, rows)
 
-    def _check_single(self, columns: ColumnNames) -> None:
+    def _check_single(self, columns: ColumnNames, row: TableRow) -> None:
         """Raises InputError if two columns may have the text, and none was named."""
-        row = next(columns.rows(self.path))
         if columns.is_pair(row):
             first, second = columns.need("text_a", row), columns.need("text_b", row)
             raise InputError(

@@ -30,7 +30,7 @@ def check_encoding(encoding: str) -> None:
     """Raises InputError if Python does not know an encoding of texts by this name."""
     try:
         "".encode(encoding)
-    except LookupError as error:
+    except (LookupError, UnicodeError) as error:
         raise InputError(
             f"--encoding={encoding}: is not the name of an encoding, such as cp1252, utf-16 or "
             "shift_jis."

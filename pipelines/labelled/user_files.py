@@ -1,7 +1,7 @@
 """Reads labelled files of the user's own: TSV, CSV or JSON Lines, with columns by `columns`."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted, shorten
@@ -24,7 +24,11 @@ _MAX_SINGLE_WORDS = 20  # sentences of one word, after which a file is not one o
 
 
 def read_texts(
-    path: str, columns: ColumnNames, pair: bool | None, labelled: bool | None
+    path: str,
+    columns: ColumnNames,
+    pair: bool | None,
+    labelled: bool | None,
+    rows: Iterable[TableRow] | None = None,
 ) -> Iterator[TextExample]:
     """Yields texts or pairs of texts.
 
@@ -33,17 +37,18 @@ def read_texts(
       columns: finds the columns.
       pair: whether to read pairs; None: if the first row has two texts.
       labelled: whether to read labels; None: where there are any.
+      rows: those of the file, if it was opened before.
 
     Raises:
       InputError: a column is missing, or a row is damaged.
     """
-    for index, row in enumerate(columns.rows(path)):
-        pair = columns.is_pair(row) if pair is None else pair
-        roles = text_roles(columns, row, pair)
-        column = columns.find("label", row) if labelled is not False else None
-        roles |= {"label": column} if labelled or column else {}
-        found = columns.check(path, row, roles, is_first=not index)
-        label = _label(row, column) if column else None
+    for index, row in enumerate(rows or columns.rows(path)):
+        if not index:
+            roles = text_roles(columns, row, columns.is_pair(row) if pair is None else pair)
+            column = columns.find("label", row) if labelled is not False else None
+            roles |= {"label": column} if labelled or column else {}
+            found = columns.check(path, row, roles)
+        label = _label(row, column, bool(labelled)) if column else None
         if labelled and label == "":
             raise InputError(f"{row.place}: the label is empty.")
         yield TextExample(columns.key(row, index), row.place, *texts_of(row, found), label or None)
@@ -73,7 +78,7 @@ def read_multilabel(
             if indicators:
                 column = "+".join(indicators)
             roles |= {"labels": column} if labelled or column else {}
-            found = columns.check(path, row, roles, is_first=True)
+            found = columns.check(path, row, roles)
         labels = None
         if indicators:
             labels = tuple(name for name in indicators if _is_one(row, name))
@@ -86,7 +91,8 @@ def text_roles(columns: ColumnNames, row: TableRow, pair: bool) -> dict[str, str
     """The columns of a text, or of a pair."""
     if pair:
         return {role: columns.find(role, row) for role in ("text_a", "text_b")}
-    return {"text": columns.find("text", row) or columns.find("text_a", row)}
+    first = "text_a" if "text_a" in columns.chosen and "text" not in columns.chosen else "text"
+    return {"text": columns.find(first, row) or columns.find("text_a", row)}
 
 
 def texts_of(row: TableRow, found: Mapping[str, str]) -> tuple[str, str | None]:
@@ -109,20 +115,29 @@ def _is_one(row: TableRow, column: str) -> bool:
 def _listed(row: TableRow, column: str) -> tuple[str, ...]:
     """The labels of a list, or of a cell that separates them by one of | ; and commas."""
     if isinstance(row.get(column), list):
-        return tuple(dict.fromkeys(row.texts(column)))
-    text = row.text(column).strip().strip("[]{}")
-    numbers = re.fullmatch(r"[0-9]+( +[0-9]+)*", text)
-    separator = next((mark for mark in "|;," if mark in text), " " if numbers else None)
-    parts = text.split(separator) if separator else [text]
-    return tuple(dict.fromkeys(filter(None, (part.strip().strip("\"'") for part in parts))))
+        found = row.texts(column)
+    else:
+        text = row.text(column).strip().strip("[]{}")
+        numbers = re.fullmatch(r"[0-9]+( +[0-9]+)*", text)
+        separator = next((mark for mark in "|;," if mark in text), " " if numbers else None)
+        parts = text.split(separator) if separator else [text]
+        found = tuple(filter(None, (part.strip().strip("\"'") for part in parts)))
+    labels = tuple(dict.fromkeys(found))
+    if len(labels) < len(found) and all(label.lower() in INDICATORS for label in labels):
+        raise InputError(
+            f"{row.place}: {column} is {shorten(row.get(column), _MAX_SHOWN)}, of 0 and 1; write "
+            "the names of the labels that a text has, or a column of 0 and 1 for each label."
+        )
+    return labels
 
 
 def read_generation(path: str, columns: ColumnNames, labelled: bool) -> Iterator[GenerationExample]:
     """Yields sources, with their targets if `labelled`; errors as in `read_texts`."""
     for index, row in enumerate(columns.rows(path)):
-        names = ("source", "target") if labelled else ("source",)
-        roles = {role: columns.find(role, row) for role in names}
-        found = columns.check(path, row, roles, is_first=not index)
+        if not index:
+            names = ("source", "target") if labelled else ("source",)
+            roles = {role: columns.find(role, row) for role in names}
+            found = columns.check(path, row, roles)
         target = row.text(found["target"]) if labelled else None
         if target == "":
             raise InputError(f"{row.place}: the target is empty.")
@@ -130,12 +145,16 @@ def read_generation(path: str, columns: ColumnNames, labelled: bool) -> Iterator
         yield GenerationExample(key, row.place, row.text(found["source"]), target)
 
 
-def _label(row: TableRow, column: str) -> str:
-    value = row.get(column)
+def _label(row: TableRow, column: str, needed: bool) -> str | None:
+    """The label of a row; None if it has none, unless it is needed."""
+    value = row.get(column) if needed or row.has(column) else None
+    if value is None and not needed:
+        return None
     if isinstance(value, list):
+        several = "If a text may have several labels, give --task=multilabel; otherwise write"
         raise InputError(
-            f"{row.place}: {column} is a list, {shorten(value, _MAX_SHOWN)}. If a text "
-            "may have several labels, give --task=multilabel; otherwise write one without a list."
+            f"{row.place}: {column} is a list, {shorten(value, _MAX_SHOWN)}. "
+            f"{several if needed else 'Write'} one without a list."
         )
     return row.text(column)
 
@@ -150,12 +169,11 @@ def read_words(path: str, columns: ColumnNames, labelled: bool | None) -> Iterat
     """
     longest = 0
     for index, row in enumerate(columns.rows(path)):
-        column = None
-        if labelled is not False:
-            column = columns.find("tags", row) if index else columns.find_only("tags", row)
-        roles = {"words": columns.find("words", row)}
-        roles |= {"tags": column} if labelled or column else {}
-        found = columns.check(path, row, roles, is_first=not index)
+        if not index:
+            column = columns.find_only("tags", row) if labelled is not False else None
+            roles = {"words": columns.find("words", row)}
+            roles |= {"tags": column} if labelled or column else {}
+            found = columns.check(path, row, roles)
         words = _strings(row, found["words"])
         longest = max(longest, len(words))
         tags = _strings(row, column) if column else None
@@ -189,23 +207,27 @@ def read_spans(path: str, columns: ColumnNames, labelled: bool) -> Iterator[Span
         number.
     """
     for index, row in enumerate(columns.rows(path)):
-        roles = {role: columns.find(role, row) for role in ("question", "context")}
-        if labelled:
-            roles["answer"] = columns.find("answer", row)
-            if roles["answer"] is None:
-                roles["answer_start"] = columns.find("answer_start", row)
-        found = columns.check(path, row, roles, is_first=not index)
+        if not index:
+            roles = {role: columns.find(role, row) for role in ("question", "context")}
+            start = columns.find("answer_start", row) if labelled else None
+            if labelled:
+                roles["answer"] = columns.find("answer", row)
+                if start or roles["answer"] is None:
+                    roles["answer_start"] = start
+            found = columns.check(path, row, roles)
         yield SpanExample(
             columns.key(row, index),
             row.place,
             row.text(found["question"]),
             row.verbatim(found["context"]),
-            _answers(row, columns) if labelled else None,
+            _answers(row, columns, found) if labelled else None,
         )
 
 
-def _answers(row: TableRow, columns: ColumnNames) -> tuple[AnswerSpan, ...]:
-    column = columns.need("answer", row)
+def _answers(
+    row: TableRow, columns: ColumnNames, found: Mapping[str, str]
+) -> tuple[AnswerSpan, ...]:
+    column = found["answer"]
     value = row.get(column)
     objects = value if isinstance(value, list) else [value]
     if objects and all(isinstance(item, dict) for item in objects):
@@ -214,7 +236,7 @@ def _answers(row: TableRow, columns: ColumnNames) -> tuple[AnswerSpan, ...]:
         return tuple(answer for answers in each for answer in answers)
     if value in (None, "", []):
         return ()
-    return _answers_at(row, column, columns.need("answer_start", row))
+    return _answers_at(row, column, found.get("answer_start") or columns.need("answer_start", row))
 
 
 def _answers_at(row: TableRow, column: str, start_column: str) -> tuple[AnswerSpan, ...]:
@@ -252,15 +274,17 @@ def read_choices(path: str, columns: ColumnNames, labelled: bool) -> Iterator[Ch
     forms: set[bool] = set()
     for index, row in enumerate(columns.rows(path)):
         if not index:
-            _check_choice_columns(path, row, columns, labelled)
-        context = row.text(columns.need("context", row))
+            found = _choice_columns(path, row, columns, labelled)
+        context = row.text(found["context"])
         choices = _choices(row, columns)
-        label = _right(row, columns, len(choices), forms) if labelled else None
+        label = _right(row, found, len(choices), forms) if labelled else None
         yield ChoiceExample(columns.key(row, index), row.place, context, choices, label)
 
 
-def _check_choice_columns(path: str, row: TableRow, columns: ColumnNames, labelled: bool) -> None:
-    """Raises InputError if the first row lacks a column; otherwise logs which were found."""
+def _choice_columns(
+    path: str, row: TableRow, columns: ColumnNames, labelled: bool
+) -> dict[str, str]:
+    """The columns by role, which are logged; raises InputError if the first row lacks one."""
     roles = {
         "context": columns.find_only("context", row),
         "choices": columns.find("choices", row) or "+".join(_numbered(row)) or None,
@@ -273,6 +297,7 @@ def _check_choice_columns(path: str, row: TableRow, columns: ColumnNames, labell
     }
     columns.check_found(plain, row)
     columns.report(path, row, roles)
+    return {role: column for role, column in roles.items() if column is not None}
 
 
 def _has_fields(row: TableRow, column: str) -> bool:
@@ -285,10 +310,9 @@ def _numbered(row: TableRow) -> list[str]:
     return table_rows.numbered(row.values, "(?i:choice|option|ending)_?")
 
 
-def _right(row: TableRow, columns: ColumnNames, count: int, forms: set[bool]) -> int:
+def _right(row: TableRow, found: Mapping[str, str], count: int, forms: set[bool]) -> int:
     """Returns the index of the right choice; adds to `forms` whether the label is a letter."""
-    label = row.text(columns.need("label", row))
-    choices = columns.find("choices", row) or ""
+    label, choices = row.text(found["label"]), found["choices"]
     keys = f"{choices.removesuffix('.text')}.label"
     if choices.endswith(".text") and row.has(keys) and label in row.texts(keys)[:count]:
         return row.texts(keys).index(label)

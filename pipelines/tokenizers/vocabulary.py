@@ -78,10 +78,8 @@ class Vocabulary(abc.ABC):
         """Returns a function that can be pickled, from texts to their words, string [words]."""
 
     def save(self, folder: str, mark: str = "") -> tuple[str, ...]:
-        """Writes the files, with `mark` before the extension of each name; returns their names."""
-        names = tuple(
-            f"{stem}{mark}.{end}" for stem, _, end in (f.rpartition(".") for f in self.files)
-        )
+        """Writes the files, with `mark` before the name of each; returns their names."""
+        names = tuple(f"{mark}{name}" for name in self.files)
         for name, data in zip(names, self.contents(), strict=True):
             files.write_bytes(f"{folder}/{name}", data)
         return names

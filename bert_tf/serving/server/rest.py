@@ -201,12 +201,11 @@ class _RestInterface:
         """A handler of requests that name the model in their body."""
 
         async def answer(request: Request) -> Response:
-            with self.answerer.versions.use(None) as version:
-                assert version.predictor is not None  # it is available
-                number, manifest = version.number, version.predictor.manifest
-
             async def receive() -> EncodedRequest:
                 body, answerer = await self._body(request), self.answerer
+                with answerer.versions.use(None) as version:
+                    assert version.predictor is not None  # it is available
+                    number, manifest = version.number, version.predictor.manifest
                 return kind(body, answerer.limits, number, manifest, answerer.check_name)
 
             return Response(await self.answerer.answer(receive), media_type=_JSON)

@@ -205,7 +205,7 @@ def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:
                 Fault.TOO_LARGE, f"{name}: is too large; a tensor may have {most_bytes:,} bytes."
             )
         return tf.make_ndarray(value)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RefusalError(
             Fault.INVALID, f"{name}: is not a numeric or string tensor: {error}"
         ) from error

@@ -143,10 +143,12 @@ class Versions:
         expected = isinstance(error, InputError)
         reason = str(error) if expected else f"{type(error).__name__}: {error}"
         if reason != version.error:
-            message = "version %d is not served: %s"
+            is_served = version.state is VersionState.AVAILABLE
+            state = "is served as it was" if is_served else "is not served"
+            message = f"version %d {state}: %s"
             logging.error(message, version.number, reason, exc_info=not expected)
         with self._changed:
-            if version.state is not VersionState.AVAILABLE:  # else it is served as it was
+            if version.state is not VersionState.AVAILABLE:
                 version.state = VersionState.END
             version.error = reason
             version.pause = min(2**version.failures - 1, _MAX_PAUSE)
@@ -196,8 +198,12 @@ class Versions:
 
 def _is_due(version: Version, path: str) -> bool:
     """Whether to load a version now: it is new, has changed, or may have been repaired."""
-    if version.state is VersionState.AVAILABLE and _checksums(path) in (None, version.checksums):
-        return False
+    if version.state is VersionState.AVAILABLE:
+        sums = _checksums(path)
+        if sums == version.checksums:  # again, if it had changed
+            version.error, version.failures, version.pause = "", 0, 0
+        if sums in (None, version.checksums):
+            return False
     found = _files_in(path)
     changed, version.files = found != version.files, found
     if changed and version.failures:

@@ -60,7 +60,7 @@ class Choice(SequencesTask):
         """Packed pairs of context and choice."""
         counts = np.array([len(example.choices) for example in examples])
         first = tokenizer.tokenize([example.context for example in examples])
-        first = tf.gather(first, np.repeat(np.arange(len(examples)), counts))
+        first = tf.gather(first[:, : self.max_length], np.repeat(np.arange(len(examples)), counts))
         second = tokenizer.tokenize([_full(e, choice) for e in examples for choice in e.choices])
         packed = packing.pack(tokenizer, first, second, self.max_length)
         cut = first.row_lengths() + second.row_lengths() + tokenizer.overhead[1] > self.max_length
@@ -118,7 +118,8 @@ class Choice(SequencesTask):
         shape = tf.shape(choices)
         rows = tf.repeat(tf.range(shape[0]), shape[1])
         tokenize = model.tokenizer.functions.tokenize
-        first = tf.gather(tokenize(inputs["context"]), rows)
+        # Cut first: a context is repeated for each choice.
+        first = tf.gather(tokenize(inputs["context"])[:, : self.max_length], rows)
         second = tokenize(tf.reshape(choices, [-1]))
         packed = packing.pack(model.tokenizer, first, second, self.max_length)
         return Prepared(model.padded(packed), {"present": choices != ""})

@@ -65,7 +65,7 @@ class MultiLabel(LabelTask, TextTask):
         """Finds the labels, sorted, and their weights."""
         counts = self.counted(examples)
         check_labels(counts, examples[0].place, "labels", named="labels" in dict(self.columns))
-        named = [name for _, name in self.label_map if name in counts]
+        named = dict.fromkeys(name for _, name in self.label_map if name in counts)
         labels = tuple(named or sorted(counts))
         if not labels:
             raise InputError(

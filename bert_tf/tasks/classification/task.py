@@ -66,7 +66,7 @@ class Classification(LabelTask, TextTask):
         """Finds the labels, sorted, and their weights."""
         counts = self.counted(examples)
         check_labels(counts, examples[0].place, "label", named="label" in dict(self.columns))
-        named = [name for _, name in self.label_map if name in counts]
+        named = dict.fromkeys(name for _, name in self.label_map if name in counts)
         labels = self.labels or tuple(named or sorted(counts, key=_order))
         if len([label for label in labels if counts[label]]) < 2:
             raise InputError(

@@ -80,7 +80,9 @@ class SpanTask(ServedSpans):
     def problem(self, example: SpanExample) -> str | None:
         """An empty text, or an answer that is not at its offset."""
         answer = example.answers[0] if example.answers else None
-        if answer and example.context[answer.start :][: len(answer.text)] != answer.text:
+        if answer and (
+            answer.start < 0 or not example.context.startswith(answer.text, answer.start)
+        ):
             shown = shorten(answer.text, 60)
             return f"the answer {shown!r} is not at character {answer.start} of the context"
         return reports.empty_text(example, "question", "context")

@@ -137,3 +137,13 @@ def test_padding_may_stand_anywhere_in_other_runtimes(model, tmp_path):
         wanted = run(RIGHT)[0, : len(TOKENS)]
         for row, mask in zip(run(OTHERS), OTHERS["input_mask"], strict=True):
             np.testing.assert_allclose(row[mask > 0], wanted, atol=1e-5)
+
+
+def test_vocabularies_of_two_kinds_are_read_back(model, export, folders, tmp_path):
+    saved_model.export(sources.find([f"mood={folders['mood']}", f"tags={model}"]), str(tmp_path))
+    both = Predictor(str(tmp_path))
+    assert both("mood", text=["a small model"])["logits"].shape == (1, 3)
+    found, wanted = (each("tags", text=CONTEXTS) for each in (both, Predictor(export)))
+    for name, value in wanted.items():
+        same = np.allclose if value.dtype == np.float32 else np.array_equal
+        assert same(found[name], value), name

@@ -320,3 +320,10 @@ def test_all_files_are_read_before_the_model(tmp_path):
     settings = FineTuningSettings((request,), f"{tmp_path}/no_model")
     with pytest.raises(InputError, match="has no file of a known name"):
         sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+
+
+def test_labels_of_one_name_are_one_class(tmp_path):
+    rows = [{"text": text(), "label": str(1 + n % 3)} for n in range(6)]
+    path = write_rows(tmp_path / "train.jsonl", rows)
+    found = read("classification", path, ["1=bad", "2=bad", "3=good"])
+    assert found.task.labels == ("bad", "good")

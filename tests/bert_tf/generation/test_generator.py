@@ -59,6 +59,7 @@ def test_parts_of_a_stream_join_to_the_text(model, tokenizer, options):
     generator = _generator(model, tokenizer, **options)
     for text in ("ab", "", "x" * 40):
         assert "".join(generator.stream(text)) == generator.generate([text])[0]
+    assert "".join(generator.stream(b"\xff")) == generator.generate([b"\xff"])[0]
     with pytest.raises(InputError, match="a stream needs a search without beams"):
         list(_generator(model, tokenizer, beams=2).stream("ab"))
 

@@ -21,6 +21,7 @@ def folder(tmp_path_factory):
         found.cert_chain_pems[0].write_to_path(path / f"{name}.pem")
     (path / "token").write_text("secret\n")
     (path / "empty").write_text(" \n")
+    (path / "lines").write_text("one\ntwo\n")
     (path / "bytes").write_bytes(b"\xff\xfe")
     return path
 
@@ -46,10 +47,10 @@ def test_certificates_and_keys_that_do_not_go_together_are_named(folder, certifi
         Identity.of_files(None, f"{folder}/{certificate}", f"{folder}/{key}")
 
 
-@pytest.mark.parametrize("name", ["empty", "bytes", "none"])
+@pytest.mark.parametrize("name", ["empty", "bytes", "lines", "none"])
 def test_files_without_a_token_are_named(folder, name):
     with pytest.raises(
-        InputError, match=f"{name}: (is empty|does not contain a token|cannot be read)"
+        InputError, match=f"{name}: (is empty|has several lines|does not contain|cannot be read)"
     ):
         Access.of_files(f"{folder}/{name}", None)
 

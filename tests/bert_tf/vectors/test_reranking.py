@@ -39,6 +39,8 @@ def test_negatives_are_the_nearest_texts_that_do_not_belong(folders):
     # A text is not irrelevant to itself, nor in the other direction.
     rows = list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("b", "c")), 3))
     assert rows == [{"context": "a", "choices": ["b", "c"], "label": 0}]
+    with pytest.raises(InputError, match="line 1: a text is empty; fill it"):
+        list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("b", "")), 1))
     with pytest.raises(InputError, match="every text_b belongs to every text_a"):
         list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("a", "c")), 1))
 
@@ -53,7 +55,7 @@ def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
     same = (f"--input={tmp_path}/pairs.jsonl", f"--output={tmp_path}/./pairs.jsonl")
     error = commands.error_of(commands.run("mine-negatives", model, *same))
     assert "is the file of the texts; name another file" in error
-    rows = list(user_files.read_choices(mined, ColumnNames(), True))
+    rows = list(user_files.read_choices(mined, ColumnNames({}), True))
     assert [row.choices[row.label] for row in rows] == TEXTS
     assert all(row.context == f'{text} "?' for row, text in zip(rows, TEXTS, strict=True))
     assert {len(row.choices) for row in rows} == {5}

@@ -163,3 +163,18 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
 def test_half_a_surrogate_pair_in_json_is_replaced(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "Half \\ud800 of it."}\n')
     assert read(tmp_path / "a.jsonl") == [["Half \ufffd of it."]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", json.dumps([{"text": "It rained."}]), "is JSON, but not an object per line"),
+        ("a.json", json.dumps({"a": [{"text": "x"}]}, indent=1), "is JSON, but not an object"),
+        ("a.csv", "id,text\n1,It rained.\n", "is a table; write its texts as JSON Lines"),
+    ],
+)
+def test_what_is_no_text_is_not_read_as_such(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        reader.open_corpus(f"{tmp_path}/{name}")
+    assert reader.open_corpus(f"{tmp_path}/{name}", "sentences")[0].format == "sentences"

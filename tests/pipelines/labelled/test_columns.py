@@ -132,3 +132,27 @@ def test_choices_in_columns_by_number(tmp_path):
     columns = ColumnNames({"context": "1", "choices": "2+3", "label": "4"})
     (first, _) = list(user_files.read_choices(path, columns, labelled=True))
     assert (first.choices, first.label) == (("So", "Not so"), 1)
+
+
+def test_a_label_that_is_a_usual_name_is_data(tmp_path):
+    path = write(tmp_path / "train.tsv", "I love it\tpositive\nToo long\tnegative\nFine\tpositive")
+    assert next(e.label for e in read(path, {"text": "1", "label": "2"})) == "positive"
+
+
+@pytest.mark.parametrize(
+    ("second", "column"), [({"text": "b", "score": 0.3}, "label"), ({"comment": "b"}, "text")]
+)
+def test_columns_are_those_of_the_first_row(tmp_path, second, column):
+    """Another usual name in a later row is not taken instead."""
+    rows = [{"text": "a", "label": "pos", "score": 0.9}, {"label": "neg"} | second]
+    if column == "label":
+        del rows[1]["label"]
+    path = write(tmp_path / "x.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(InputError, match=f"line 2: has no column '{column}'"):
+        read(path)
+
+
+def test_a_text_may_be_named_as_the_first_of_a_pair(tmp_path):
+    path = write(tmp_path / "x.csv", "text,summary,label\nlong,short,a\n")
+    (found,) = user_files.read_texts(path, ColumnNames({"text_a": "summary"}), False, True)
+    assert found.text_a == "short"

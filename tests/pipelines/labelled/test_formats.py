@@ -1,6 +1,7 @@
 """Formats of published data sets: Parquet, Arrow, Excel, nested JSON, files of texts and labels."""
 
 import json
+import zipfile
 
 import pytest
 
@@ -274,4 +275,40 @@ def test_questions_of_trec(tmp_path):
     assert read(table) == [("so", "DESC:manner How ?")]
     path = write(tmp_path / "dev.txt", TREC * 501 + "NUM:count\n")
     with pytest.raises(InputError, match=r"dev\.txt: line 1003: is not LABEL:detail and a text"):
+        read(path)
+
+
+def test_times_are_texts(tmp_path, arrow):
+    time = arrow.array([1700000000123456789], arrow.timestamp("ns"))
+    far = arrow.array([10**14], arrow.timestamp("s"))
+    table = arrow.table({"text": ["a"], "label": ["x"], "at": time, "far": far})
+    path = _save(arrow, tmp_path / "train.parquet", table)
+    (row,) = tables.read_rows(path)
+    assert row.text("at") == "2023-11-14 22:13:20.123456789" and row.text("far")
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path, arrow):
+    table = arrow.Table.from_arrays([arrow.array(["a"])] * 2, ["text", "text"])
+    for name in ("x.parquet", "x.arrow"):
+        path = _save(arrow, tmp_path / name, table)
+        with pytest.raises(InputError, match=f"{name}: has two columns 'text'"):
+            list(tables.read_rows(path))
+
+
+def _with_sheet(path, change):
+    """Changes the XML of a workbook's second sheet; its first is empty."""
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in parts.items():
+            file.writestr(name, change(data) if name.endswith("sheet2.xml") else data)
+
+
+def test_a_workbook_that_states_a_wrong_size_or_is_cut(tmp_path, workbook):
+    rows = [["text", "label"], *([f"text {n}", "x"] for n in range(5))]
+    path = workbook(tmp_path / "train.xlsx", Train=rows)
+    _with_sheet(path, lambda xml: xml.replace(b'ref="A1:B6"', b'ref="A1:B2"'))
+    assert len(read(path)) == 5
+    _with_sheet(path, lambda xml: xml[: len(xml) // 2])
+    with pytest.raises(InputError, match="is not an .xlsx workbook that can be read"):
         read(path)

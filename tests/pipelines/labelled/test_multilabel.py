@@ -70,3 +70,16 @@ def test_label_maps_name_each_label(tmp_path):
     examples = read(tmp_path, "x.tsv", "text\tlabels\na\t0,1\nb\t1\n")
     named = labels.rename(examples, labels.number(["joy", "love"], examples))
     assert [example.labels for example in named] == [("joy", "love"), ("love",)]
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 0], [True, False, False], "0 1 0"])
+def test_lists_of_0_and_1_are_refused(tmp_path, labels):
+    content = json.dumps({"text": "a", "labels": labels})
+    with pytest.raises(InputError, match="of 0 and 1; write the names of the labels"):
+        read(tmp_path, "x.jsonl", content)
+
+
+def test_labels_that_get_the_same_name_are_one(tmp_path):
+    (found,) = read(tmp_path, "x.tsv", "text\tlabels\na\tjoy,love\n")
+    (renamed,) = labels.rename([found], {"joy": "good", "love": "good"})
+    assert renamed.labels == ("good",)

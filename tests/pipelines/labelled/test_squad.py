@@ -19,10 +19,11 @@ def test_squad(tmp_path):
         {"id": "q1", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]},
         {"id": "q2", "question": "Why?", "answers": [], "is_impossible": True},
         {"id": "q3", "question": "When?"},
+        {"id": "q4", "question": "Which?", "answers": [{"text": "", "answer_start": 0}]},
     ]
     content = {"data": [{"title": "T", "paragraphs": [{"context": "Ann ran.", "qas": questions}]}]}
     found = squad.read(write(tmp_path / "dev.json", json.dumps(content)))
-    assert [example.answers for example in found] == [(AnswerSpan("Ann", 0),), (), None]
+    assert [example.answers for example in found] == [(AnswerSpan("Ann", 0),), (), None, ()]
     del questions[1]["question"]
     with pytest.raises(
         InputError, match=r"at data\[0\].paragraphs\[0\].qas\[1\]: lacks the field question"

@@ -3,6 +3,8 @@
 import gzip
 import itertools
 import json
+import os
+import threading
 
 import pytest
 
@@ -195,3 +197,14 @@ def test_labels_are_read_where_they_are_and_wanted(tmp_path):
         list(TextFile(named, {"label": "stars"}))
     with pytest.raises(InputError, match="and text_b, and label and id"):
         list(TextFile(named, {"words": "stars"}, labelled=True))
+
+
+def test_a_table_is_opened_once(tmp_path):
+    """So that it may be a pipe."""
+    os.mkfifo(tmp_path / "pipe")
+    text = "".join(f"{n}\n" for n in range(3000))
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(text,))
+    writer.start()
+    found = [each.text_a for each in TextFile(f"{tmp_path}/pipe", header=False)]
+    writer.join()
+    assert found == text.split()

@@ -2,6 +2,7 @@
 
 import filecmp
 import glob
+import json
 import os
 import shutil
 import signal
@@ -182,6 +183,18 @@ def test_a_command_that_was_killed_goes_on(python, corpus, vocab_path, whole, tm
     assert not (output / "manifest.json").exists()
     _done(python, _writing(corpus, vocab_path, output), IN_PROCESS)
     _assert_same(whole, output)
+
+
+def test_a_document_costs_the_same_in_a_much_larger_corpus(python, tmp_path):
+    """In 1,000 files and a hundred shards, and in 100,000 files and ten thousand shards."""
+    # The first of them compiles.
+    command = (python, "-m", "tests.pipelines.pretraining.many_files", tmp_path, "100")
+    done = subprocess.run([*command, "1000", "100000"], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    _, small, large = map(json.loads, done.stdout.splitlines())
+    assert large["documents"] == 100 * small["documents"] and large["shards"] > 10_000
+    assert large["seconds_per_document"] < 1.2 * small["seconds_per_document"]
+    assert large["peak_megabytes"] < 1.5 * small["peak_megabytes"]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,15 @@
 """Corpora of many files of sections, which are merged: the same bytes, at a cost that is linear."""
 
-import dataclasses
 import glob
 import itertools
 import os
-import time
 
 import numpy as np
 import pytest
 
 from pipelines.common import files
-from pipelines.common.runners import LocalRunner, Workers
-from pipelines.pretraining import example_writer, section_files, sharding, token_store
+from pipelines.common.runners import LocalRunner
+from pipelines.pretraining import example_writer, section_files, token_store
 from pipelines.pretraining.settings import ExampleSettings
 from pipelines.pretraining.sharding import UNFINISHED
 from tests.conftest import make_documents, write_documents
@@ -190,30 +188,3 @@ def test_files_opened_are_linear(tmp_path, vocab_path, monkeypatch):
         counts.append(len(opened))
     assert any(".merged.merged" in path for path in opened)
     assert counts[1] < 4.8 * counts[0]
-
-
-@pytest.mark.slow
-def test_a_document_costs_the_same_in_a_much_larger_corpus(tmp_path, monkeypatch):
-    """1,000 files of sections in 100 shards, and 64,000 in 6,400; both end with 16 files."""
-    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 500)
-    monkeypatch.setattr(sharding, "_SMALL_SHARDS", 1 << 20)
-    costs = []
-    for size in (100, 1000, 64_000):  # the first one compiles
-        store = section_files.TokenStore(f"{tmp_path}/{size}", 9)
-        started = time.process_time()
-        found = [_random_file(store, str(seed), seed) for seed in range(size)]
-        while len(found) > token_store.MAX_FILES:
-            found = [store.merge(group) for group in token_store.groups(found)]
-        assert len(glob.glob(f"{store.folder}/*")) == 2 * len(found)
-        store = dataclasses.replace(store, files=tuple(found))
-        documents = 50 * size
-        counts = {"documents": documents, "sentences": 2 * documents, "tokens": documents}
-        plan = sharding.plan_shards(counts, store, SETTINGS, Workers())
-        assert len(plan.shards) == size // 10
-        read = [
-            len(store.read(s.low, s.high, plan.held_out_end, s.held_out).document_keys)
-            for s in plan.shards
-        ]
-        costs.append((time.process_time() - started) / documents)
-        assert sum(read) == documents
-    assert costs[2] < 1.2 * costs[1]

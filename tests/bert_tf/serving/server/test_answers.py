@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import predict_pb2
 
 from bert_tf.serving.credentials import Identity
@@ -143,3 +144,45 @@ def test_a_request_that_does_not_arrive_leaves_its_place(answerer):
         asyncio.run(answerer.answer(never))
     assert raised.value.fault is Fault.TIMEOUT
     assert asyncio.run(_ask(answerer)) == b"1 [b'first']"
+
+
+class _Embedder(_Predictor):
+    manifest = {  # noqa: RUF012
+        "signatures": {
+            "vectors": {
+                "method": Method.PREDICT,
+                "inputs": {"text": ["string", [None]]},
+                "outputs": {"embedding": ["float32", [None, 2]]},
+            }
+        }
+    }
+
+    def __call__(self, signature, /, **inputs):
+        return {"embedding": np.ones([1, 2], np.float32)}
+
+
+def test_a_model_named_in_a_body_is_the_newest_when_that_has_arrived(answerer):
+    def replaced():
+        _add(answerer, 2, _Embedder("text"))
+        answerer.versions._known[1].state = VersionState.END
+
+    app = rest.make_app(answerer, Identity(), "127.0.0.1")
+    body = b'{"model": "bert", "input": "x"}'
+    assert asyncio.run(asgi.post(app, "/v1/embeddings", body, replaced))[0] == 200
+
+
+@pytest.mark.parametrize(("kind", "values"), [("DT_INT8", "int_val"), ("DT_HALF", "half_val")])
+def test_numbers_that_a_type_does_not_have_are_refused(answerer, kind, values):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "bert"
+    tensor = request.inputs["first"]
+    tensor.dtype = getattr(types_pb2, kind)
+    getattr(tensor, values).append(100_000)
+    tensor.tensor_shape.dim.add().size = 1
+
+    async def receive():
+        return rpc.Predict(request.SerializeToString(), answerer.limits)
+
+    with pytest.raises(RefusalError) as raised:
+        asyncio.run(answerer.answer(receive))
+    assert raised.value.fault is Fault.INVALID

@@ -192,3 +192,16 @@ def test_an_error_of_a_file_system_is_told_and_tried_again(tmp_path, caplog):
         pass
     folder.bad[1] = None
     assert folder.served() == {1}
+
+
+def test_a_version_whose_files_are_restored_has_no_error(tmp_path, caplog):
+    folder = _Folder(tmp_path)
+    folder.put(1)
+    assert folder.served() == {1}
+    sums = tmp_path / "1" / "checksums.json"
+    sums.write_text('{"manifest.json": "other"}')
+    folder.bad[1] = InputError("damaged")
+    assert folder.served(polls=3) == {1} and folder.versions.known[0].error == "damaged"
+    assert "version 1 is served as it was: damaged" in caplog.text
+    sums.write_text("{}")
+    assert folder.served() == {1} and not folder.versions.known[0].error
