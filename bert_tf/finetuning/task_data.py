@@ -107,7 +107,8 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     paths = _paths(request, task)
     # All tasks share the named columns, except those whose files have fixed ones.
     named = len(settings.tasks) == 1 or task.source.named_columns
-    columns = {split: column_names(request, split if named else None) for split in paths}
+    several = len(settings.tasks) > 1
+    columns = {split: column_names(request, split if named else None, several) for split in paths}
     notes: dict[str, int] = {}
     parts = {
         split: read(task, path, split, columns[split], notes, labelled=True)
@@ -135,10 +136,10 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     return TaskExamples(task, parts, inputs, notes)
 
 
-def column_names(request: TaskRequest, split: str | None) -> ColumnNames:
-    """Finds the columns of a split; None: the files have fixed ones."""
+def column_names(request: TaskRequest, split: str | None, shared: bool = False) -> ColumnNames:
+    """Finds the columns of a split; None: the files have fixed ones. See `ColumnNames`."""
     columns = request.columns_of(split) if split else {}
-    return ColumnNames(columns, header=request.header, encoding=request.encoding)
+    return ColumnNames(columns, header=request.header, encoding=request.encoding, shared=shared)
 
 
 def convert(read: TaskExamples, tokenizer: Tokenizer) -> TaskData:

@@ -73,6 +73,7 @@ ALIASES = {
     "hypothesis": "text_b",
 }
 _TEXTS = ("text_a", "text_b")
+_TRUTHS = {"label", "labels", "tags", "answer", "answer_start", "target"}
 _QUESTIONS = ("question", "query")
 # Other names in headers.
 _CHOICE = re.compile(r"(choice|option|ending)_?[0-9]+|sent[12]")
@@ -94,6 +95,7 @@ class ColumnNames(FileLayout):
       usual: names to look for first if the user chose none.
       header: whether the first line of a table names the columns; None: it is detected.
       encoding: the encoding of the file.
+      shared: whether some of the roles are for other files.
 
     Raises:
       InputError: a role or the encoding is unknown.
@@ -105,6 +107,7 @@ class ColumnNames(FileLayout):
         usual: Mapping[str, str] | None = None,
         header: bool | None = None,
         encoding: str = UTF8,
+        shared: bool = False,
     ):
         self.chosen = {ALIASES.get(role, role): name for role, name in chosen.items()}
         unknown = sorted(self.chosen.keys() - set(ROLES))
@@ -116,6 +119,7 @@ class ColumnNames(FileLayout):
         super().__init__(encoding)
         self.usual = usual or {}
         self.header = header
+        self._shared = shared
         self._logged: set[tuple[str, str]] = set()
 
     def rows(self, path: str) -> Iterator[TableRow]:
@@ -249,10 +253,26 @@ class ColumnNames(FileLayout):
         raise InputError(f"{row.place}: {message}")
 
     def check(self, path: str, row: TableRow, roles: Mapping[str, str | None]) -> dict[str, str]:
-        """Checks that all roles have a column in a first row (`check_found`), and reports them."""
+        """Checks that all roles have a column in a first row (`check_found`), and reports them.
+
+        Raises:
+          InputError: some have none, or the user chose columns for other roles.
+        """
         self.check_found(roles, row)
+        self._check_used(roles)
         self.report(path, row, roles)
         return {role: column for role, column in roles.items() if column is not None}
+
+    def _check_used(self, roles: Mapping[str, str | None]) -> None:
+        allowed = {*roles, "id"}
+        if allowed.isdisjoint(_TRUTHS):  # which are not read, perhaps to predict them
+            allowed |= _TRUTHS
+        for role, column in self.chosen.items():
+            if not (self._shared or role in allowed or column in roles.values()):
+                raise InputError(
+                    f"--columns: {role!r} is not a role of a column here; roles are "
+                    f"{', '.join(roles)} and id."
+                )
 
     def report(self, path: str, row: TableRow, roles: Mapping[str, str | None]) -> None:
         """Logs, once per file, which columns are used for which roles, with its first row."""

@@ -296,8 +296,7 @@ def _choice_columns(
         for role, column in roles.items()
     }
     columns.check_found(plain, row)
-    columns.report(path, row, roles)
-    return {role: column for role, column in roles.items() if column is not None}
+    return columns.check(path, row, roles)
 
 
 def _has_fields(row: TableRow, column: str) -> bool:

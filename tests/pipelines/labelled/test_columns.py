@@ -156,3 +156,11 @@ def test_a_text_may_be_named_as_the_first_of_a_pair(tmp_path):
     path = write(tmp_path / "x.csv", "text,summary,label\nlong,short,a\n")
     (found,) = user_files.read_texts(path, ColumnNames({"text_a": "summary"}), False, True)
     assert found.text_a == "short"
+
+
+@pytest.mark.parametrize("chosen", [{"labels": "stars"}, {"text": "text", "context": "nowhere"}])
+def test_roles_that_are_not_read_are_refused(tmp_path, chosen):
+    path = write(tmp_path / "x.csv", "text,stars,category\nIt rained,5,x\n")
+    with pytest.raises(InputError, match="is not a role of a column here; roles are text, label"):
+        read(path, chosen)
+    assert read(path, chosen, shared=True)
