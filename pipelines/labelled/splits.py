@@ -17,18 +17,8 @@ _NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation", "val"), "te
 _SHARDS = "-00000-of-*.parquet"  # of a repository of Hugging Face, in the folder data
 _SAVED = "data-00000-of-*.arrow"  # of its function `save_to_disk`
 _ENDINGS = (
-    *(
-        ".jsonl",
-        ".ndjson",
-        ".csv",
-        ".tsv",
-        ".json",
-        ".txt",
-        labelled_lines.TEXTS,
-        ".parquet",
-        ".xlsx",
-    ),
-    _SHARDS,
+    *(".jsonl", ".ndjson", ".csv", ".tsv", ".json", ".txt"),
+    *(labelled_lines.TEXTS, ".parquet", ".xlsx", _SHARDS),
 )
 
 
