@@ -1,6 +1,7 @@
 """Times a tokenizer on one core, in megabytes of UTF-8 per second, printed as JSON.
 
-With --library, that of SentencePiece's own library, without the normalization around it.
+With --running_text, as the writer of examples tokenizes; with --library, by SentencePiece's own
+library, without the normalization around it.
 """
 
 import argparse
@@ -20,6 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True)
     parser.add_argument("--vocab", required=True)
+    parser.add_argument("--running_text", action="store_true")
     parser.add_argument("--library", action="store_true")
     args = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -28,11 +30,12 @@ def main() -> None:
     tokenizer = registry.load_tokenizer(args.vocab)
     with open(args.input, "rb") as file:
         lines: list[Any] = file.read().splitlines()
-    tokenize = tokenizer.tokenize
+    tokenize = tokenizer.tokenize_running_text if args.running_text else tokenizer.tokenize
+    if args.running_text or args.library:
+        lines = [line.decode() for line in lines]
     if args.library:
         assert isinstance(tokenizer.vocabulary, SentencePieceVocabulary)
         library = tokenizer.vocabulary.processor
-        lines = [line.decode() for line in lines]
         tokenize = functools.partial(library.encode, num_threads=1)
     timing.report_tokenizer(tokenize, lines)
 

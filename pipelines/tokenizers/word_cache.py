@@ -24,6 +24,7 @@ _TEXT_END = 0  # the number of the empty word at the end of a text
 _INNER, _WHITE, _SEPARATOR, _LEAD, _LAST = range(5)  # kinds of bytes; some leads begin separators
 _FILL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, as of Fibonacci hashing
+_ONE, _EIGHT = np.uint64(1), np.uint64(8)
 
 
 class WordCache:
@@ -104,27 +105,29 @@ def _find(data, eights, position, kinds, separators, slots, keys, known, bounds,
 
     Returns the next position, how many words were found, and how many are known now.
     """
-    count = 0
-    while position < len(data) and count < len(found) and known < len(keys):
+    count, size_of_data, mask = 0, np.uint64(len(data)), np.uint64(len(slots) - 1)
+    position = np.uint64(position)  # an index without a sign is not checked for one
+    while position < size_of_data and count < len(found) and known < len(keys):
         start = position
         position = _end_of_word(data, position, kinds, separators)
         if position == start:
             kind = kinds[data[position]]
-            position += 1
+            position += _ONE
             if kind == _WHITE:
                 continue
             if kind == _LAST:
                 found[count] = _TEXT_END
                 count += 1
                 continue
-        size = position - start
-        first, second = _key(eights, start, size), _key(eights, start + 8, size - 8)
+        size = np.int64(position - start)
+        first, second = _key(eights, start, size), _key(eights, start + _EIGHT, size - 8)
         third, fourth = _FILL, _FILL
         mixed = _mix(first * _FACTOR ^ second)
         if size >= 16:
-            third, fourth = _key(eights, start + 16, size - 16), _key(eights, start + 24, size - 24)
+            third = _key(eights, start + _EIGHT + _EIGHT, size - 16)
+            fourth = _key(eights, start + _EIGHT + _EIGHT + _EIGHT, size - 24)
             mixed = _mix(_mix(mixed ^ third) ^ fourth)
-        slot = np.int64(mixed & np.uint64(len(slots) - 1))
+        slot = mixed & mask
         word = slots[slot]
         while word and not (
             keys[word, 0] == first
@@ -132,7 +135,7 @@ def _find(data, eights, position, kinds, separators, slots, keys, known, bounds,
             # A shorter word has filling in its first two parts.
             and (size < 16 or (keys[word, 2] == third and keys[word, 3] == fourth))
         ):
-            slot = (slot + 1) & (len(slots) - 1)
+            slot = (slot + _ONE) & mask
             word = slots[slot]
         if word == 0 or size > _LONGEST:
             word = known
@@ -144,7 +147,7 @@ def _find(data, eights, position, kinds, separators, slots, keys, known, bounds,
                 keys[word, 2], keys[word, 3] = third, fourth
         found[count] = word
         count += 1
-    return position, count, known
+    return np.int64(position), count, known
 
 
 @compiled
@@ -156,7 +159,7 @@ def _end_of_word(data, position, kinds, separators):
     start = position
     while True:
         while kinds[data[position]] == _INNER:
-            position += 1
+            position += _ONE
         if kinds[data[position]] != _LEAD:
             return position
         size, point = _character(data, position)
@@ -168,10 +171,11 @@ def _end_of_word(data, position, kinds, separators):
 @compiled
 def _character(data, position):
     """Returns the number of bytes, two or three, and the code point of a character."""
-    byte, second = np.int64(data[position]), np.int64(data[position + 1]) & 0x3F
+    byte, second = np.int64(data[position]), np.int64(data[position + _ONE]) & 0x3F
     if byte < 0xE0:
-        return 2, (byte & 0x1F) << 6 | second
-    return 3, (byte & 0xF) << 12 | second << 6 | np.int64(data[position + 2]) & 0x3F
+        return np.uint64(2), (byte & 0x1F) << 6 | second
+    third = np.int64(data[position + _ONE + _ONE]) & 0x3F
+    return np.uint64(3), (byte & 0xF) << 12 | second << 6 | third
 
 
 @compiled
