@@ -28,6 +28,7 @@ _END = re.compile(
     rf"(?:(?<=[{_WIDE}])[{_WIDE}]*[{_CLOSERS}]*|[{_NARROW}]*[{_CLOSERS}]*(?=\s))"
 )
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+\Z")
+_DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")  # such as U.S
 _STARTS_SENTENCE = re.compile(rf"\s*[{_OPENERS}\-–—*_]*\s*(\S)")
 _LINE = re.compile(r"\S(?:.*\S)?")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
@@ -77,7 +78,7 @@ def _is_abbreviation(before: str, following: str) -> bool:
     if word.lower() in _ABBREVIATIONS:
         # "No." and similar words are abbreviations only before a number.
         return word.lower() not in {"no", "nos", "p", "pp", "fig"} or following.isdigit()
-    return bool(re.fullmatch(r"(?:[A-Za-z]\.)+[A-Za-z]", word)) and not following.isupper()
+    return bool(_DOTTED.fullmatch(word)) and not following.isupper()
 
 
 def paragraphs(text: str, unwrap: bool = True) -> Iterator[str]:
