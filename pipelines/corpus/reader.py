@@ -15,8 +15,6 @@ import codecs
 import dataclasses
 import functools
 import itertools
-import os
-import re
 from collections.abc import Iterable, Iterator
 
 from tqdm import tqdm
@@ -24,16 +22,11 @@ from tqdm import tqdm
 from pipelines.common import compressed, files, json_files, path_lists, texts
 from pipelines.common.errors import InputError
 from pipelines.common.runners import Workers
-from pipelines.corpus import FORMATS, records, sentences
+from pipelines.corpus import FORMATS, detection, records, sentences
 
 MAX_LINE_BYTES = 10_000_000
 SECTION_CHARACTERS = 1_000_000  # longer documents are split, so that memory stays bounded
 _BLOCK_BYTES = 1 << 22
-_SAMPLE_BYTES = 1 << 18
-# The beginning of a line of JSON that a sample may cut off.
-_BEGINS_OBJECT = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')
-_BEGINS_JSON = re.compile(rf"(?:\[\s*)?{_BEGINS_OBJECT.pattern}")  # perhaps in a list
-_PARAGRAPH_CHARACTERS = 150
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +79,7 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
 
     Raises:
       InputError: a pattern matches no file, every file is empty, the format is unknown, or a file
-        has carriage returns for line ends.
+        has carriage returns for line ends, is a table, or is JSON without an object per line.
     """
     if file_format not in (*FORMATS, "auto"):
         raise InputError(f"format {file_format!r} is unknown; use auto, {', '.join(FORMATS)}.")
@@ -98,13 +91,13 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
             found.append(CorpusFile(path, str(kind), size))
         elif size:
             with compressed.open_unpacked(path) as file:
-                head = file.read(_SAMPLE_BYTES)
+                head = file.read(detection.SAMPLE_BYTES)
             if b"\r" in head and b"\n" not in head:  # ranges are cut at newlines
                 raise InputError(
                     f"{path}: its lines end with a carriage return alone; make them newlines: "
                     "tr '\\r' '\\n' < old.txt > new.txt"
                 )
-            found.append(CorpusFile(path, kind or _format_of(head, path), size))
+            found.append(CorpusFile(path, kind or detection.format_of(head, path), size))
     if not found:
         raise InputError(f"{patterns}: the corpus is empty; every file has 0 bytes.")
     return found
@@ -122,54 +115,6 @@ def identities(corpus: list[CorpusFile], workers: Workers) -> list[dict[str, str
 
 def _identity(file: CorpusFile) -> dict[str, str | int]:
     return {**dataclasses.asdict(file), "sha256": files.sha256(file.path)}
-
-
-def _format_of(head: bytes, path: str) -> str:
-    """Detects the format of a file from its first 256 KiB.
-
-    Raises:
-      InputError: it is a table, or JSON that has not an object per line.
-    """
-    ending = os.path.splitext(compressed.name_unpacked(path.lower()))[1]
-    if ending in (".csv", ".tsv"):
-        raise InputError(
-            f"{path}: is a table; write its texts as JSON Lines or plain text, or give "
-            "--format=sentences to read each line as it is."
-        )
-    lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
-    is_cut = len(head) == _SAMPLE_BYTES and len(lines) == 1
-    if len(head) == _SAMPLE_BYTES and not is_cut:
-        lines.pop()
-    stripped = [line.strip() for line in lines]
-    filled = [line for line in stripped if line]
-    if filled and (_BEGINS_OBJECT.match(filled[0]) if is_cut else _is_json_object(filled[0])):
-        return "jsonl"
-    if _BEGINS_JSON.match("".join(filled[:3])):
-        raise InputError(
-            f"{path}: is JSON, but not an object per line; write one per line (jq -c '.[]' for a "
-            "list), or give --format=sentences to read each line as it is."
-        )
-    return "prose" if filled and _looks_like_prose(stripped, filled) else "sentences"
-
-
-def _looks_like_prose(stripped: list[str], filled: list[str]) -> bool:
-    """Returns whether lines are wrapped (continue in lower case) or are paragraphs of sentences."""
-    pairs = [(a, b) for a, b in itertools.pairwise(stripped) if a and b]
-    wrapped = sum(b[0].islower() and a[-1] not in ".!?" for a, b in pairs)
-    if wrapped > 0.2 * max(len(pairs), 10):
-        return True
-    several = sum(len(sentences.split_sentences(line)) > 1 for line in filled) / len(filled)
-    # In between, paragraphs are recognized by blank lines around them, or by their length.
-    are_apart = len(pairs) < 0.2 * len(filled)
-    are_long = sum(map(len, filled)) > _PARAGRAPH_CHARACTERS * len(filled)
-    return several > 0.6 or (several > 0.3 and (are_apart or are_long))
-
-
-def _is_json_object(line: str) -> bool:
-    try:
-        return isinstance(json_files.parse(line, "", finite=False), dict)
-    except InputError:
-        return False
 
 
 def plan_ranges(corpus: list[CorpusFile], range_bytes: int) -> list[FileRange]:

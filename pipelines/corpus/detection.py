@@ -1,0 +1,64 @@
+"""Detects the format of a corpus file by its beginning."""
+
+import codecs
+import itertools
+import os
+import re
+
+from pipelines.common import compressed, json_files
+from pipelines.common.errors import InputError
+from pipelines.corpus import sentences
+
+SAMPLE_BYTES = 1 << 18  # of a file
+# The beginning of a line of JSON that a sample may cut off.
+_BEGINS_OBJECT = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')
+_BEGINS_JSON = re.compile(rf"(?:\[\s*)?{_BEGINS_OBJECT.pattern}")  # perhaps in a list
+_PARAGRAPH_CHARACTERS = 150
+
+
+def format_of(head: bytes, path: str) -> str:
+    """Detects the format of a file from its first 256 KiB.
+
+    Raises:
+      InputError: it is a table, or JSON that has not an object per line.
+    """
+    ending = os.path.splitext(compressed.name_unpacked(path.lower()))[1]
+    if ending in (".csv", ".tsv"):
+        raise InputError(
+            f"{path}: is a table; write its texts as JSON Lines or plain text, or give "
+            "--format=sentences to read each line as it is."
+        )
+    lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
+    is_cut = len(head) == SAMPLE_BYTES and len(lines) == 1
+    if len(head) == SAMPLE_BYTES and not is_cut:
+        lines.pop()
+    stripped = [line.strip() for line in lines]
+    filled = [line for line in stripped if line]
+    if filled and (_BEGINS_OBJECT.match(filled[0]) if is_cut else _is_json_object(filled[0])):
+        return "jsonl"
+    if _BEGINS_JSON.match("".join(filled[:3])):
+        raise InputError(
+            f"{path}: is JSON, but not an object per line; write one per line (jq -c '.[]' for a "
+            "list), or give --format=sentences to read each line as it is."
+        )
+    return "prose" if filled and _looks_like_prose(stripped, filled) else "sentences"
+
+
+def _looks_like_prose(stripped: list[str], filled: list[str]) -> bool:
+    """Returns whether lines are wrapped (continue in lower case) or are paragraphs of sentences."""
+    pairs = [(a, b) for a, b in itertools.pairwise(stripped) if a and b]
+    wrapped = sum(b[0].islower() and a[-1] not in ".!?" for a, b in pairs)
+    if wrapped > 0.2 * max(len(pairs), 10):
+        return True
+    several = sum(len(sentences.split_sentences(line)) > 1 for line in filled) / len(filled)
+    # In between, paragraphs are recognized by blank lines around them, or by their length.
+    are_apart = len(pairs) < 0.2 * len(filled)
+    are_long = sum(map(len, filled)) > _PARAGRAPH_CHARACTERS * len(filled)
+    return several > 0.6 or (several > 0.3 and (are_apart or are_long))
+
+
+def _is_json_object(line: str) -> bool:
+    try:
+        return isinstance(json_files.parse(line, "", finite=False), dict)
+    except InputError:
+        return False
