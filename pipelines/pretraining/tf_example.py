@@ -14,6 +14,7 @@ from pipelines.common.compiled import compiled
 _INT64_LIST, _FLOAT_LIST = 0x1A, 0x12
 _LENGTH_DELIMITED_1, _LENGTH_DELIMITED_2 = 0x0A, 0x12
 _HEADER_BYTES = 32
+_LONGEST_VARINT = 5  # bytes of a number of 31 bits
 
 
 def encode(features: Mapping[str, np.ndarray]) -> list[bytes]:
@@ -46,21 +47,22 @@ def _bounds(sizes: list[int]) -> np.ndarray:
 
 @compiled
 def _varint_size(value):
-    size = 1
-    while value >= 0x80:
-        value >>= 7
-        size += 1
-    return size
+    """Returns the bytes of a number of at most 31 bits."""
+    return 1 + (value >= 1 << 7) + (value >= 1 << 14) + (value >= 1 << 21) + (value >= 1 << 28)
 
 
 @compiled
 def _put_varint(buffer, at, value):
-    while value >= 0x80:
-        buffer[at] = (value & 0x7F) | 0x80
-        value >>= 7
-        at += 1
-    buffer[at] = value
-    return at + 1
+    """Writes a number, and overwrites the bytes after it up to the longest.
+
+    Sizes of the ids of a text cannot be predicted, so there are no branches; an index without a
+    sign is not checked for one.
+    """
+    size, place = _varint_size(value), np.uint64(at)
+    for index in range(_LONGEST_VARINT):
+        is_continued = index + 1 < size
+        buffer[place + np.uint64(index)] = value >> 7 * index & 0x7F | is_continued << 7
+    return at + size
 
 
 @compiled
@@ -74,8 +76,7 @@ def _put_header(buffer, at, key, kind, payload):
     buffer[at] = _LENGTH_DELIMITED_1
     buffer[at + 1] = len(key)
     at += 2
-    buffer[at : at + len(key)] = key
-    at += len(key)
+    at = _put_bytes(buffer, at, key)
     buffer[at] = _LENGTH_DELIMITED_2
     at = _put_varint(buffer, at + 1, in_feature)
     buffer[at] = kind
@@ -85,16 +86,22 @@ def _put_header(buffer, at, key, kind, payload):
 
 
 @compiled
+def _put_bytes(buffer, at, values):
+    """Writes numbers of one byte each."""
+    part = buffer[at : at + len(values)]
+    for index in range(len(values)):  # faster than an assignment of the slice
+        part[index] = values[index]
+    return at + len(values)
+
+
+@compiled
 def _put_ints(buffer, at, key, values):
     payload = 0
     for value in values:
         payload += _varint_size(value)
     at = _put_header(buffer, at, key, _INT64_LIST, payload)
-    if payload == len(values):  # one byte each
-        for value in values:
-            buffer[at] = value
-            at += 1
-        return at
+    if payload == len(values):
+        return _put_bytes(buffer, at, values)
     for value in values:
         at = _put_varint(buffer, at, value)
     return at
@@ -114,7 +121,7 @@ def _put_floats(buffer, at, key, values):
 def _encode(values, value_bounds, is_float, keys, key_bounds):
     rows, features = len(values), len(is_float)
     # A number takes at most five bytes; each feature has headers and a key.
-    bound = 5 * values.shape[1] + features * _HEADER_BYTES + len(keys)
+    bound = _LONGEST_VARINT * (values.shape[1] + 1) + features * _HEADER_BYTES + len(keys)
     buffer = np.empty(rows * bound, np.uint8)
     message = np.empty(bound, np.uint8)
     ends = np.empty(rows, np.int64)
@@ -130,7 +137,6 @@ def _encode(values, value_bounds, is_float, keys, key_bounds):
                 at = _put_ints(message, at, key, part)
         buffer[total] = _LENGTH_DELIMITED_1
         total = _put_varint(buffer, total + 1, at)
-        buffer[total : total + at] = message[:at]
-        total += at
+        total = _put_bytes(buffer, total, message[:at])
         ends[row] = total
     return buffer, ends
