@@ -44,7 +44,7 @@ def candidates(
     for start in range(0, len(frequent), _BATCH):
         batch = [word.decode() for word in frequent[start : start + _BATCH]]
         for word, ids in zip(batch, _pieces(tokenizer, batch), strict=True):
-            if len(ids) > 1:
+            if len(ids) > 1 and WordPieceVocabulary.is_short(word):
                 saved.append((word, words[word.encode()] * (len(ids) - 1)))
     return sorted(saved, key=lambda item: (-item[1], item[0]))[:count]
 

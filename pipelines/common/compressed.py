@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, cast
@@ -23,6 +24,11 @@ def is_compressed(path: str) -> bool:
 def name_unpacked(path: str) -> str:
     """A path without the ending of a compressed file."""
     return path.rpartition(".")[0] if is_compressed(path) else path
+
+
+def ending_unpacked(path: str) -> str:
+    """The extension of a file name, such as ".csv", also of "A.CSV" and "a.csv.gz"."""
+    return os.path.splitext(name_unpacked(path.lower()))[1]
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 import codecs
 import itertools
-import os
 import re
 
 from pipelines.common import compressed, json_files
@@ -22,8 +21,7 @@ def format_of(head: bytes, path: str) -> str:
     Raises:
       InputError: it is a table, or JSON that has not an object per line.
     """
-    ending = os.path.splitext(compressed.name_unpacked(path.lower()))[1]
-    if ending in (".csv", ".tsv"):
+    if compressed.ending_unpacked(path) in (".csv", ".tsv"):
         raise InputError(
             f"{path}: is a table; write its texts as JSON Lines or plain text, or give "
             "--format=sentences to read each line as it is."

@@ -1,6 +1,5 @@
 """Documents of tables (Parquet, Arrow) and of texts from the web (WET files of Common Crawl)."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ _ROWS = 256  # in memory at once
 
 def format_of(path: str) -> str | None:
     """The format of a file by its name; None: its content decides."""
-    return _FORMATS.get(os.path.splitext(compressed.name_unpacked(path.lower()))[1])
+    return _FORMATS.get(compressed.ending_unpacked(path))
 
 
 def cuts(path: str, file_format: str, range_bytes: int) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 import codecs
 import io
-import os
 import re
 from collections.abc import Iterator
 
@@ -22,8 +21,8 @@ def split_part(path: str) -> tuple[str, str | None]:
 
 
 def ending(path: str) -> str:
-    """Returns the extension of a file name, such as ".csv", also for "A.CSV" and "a.csv.gz"."""
-    return os.path.splitext(compressed.name_unpacked(split_part(path)[0].lower()))[1]
+    """Returns the extension of a file, without that of compression and without a part's name."""
+    return compressed.ending_unpacked(split_part(path)[0])
 
 
 def check_encoding(encoding: str) -> None:

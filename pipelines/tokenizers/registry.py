@@ -32,7 +32,8 @@ KINDS = {
     "sentencepiece": TokenizerKind(SentencePieceVocabulary, SentencePieceTokenizer),
     "word": TokenizerKind(WordVocabulary, WordTokenizer),
 }
-SETTINGS = "tokenizer_config.json"  # in the folders of our models
+SETTINGS = "tokenizer_config.json"  # in the folders of models
+_HUGGING_FACE = {"do_lower_case": "lower_case"}  # its names of settings, where they differ
 
 
 def find(folder: str) -> Vocabulary | None:
@@ -53,8 +54,11 @@ def load(path: str) -> Vocabulary:
     if files.gfile.isdir(path):
         found = find(path)
         if found is None:
-            names = ", ".join(kind.vocabulary.files[0] for kind in KINDS.values())
-            raise InputError(f"{path}: has no vocabulary; known are {names}.")
+            names = ", ".join(dict.fromkeys(k.vocabulary.files[0] for k in KINDS.values()))
+            raise InputError(
+                f"{path}: has no vocabulary; known are {names}. Of a model with another tokenizer "
+                "file, `bert-tf convert` writes one."
+            )
         return found
     kinds = (k for k in KINDS.values() if path.endswith(k.vocabulary.marker_files))
     return next(kinds, KINDS["wordpiece"]).vocabulary.load(path)
@@ -100,17 +104,23 @@ def load_tokenizer(path: str, chosen: Mapping[str, bool] | None = None) -> Token
     """
     vocabulary = load(path)
     vocabulary.check_settings(chosen or {}, path)
-    settings = {**_kept_settings(path), **(chosen or {})}
+    settings = {**_kept_settings(path, vocabulary), **(chosen or {})}
     return make(vocabulary, settings, path)
 
 
-def _kept_settings(path: str) -> TokenizerSettings:
-    """Returns the settings in a folder of our models; other programs use other names."""
+def _kept_settings(path: str, vocabulary: Vocabulary) -> TokenizerSettings:
+    """Returns the settings in a folder of a model of ours, or of Hugging Face."""
     name = f"{path}/{SETTINGS}"
     if not files.gfile.exists(name):
         return {}
+    values = json_files.read(name, dict[str, Any])
     ours = {"kind"}.union(*(kind.vocabulary.setting_names for kind in KINDS.values()))
-    return (json_files.read(name, dict[str, Any]).keys() <= ours and read_settings(path)) or {}
+    if values.keys() <= ours:
+        return read_settings(path) or {}
+    if "keep_accents" in values:
+        values["strip_accents"] = not values["keep_accents"]
+    named = values | {_HUGGING_FACE[key]: values[key] for key in _HUGGING_FACE if key in values}
+    return {k: v for k, v in named.items() if k in vocabulary.setting_names and type(v) is bool}
 
 
 def all_files() -> tuple[str, ...]:

@@ -1,5 +1,8 @@
 """BERT in transformers."""
 
+from typing import Any
+
+from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE
 from bert_tf.weights.huggingface.family import Architecture, Family
 
@@ -25,6 +28,12 @@ _HEADS = {
 }
 _HEAD = Architecture(lacks=(MASKED_LM, NEXT_SENTENCE))
 
+
+def _to_keys(config: BertConfig) -> dict[str, Any]:
+    dropout = {} if config.head_dropout is None else {"classifier_dropout": config.head_dropout}
+    return {"pad_token_id": 0, **dropout}
+
+
 FAMILY = Family(
     model_type="bert",
     title="BERT",
@@ -44,5 +53,7 @@ FAMILY = Family(
     ),
     pooled_head=_HEAD,
     token_head=_HEAD,
-    to_keys=lambda _: {"pad_token_id": 0},
+    options=frozenset(["head_dropout"]),
+    to_options=lambda values: {"head_dropout": values.get("classifier_dropout")},
+    to_keys=_to_keys,
 )

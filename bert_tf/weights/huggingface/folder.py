@@ -48,6 +48,7 @@ _TYPES = {
     "BF16": ml_dtypes.bfloat16,
     "I64": np.int64,
     "I32": np.int32,
+    "U8": np.uint8,
     "BOOL": np.bool_,
 }
 
@@ -89,7 +90,16 @@ def read(path: str) -> Bundle:
             f"{path}: {architecture.zeros} is not zero; {family.title}'s output has no bias."
         )
     table = _table(family, architecture, prefix)
-    found = table.read(weights, config, path, [(task["name"], units)] if task and units else [])
+    try:
+        found = table.read(weights, config, path, [(task["name"], units)] if task and units else [])
+    except InputError as error:
+        stated = values.get("architectures") or ["no class"]
+        if architecture.name in stated:
+            raise
+        known = ", ".join(item.name for item in (*family.pretraining, *family.tasks.values()))
+        raise InputError(
+            f"{error} In {CONFIG}, architectures names {stated[0]}; known are {known}."
+        ) from error
     for group in architecture.needs:
         if not any(ours.startswith(group) for ours in found):
             ours = [name for name in parameter_shapes(config) if name.startswith(group)]

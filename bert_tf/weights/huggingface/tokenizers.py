@@ -12,6 +12,8 @@ from absl import logging
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.common.texts import listed
+from pipelines.tokenizers import bpe_files
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary, GPT2Vocabulary
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary, check_ids, in_order
@@ -34,6 +36,16 @@ _WORDPIECE_ROLES = {
 }
 _ROLES_OF_TEXTS = _WORDPIECE_ROLES | {"bos_token": "start", "eos_token": "separator"}
 _GPT_ROLES = {"pad_token": "pad", "unk_token": "unknown", "eos_token": "separator"}
+_SPECIAL = {*ByteBPEVocabulary.roles.values(), *GPT2Vocabulary.roles.values()}  # of BPE
+# A mask that includes the space before it.
+_MASK_AFTER_SPACE = {
+    "__type": "AddedToken",
+    "lstrip": True,
+    "rstrip": False,
+    "single_word": False,
+    "normalized": False,
+    "special": True,
+}
 
 
 class _AddedToken(TypedDict):
@@ -57,8 +69,7 @@ class _WordPieceModel(TypedDict):
     vocab: dict[str, Any]
 
 
-class _BPEModel(TypedDict):
-    vocab: dict[str, Any]
+class _BPEModel(_WordPieceModel):
     merges: list[str | list[str]]
 
 
@@ -67,13 +78,16 @@ def read(
 ) -> tuple[Vocabulary | None, TokenizerSettings | None]:
     """Reads vocabulary and tokenizer settings of a folder; None for what no file contains.
 
-    Added tokens beyond `vocab_size` have no embeddings and are left out.
+    Added tokens beyond `vocab_size` have no embeddings and are left out. A model of any family may
+    have a WordPiece vocabulary, as many Chinese ones do.
 
     Raises:
-      InputError: A file is damaged, or the tokenizer is not that of BERT or RoBERTa.
+      InputError: A file is damaged, or the tokenizer is of another kind.
     """
+    if kind != "wordpiece" and _has_word_pieces(path):
+        kind = "wordpiece"
     if kind in ("bpe", "byte_bpe"):
-        return _read_bpe(kind, path)
+        return _read_bpe(kind, path, vocab_size)
     if kind == "sentencepiece":
         return _read_sentencepiece(path)
     return _read_wordpiece(path, vocab_size), _read_settings(path)
@@ -83,12 +97,16 @@ def write(model: Bundle, folder: str) -> None:
     """Writes the vocabulary and tokenizer_config.json of a model with a vocabulary."""
     vocabulary, settings = model.require_vocabulary(), model.resolved_settings()
     vocabulary.save(folder)
+    found: dict[str, Any]
+    tokens: dict[str, Any]
     if vocabulary.kind == "byte_bpe":
         is_gpt2 = isinstance(vocabulary, GPT2Vocabulary)
         kind = "GPT2Tokenizer" if is_gpt2 else "RobertaTokenizer"
         found = {"tokenizer_class": kind, _SPACE: settings[_SPACE]}
         roles = _GPT_ROLES if is_gpt2 else _ROLES_OF_TEXTS
         tokens = {name: vocabulary.roles[role] for name, role in roles.items()}
+        if not is_gpt2:
+            tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
     elif vocabulary.kind == "bpe":
         if not (settings["lower_case"] and settings["strip_accents"]):
             raise InputError(
@@ -116,29 +134,53 @@ def write(model: Bundle, folder: str) -> None:
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
 
+def _has_word_pieces(path: str) -> bool:
+    """Whether a folder has a WordPiece vocabulary and none of another kind."""
+    others = (ByteBPEVocabulary.files[0], SentencePieceVocabulary.files[0])
+    if any(files.gfile.exists(f"{path}/{name}") for name in others):
+        return False
+    fast = json_files.read_optional(f"{path}/{_FAST}", dict[str, Any])
+    model = fast.get("model")
+    is_fast = isinstance(model, dict) and model.get("type") == "WordPiece"
+    return is_fast or (not fast and files.gfile.exists(f"{path}/{FILE}"))
+
+
 def _read_wordpiece(path: str, vocab_size: int) -> WordPieceVocabulary | None:
     fast = json_files.read_optional(f"{path}/{_FAST}", dict[str, Any])
     if files.gfile.exists(f"{path}/{FILE}"):
-        tokens = WordPieceVocabulary.load(path).tokens
+        name, tokens = path, WordPieceVocabulary.load(path).tokens
     elif fast:
-        tokens = _word_pieces_of(fast, f"{path}/{_FAST}")
+        name = f"{path}/{_FAST}"
+        tokens = _word_pieces_of(fast, name)
     else:
         return None
-    known = set(tokens)
-    new = {token: number for token, number in _added(path, fast).items() if token not in known}
-    if new:
+    ids = {token: index for index, token in enumerate(tokens)}
+    return WordPieceVocabulary(_with_added(ids, name, path, fast, vocab_size), path)
+
+
+def _with_added(
+    ids: dict[str, int], name: str, path: str, fast: dict[str, Any], vocab_size: int
+) -> tuple[str, ...]:
+    """The tokens of a file and the added ones that have embeddings, in the order of their ids."""
+    added = {token: number for token, number in _added(path, fast).items() if token not in ids}
+    others = added.keys() - _SPECIAL
+    if others:
         logging.warning(
-            "%s: tokenizing never produces the added tokens (%s).", path, ", ".join(sorted(new)[:3])
+            "%s: added tokens (%s) in a text are tokenized like other words; transformers keeps "
+            "them whole.",
+            path,
+            listed(sorted(others), 3),
         )
-    numbered = {token: index for index, token in enumerate(tokens)}
-    numbered |= {token: number for token, number in new.items() if number < vocab_size}
-    return WordPieceVocabulary(in_order(numbered, path), path)
+    kept = {t: number for t, number in added.items() if number < vocab_size or t in _SPECIAL}
+    return in_order(ids | kept, name)
 
 
 def _word_pieces_of(fast: dict[str, Any], name: str) -> tuple[str, ...]:
     """The WordPiece vocabulary in a tokenizer.json, without added tokens."""
     model = _model(fast, "WordPiece", name)
-    return in_order(json_files.check(model, _WordPieceModel, f"{name}: model")["vocab"], name)
+    ids = json_files.check(model, _WordPieceModel, f"{name}: model")["vocab"]
+    # The tokenizers library strips white space, which is a token of Google's Chinese vocabulary.
+    return in_order({token or "\u2028": number for token, number in ids.items()}, name)
 
 
 def _added(path: str, fast: dict[str, Any]) -> dict[str, int]:
@@ -192,14 +234,20 @@ def _other_words(what: str) -> InputError:
     return InputError(f"{what}; only BERT's splitting into words is supported.")
 
 
-def _read_bpe(kind: str, path: str) -> tuple[Vocabulary | None, TokenizerSettings | None]:
-    fast = f"{path}/{_FAST}"
+def _read_bpe(
+    kind: str, path: str, vocab_size: int
+) -> tuple[Vocabulary | None, TokenizerSettings | None]:
+    fast = json_files.read_optional(f"{path}/{_FAST}", dict[str, Any])
     if files.gfile.exists(f"{path}/{ByteBPEVocabulary.files[0]}"):
-        vocabulary = ByteBPEVocabulary.load(path)
-    elif files.gfile.exists(fast):
-        vocabulary = _bpe_of(json_files.read(fast, dict[str, Any]), fast)
+        tokens, merges, name = bpe_files.read(path)
+        ids = {token: index for index, token in enumerate(tokens)}
+    elif fast:
+        name = f"{path}/{_FAST}"
+        ids, merges = _bpe_of(fast, name)
     else:
         return None, None
+    tokens = _with_added(ids, name, path, fast, vocab_size)
+    vocabulary = ByteBPEVocabulary.of(tokens, merges, name)
     if vocabulary.kind != kind:
         raise InputError(
             f"{path}: the vocabulary is of kind {vocabulary.kind}, but a model of this type has "
@@ -210,7 +258,7 @@ def _read_bpe(kind: str, path: str) -> tuple[Vocabulary | None, TokenizerSetting
     stated = f"{path}/{CONFIG}"
     if not files.gfile.exists(stated):
         return vocabulary, None
-    values = json_files.read(stated, dict[str, Any])
+    values = (fast.get("pre_tokenizer") or {}) | json_files.read(stated, dict[str, Any])
     return vocabulary, vocabulary.resolve({_SPACE: bool(values.get(_SPACE))})
 
 
@@ -235,12 +283,11 @@ def _read_sentencepiece(
     return vocabulary, vocabulary.resolve(chosen)
 
 
-def _bpe_of(fast: dict[str, Any], name: str) -> Vocabulary:
-    """The BPE vocabulary in a tokenizer.json."""
+def _bpe_of(fast: dict[str, Any], name: str) -> tuple[dict[str, int], tuple[bpe_files.Merge, ...]]:
+    """The ids and merges in a tokenizer.json; special tokens may be among the added ones."""
     model = json_files.check(_model(fast, "BPE", name), _BPEModel, f"{name}: model")
     merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"]]
     if any(len(merge) != 2 for merge in merges):
         raise InputError(f"{name}: a merge is not a pair of tokens.")
-    pairs = tuple((left, right) for left, right in merges)
-    tokens = in_order(model["vocab"] | _added_in(fast, name), name)
-    return ByteBPEVocabulary.of(tokens, pairs, name)
+    check_ids(model["vocab"], name)
+    return model["vocab"], tuple((left, right) for left, right in merges)

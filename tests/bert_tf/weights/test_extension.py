@@ -57,6 +57,11 @@ def test_words_that_save_most_come_first(model):
     assert found == [("films", 20), ("lights", 10)]  # `stories` is unknown, one token
 
 
+def test_words_that_are_too_long_for_a_token_are_no_candidates(model):
+    words = collections.Counter({b"lights": 9, ("li" * 200).encode(): 9})
+    assert [word for word, _ in extension.candidates(model, words, 10)] == ["lights"]
+
+
 def test_positions_are_copied(model):
     old = model.weights[POSITIONS]
     longer = extension.with_positions(model, 2 * len(old) + 3)

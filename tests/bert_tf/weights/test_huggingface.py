@@ -12,6 +12,7 @@ from bert_tf import tasks, weights
 from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
 
 from .test_weights import CONFIG, TOKENS, assert_same_weights, edit, make_bundle
 
@@ -276,3 +277,37 @@ def test_an_encoder_without_a_pooler_says_so(tmp_path, caplog):
     model = make_bundle(drop=(bundle.POOLER,))
     model.encoder()
     assert "lacks encoder/pooler/kernel, encoder/pooler/bias, which are random" in caplog.text
+
+
+def test_buffers_of_bytes_are_left_out(folder):
+    edit(folder, lambda a: a.update({"bert.h.0.attn.bias": np.ones((1, 1, 4, 4), np.uint8)}))
+    assert_same_weights(weights.read(str(folder)).weights, make_bundle().weights)
+
+
+def test_dropout_of_the_head_comes_along(folder, tmp_path):
+    change(folder / "config.json", classifier_dropout=0.4)
+    found = weights.read(str(folder))
+    assert found.config.task_dropout == 0.4
+    weights.write(found, f"{tmp_path}/again", Format.HUGGINGFACE)
+    assert json.loads((tmp_path / "again/config.json").read_text())["classifier_dropout"] == 0.4
+
+
+def test_an_unknown_class_is_named(folder):
+    edit(
+        folder, lambda a: a.update({"score.weight": np.zeros((2, CONFIG.hidden_size), np.float32)})
+    )
+    change(folder / "config.json", architectures=["MyBert"])
+    with pytest.raises(InputError, match="architectures names MyBert; known are BertLMHeadModel,"):
+        weights.read(str(folder))
+    change(folder / "config.json", architectures=None)
+    with pytest.raises(InputError, match="architectures names no class; known are"):
+        weights.read(str(folder))
+
+
+def test_settings_of_the_tokenizer_hold_for_examples(folder):
+    change(folder / "tokenizer_config.json", do_lower_case=False, strip_accents=None)
+    found = registry.load_tokenizer(str(folder)).settings
+    assert found == {"lower_case": False, "strip_accents": False}
+    change(folder / "tokenizer_config.json", do_lower_case=True, strip_accents=False)
+    found = registry.load_tokenizer(str(folder)).settings
+    assert found == {"lower_case": True, "strip_accents": False}

@@ -279,7 +279,7 @@ def test_the_newer_kind_of_file_will_do(vocabulary, tmp_path):
     ("values", "message"),
     [
         ({"added_tokens": []}, "tokenizer.json: lacks the field model"),
-        ({"model": {"type": "WordPiece"}}, "tokenizer.json: the tokenizer is WordPiece, not BPE"),
+        ({"model": {"type": "Unigram"}}, "tokenizer.json: the tokenizer is Unigram, not BPE"),
         ({"model": {"merges": []}}, "tokenizer.json: model: lacks the field vocab"),
         ({"model": {"vocab": {"a": "0"}, "merges": []}}, "json: the id of 'a' is '0', which is"),
         ({"model": {"vocab": {"a": 1}, "merges": []}}, "json: 'a' has the id 1 instead of 0"),
@@ -302,3 +302,55 @@ def test_a_vocabulary_of_another_kind_is_refused(tmp_path):
         InputError, match="has a vocabulary of byte_bpe, but this model has one of word"
     ):
         weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+
+
+def test_a_mask_takes_the_space_before_it(vocabulary, tmp_path):
+    """As in pre-training; otherwise transformers makes a token of the space."""
+    weights.write(with_vocabulary(vocabulary, None), f"{tmp_path}/hf", Format.HUGGINGFACE)
+    mask = json.loads((tmp_path / "hf/tokenizer_config.json").read_text())["mask_token"]
+    assert mask["content"] == "<mask>" and mask["lstrip"] and not mask["rstrip"]
+
+
+@pytest.mark.parametrize("name", ["added_tokens.json", "tokenizer.json"])
+def test_added_tokens_keep_their_ids_if_they_have_embeddings(vocabulary, tmp_path, caplog, name):
+    model = with_vocabulary(vocabulary, None)
+    size = len(vocabulary)
+    words = model.weights["encoder/embeddings/word_embeddings"]
+    larger = dataclasses.replace(
+        model,
+        config=dataclasses.replace(model.config, vocab_size=size + 1),
+        weights=model.weights
+        | {"encoder/embeddings/word_embeddings": np.concatenate([words, words[:1]])}
+        | {"masked_lm/output_bias": np.zeros(size + 1, np.float32)},
+    )
+    for folder, written in (("hf", model), ("larger", larger)):
+        weights.write(written, f"{tmp_path}/{folder}", Format.HUGGINGFACE)
+        added = {"<new>": size}
+        if name == "tokenizer.json":
+            added = {"added_tokens": [{"content": "<new>", "id": size}]}
+        change(tmp_path / folder / name, **added)
+    assert weights.read(f"{tmp_path}/hf").vocabulary == vocabulary
+    assert weights.read(f"{tmp_path}/larger").vocabulary.tokens == (*vocabulary.tokens, "<new>")
+    assert "added tokens (<new>) in a text are tokenized like other words" in caplog.text
+
+
+def test_the_space_is_stated_in_either_file(vocabulary, tmp_path):
+    weights.write(with_vocabulary(vocabulary, None), f"{tmp_path}/hf", Format.HUGGINGFACE)
+    change(tmp_path / "hf/tokenizer_config.json", add_prefix_space=None)
+    assert not weights.read(f"{tmp_path}/hf").tokenizer_settings["add_prefix_space"]
+    space = {"type": "ByteLevel", "add_prefix_space": True}
+    change(tmp_path / "hf/tokenizer.json", pre_tokenizer=space)
+    assert weights.read(f"{tmp_path}/hf").tokenizer_settings["add_prefix_space"]
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_word_pieces_are_read(tmp_path, is_fast):
+    """As of Chinese models, one of whose tokens is white space."""
+    words = WordPieceVocabulary((*SPECIAL_TOKENS, "\u2028", *(f"w{i}" for i in range(20))))
+    weights.write(make_bundle(), f"{tmp_path}/hf", Format.HUGGINGFACE)
+    if is_fast:
+        ids = {token.strip(): index for index, token in enumerate(words.tokens)}
+        change(tmp_path / "hf/tokenizer.json", model={"type": "WordPiece", "vocab": ids})
+    else:
+        words.save(f"{tmp_path}/hf")
+    assert weights.read(f"{tmp_path}/hf").vocabulary == words
