@@ -43,6 +43,8 @@ def main() -> None:
     from pipelines.labelled.columns import ColumnNames
 
     outputs.check_file(_OUTPUT.value, _INPUT.value)
+    if files.gfile.exists(_OUTPUT.value):
+        raise InputError(f"{_OUTPUT.value}: exists; name another file, or remove it.")
     columns = command_line.pairs(_COLUMNS.value, "--columns")
     names = ColumnNames(columns, header=_HEADER.value, encoding=_ENCODING.value)
     pairs = list(user_files.read_texts(_INPUT.value, names, True, False))

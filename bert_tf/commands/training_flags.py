@@ -60,4 +60,5 @@ def run(settings: PretrainingSettings) -> None:
 
     result = pretrain(settings, output, options)
     print(report.summary(result))
-    print(f"\n{output}: checkpoints, saved_model, report.json, curves.png")
+    exported = " saved_model," if options.saved_model else ""
+    print(f"\n{output}: checkpoints,{exported} report.json, curves.png")

@@ -242,6 +242,11 @@ def _scaled(plan: ExperimentPlan, seconds: float, time: StepTime) -> ExperimentP
     plan = dataclasses.replace(plan, size=time.size)
     jobs = jobs_of(plan, plan.studies)
     models = [job for job in jobs if isinstance(job, PretrainingJob)]
+    if not models:
+        raise InputError(
+            f"--only={','.join(plan.studies)}: needs two --tasks of the same form, which there are "
+            "not; name them, or use a --budget of 1h, which has more tasks."
+        )
     step = sum(time.of(job, plan) for job in models)
     plan = dataclasses.replace(
         plan,

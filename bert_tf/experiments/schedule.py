@@ -164,8 +164,9 @@ def run(
                 changed(entry)
                 idle.append(device)
     finally:
-        for _, _, process in running.values():
+        for _, entry, process in running.values():
             process.stop()
+            entry.state = JobState.WAITING
 
 
 def _next(entries: Mapping[str, JobEntry]) -> JobEntry | None:

@@ -31,7 +31,7 @@ class ExperimentSettings(Settings):
     budget: str = setting(
         "8h",
         "Time for everything, such as 10m, 8h or 1d12h. Sizes, steps, examples and seeds follow "
-        "from it. A job that has begun is finished even if the time is over.",
+        "from it. All jobs of the plan are done, even if they take longer than estimated.",
         group=Group.TRAINING,
     )
     seeds: tuple[int, ...] | None = setting(

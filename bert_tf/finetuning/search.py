@@ -46,18 +46,21 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
       The report of the best trial, with all trials as `search`.
 
     Raises:
-      InputError: as for `sweep.finetune`; or the settings name several learning rates or seeds; or
-        there is no dev data.
+      InputError: as for `sweep.finetune`; or the settings name several learning rates or seeds, or
+        keep the weights of all runs; or there is no dev data.
     """
     optuna = optional.load("optuna", _EXTRA)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     settings.check()
     if len(settings.learning_rates) > 1 or len(settings.seeds) > 1:
         raise InputError("--search_minutes: varies the learning rate itself; give one, and a seed.")
+    if settings.keep_runs:
+        raise InputError("--keep_runs: a search keeps the best trial only; leave it out.")
     if distribution.in_cluster() or "://" in output:
         raise InputError("--search_minutes: works on one machine, and writes to a local folder.")
     with run_folder.open_run(output, _identity(settings), write=True) as finished:
         if finished is not None:
+            logging.info("To search for longer, name another --output.")
             return finished
         study = _study(output, settings)
         while _has_time(study, 60 * minutes):
@@ -78,7 +81,7 @@ def _identity(settings: FineTuningSettings) -> dict[str, Any]:
     contents = {
         "init_sha256": bundle.sha256(),
         **({"init_tasks": bundle.tasks} if bundle.tasks else {}),
-        "inputs": [each.inputs for each in examples],
+        "tasks": sweep.describe_tasks(settings, [each.inputs for each in examples]),
     }
     return json_files.as_json({"search": True, "settings": values, **contents})
 

@@ -5,7 +5,7 @@ import itertools
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -236,16 +236,18 @@ def _identity(setup: Setup, tokenizer: Tokenizer, teacher: Bundle | None) -> dic
         **({"init_tasks": list(setup.bundle.tasks)} if setup.bundle.tasks else {}),
         "vocabulary_sha256": tokenizer.vocabulary.sha256,
         "tokenizer": tokenizer.settings,
-        "tasks": [
-            {
-                "kind": request.kind,
-                "name": request.name,
-                **request.layout(),
-                "inputs": item.inputs,
-            }
-            for request, item in zip(setup.settings.tasks, setup.data, strict=True)
-        ],
+        "tasks": describe_tasks(setup.settings, [item.inputs for item in setup.data]),
     }
+
+
+def describe_tasks(
+    settings: FineTuningSettings, inputs: Sequence[Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    """What decides the examples of each task: how its files are read, and their checksums."""
+    return [
+        {"kind": request.kind, "name": request.name, **request.layout(), "inputs": found}
+        for request, found in zip(settings.tasks, inputs, strict=True)
+    ]
 
 
 def _choose(results: list[RunResult]) -> RunResult:
@@ -321,6 +323,11 @@ def _report(setup: Setup, results: list[RunResult], chosen: RunResult) -> dict[s
     same_rate = [r for r in results if r["learning_rate"] == rate and not r["diverged"]]
     values = dataclasses.asdict(settings)
     values["tasks"] = [request.name for request in settings.tasks]
+    sizes = {item.task.name: item.sizes for item in data}
+    notes = {item.task.name: item.notes for item in data}
+    for more in setup.unlabelled:
+        sizes[more.task.name] |= more.sizes
+        notes[more.task.name] |= more.notes
     return {
         "metrics": {
             "by_seed": {str(r["seed"]): r["metrics"] for r in same_rate},
@@ -334,7 +341,7 @@ def _report(setup: Setup, results: list[RunResult], chosen: RunResult) -> dict[s
         "seed": chosen["seed"],
         "grid": [{k: value for k, value in r.items() if k in _GRID} for r in results],
         "data": settings.describe_data({}),
-        "examples": {item.task.name: item.sizes for item in data},
-        "notes": {item.task.name: item.notes for item in data},
+        "examples": sizes,
+        "notes": notes,
         "settings": values,
     }

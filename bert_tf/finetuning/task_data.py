@@ -21,6 +21,7 @@ from pipelines.tokenizers.base import Tokenizer
 
 _SPLIT_SEED = 0  # decides which examples become dev: the same in every run
 _NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
+_COVERED = 1_000  # examples whose words and tokens are counted
 _SHOWN = 3  # messages about skipped records
 
 
@@ -167,12 +168,16 @@ def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, An
     """The options of a task. Of several tasks, each gets those that its kind has."""
     names = ["max_length", "fixed_length", "head"]
     for name in ("balanced", "windows", "document_context", "max_target_length", "dimensions"):
-        others = any(has_option(other.kind, name) for other in settings.tasks)
-        if has_option(request.kind, name) or not others:
+        others = any(_takes(other.kind, name) for other in settings.tasks)
+        if _takes(request.kind, name) or not others:
             names.append(name)
-    if len(settings.tasks) > 1 and getattr(make(request.kind), "pair", False):
-        names.remove("windows")  # which are for single texts
     return {name: getattr(settings, name) for name in names}
+
+
+def _takes(kind: str, option: str) -> bool:
+    """Whether a kind of task has an option; windows are for single texts."""
+    is_pair = option == "windows" and getattr(make(kind), "pair", False)
+    return has_option(kind, option) and not is_pair
 
 
 def _is_test(split: str) -> bool:
@@ -351,14 +356,15 @@ def make_features(task: Task, examples: list[Any], tokenizer: Tokenizer) -> Feat
 
 def warn_of_unknown(examples: Sequence[Any], found: Features, tokenizer: Tokenizer) -> None:
     """Logs how the vocabulary covers the texts of examples, and warns where it does not."""
-    ids = found["input_word_ids"].values
-    words = sum(len(text_of(example).split()) for example in examples)
-    pieces = ids[~np.isin(ids, [tokenizer.start_id, tokenizer.separator_id])]
+    texts = list(map(text_of, examples[:_COVERED]))  # whole, as features are cut
+    pieces = tokenizer.tokenize(texts).flat_values.numpy()
+    words = sum(len(text.split()) for text in texts)
     unknown = float((pieces == tokenizer.unknown_id).mean()) if len(pieces) else 0.0
     logging.info(
         "%s: %.2f tokens per word, %.2f %% of them unknown.",
         *(file_of(examples[0].place), len(pieces) / max(words, 1), 100 * unknown),
     )
+    ids = found["input_word_ids"].values
     coverage.warn_of_unknown(
         tokenizer,
         *(int((ids == tokenizer.unknown_id).sum()), len(ids)),

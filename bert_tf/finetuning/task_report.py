@@ -73,11 +73,12 @@ def _write_dev(task: Task, split: Split, predictions: Sequence[Any], folder: str
     answers = {answer for prediction in predictions for answer in task.answers(prediction)}
     if len(answers) > 1 or len(examples) < 2 or score == 1:
         return []
+    remedies = "Train for longer (--epochs), with another --learning_rate, or with more examples"
+    if hasattr(task, "balanced"):
+        remedies += "; if one label is much more frequent than the others, with --balanced"
     return [
-        f"{task.name}: the model answers {min(answers)!r} to all {len(examples):,} examples of "
-        f"{name}, so it has not learned to tell them apart. Train for longer (--epochs), with "
-        "another --learning_rate, with more examples, or, if one label is much more frequent than "
-        "the others, with --balanced."
+        f"{task.name}: the model answers {min(answers) or '(none)'!r} to all {len(examples):,} "
+        f"examples of {name}, so it has not learned to tell them apart. {remedies}."
     ]
 
 

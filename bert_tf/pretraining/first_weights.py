@@ -1,15 +1,20 @@
 """Initial weights of a pre-training run: those of another model, or sinusoids for positions."""
 
 import dataclasses
+import os
+from typing import Any
 
 import numpy as np
 from absl import logging
 
 from bert_tf import weights
+from bert_tf.models import configs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.base import PretrainingObjective
+from bert_tf.training import run_folder
 from bert_tf.training.checkpoints import Checkpoints, is_checkpoint
+from bert_tf.weights import own
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
@@ -40,19 +45,44 @@ def initialize(
     Raises:
       InputError: the weights are damaged, of another shape, or of another vocabulary.
     """
-    if is_checkpoint(path):
+    other_vocabulary = InputError(
+        f"{path}: has another vocabulary than the examples in {examples}; write them with that of "
+        "the model."
+    )
+    unfinished = _unfinished_run(path)
+    if unfinished is not None:
+        if unfinished.get("vocabulary_sha256", tokenizer.vocabulary.sha256) != (
+            tokenizer.vocabulary.sha256
+        ):
+            raise other_vocabulary
+        theirs = read_config(path)
+        if theirs is not None:
+            _check_same_model(model.config, theirs, path)
         checkpoints.restore_weights(path)
         return
     bundle = weights.read(path)
     if bundle.vocabulary not in (None, tokenizer.vocabulary):
-        raise InputError(
-            f"{path}: has another vocabulary than the examples in {examples}; write them with "
-            "that of the model."
-        )
+        raise other_vocabulary
     _check_same_model(model.config, bundle.config, path)
     missing = weights.assign(model, bundle.weights, path)
     if missing:
         logging.warning("%s: lacks %s, which get new weights.", path, ", ".join(missing))
+
+
+def read_config(path: str) -> EncoderConfig | None:
+    """The configuration of a model or checkpoint; None if a checkpoint is without its run."""
+    unfinished = _unfinished_run(path)
+    if unfinished is None:
+        return weights.read(path).config
+    return configs.of_dict(unfinished["config"], path) if unfinished else None
+
+
+def _unfinished_run(path: str) -> dict[str, Any] | None:
+    """The identity of the run of a checkpoint that no model folder describes; None for models."""
+    if not is_checkpoint(path) or own.find_folder(path):
+        return None
+    above = path if "://" in path else os.path.abspath(path)
+    return run_folder.begun(os.path.dirname(os.path.dirname(above))) or {}
 
 
 def place_sinusoids(model: PretrainingObjective) -> None:

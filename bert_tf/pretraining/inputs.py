@@ -6,7 +6,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf import weights
 from bert_tf.models import configs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
@@ -14,10 +13,9 @@ from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.registry import OBJECTIVES
-from bert_tf.pretraining import distillation
+from bert_tf.pretraining import distillation, first_weights
 from bert_tf.pretraining.settings import DistillationSettings, PretrainingSettings, RunOptions
 from bert_tf.training import distribution, hardware
-from bert_tf.training.checkpoints import is_checkpoint
 from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
@@ -92,7 +90,7 @@ def _check_masking(
     found: list[tuple[str, dict[str, Any]]] = [
         (folder, {**manifest["settings"]})
         for folder, manifest in zip(folders, manifests, strict=True)
-        if manifest["settings"].get("masking") == Masking.DYNAMIC
+        if _draws_masks({**manifest["settings"]})
     ]
     for (other, first), (folder, second) in itertools.combinations(found, 2):
         same_length = first["max_seq_length"] == second["max_seq_length"]
@@ -100,9 +98,15 @@ def _check_masking(
             if first.get(name) != second.get(name):
                 raise InputError(
                     f"{folder}: was written with --{name}={second.get(name)}, but {other} with "
-                    f"{first.get(name)}; with --masking=dynamic all phases need the same one. "
-                    "Write one of them again."
+                    f"{first.get(name)}; where training draws the masks, all phases need the same "
+                    "one. Write one of them again."
                 )
+
+
+def _draws_masks(settings: dict[str, Any]) -> bool:
+    """Whether masks of examples with these settings are drawn in training."""
+    replaced = settings["objective"] == Objective.REPLACED_TOKEN
+    return replaced or settings.get("masking") == Masking.DYNAMIC
 
 
 def make_objective(
@@ -137,16 +141,22 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> Encode
         config = config.with_dropout(settings.dropout)
     if settings.initializer_range is not None:
         config = config.with_initializer_range(settings.initializer_range)
-    for phase, examples in zip(settings.phases, data.training, strict=True):
-        if examples.max_seq_length > config.max_length:
+    readers = [config, *([data.teacher.config] if data.teacher else [])]
+    for reader, (phase, examples) in itertools.product(
+        readers, zip(settings.phases, data.training, strict=True)
+    ):
+        if examples.max_seq_length > reader.max_length:
             raise InputError(
                 f"{phase.tfrecords}: records of {examples.max_seq_length} tokens exceed the "
-                f"model's {config.max_length} positions. Write them shorter "
-                "(--max_seq_length), or enlarge max_position_embeddings."
+                f"{'teacher' if reader is not config else 'model'}'s {reader.max_length} "
+                "positions. Write them shorter (--max_seq_length), or enlarge "
+                "max_position_embeddings."
             )
-    for phase, found in zip(settings.phases, data.manifests, strict=True):
+    for reader, (phase, found) in itertools.product(
+        readers, zip(settings.phases, data.manifests, strict=True)
+    ):
         types = data.tokenizer.vocabulary.types(example_folder.segments(found))
-        config.check_segments(types, phase.tfrecords)
+        reader.check_segments(types, phase.tfrecords)
     _check_family(config, settings.phases[0].tfrecords, data)
     return config
 
@@ -189,8 +199,9 @@ def _base_config(settings: PretrainingSettings, vocab_size: int) -> EncoderConfi
       InputError: the vocabulary of the examples is larger.
     """
     path, first = settings.model, settings.init_checkpoint
-    if path is None and first and not is_checkpoint(first):
-        path, config = first, weights.read(first).config
+    found = first_weights.read_config(first) if path is None and first else None
+    if found is not None:
+        config = found
     elif path is None or not path.endswith(".json"):
         return configs.named(path or _USUAL_SIZE, vocab_size=vocab_size)
     else:
@@ -219,8 +230,8 @@ def features(data: PretrainingData) -> frozenset[str]:
 def masking(data: PretrainingData) -> DynamicMasking:
     """The masking of examples that have no masks."""
     tokens = data.tokenizer
-    every = [manifest["settings"] for manifest in data.manifests]
-    settings = [found for found in every if found.get("masking") == Masking.DYNAMIC] or every
+    every: list[dict[str, Any]] = [{**manifest["settings"]} for manifest in data.manifests]
+    settings = [found for found in every if _draws_masks(found)] or every
     usual = ExampleSettings()  # for manifests that lack a value
     return DynamicMasking(
         (tokens.pad_id, tokens.start_id, tokens.separator_id, tokens.mask_id),
@@ -240,9 +251,11 @@ def check_features(
     for phase, examples in zip(settings.phases, data.training, strict=True):
         missing = objective.features - examples.names
         if missing:
+            drawn = any(_draws_masks({**manifest["settings"]}) for manifest in data.manifests)
+            remedy = "--masking=static" if drawn else f"--objective={data.objective}"
             raise InputError(
                 f"{phase.tfrecords}: the examples lack {', '.join(sorted(missing))}, which "
-                f"objective {data.objective} needs; write them with --objective={data.objective}."
+                f"objective {data.objective} needs; write them with {remedy}."
             )
 
 
@@ -269,7 +282,7 @@ def run_identity(
                 "steps": None if settings.minutes else phase.steps,
                 "batch_size": phase.batch_size,
                 "examples": found["settings"],
-                "inputs": [entry["sha256"] for entry in found["inputs"]],
+                "inputs": [[entry.get("format"), entry["sha256"]] for entry in found["inputs"]],
             }
             for phase, found in zip(settings.phases, data.manifests, strict=True)
         ],

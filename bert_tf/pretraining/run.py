@@ -68,6 +68,8 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     options.check()
     if settings.minutes is not None and options.keep_at:
         raise InputError("--keep_at: fractions of --steps, which are not known with --minutes.")
+    if settings.minutes is not None and options.data_service:
+        raise InputError("--data_service: needs --steps, which are not known with --minutes.")
     settings = settings.timed()
     service = inputs.data_service(options)
     if service is not None:
@@ -184,7 +186,7 @@ class _Run:
                     save_at=self._kept_steps,
                 )
             except DivergenceError as error:
-                raise _with_remedy(error) from error
+                raise _with_remedy(error, self.settings) from error
         return monitor
 
     def _restore(self) -> int:
@@ -362,8 +364,11 @@ class _Run:
         return self.evaluate(batches)
 
 
-def _with_remedy(error: DivergenceError) -> TrainingDivergedError:
+def _with_remedy(error: DivergenceError, settings: PretrainingSettings) -> TrainingDivergedError:
     remedy = "with a lower --learning_rate or a longer --warmup_steps, and another --output"
-    if error.checkpoint:
-        remedy = f"from it: --init_checkpoint={error.checkpoint}, {remedy}"
+    if error.checkpoint and not isinstance(settings, DistillationSettings):
+        flags = f"--init_checkpoint={error.checkpoint}"
+        if settings.sinusoidal_positions:
+            flags += " --nosinusoidal_positions"
+        remedy = f"from it: {flags}, {remedy}"
     return TrainingDivergedError(f"{error} Start a new run {remedy}.")

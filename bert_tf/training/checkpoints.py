@@ -14,6 +14,7 @@ from pipelines.common.errors import InputError
 _NAME = "checkpoint-{step:08d}"
 _PATTERN = re.compile(r"checkpoint-(\d{8,})$")
 _DATA = "state"
+_KEPT = "kept"
 # Names of variables that belong to the model, not to the optimizer, begin with it.
 MODEL_PREFIX = "model/"
 
@@ -73,12 +74,15 @@ class Checkpoints:
         if not self._write or files.gfile.exists(path):
             return path
         _write(self._checkpoint, path)
+        if step in self._kept:
+            files.write_text(f"{path}/{_KEPT}", "")  # also for a later command without `kept`
         self._remove_oldest()
         return path
 
     def _remove_oldest(self) -> None:
         for old in self.steps()[: -self._keep]:
-            if old not in self._kept:
+            is_kept = old in self._kept or files.gfile.exists(f"{self.path(old)}/{_KEPT}")
+            if not is_kept:
                 files.remove_tree(self.path(old))
 
     def restore_newest(self) -> int | None:

@@ -17,12 +17,17 @@ _COUNT = flags.DEFINE(flag_types.NumberParser(int, minimum=1), "count", 5, "Numb
 
 def main() -> None:
     """Prints the first examples of a folder."""
+    import tensorflow as tf
+
     from pipelines.pretraining import example_folder, example_reader
 
     folder = _TFRECORDS.value.rstrip("/")
     tokens = example_folder.read_vocabulary(folder).tokens
     examples = example_reader.open_examples(folder)
     batches = example_reader.evaluation_batches(examples, batch_size=1).as_numpy_iterator()
-    for batch in itertools.islice(batches, _COUNT.value):
-        print("\n".join(example_reader.describe({k: v[0] for k, v in batch.items()}, tokens)))
-        print()
+    try:
+        for batch in itertools.islice(batches, _COUNT.value):
+            print("\n".join(example_reader.describe({k: v[0] for k, v in batch.items()}, tokens)))
+            print()
+    except tf.errors.DataLossError as error:
+        raise example_reader.find_damage(examples.paths) from error

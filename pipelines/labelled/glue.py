@@ -4,7 +4,7 @@ import dataclasses
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8
-from pipelines.labelled import labels, table_rows, tables
+from pipelines.labelled import labels, table_rows, tables, text_lines
 from pipelines.labelled.layout import FileLayout
 from pipelines.labelled.schema import TextExample
 
@@ -84,7 +84,7 @@ def read(
     """
     data = SETS[name]
     lenient = skipped if data.broken and split == "train" else None
-    columns = data.columns if labelled else None
+    columns = data.columns if labelled or _is_without_header(path, data, encoding) else None
     rows = list(tables.read_rows(path, columns, lenient, FileLayout(encoding)))
     if name == "ax" and _ANALYSED.text_a in rows[0].values:
         data = _ANALYSED
@@ -97,6 +97,12 @@ def read(
                 f"{', '.join(data.labels)}."
             )
     return examples
+
+
+def _is_without_header(path: str, data: GlueSet, encoding: str) -> bool:
+    """Whether a file has the columns of training files, whose names are not in it."""
+    first = next(iter(text_lines.read_lines(path, encoding)), "").rstrip("\r\n").split("\t")
+    return len(first) == len(data.columns or ()) and data.text_a not in first
 
 
 def _example(row: table_rows.TableRow, index: int, data: GlueSet, labelled: bool) -> TextExample:

@@ -22,7 +22,7 @@ _TAGS = (
 )
 # Chunks of the CoNLL shared tasks, which precede the tags of entities.
 _CHUNKS = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NC VC PC".split())
-_IOB = re.compile(r"O|[BIESLU]-(.+)")
+_IOB = re.compile(r"O|[BIESLUM]-(.+)")
 _MIN_COUNTED = 5  # consecutive numbers that are a count, not words
 _MAX_SAMPLE = 60  # characters of the first sentence, in messages
 _ROLES = ("words", "tags")

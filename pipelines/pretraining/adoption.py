@@ -95,7 +95,8 @@ def open_foreign(paths: Sequence[str], vocab_size: int) -> tuple[ExampleFiles, i
         an id that is not below `vocab_size`.
     """
     records = [example_reader.count_records(path) for path in paths]
-    examples = ExampleFiles(tuple(paths), tuple(records), example_reader.features_of(paths[0]))
+    filled = next((path for path, count in zip(paths, records, strict=True) if count), paths[0])
+    examples = ExampleFiles(tuple(paths), tuple(records), example_reader.features_of(filled))
     return examples, max(_check_values(path, examples, vocab_size) for path in paths)
 
 

@@ -160,7 +160,7 @@ class ExampleSettings(Settings):
     def check(self) -> None:
         """Raises InputError if a value is out of range, or values do not go together."""
         super().check()
-        if self.max_predictions_per_seq >= self.max_seq_length:
+        if self._is_masked and self.max_predictions_per_seq >= self.max_seq_length:
             raise InputError(
                 f"--max_predictions_per_seq={self.max_predictions_per_seq} is out of range: it "
                 "must be below --max_seq_length."
@@ -186,19 +186,31 @@ class ExampleSettings(Settings):
         hiding = [name for name in _HIDING if name in self.noises]
         if len(hiding) > 1:
             raise InputError(f"--noise={self.noise}: has {' and '.join(hiding)}; choose one.")
-        replaced = self.objective is Objective.REPLACED_TOKEN
-        static = ("whole_word_mask", "max_ngram")
-        for name in (*static, "mask_share", "random_share"):
-            later = replaced or (self.masking is Masking.DYNAMIC and name in static)
-            if later and getattr(self, name) != getattr(type(self), name):
-                raise InputError(
-                    f"--{name} is for masks that are drawn now; replaced_token, and "
-                    "--masking=dynamic, draw their own in training."
-                )
+        self._check_masks()
         machine.check_memory(
             BLOCK * self.max_seq_length * _BYTES_PER_TOKEN,
             f"a block of {BLOCK} sequences of --max_seq_length={self.max_seq_length}",
         )
+
+    @property
+    def _is_masked(self) -> bool:
+        return self.objective not in (Objective.LEFT_TO_RIGHT, Objective.BIDIRECTIONAL_LM)
+
+    def _check_masks(self) -> None:
+        """Raises InputError for settings of masks that are not drawn now, or not at all."""
+        replaced = self.objective is Objective.REPLACED_TOKEN
+        static = ("whole_word_mask", "max_ngram")
+        for name in (*static, "mask_share", "random_share", "masked_lm_prob"):
+            if getattr(self, name) == getattr(type(self), name):
+                continue
+            if not self._is_masked:
+                raise InputError(f"--{name}: --objective={self.objective} masks nothing.")
+            dynamic = self.masking is Masking.DYNAMIC and name in static
+            if name != "masked_lm_prob" and (replaced or dynamic):
+                raise InputError(
+                    f"--{name} is for masks that are drawn now; replaced_token, and "
+                    "--masking=dynamic, draw their own in training."
+                )
 
     def _check_noise(self) -> None:
         """Raises InputError for settings of noise without denoising, and of masks with it."""

@@ -138,7 +138,8 @@ def _examples(paths: tuple[str, str], vocab: str, folder: pathlib.Path) -> Value
     )
     found: Values = {}
     for objective in _OBJECTIVES:
-        for whole_word in (False, True):
+        masked = objective != Objective.LEFT_TO_RIGHT
+        for whole_word in (False, True) if masked else (False,):
             output = str(folder / f"examples-{objective}-{whole_word}")
             changed = dataclasses.replace(settings, objective=objective, whole_word_mask=whole_word)
             request = example_writer.ExampleRequest(

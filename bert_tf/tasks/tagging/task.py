@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import json
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import ClassVar, Self
 
@@ -30,8 +31,16 @@ _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
 
 
-def _of_entities(tags: Iterable[str]) -> bool:
-    return all(tag == "O" or tag[:2] in ("B-", "I-", "E-", "S-") for tag in tags)
+# Letters of other schemes (BILOU, BMES) for the last, the only and a middle word of an entity.
+_LETTERS = {"L": "E", "U": "S", "M": "I"}
+
+
+def _of_entities(tags: Collection[str]) -> bool:
+    """Whether tags are of a scheme such as IOB, IOBES, BILOU or BMES, with or without types."""
+    if not all(re.fullmatch(r"O|[BIESLUM](-.+)?", tag, re.DOTALL) for tag in tags):
+        return False
+    bare = {tag for tag in tags if "-" not in tag} - {"O"}
+    return not bare or ("B" in bare and not bare.isdisjoint("IM"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +211,7 @@ class Tagging(ServedTagging):
         found = seqeval.metrics.classification_report(
             *_by_sentence(examples, predictions), output_dict=True, zero_division=0
         )
-        types = sorted({tag[2:] for tag in self.labels if tag != "O"} & found.keys())
+        types = sorted({tag[2:] or "_" for tag in self.labels if tag != "O"} & found.keys())
         scores = ("precision", "recall", "f1-score", "support")
         return label_scores(types, [[found[name][score] for name in types] for score in scores])
 
@@ -263,8 +272,14 @@ def _add_context(
 def _by_sentence(
     examples: Examples, predictions: Predictions
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """The true and the predicted tags of each sentence."""
-    return [list(e.truth) for e in examples], [list(guess.tags) for guess in predictions]
+    """The true and the predicted tags of each sentence, as IOBES."""
+    tags = [e.truth for e in examples], [guess.tags for guess in predictions]
+    truth, guesses = ([list(map(_as_iobes, sentence)) for sentence in part] for part in tags)
+    return truth, guesses
+
+
+def _as_iobes(tag: str) -> str:
+    return _LETTERS.get(tag[:1], tag[:1]) + tag[1:]
 
 
 def _read(path: str, names: ColumnNames, labelled: bool) -> list[WordsExample]:

@@ -225,3 +225,9 @@ def test_the_plan_decides_in_what_every_model_is_trained(tmp_path, monkeypatch, 
         keys = [""] if kind is PretrainingJob else list(map(str, made.seeds))
         assert outcome["diverged"] == dict.fromkeys(keys, "NaN")
         assert first[kind].outcome(made) == outcome
+
+
+def test_a_study_without_its_tasks_is_refused():
+    tasks = (make_plan().tasks[0],)
+    with pytest.raises(InputError, match="--only=intermediate: needs two --tasks of the same form"):
+        _fit(1, studies=("intermediate",), tasks=tasks)

@@ -128,7 +128,11 @@ def test_a_stop_ends_the_job_that_runs(tmp_path):
     """The signal is for this process; the one that works is asked to stop, and the others stay."""
     job = Note("slow", how="slowly")
 
+    entries = []
+
     def changed(entry):
+        entries.append(entry)
+
         def interrupt():
             while not (tmp_path / "notes").exists():
                 time.sleep(0.05)
@@ -145,6 +149,7 @@ def test_a_stop_ends_the_job_that_runs(tmp_path):
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    assert entries[-1].state is JobState.WAITING
     assert (tmp_path / "notes").read_text() == "slow\n"
     assert set(multiprocessing.active_children()) <= set(others)  # nor does it go on
     assert job.outcome(make_plan(folder=str(tmp_path))) is None

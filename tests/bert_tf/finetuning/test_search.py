@@ -57,6 +57,10 @@ def test_the_best_trial_is_kept(tmp_path, settings, whole):
     assert search.search(settings, output, f"{tmp_path}/cache", 1) == report
     with pytest.raises(InputError, match="with other"):
         sweep.finetune(settings, output, f"{tmp_path}/cache")
+    request = dataclasses.replace(settings.tasks[0], label_map=(("neg", "sad"), ("pos", "glad")))
+    renamed = dataclasses.replace(settings, tasks=(request,))
+    with pytest.raises(InputError, match="with other"):
+        search.search(renamed, output, f"{tmp_path}/cache", 1)
 
 
 def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(
@@ -106,6 +110,9 @@ def test_what_a_search_cannot_use(tmp_path, settings, init):
     several = dataclasses.replace(settings, learning_rates=(1e-3, 1e-4))
     with pytest.raises(InputError, match="varies the learning rate itself; give one"):
         search.search(several, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
+    kept = dataclasses.replace(settings, keep_runs=True)
+    with pytest.raises(InputError, match="--keep_runs: a search keeps the best trial only"):
+        search.search(kept, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
     data = make_texts(tmp_path)
     os.remove(f"{data}/dev.tsv")
     alone = settings_of(init, "classification", data, epochs=2.0, dev_share=0.0)

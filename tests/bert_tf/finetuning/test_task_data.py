@@ -216,3 +216,15 @@ def test_pairs_and_single_texts_do_not_mix(tmp_path, tokens):
         InputError, match="dev.csv: line 2: the file has pairs, the task mood takes"
     ):
         task_data.load(request, settings, tokens)
+
+
+@pytest.mark.parametrize("max_length", [8, 64])
+def test_tokens_per_word_are_those_of_whole_texts(tmp_path, tokens, caplog, max_length):
+    caplog.set_level("INFO", logger="absl")
+    (tmp_path / "train.tsv").write_text(
+        "text\tlabel\n" + "".join(f"{'the layer ' * 10}\t{i % 2}\n" for i in range(20))
+    )
+    request = TaskRequest("classification", "mood", str(tmp_path / "train.tsv"))
+    task_data.load(request, FineTuningSettings((request,), "none", max_length=max_length), tokens)
+    pieces = len(tokens.tokenize(["the layer"]).to_list()[0])
+    assert f"{pieces / 2:.2f} tokens per word, 0.00 % of them unknown" in caplog.text

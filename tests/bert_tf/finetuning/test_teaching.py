@@ -22,6 +22,8 @@ def test_a_student_learns_texts_with_and_without_labels(tmp_path, init):
     compared = taught["distillation"]
     assert compared["teacher"]["accuracy"] == report["metrics"]["median"]["accuracy"]
     assert compared["student"]["accuracy"] == taught["metrics"]["median"]["accuracy"]
+    (counts,) = taught["examples"].values()
+    assert counts["unlabelled"] == counts["dev"] == 64
     alone = dataclasses.replace(few, teacher=None, unlabelled=None)
     alone = sweep.finetune(alone, f"{tmp_path}/alone", f"{tmp_path}/cache", tensorboard=False)
     assert compared["student"]["accuracy"] > alone["metrics"]["median"]["accuracy"]

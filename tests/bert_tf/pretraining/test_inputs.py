@@ -1,11 +1,15 @@
 """Examples against what the objective needs of them."""
 
+import dataclasses
 import types
 
 import pytest
 
+from bert_tf.models.config import BertConfig
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.pretraining import inputs
+from bert_tf.pretraining.settings import DistillationSettings, Phase, PretrainingSettings
+from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
 from tests.bert_tf.helpers import CONFIG
 from tests.bert_tf.pretraining.runs import write_examples
@@ -15,9 +19,48 @@ def test_examples_without_the_features_are_refused():
     model = MaskedLMNextSentence(CONFIG)
     settings = types.SimpleNamespace(phases=[types.SimpleNamespace(tfrecords="folder")])
     examples = types.SimpleNamespace(names=model.features - {"next_sentence_labels"})
-    data = types.SimpleNamespace(training=[examples], objective="mlm_nsp")
-    with pytest.raises(InputError, match="folder: the examples lack next_sentence_labels"):
-        inputs.check_features(model, settings, data)
+    static = types.SimpleNamespace(training=[examples], objective="mlm_nsp", manifests=())
+    with pytest.raises(InputError, match="folder: the examples lack next_.* --objective=mlm_nsp"):
+        inputs.check_features(model, settings, static)
+    drawn = [{"settings": {"objective": "mlm", "masking": "dynamic"}}]  # in another phase
+    dynamic = types.SimpleNamespace(training=[examples], objective="mlm", manifests=drawn)
+    with pytest.raises(InputError, match="write them with --masking=static"):
+        inputs.check_features(model, settings, dynamic)
+
+
+def test_generators_of_phases_hide_as_much(corpus_path, vocab_path, tmp_path):
+    flags = ("--objective=replaced_token", "--max_seq_length=32", "--max_predictions_per_seq=5")
+    for share in (0.15, 0.5):
+        folder = tmp_path / str(share)
+        write_examples(corpus_path, vocab_path, folder, *flags, f"--masked_lm_prob={share}")
+    phases = tuple(Phase(f"{tmp_path}/{share}", 2, 8) for share in (0.15, 0.5))
+    with pytest.raises(InputError, match=r"/0.5: was written with --masked_lm_prob=0.5, but"):
+        inputs.open_data(PretrainingSettings(phases=phases, model="electra-debug"))
+
+
+def test_examples_of_another_format_are_of_another_run(corpus_path, vocab_path, tmp_path):
+    found = []
+    for kind in ("sentences", "prose"):
+        flags = ("--objective=mlm", f"--format={kind}")
+        write_examples(corpus_path, vocab_path, tmp_path / kind, *flags)
+        settings = PretrainingSettings(phases=(Phase(f"{tmp_path}/{kind}", 2, 8),), model="debug")
+        data = inputs.open_data(settings)
+        found.append(inputs.run_identity(settings, data, inputs.model_config(settings, data)))
+    assert found[0]["phases"] != found[1]["phases"]
+
+
+def test_the_teacher_needs_the_positions_too(corpus_path, vocab_path, tmp_path):
+    flags = ("--objective=mlm", "--max_seq_length=32", "--max_predictions_per_seq=5")
+    write_examples(corpus_path, vocab_path, tmp_path / "mlm", *flags)
+    settings = DistillationSettings(phases=(Phase(f"{tmp_path}/mlm", 2, 8),), model="debug")
+    data = inputs.open_data(PretrainingSettings(phases=settings.phases))
+    short = dataclasses.replace(
+        BertConfig.named("debug", vocab_size=len(data.tokenizer.vocabulary)),
+        max_position_embeddings=24,
+    )
+    teacher = Bundle(short, {}, None, None, (), "teacher")
+    with pytest.raises(InputError, match="of 32 tokens exceed the teacher's 24 positions"):
+        inputs.model_config(settings, dataclasses.replace(data, teacher=teacher))
 
 
 @pytest.mark.parametrize(

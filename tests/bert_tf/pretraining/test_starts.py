@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -14,12 +15,21 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.pretraining import first_weights
+from bert_tf.pretraining.run import _with_remedy
+from bert_tf.pretraining.settings import DistillationSettings, Phase, PretrainingSettings
+from bert_tf.training import loop
+from bert_tf.training.checkpoints import Checkpoints
+from bert_tf.training.loop import DivergenceError
+from bert_tf.training.optimizers import AdamW
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
 from tests import commands
 from tests.bert_tf.pretraining.runs import MODEL, command, run
 
 _error = commands.error_of
+_PHASES = (Phase("examples", 2, 8),)
 
 
 @pytest.fixture
@@ -42,6 +52,48 @@ def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_
     assert first["loss"] < fresh["loss"] - 0.2
     # A run too short to have a speed can be asked for its report again.
     assert run(tfrecords, model_path, tmp_path / "o", *flags).returncode == 0
+
+
+def test_a_checkpoint_of_a_run_that_has_not_ended_is_read(finished, tmp_path, tfrecords):
+    """It is checked as any model is, by what the run was begun with."""
+    run_folder = tmp_path / "run"
+    place = "checkpoints/checkpoint-00000060"
+    shutil.copytree(finished / place, run_folder / place)
+    shutil.copy(finished / "run.json", run_folder)
+    path = f"{run_folder}/{place}"
+    config = weights.read(str(finished)).config
+    assert first_weights.read_config(path) == config
+    assert first_weights.read_config(f"{finished}/{place}") == config
+    model = MaskedLMNextSentence(config)
+    checkpoints = Checkpoints("", loop.state_variables(model, AdamW(0.1)))
+    tokenizer = registry.load_tokenizer(str(finished))
+    first_weights.initialize(model, checkpoints, tokenizer, str(tfrecords), path)
+    expected = weights.read(str(finished)).weights["encoder/pooler/kernel"]
+    np.testing.assert_array_equal(model.encoder.pooler.kernel.numpy(), expected)
+    identity = json.loads((run_folder / "run.json").read_text())
+    (run_folder / "run.json").write_text(json.dumps(identity | {"vocabulary_sha256": "other"}))
+    with pytest.raises(InputError, match="has another vocabulary than the examples in"):
+        first_weights.initialize(model, checkpoints, tokenizer, str(tfrecords), path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "start"),
+    [
+        (PretrainingSettings(_PHASES), "from it: --init_checkpoint=c, with"),
+        (
+            PretrainingSettings(_PHASES, sinusoidal_positions=True),
+            "from it: --init_checkpoint=c --nosinusoidal_positions, with",
+        ),
+        (DistillationSettings(_PHASES), "with"),
+    ],
+)
+def test_what_to_do_after_a_divergence_can_be_done(settings, start):
+    error = DivergenceError("loss", 2, types.SimpleNamespace(steps=lambda: [1], path="c".__mul__))
+    told = str(_with_remedy(error, settings))
+    assert told.endswith(
+        f"Start a new run {start} a lower --learning_rate or a longer --warmup_steps, and another "
+        "--output."
+    )
 
 
 def test_first_weights_must_be_of_the_same_computation(foreign, tfrecords, model_path, tmp_path):
@@ -118,6 +170,7 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
     ("flags", "told"),
     [
         (["--minutes=1", "--keep_at=0.5"], "fractions of --steps, which are not known"),
+        (["--minutes=1", "--data_service=grpc://h:1"], "--data_service: needs --steps, which are"),
         (
             [
                 *("--decay_fraction=0.5", "--learning_rate=1e-3,1e-3", "--warmup_steps=1,1"),

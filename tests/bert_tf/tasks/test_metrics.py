@@ -169,6 +169,32 @@ def test_entities_are_counted_as_by_conlleval():
     assert dataclasses.replace(task, labels=("NOUN", "VERB")).main_metric == "accuracy"
 
 
+@pytest.mark.parametrize(
+    ("truth", "guess", "types"),
+    [
+        ("B-X L-X O U-Y B-X I-X L-X", "B-X L-X O O B-X I-X L-X", ["X", "Y"]),  # BILOU
+        ("B E S B M E", "B E O B M E", ["_"]),  # BMES
+        ("B I O B B I", "B I O O B I", ["_"]),
+        ("B-X E-X O S-Y B-X I-X E-X", "B-X E-X O O B-X I-X E-X", ["X", "Y"]),  # IOBES
+    ],
+)
+def test_other_schemes_of_entities_are_counted(truth, guess, types):
+    """Two of the three entities are found."""
+    truth, guess = tuple(truth.split()), tuple(guess.split())
+    task = dataclasses.replace(tasks.make("ner"), labels=tuple(sorted({*truth, "O"})))
+    examples = [WordsExample("0", "x", tuple("abcdefgh"[: len(truth)]), truth)]
+    found = [TagsPrediction(guess, np.ones(len(guess)))]
+    scores = task.metrics(examples, found)
+    assert task.main_metric == "f1"
+    assert scores["precision"] == 1 and scores["recall"] == pytest.approx(2 / 3)
+    assert list(task.by_label(examples, found)) == types
+
+
+@pytest.mark.parametrize("labels", [("I", "O"), ("B", "O"), ("B-X", "NOUN"), ("S", "U")])
+def test_tags_without_a_begin_and_an_inside_are_plain(labels):
+    assert dataclasses.replace(tasks.make("ner"), labels=labels).main_metric == "accuracy"
+
+
 def test_first_pieces_carry_the_tags(tokens):
     task = dataclasses.replace(tasks.make("pos"), labels=("DET", "NOUN", "VERB"))
     words = WordsExample(

@@ -127,5 +127,9 @@ def test_some_steps_are_kept_for_good(tmp_path):
         variable.assign(float(step))
         saved.save(step)
     assert saved.steps() == [2, 5, 7, 8]
+    later = Checkpoints(str(tmp_path), {"model/a": variable}, keep=2)  # resumed without a word
+    later.resume()
+    later.save(9)
+    assert later.steps() == [2, 5, 8, 9]
     saved.restore(5)
     assert variable.numpy() == 5.0

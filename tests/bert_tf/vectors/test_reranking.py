@@ -55,6 +55,8 @@ def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
     same = (f"--input={tmp_path}/pairs.jsonl", f"--output={tmp_path}/./pairs.jsonl")
     error = commands.error_of(commands.run("mine-negatives", model, *same))
     assert "is the file of the texts; name another file" in error
+    again = ("mine-negatives", model, f"--input={tmp_path}/pairs.jsonl", f"--output={mined}")
+    assert "train.jsonl: exists; name another file" in commands.error_of(commands.run(*again))
     rows = list(user_files.read_choices(mined, ColumnNames({}), True))
     assert [row.choices[row.label] for row in rows] == TEXTS
     assert all(row.context == f'{text} "?' for row, text in zip(rows, TEXTS, strict=True))

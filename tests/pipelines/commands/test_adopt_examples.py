@@ -37,6 +37,12 @@ def test_an_adopted_folder_reads_like_ours(foreign, tfrecords, vocab_path):
         adoption.adopt(str(foreign), "train-*", tokens)
 
 
+def test_an_empty_file_may_be_the_first(foreign, vocab_path):
+    (foreign / "train-0.tfrecord").write_bytes(b"")
+    adoption.adopt(str(foreign), "train-*", registry.load_tokenizer(vocab_path))
+    assert example_folder.read_manifest(str(foreign))["train"]["shards"][0]["records"] == 0
+
+
 def test_a_vocabulary_too_small_is_refused(foreign, vocab_path):
     tokens = tokenizers.wordpiece(registry.load(vocab_path).tokens[:30])
     with pytest.raises(InputError, match=r"train-.*record \d+: \w+ has \d+, but the vocabulary"):

@@ -197,6 +197,9 @@ def test_cola_has_a_header_in_its_test_file_only(tmp_path):
     assert [(e.text_a, e.text_b, e.label) for e in found] == [
         ("A b c.", None, "1"), ("C a b.", None, "0"),
     ]  # fmt: skip
+    assert [e.text_a for e in glue.read("cola", train, "train", False, [])] == [
+        e.text_a for e in found
+    ]
     (example,) = glue.read("cola", test, "test", False, [])
     assert (example.key, example.text_a, example.label) == ("7", "B c a.", None)
 

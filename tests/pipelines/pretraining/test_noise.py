@@ -182,3 +182,14 @@ def test_settings_of_another_objective_are_told():
         ExampleSettings(mean_span=2.0).check()
     with pytest.raises(InputError, match="--max_ngram does not go with --objective=denoising"):
         ExampleSettings(objective=Objective.DENOISING, max_ngram=3).check()
+
+
+@pytest.mark.parametrize("objective", ["left_to_right", "bidirectional_lm"])
+@pytest.mark.parametrize(
+    "changes", [{"whole_word_mask": True}, {"masked_lm_prob": 0.5}, {"random_share": 0.2}]
+)
+def test_what_masks_nothing_takes_no_settings_of_masks(objective, changes):
+    settings = ExampleSettings(objective=Objective(objective), max_seq_length=16)
+    settings.check()  # whatever the number of predictions
+    with pytest.raises(InputError, match=f"--objective={objective} masks nothing"):
+        dataclasses.replace(settings, **changes).check()
