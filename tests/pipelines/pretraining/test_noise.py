@@ -1,5 +1,6 @@
 """The noises of BART: sizes of the published procedure, and what stays."""
 
+import dataclasses
 import itertools
 import math
 
