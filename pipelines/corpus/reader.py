@@ -13,13 +13,12 @@ A corpus is cut into ranges that are read independently, so that workers can sha
 
 import codecs
 import dataclasses
-import functools
 import itertools
 from collections.abc import Iterable, Iterator
 
 from tqdm import tqdm
 
-from pipelines.common import compressed, files, json_files, path_lists, texts
+from pipelines.common import compressed, files, json_files, path_lists
 from pipelines.common.errors import InputError
 from pipelines.common.runners import Workers
 from pipelines.corpus import FORMATS, detection, records, sentences
@@ -35,11 +34,7 @@ class Section:
 
     document: tuple[int, int, int]  # file, range and ordinal; equal for all sections of a document
     sentences: list[str]  # in prose and JSON Lines, each with its leading white space
-
-    @functools.cached_property
-    def characters(self) -> int:
-        """Number of characters of the sentences, without the white space between them."""
-        return sum(map(_size, self.sentences))
+    characters: int  # of the sentences, without the white space between them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,11 +149,18 @@ def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Secti
         documents = _json_documents(lines, options.text_field)
     ordinal = 0
     for document in documents:
-        empty = True
-        for section in texts.blocks(document, _size, SECTION_CHARACTERS):
-            empty = False
-            yield Section((file_range.file_index, file_range.start, ordinal), section)
-        ordinal += not empty
+        place = (file_range.file_index, file_range.start, ordinal)
+        section, size = [], 0
+        for sentence in document:
+            section.append(sentence)
+            size += _size(sentence) if "\n" in sentence else len(sentence.strip())
+            if size >= SECTION_CHARACTERS:
+                yield Section(place, section, size)
+                section, size = [], 0
+                ordinal = place[-1] + 1
+        if section:
+            yield Section(place, section, size)
+            ordinal = place[-1] + 1
 
 
 def documents(corpus: list[CorpusFile], options: ReadOptions) -> Iterator[str]:
@@ -171,8 +173,6 @@ def documents(corpus: list[CorpusFile], options: ReadOptions) -> Iterator[str]:
 
 def _size(sentence: str) -> int:
     """Number of characters of a sentence when its lines are joined by spaces."""
-    if "\n" not in sentence:
-        return len(sentence.strip())
     return len(" ".join(filter(None, map(str.strip, sentence.split("\n")))))
 
 
@@ -298,19 +298,16 @@ class _Lines:
     def _block_lines(self, data: bytes, position: int) -> Iterator[str]:
         self._block_start = position
         text = self._decode(data, position)
-        end = self.file_range.end
-        # Offsets of lines are needed only in the block that contains the end of the range.
-        near_end = 0 <= end <= position + len(data)
-        offset = position
-        raw = data.split(b"\n") if near_end else ()
         lines = text.split("\n")
         if text.endswith("\n"):
             lines.pop()
+        end = self.file_range.end
+        if end < 0:
+            past = len(lines)
+        else:  # the first line that starts at or after the end of the range
+            past = data.count(b"\n", 0, end - position - 1) + 1 if end > position else 0
         for index, line in enumerate(lines):
-            self._line_in_block = index
-            if near_end:
-                self.past_end = offset >= end
-                offset += len(raw[index]) + 1
+            self._line_in_block, self.past_end = index, index >= past
             yield line
 
     def _decode(self, data: bytes, position: int) -> str:

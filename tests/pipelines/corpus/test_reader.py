@@ -73,9 +73,12 @@ def test_prose_keeps_what_parts_sentences_and_paragraphs(tmp_path, line_end):
     ]
 
 
-def test_characters_are_counted_without_the_white_space_between_sentences():
-    sentences = ["One.", " Two.", "\n\nThis was \r\n wrapped."]
-    section = reader.Section((0, 0, 0), sentences)
+def test_characters_are_counted_without_the_white_space_between_sentences(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"One. Two.\n\nThis was \r\n wrapped.")
+    corpus = reader.open_corpus(f"{tmp_path}/a.txt", "prose")
+    (file_range,) = reader.plan_ranges(corpus, 1 << 20)
+    (section,) = reader.read_sections(file_range, reader.ReadOptions())
+    assert section.sentences[:2] == ["One.", " Two."]
     assert section.characters == len("One.Two.This was wrapped.")
 
 
