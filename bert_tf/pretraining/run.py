@@ -369,6 +369,6 @@ def _with_remedy(error: DivergenceError, settings: PretrainingSettings) -> Train
     if error.checkpoint and not isinstance(settings, DistillationSettings):
         flags = f"--init_checkpoint={error.checkpoint}"
         if settings.sinusoidal_positions:
-            flags += " --nosinusoidal_positions"
+            flags += " --sinusoidal_positions=false"
         remedy = f"from it: {flags}, {remedy}"
     return TrainingDivergedError(f"{error} Start a new run {remedy}.")

@@ -82,7 +82,7 @@ def test_a_checkpoint_of_a_run_that_has_not_ended_is_read(finished, tmp_path, tf
         (PretrainingSettings(_PHASES), "from it: --init_checkpoint=c, with"),
         (
             PretrainingSettings(_PHASES, sinusoidal_positions=True),
-            "from it: --init_checkpoint=c --nosinusoidal_positions, with",
+            "from it: --init_checkpoint=c --sinusoidal_positions=false, with",
         ),
         (DistillationSettings(_PHASES), "with"),
     ],
