@@ -79,7 +79,8 @@ def show(output: str, only: Sequence[str]) -> list[JobEntry]:
     if not files.gfile.exists(f"{output}/{PLAN}"):
         raise InputError(f"{output}: has no {PLAN}; no experiments were begun there.")
     plan = plans.read(output)
-    return list(_entries(plan, [name for name in only if name in plan.studies]).values())
+    studies = [name for name in only if name in plan.studies] or only
+    return list(_entries(plan, studies).values())
 
 
 def _studies(plan: ExperimentPlan, only: Sequence[str]) -> Sequence[str]:

@@ -51,13 +51,10 @@ def initialize(
     )
     unfinished = _unfinished_run(path)
     if unfinished is not None:
-        if unfinished.get("vocabulary_sha256", tokenizer.vocabulary.sha256) != (
-            tokenizer.vocabulary.sha256
-        ):
-            raise other_vocabulary
-        theirs = read_config(path)
-        if theirs is not None:
-            _check_same_model(model.config, theirs, path)
+        if unfinished:
+            if unfinished["vocabulary_sha256"] != tokenizer.vocabulary.sha256:
+                raise other_vocabulary
+            _check_same_model(model.config, configs.of_dict(unfinished["config"], path), path)
         checkpoints.restore_weights(path)
         return
     bundle = weights.read(path)
@@ -78,7 +75,10 @@ def read_config(path: str) -> EncoderConfig | None:
 
 
 def _unfinished_run(path: str) -> dict[str, Any] | None:
-    """The identity of the run of a checkpoint that no model folder describes; None for models."""
+    """The identity of the run that a checkpoint is of, if it has not ended; None for models.
+
+    It is empty for a checkpoint without its run.
+    """
     if not is_checkpoint(path) or own.find_folder(path):
         return None
     above = path if "://" in path else os.path.abspath(path)

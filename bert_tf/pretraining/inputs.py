@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -90,7 +91,7 @@ def _check_masking(
     found: list[tuple[str, dict[str, Any]]] = [
         (folder, {**manifest["settings"]})
         for folder, manifest in zip(folders, manifests, strict=True)
-        if _draws_masks({**manifest["settings"]})
+        if _draws_masks(manifest["settings"])
     ]
     for (other, first), (folder, second) in itertools.combinations(found, 2):
         same_length = first["max_seq_length"] == second["max_seq_length"]
@@ -103,7 +104,7 @@ def _check_masking(
                 )
 
 
-def _draws_masks(settings: dict[str, Any]) -> bool:
+def _draws_masks(settings: Mapping[str, object]) -> bool:
     """Whether masks of examples with these settings are drawn in training."""
     replaced = settings["objective"] == Objective.REPLACED_TOKEN
     return replaced or settings.get("masking") == Masking.DYNAMIC
@@ -141,24 +142,27 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> Encode
         config = config.with_dropout(settings.dropout)
     if settings.initializer_range is not None:
         config = config.with_initializer_range(settings.initializer_range)
-    readers = [config, *([data.teacher.config] if data.teacher else [])]
-    for reader, (phase, examples) in itertools.product(
-        readers, zip(settings.phases, data.training, strict=True)
-    ):
-        if examples.max_seq_length > reader.max_length:
-            raise InputError(
-                f"{phase.tfrecords}: records of {examples.max_seq_length} tokens exceed the "
-                f"{'teacher' if reader is not config else 'model'}'s {reader.max_length} "
-                "positions. Write them shorter (--max_seq_length), or enlarge "
-                "max_position_embeddings."
-            )
-    for reader, (phase, found) in itertools.product(
-        readers, zip(settings.phases, data.manifests, strict=True)
-    ):
-        types = data.tokenizer.vocabulary.types(example_folder.segments(found))
-        reader.check_segments(types, phase.tfrecords)
+    _check_sequences(config, "model", settings, data)
+    if data.teacher is not None:
+        _check_sequences(data.teacher.config, "teacher", settings, data)
     _check_family(config, settings.phases[0].tfrecords, data)
     return config
+
+
+def _check_sequences(
+    config: EncoderConfig, reader: str, settings: PretrainingSettings, data: PretrainingData
+) -> None:
+    """Raises InputError if a model lacks embeddings for positions or segments of the examples."""
+    for phase, examples in zip(settings.phases, data.training, strict=True):
+        if examples.max_seq_length > config.max_length:
+            raise InputError(
+                f"{phase.tfrecords}: records of {examples.max_seq_length} tokens exceed the "
+                f"{reader}'s {config.max_length} positions. Write them shorter "
+                "(--max_seq_length), or enlarge max_position_embeddings."
+            )
+    for phase, found in zip(settings.phases, data.manifests, strict=True):
+        types = data.tokenizer.vocabulary.types(example_folder.segments(found))
+        config.check_segments(types, phase.tfrecords)
 
 
 def _check_family(config: EncoderConfig, folder: str, data: PretrainingData) -> None:
@@ -230,7 +234,7 @@ def features(data: PretrainingData) -> frozenset[str]:
 def masking(data: PretrainingData) -> DynamicMasking:
     """The masking of examples that have no masks."""
     tokens = data.tokenizer
-    every: list[dict[str, Any]] = [{**manifest["settings"]} for manifest in data.manifests]
+    every = [manifest["settings"] for manifest in data.manifests]
     settings = [found for found in every if _draws_masks(found)] or every
     usual = ExampleSettings()  # for manifests that lack a value
     return DynamicMasking(
@@ -251,7 +255,7 @@ def check_features(
     for phase, examples in zip(settings.phases, data.training, strict=True):
         missing = objective.features - examples.names
         if missing:
-            drawn = any(_draws_masks({**manifest["settings"]}) for manifest in data.manifests)
+            drawn = any(_draws_masks(manifest["settings"]) for manifest in data.manifests)
             remedy = "--masking=static" if drawn else f"--objective={data.objective}"
             raise InputError(
                 f"{phase.tfrecords}: the examples lack {', '.join(sorted(missing))}, which "

@@ -57,10 +57,12 @@ class Table:
         config: EncoderConfig,
         place: str,
         heads: Sequence[tuple[str, int]] = (),
+        surplus_remedy: str = "",
     ) -> dict[str, np.ndarray]:
         """Converts weights of the format to ours, float32.
 
-        Shape and type of each are checked before it is read.
+        Shape and type of each are checked before it is read. `surplus_remedy` is told, too, if
+        there are weights that the model does not have.
 
         Raises:
           InputError: A weight is missing or unknown, or has another shape or type; or this machine
@@ -83,7 +85,7 @@ class Table:
         if surplus:
             raise InputError(
                 f"{place}: has weights that this model does not have: {listed(surplus, 3)}. "
-                "Does the configuration match them?"
+                f"Does the configuration match them?{surplus_remedy}"
             )
         return result
 

@@ -101,8 +101,10 @@ def read(
 
 def _is_without_header(path: str, data: GlueSet, encoding: str) -> bool:
     """Whether a file has the columns of training files, whose names are not in it."""
+    if not data.columns:
+        return False
     first = next(iter(text_lines.read_lines(path, encoding)), "").rstrip("\r\n").split("\t")
-    return len(first) == len(data.columns or ()) and data.text_a not in first
+    return len(first) == len(data.columns) and data.text_a not in first
 
 
 def _example(row: table_rows.TableRow, index: int, data: GlueSet, labelled: bool) -> TextExample:

@@ -98,8 +98,10 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
 def _check_vocabulary(request: ExampleRequest, tokens: Tokenizer) -> None:
     """Raises InputError if the objective, or the sequences, are not for a vocabulary."""
     settings = request.settings
-    masked = settings.objective not in (Objective.LEFT_TO_RIGHT, Objective.BIDIRECTIONAL_LM)
-    if masked and tokens.mask_id in (tokens.unknown_id, tokens.separator_id):
+    if Objective(settings.objective).hides and tokens.mask_id in (
+        tokens.unknown_id,
+        tokens.separator_id,
+    ):
         raise InputError(
             f"{request.vocab}: has no mask token, which --objective={settings.objective} needs; it "
             "is for --objective=left_to_right."

@@ -29,6 +29,11 @@ class Objective(enum.StrEnum):
         """Whether it predicts how two segments belong together."""
         return self in (Objective.MLM_NSP, Objective.MLM_SOP)
 
+    @property
+    def hides(self) -> bool:
+        """Whether tokens are hidden from the model, now or in training."""
+        return self not in (Objective.LEFT_TO_RIGHT, Objective.BIDIRECTIONAL_LM)
+
 
 class Noise(enum.StrEnum):
     """What is done to the text of an objective of denoising (Lewis et al. 2019, section 2.2)."""
@@ -160,7 +165,7 @@ class ExampleSettings(Settings):
     def check(self) -> None:
         """Raises InputError if a value is out of range, or values do not go together."""
         super().check()
-        if self._is_masked and self.max_predictions_per_seq >= self.max_seq_length:
+        if Objective(self.objective).hides and self.max_predictions_per_seq >= self.max_seq_length:
             raise InputError(
                 f"--max_predictions_per_seq={self.max_predictions_per_seq} is out of range: it "
                 "must be below --max_seq_length."
@@ -192,10 +197,6 @@ class ExampleSettings(Settings):
             f"a block of {BLOCK} sequences of --max_seq_length={self.max_seq_length}",
         )
 
-    @property
-    def _is_masked(self) -> bool:
-        return self.objective not in (Objective.LEFT_TO_RIGHT, Objective.BIDIRECTIONAL_LM)
-
     def _check_masks(self) -> None:
         """Raises InputError for settings of masks that are not drawn now, or not at all."""
         replaced = self.objective is Objective.REPLACED_TOKEN
@@ -203,7 +204,7 @@ class ExampleSettings(Settings):
         for name in (*static, "mask_share", "random_share", "masked_lm_prob"):
             if getattr(self, name) == getattr(type(self), name):
                 continue
-            if not self._is_masked:
+            if not Objective(self.objective).hides:
                 raise InputError(f"--{name}: --objective={self.objective} masks nothing.")
             dynamic = self.masking is Masking.DYNAMIC and name in static
             if name != "masked_lm_prob" and (replaced or dynamic):

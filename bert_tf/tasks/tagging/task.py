@@ -37,7 +37,7 @@ _LETTERS = {"L": "E", "U": "S", "M": "I"}
 
 def _of_entities(tags: Collection[str]) -> bool:
     """Whether tags are of a scheme such as IOB, IOBES, BILOU or BMES, with or without types."""
-    if not all(re.fullmatch(r"O|[BIESLUM](-.+)?", tag, re.DOTALL) for tag in tags):
+    if not all(re.fullmatch(r"O|[BIESLUM](-.*)?", tag, re.DOTALL) for tag in tags):
         return False
     bare = {tag for tag in tags if "-" not in tag} - {"O"}
     return not bare or ("B" in bare and not bare.isdisjoint("IM"))

@@ -90,16 +90,8 @@ def read(path: str) -> Bundle:
             f"{path}: {architecture.zeros} is not zero; {family.title}'s output has no bias."
         )
     table = _table(family, architecture, prefix)
-    try:
-        found = table.read(weights, config, path, [(task["name"], units)] if task and units else [])
-    except InputError as error:
-        stated = values.get("architectures") or ["no class"]
-        if architecture.name in stated:
-            raise
-        known = ", ".join(item.name for item in (*family.pretraining, *family.tasks.values()))
-        raise InputError(
-            f"{error} In {CONFIG}, architectures names {stated[0]}; known are {known}."
-        ) from error
+    heads = [(task["name"], units)] if task and units else []
+    found = table.read(weights, config, path, heads, _class_remedy(values, family, architecture))
     for group in architecture.needs:
         if not any(ours.startswith(group) for ours in found):
             ours = [name for name in parameter_shapes(config) if name.startswith(group)]
@@ -122,6 +114,15 @@ def read(path: str) -> Bundle:
         config = _add_rows(config, found, len(vocabulary), path)
     model = Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
     return _with_pooling(model)
+
+
+def _class_remedy(values: dict[str, Any], family: Family, architecture: Architecture) -> str:
+    """What to tell of a config.json that names no known class, for which the encoder is read."""
+    stated = values.get("architectures") or ["no class"]
+    if architecture.name in stated:
+        return ""
+    known = ", ".join(item.name for item in (*family.pretraining, *family.tasks.values()))
+    return f" In {CONFIG}, architectures names {stated[0]}; known are {known}."
 
 
 def _with_pooling(model: Bundle) -> Bundle:
