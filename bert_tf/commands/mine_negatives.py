@@ -7,10 +7,9 @@ r"""Writes choices for training a reranker, with hard negatives found by a model
       --rerank=savedmodels/finetuned/rerank
 
 The input has pairs of texts that belong together (text_a, text_b). A row of the output has a
-text_a, its text_b among the texts that are nearest to text_a but not its own, and its place.
+text_a, its text_b among the texts that are nearest to text_a but not its own, and its place. Run
+the same command again to resume a run that was stopped.
 """
-
-import json
 
 from absl import flags
 
@@ -38,16 +37,13 @@ def main() -> None:
     if not _OUTPUT.value.endswith(".jsonl"):
         raise InputError(f"--output={_OUTPUT.value}: name a .jsonl file.")
     from bert_tf.vectors import hard_negatives
-    from pipelines.common import files, outputs
+    from pipelines.common import outputs
     from pipelines.labelled import user_files
     from pipelines.labelled.columns import ColumnNames
 
     outputs.check_file(_OUTPUT.value, _INPUT.value)
-    if files.gfile.exists(_OUTPUT.value):
-        raise InputError(f"{_OUTPUT.value}: exists; name another file, or remove it.")
     columns = command_line.pairs(_COLUMNS.value, "--columns")
     names = ColumnNames(columns, header=_HEADER.value, encoding=_ENCODING.value)
     pairs = list(user_files.read_texts(_INPUT.value, names, True, False))
-    rows = list(hard_negatives.mine(_MODEL.value.rstrip("/"), pairs, _COUNT.value))
-    files.write_text(_OUTPUT.value, "".join(f"{json.dumps(row)}\n" for row in rows))
-    print(f"{_OUTPUT.value}: {counted(len(rows), 'choice')} of {counted(len(pairs), 'pair')}")
+    rows = hard_negatives.mine(_MODEL.value.rstrip("/"), pairs, _OUTPUT.value, _COUNT.value)
+    print(f"{_OUTPUT.value}: {counted(rows, 'choice')} of {counted(len(pairs), 'pair')}")

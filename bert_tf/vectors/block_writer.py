@@ -24,6 +24,9 @@ class Counts(TypedDict):
     empty: Count
 
 
+NO_COUNTS: Counts = {"cut": 0, "longest": 0, "empty": 0}
+
+
 class Description(TypedDict):
     """The JSON file of an output: what it was made of, and how much is done; it has more keys."""
 
@@ -69,6 +72,7 @@ class OutputKind:
 
 VECTORS = OutputKind("embed", "vectors")
 FEATURES = OutputKind("features", "features")
+CHOICES = OutputKind("mine-negatives", "choices")
 
 
 class BlockWriter(contextlib.AbstractContextManager):
@@ -100,7 +104,7 @@ class BlockWriter(contextlib.AbstractContextManager):
         self._path = path
         self._identity = {"made_by": kind.made_by, **identity}
         self.done = 0
-        self.counts: Counts = {"cut": 0, "longest": 0, "empty": 0}
+        self.counts = NO_COUNTS
         self.finished = False
         found = kind.find(path)
         self._check(found)

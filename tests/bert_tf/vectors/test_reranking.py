@@ -1,14 +1,17 @@
 """Negatives that are hard to tell apart, and models that order neighbours anew."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
 
 from bert_tf.serving import reranking
-from bert_tf.vectors import hard_negatives
+from bert_tf.vectors import hard_negatives, neighbours, vector_file
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
+from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from pipelines.labelled import user_files
 from pipelines.labelled.columns import ColumnNames
@@ -22,10 +25,21 @@ def _pairs(*rows):
     return [TextExample(str(n), f"x.tsv: line {n}", *row) for n, row in enumerate(rows)]
 
 
-def test_negatives_are_the_nearest_texts_that_do_not_belong(folders):
+def _mine(model, path, pairs, count):
+    """The rows that are written."""
+    number = hard_negatives.mine(model, pairs, str(path), count)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert number == len(rows)
+    assert not os.path.exists(f"{path}.partial")
+    path.unlink()
+    return rows
+
+
+def test_negatives_are_the_nearest_texts_that_do_not_belong(folders, tmp_path):
+    model, path = folders["pretrained"], tmp_path / "train.jsonl"
     pairs = _pairs(*(("what ?", text) for text in TEXTS[:2]), *(("how ?", t) for t in TEXTS[1:]))
-    rows = list(hard_negatives.mine(folders["pretrained"], pairs, 3))
-    embed = Embedder(folders["pretrained"], EmbeddingSettings())
+    rows = _mine(model, path, pairs, 3)
+    embed = Embedder(model, EmbeddingSettings())
     for query, belonging in (("what ?", TEXTS[:2]), ("how ?", TEXTS[1:])):
         found = [row for row in rows if row["context"] == query]
         assert [row["choices"].pop(row["label"]) for row in found] == belonging
@@ -37,12 +51,38 @@ def test_negatives_are_the_nearest_texts_that_do_not_belong(folders):
     # The right ones are at all places.
     assert [row["label"] for row in rows] == [0, 1, 0, 1, 0, 1, 0]
     # A text is not irrelevant to itself, nor in the other direction.
-    rows = list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("b", "c")), 3))
+    rows = _mine(model, path, _pairs(("a", "b"), ("b", "c")), 3)
     assert rows == [{"context": "a", "choices": ["b", "c"], "label": 0}]
     with pytest.raises(InputError, match="line 1: a text is empty; fill it"):
-        list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("b", "")), 1))
+        hard_negatives.mine(model, _pairs(("a", "b"), ("b", "")), str(path), 1)
     with pytest.raises(InputError, match="every text_b belongs to every text_a"):
-        list(hard_negatives.mine(folders["pretrained"], _pairs(("a", "b"), ("a", "c")), 1))
+        hard_negatives.mine(model, _pairs(("a", "b"), ("a", "c")), str(path), 1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_search_for_negatives_goes_on_where_it_stopped(folders, tmp_path, monkeypatch):
+    model, path = folders["pretrained"], tmp_path / "train.jsonl"
+    pairs = _pairs(*((f"{text} ?", text) for text in TEXTS))
+    monkeypatch.setattr(vector_file, "_ROWS", 2)
+    whole = _mine(model, path, pairs, 2)
+    searched = []
+
+    def search(blocks, queries, count):
+        if len(searched) == 2:
+            raise stopping.Stopped(signal.SIGTERM)
+        searched.append(len(queries))
+        return neighbours.search(blocks, queries, count)
+
+    monkeypatch.setattr(hard_negatives, "search", search)
+    with pytest.raises(stopping.Stopped):
+        hard_negatives.mine(model, pairs, str(path), 2)
+    assert not path.exists()
+    for other, message in (((pairs[1:], 2), "other input"), ((pairs, 3), "other settings: count")):
+        with pytest.raises(InputError, match=message):
+            hard_negatives.mine(model, other[0], str(path), other[1])
+    searched.clear()
+    assert _mine(model, path, pairs, 2) == whole
+    assert searched == [2]  # the last two texts of six
 
 
 def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
