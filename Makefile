@@ -140,7 +140,10 @@ export $(VARIABLES)
 RUN := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 "$$VENV/bin/python"
 # The same in the environment of the chosen runner.
 RUN_THERE := [ "$$RUNNER" != beam ] || VENV="$$BEAM"; $(RUN)
-PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder
+# Without restarts: xdist assigns the files of a crashed process again, the finished ones too, and then
+# waits for ever.
+PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder \
+	--max-worker-restart=0
 INSTALL := -m pip install --quiet --disable-pip-version-check
 # Creates an environment unless it exists; $(call environment,FOLDER,REQUIREMENTS[,with bert-tf]).
 environment = @if [ ! -e "$1/.ready" ] || [ $2 -nt "$1/.ready" ]; then \

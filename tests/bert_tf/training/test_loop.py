@@ -1,7 +1,6 @@
 """The training loop: resumption to the bit, accumulation, replicas, orderly stops."""
 
 import itertools
-import os
 import signal
 
 import keras
@@ -65,6 +64,11 @@ class Run:
         return loop.fingerprint(self.state)
 
 
+def handle_signal(number):
+    """Calls the handler of a signal; test_pretrain sends signals to processes of their own."""
+    signal.getsignal(number)(number, None)
+
+
 @pytest.mark.parametrize("compilation", list(Compilation)[1:])
 def test_a_run_that_died_ends_with_the_bits_of_one_that_did_not(tmp_path, tfrecords, compilation):
     whole = Run(tmp_path / "whole", tfrecords, compilation=compilation).go()
@@ -102,7 +106,7 @@ def test_several_steps_in_a_call_are_those_of_one_by_one(
     assert several.counts == one.counts
     # Begun by twos, stopped after a single step more, and gone on with by fours.
     stopped = run("stopped", 2, log_every=3)
-    stopped.on_report = lambda step: step == 3 and os.kill(os.getpid(), signal.SIGTERM)
+    stopped.on_report = lambda step: step == 3 and handle_signal(signal.SIGTERM)
     with pytest.raises(stopping.Stopped, match="at step 5"):
         stopped.go()
     assert run("stopped", 4, log_every=STEPS).go() == whole
@@ -135,7 +139,7 @@ def test_calls_end_where_something_is_due():
 def test_a_signal_saves_and_stops(tmp_path, tfrecords, number):
     whole = Run(tmp_path / "whole", tfrecords).go()
     run = Run(tmp_path / "run", tfrecords)
-    run.on_report = lambda step: step == 4 and os.kill(os.getpid(), number)
+    run.on_report = lambda step: step == 4 and handle_signal(number)
     before = signal.getsignal(number)
     with pytest.raises(stopping.Stopped, match="stopped at step 5") as stop:
         run.go()
