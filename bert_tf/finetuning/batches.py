@@ -113,25 +113,25 @@ def make_logits_function(
     """
     task, replicas = objective.task, strategy.num_replicas_in_sync
     beams = task.generation.beams if task.generation else 1  # which are sequences, too
-    rows = max(1, _EVALUATION_BATCH // (beams * (task.most_sequences or 1)))
-    size = -(-rows // replicas) * replicas
-    run: Any = None
+    most = max(1, _EVALUATION_BATCH // (beams * (task.most_sequences or 1)))  # rows in a batch
+    runs: dict[int, Any] = {}  # by number of rows
 
     def replica_logits(batch: dict[str, tf.Tensor]) -> tf.Tensor:
         with fused_ops.compile_fused(fused):
             return objective.logits(batch)
 
     def predict(features: Features) -> list[np.ndarray]:
-        nonlocal run
         lengths = task.row_lengths(features)
+        size = -(-max(1, min(most, len(features))) // replicas) * replicas
         order = list(bucketing.evaluation_order(lengths, size))
         dataset = _distribute(task, features, lambda: iter(order), size, strategy, labels=False)
-        if run is None:
-            run = tf.function(
+        if size not in runs:
+            runs[size] = tf.function(
                 lambda batch: strategy.run(replica_logits, args=(batch,)),
                 autograph=False,
                 input_signature=[dataset.element_spec],
             )
+        run = runs[size]
         results: dict[int, np.ndarray] = {}
         gathered = mapped(lambda b: strategy.gather(run(b), axis=0).numpy(), dataset, at_once)
         for rows, found in zip(progress(order), gathered, strict=True):

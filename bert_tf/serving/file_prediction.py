@@ -172,16 +172,16 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
     if kind and "kind" not in description:
         description = tasks.of_kind(description, kind)
     task = tasks.load(description, bundle.config.max_length)
+    tokenizer = bundle.tokenizer()
+    bundle.config.check_segments(tokenizer.vocabulary.types(task.segments), folder)
     predictor = batches.make_logits_function(
-        objectives.make(bundle.task_model([task]), task, bundle.tokenizer),
+        objectives.make(bundle.task_model([task]), task, lambda: tokenizer),
         tf.distribute.get_strategy(),
         progress=progress,
         at_once=1 if task.generation else max(1, cores() // engines.tensorflow_threads()),
     )
 
     def predict(examples: Sequence[Any]) -> list[Any]:
-        tokenizer = bundle.tokenizer()
-        bundle.config.check_segments(tokenizer.vocabulary.types(task.segments), folder)
         features = task_data.make_features(task, list(examples), tokenizer)
         task_data.warn_of_unknown(examples, features, tokenizer)
         for what, count in features.counts.items():
@@ -193,8 +193,8 @@ def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _
 
 
 def progress(items: Iterable[Any]) -> Any:
-    """Shows a progress bar of batches."""
-    return tqdm(items, desc="predict", unit="batch")
+    """Shows a progress bar of batches, unless they take less than a second."""
+    return tqdm(items, desc="predict", unit="batch", delay=1)
 
 
 def _reading(task: Task, kind: str | None) -> Task:

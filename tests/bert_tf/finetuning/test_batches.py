@@ -1,11 +1,15 @@
-"""Batches for training: what is known of their shapes before there are any."""
+"""Batches: what is known of their shapes before there are any, and how large they are."""
 
 import itertools
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import tasks, weights
 from bert_tf.finetuning import batches, task_data
+from bert_tf.tasks.model import TaskObjective
+from pipelines.labelled.schema import ChoiceExample
 from pipelines.tokenizers import registry
 from tests.bert_tf.labelled_data import (
     make_choices,
@@ -42,3 +46,26 @@ def test_shapes_of_a_fixed_length_are_all_known(tmp_path, init, kind, fixed):
         lengths.add(batch["input_word_ids"].shape[-1])
         assert all(spec[name].is_compatible_with(value) for name, value in batch.items())
     assert not fixed or lengths == {40}
+
+
+def test_few_rows_are_a_small_batch(folders, monkeypatch):
+    """A reranker gets one question at a time, which must not cost as much as a whole batch."""
+    bundle = weights.read(folders["pick"])
+    task = tasks.load(bundle.task("pick"))
+    objective, sizes = TaskObjective(bundle.task_model([task]), task), []
+    logits = objective.logits
+
+    def counted(batch):
+        sizes.append(batch["choice_mask"].shape[0])
+        return logits(batch)
+
+    monkeypatch.setattr(objective, "logits", counted)
+    predict = batches.make_logits_function(objective, tf.distribute.get_strategy())
+    texts = ("a kernel", "the mask")
+    examples = [ChoiceExample(str(n), "", f"the model {'? ' * n}", texts) for n in range(40)]
+    features = [task.features(rows, bundle.tokenizer()) for rows in (examples[:1], examples)]
+    (one,), many = map(predict, features)
+    assert sizes[0] == 1 and sizes[1] > 8
+    np.testing.assert_allclose(one, many[0], atol=1e-5)
+    predict(features[0])
+    assert len(sizes) == 2  # compiled once for each size
