@@ -34,10 +34,10 @@ class _Pairs:
       InputError: there are single or empty texts, or there can be no negatives.
     """
 
-    def __init__(self, pairs: Sequence[TextExample]):
+    def __init__(self, examples: Sequence[TextExample]):
         self.answers: dict[str, list[str]] = collections.defaultdict(list)
         self.together: dict[str, set[str]] = collections.defaultdict(set)
-        for first, text in dict.fromkeys(map(_texts, pairs)):
+        for first, text in dict.fromkeys(map(_texts, examples)):
             self.answers[first].append(text)
             self.together[first].update((first, text))
             self.together[text].add(first)
@@ -79,7 +79,7 @@ def _texts(pair: TextExample) -> tuple[str, str]:
     return pair.text_a, pair.text_b
 
 
-def mine(model: str, pairs: Sequence[TextExample], output: str, count: int) -> int:
+def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -> int:
     """Writes rows of the task `choice`: a first text, its second one among others, and its place.
 
     The others are those that are nearest to the first text and do not belong to it. What is done is
@@ -87,7 +87,7 @@ def mine(model: str, pairs: Sequence[TextExample], output: str, count: int) -> i
 
     Args:
       model: path of the model that makes the vectors.
-      pairs: pairs of texts that belong together, such as questions and answers.
+      examples: pairs of texts that belong together, such as questions and answers.
       output: the file to write: .jsonl.
       count: maximum number of others.
 
@@ -96,22 +96,21 @@ def mine(model: str, pairs: Sequence[TextExample], output: str, count: int) -> i
 
     Raises:
       InputError: the output exists, or another process writes it; there are single or empty texts,
-        or no others; or a run with other settings was begun.
+        or no others; or a run with other texts or settings was begun.
     """
     if files.gfile.exists(output):
         raise InputError(f"{output}: exists; name another file, or remove it.")
-    together = _Pairs(pairs)
+    pairs = _Pairs(examples)
     folder = files.partial_of(output)
     with locks.held(folder):
         source = TextFile(os.path.join(folder, "texts.jsonl"), {"text": "text"})
-        texts = (json.dumps({"text": text}) for text in (*together.second, *together.answers))
-        files.write_text(source.path, "".join(f"{line}\n" for line in texts))
+        _write_texts(source.path, [*pairs.second, *pairs.answers])
         vectors = os.path.join(folder, "vectors.npy")
         described, _ = run.embed_file(model, source, vectors, EmbeddingSettings())
         choices = os.path.join(folder, "choices.jsonl")
         identity = {
             "format": "jsonl",
-            "rows": len(together.answers),
+            "rows": len(pairs.answers),
             "model": described["model"],
             "settings": {"count": count},
             **source.identity(),
@@ -119,11 +118,22 @@ def mine(model: str, pairs: Sequence[TextExample], output: str, count: int) -> i
         storage = GrowingFiles(output, [choices], [b""])
         with BlockWriter(CHOICES, storage, f"{choices}.json", identity) as writer:
             if not writer.finished:
-                _search(VectorFile(vectors), together, count, writer)
+                _search(VectorFile(vectors), pairs, count, writer)
                 writer.finish()
         files.gfile.rename(choices, output)
         files.remove_tree(folder)
-    return sum(len(own) for text, own in together.answers.items() if together.has_others(text))
+    return sum(len(own) for text, own in pairs.answers.items() if pairs.has_others(text))
+
+
+def _write_texts(path: str, texts: Sequence[str]) -> None:
+    """Writes texts as rows; raises InputError if a run with other ones was begun."""
+    rows = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    if files.gfile.exists(path) and files.gfile.GFile(path).read() != rows:
+        folder = os.path.dirname(path)
+        raise InputError(
+            f"{folder}: was begun with other texts; name another output, or remove this folder."
+        )
+    files.write_text(path, rows)
 
 
 def _search(vectors: VectorFile, pairs: _Pairs, count: int, writer: BlockWriter) -> None:
@@ -136,7 +146,7 @@ def _search(vectors: VectorFile, pairs: _Pairs, count: int, writer: BlockWriter)
     with tqdm(total=writer.rows, initial=writer.done, unit="text", desc=CHOICES.command) as bar:
         for asked in _part(vectors, candidates + writer.done, vectors.rows):
             found, _ = search(_part(vectors, 0, candidates), asked, count + most)
-            lines = []
+            lines: list[str] = []
             for text, nearest in zip(first[writer.done :], found.tolist(), strict=False):
                 lines += map(json.dumps, pairs.rows(text, nearest, count, number))
                 number += len(pairs.answers[text])

@@ -177,7 +177,7 @@ def _report(counts: Counts, rows: int, max_length: int, what: str) -> None:
     """Logs how many texts were cut, and how many were empty."""
     if counts["cut"]:
         logging.warning(
-            "%d of %d texts had more than --max_length=%d tokens and were cut; the longest has %d.",
+            "%d of %d texts had more than max_length=%d tokens and were cut; the longest has %d.",
             *(counts["cut"], rows, max_length, counts["longest"]),
         )
     if counts["empty"]:

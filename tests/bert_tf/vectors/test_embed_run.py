@@ -96,7 +96,7 @@ def test_unusual_texts_are_counted(folders, texts, tmp_path, caplog):
     assert found["counts"]["cut"] == 1 and found["counts"]["empty"] == 1
     assert found["counts"]["longest"] > 90
     longest = f"the longest has {found['counts']['longest']}."
-    cut = "1 of 5 texts had more than --max_length=16 tokens and were cut"
+    cut = "1 of 5 texts had more than max_length=16 tokens and were cut"
     assert f"{cut}; {longest}" in caplog.text
     assert "1 of 5 texts are empty; they have vectors too" in caplog.text
 

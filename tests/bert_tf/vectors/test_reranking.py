@@ -77,7 +77,10 @@ def test_a_search_for_negatives_goes_on_where_it_stopped(folders, tmp_path, monk
     with pytest.raises(stopping.Stopped):
         hard_negatives.mine(model, pairs, str(path), 2)
     assert not path.exists()
-    for other, message in (((pairs[1:], 2), "other input"), ((pairs, 3), "other settings: count")):
+    for other, message in (
+        ((pairs[1:], 2), "partial: was begun with other texts"),
+        ((pairs, 3), "other settings: count"),
+    ):
         with pytest.raises(InputError, match=message):
             hard_negatives.mine(model, other[0], str(path), other[1])
     searched.clear()
