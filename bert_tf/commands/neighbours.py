@@ -40,7 +40,8 @@ _COUNT = flags.DEFINE(
 _RERANK = flags.DEFINE_string(
     "rerank",
     None,
-    "A model of pairs, which orders the neighbours of single texts anew. Not given: none.",
+    "A model of choices or of pairs, which orders the neighbours of single texts anew. Not given: "
+    "none.",
 )
 _INDEX = flags.DEFINE_bool(
     "index",
