@@ -91,7 +91,7 @@ class Checkpoints:
         A damaged checkpoint is named in a warning, and the one before it is used.
 
         Raises:
-          InputError: a complete checkpoint is of another model.
+          InputError: a complete checkpoint is of another model, or one cannot be read.
         """
         for step in reversed(self.steps()):
             damage = find_damage(self.path(step))
@@ -131,7 +131,7 @@ class Checkpoints:
           The step; None if there is no checkpoint.
 
         Raises:
-          InputError: a complete checkpoint is of another model.
+          InputError: a complete checkpoint is of another model, or one cannot be read.
         """
         restored = self.restore_newest()
         if self._write:
@@ -153,6 +153,9 @@ def find_damage(path: str) -> str | None:
     """Describes the damage of a checkpoint folder; None if it is complete.
 
     A folder that another process is removing is damaged, too.
+
+    Raises:
+      InputError: a file cannot be read at this time; it may be sound.
     """
     try:
         sums = checksums.read(path)
@@ -162,12 +165,17 @@ def find_damage(path: str) -> str | None:
         return f"{path}: is damaged: {checksums.CHECKSUMS} does not list {_DATA}.index"
     for name, expected in sums.items():
         file = f"{path}/{name}"
-        if not files.gfile.exists(file):
-            return f"{path}: is damaged: {name} is missing"
         try:
             found = files.sha256(file)
-        except (InputError, OSError, tf.errors.OpError) as error:
-            return f"{path}: is damaged: {name} cannot be read ({str(error).splitlines()[0]})"
+        except InputError:
+            return f"{path}: is damaged: {name} is missing, or not a file"
+        except (OSError, tf.errors.OpError) as error:
+            if not files.gfile.exists(file):
+                return f"{path}: is damaged: {name} is missing"
+            raise InputError(
+                f"{file}: cannot be read ({str(error).splitlines()[0]}). Try again later; if it "
+                f"is lost, remove {path}."
+            ) from error
         if found != expected:
             return f"{path}: is damaged: the checksum of {name} is wrong"
     return None

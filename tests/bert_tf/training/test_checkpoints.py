@@ -1,5 +1,6 @@
 """Checkpoints: whole, checked, the newest few."""
 
+import errno
 import os
 import pathlib
 
@@ -7,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.training.checkpoints import Checkpoints
+from pipelines.common import files
 from pipelines.common.errors import InputError
 
 
@@ -56,6 +58,23 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(state, damage,
     assert variable.numpy()[0] == 1
     assert checkpoints.resume() == 1
     assert checkpoints.steps() == [1]
+
+
+def test_a_checkpoint_that_cannot_be_read_now_is_not_given_up(state, monkeypatch):
+    """Storage that fails for a moment must not cost a run its checkpoints."""
+    _, checkpoints = state
+    for step in (1, 2):
+        checkpoints.save(step)
+
+    def fail(path):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "sha256", fail)
+        with pytest.raises(InputError, match="0002/.* cannot be read .*Input/output error.*remove"):
+            checkpoints.resume()
+    assert checkpoints.resume() == 2
+    assert checkpoints.steps() == [1, 2]
 
 
 @pytest.mark.parametrize("writes", [True, False])
