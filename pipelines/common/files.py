@@ -45,8 +45,20 @@ LEFT_BEHIND = ("*.partial", f"*.partial-{'[0-9a-f]' * 8}")
 
 
 def names_in(folder: str) -> list[str]:
-    """The sorted names in a folder; names of folders do not end in a slash."""
-    return sorted(name.rstrip("/") for name in gfile.listdir(folder))
+    """The sorted names in a folder; names of folders do not end in a slash.
+
+    Raises:
+      InputError: A name is not UTF-8.
+    """
+    try:
+        return sorted(name.rstrip("/") for name in gfile.listdir(folder))
+    except UnicodeDecodeError as error:
+        raise wrong_name(error) from error
+
+
+def wrong_name(error: UnicodeDecodeError) -> InputError:
+    """The error for the name of a file that TensorFlow could not read."""
+    return InputError(f"{os.fsdecode(error.object)!r}: is a name that is not UTF-8; rename it.")
 
 
 def matching(folder: str, pattern: str) -> list[str]:

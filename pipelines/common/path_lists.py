@@ -43,7 +43,10 @@ def _matches(pattern: str) -> list[str]:
         return []
     if files.gfile.exists(pattern) and not files.gfile.isdir(pattern):
         return [pattern]
-    return [path for path in files.gfile.glob(pattern) if not files.gfile.isdir(path)]
+    try:
+        return [path for path in files.gfile.glob(pattern) if not files.gfile.isdir(path)]
+    except UnicodeDecodeError as error:
+        raise files.wrong_name(error) from error
 
 
 class Word(NamedTuple):

@@ -1,6 +1,7 @@
 """A folder of examples: its manifest, and how it is removed."""
 
 import glob
+from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
@@ -17,6 +18,7 @@ from pipelines.tokenizers.vocabulary import Vocabulary
 MANIFEST = "manifest.json"
 # The identity of the examples while they are being written.
 BEGUN = f"{UNFINISHED}/identity.json"
+_GIVEN = "vocabulary_given"  # in both, if the folder had the user's vocabulary before
 # Outputs of other commands in the same folder (see the Makefile), each with a manifest.
 NEIGHBOURS = ("builtin_corpus.txt", "learned_vocab.txt")
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -69,6 +71,7 @@ class ExampleManifest(TypedDict):
     inputs: list[InputEntry]
     train: PartEntry
     held_out: PartEntry
+    vocabulary_given: NotRequired[bool]
 
 
 def read_manifest(folder: str) -> ExampleManifest:
@@ -103,10 +106,13 @@ def segments(found: ExampleManifest) -> int:
     return found.get("segments", MAKERS[settings.sequence_kind].segments)
 
 
-def finished_manifest(output: str, identity: dict[str, Any]) -> dict[str, Any] | None:
+def finished_manifest(
+    output: str, identity: dict[str, Any], vocabulary: Vocabulary
+) -> dict[str, Any] | None:
     """Returns the manifest of a complete folder, or None after preparing an incomplete one.
 
-    A folder in which a file is missing or truncated counts as incomplete.
+    A folder in which a file is missing or truncated counts as incomplete. If the user's vocabulary
+    is where its copy would be, that is noted.
 
     Raises:
       InputError: the folder was made, or begun, with another identity.
@@ -116,7 +122,8 @@ def finished_manifest(output: str, identity: dict[str, Any]) -> dict[str, Any] |
         if files.gfile.exists(begun):
             _check_identity(output, manifest.read_sealed(begun, dict[str, Any]), identity)
         else:
-            manifest.write_sealed(begun, identity)
+            given = any(files.gfile.exists(f"{output}/{name}") for name in vocabulary.files)
+            manifest.write_sealed(begun, identity | ({_GIVEN: True} if given else {}))
         return None
     found = manifest.read_sealed(complete, dict[str, Any])
     _check_identity(output, found, identity)
@@ -124,9 +131,13 @@ def finished_manifest(output: str, identity: dict[str, Any]) -> dict[str, Any] |
     if lost is None:
         return found
     logging.warning("%s: is missing or truncated; the examples are written again.", lost)
-    manifest.write_sealed(begun, identity)
+    manifest.write_sealed(begun, identity | _given(found))
     files.gfile.remove(complete)
     return None
+
+
+def _given(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {_GIVEN: True} if found.get(_GIVEN) else {}
 
 
 def _check_identity(output: str, found: dict[str, Any], identity: dict[str, Any]) -> None:
@@ -156,7 +167,8 @@ def finish(output: str, result: dict[str, Any]) -> None:
     lost = _lost_shard(output, result)
     if lost is not None:
         raise InputError(f"{lost}: is missing since it was written; run the same command again.")
-    manifest.write_sealed(f"{output}/{MANIFEST}", result)
+    begun = manifest.read_sealed(f"{output}/{BEGUN}", dict[str, Any])
+    manifest.write_sealed(f"{output}/{MANIFEST}", result | _given(begun))
     files.remove_tree(f"{output}/{UNFINISHED}")
 
 
@@ -183,8 +195,9 @@ def _patterns_of_output(folder: str) -> list[str]:
         if "text" in found:  # otherwise, another program wrote the files, and they were adopted
             shards = (*found["train"]["shards"], *found["held_out"]["shards"])
             patterns += [glob.escape(shard["file"]) for shard in shards]
-            patterns += [*registry.all_files(), UNFINISHED]
+            patterns += [UNFINISHED, *([] if _given(found) else registry.all_files())]
     elif files.gfile.exists(f"{folder}/{BEGUN}"):
+        begun = manifest.read_sealed(f"{folder}/{BEGUN}", dict[str, Any])
         patterns += ["train-*.tfrecord", "held_out-*.tfrecord", UNFINISHED]
-        patterns += registry.all_files()
+        patterns += [] if _given(begun) else registry.all_files()
     return patterns

@@ -127,7 +127,7 @@ def _write(
         "vocabulary_sha256": tokens.vocabulary.sha256,
         "inputs": reader.identities(corpus_files, workers),
     }
-    finished = example_folder.finished_manifest(request.output, identity)
+    finished = example_folder.finished_manifest(request.output, identity, tokens.vocabulary)
     if finished is not None:
         files.remove_tree(f"{request.output}/{UNFINISHED}")  # a killed command may have left it
         logging.info("%s is complete; nothing to do.", request.output)

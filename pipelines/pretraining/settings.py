@@ -94,7 +94,7 @@ class ExampleSettings(Settings):
     dupe_factor: int = setting(
         10,
         "Number of times that each document is used, with other pairs and masks. Held-out "
-        "documents are used once.",
+        "documents, and those of examples without either, are used once.",
         minimum=1,
     )
     masked_lm_prob: float = setting(0.15, "Fraction of the tokens to predict.", above=0, below=1)

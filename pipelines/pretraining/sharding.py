@@ -133,7 +133,7 @@ def write_shard(
     """
     seeds = np.random.SeedSequence([maker.settings.seed, shard.index, shard.held_out])
     rng = np.random.Generator(np.random.Philox(seeds))
-    times = 1 if shard.held_out else maker.settings.dupe_factor
+    times = 1 if shard.held_out else maker.times
     plan = np.concatenate([maker.plan(documents, rng) for _ in range(times)])
     plan = plan[rng.permutation(len(plan))]
     counts: collections.Counter[str] = collections.Counter()

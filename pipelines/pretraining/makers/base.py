@@ -24,9 +24,11 @@ class ExampleMaker(abc.ABC):
 
     Attributes:
       segments: number of segments of a sequence.
+      draws: whether a plan is random.
     """
 
     segments: ClassVar[int] = 1
+    draws: ClassVar[bool] = True
 
     def __init__(self, settings: ExampleSettings, tokenizer: Tokenizer):
         self.settings = settings
@@ -35,6 +37,13 @@ class ExampleMaker(abc.ABC):
         self.budget = settings.max_seq_length - tokenizer.overhead[self.segments - 1]
         self._typed = tokenizer.typed
         self._begins_word = np.asarray(tokenizer.begins_word)
+
+    @property
+    def times(self) -> int:
+        """How often documents are used: once if each time would give the same examples."""
+        settings = self.settings
+        noised = settings.objective is Objective.DENOISING
+        return settings.dupe_factor if self.draws or settings.writes_masks or noised else 1
 
     @classmethod
     def check(cls, counts: Mapping[str, int], held_out: int) -> None:

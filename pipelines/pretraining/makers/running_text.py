@@ -1,5 +1,7 @@
 """Sequences of running text across documents."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from pipelines.common.compiled import compiled
@@ -18,6 +20,8 @@ class FullSentences(ExampleMaker):
     follow each other in the order of their shard, with a separator between them, as in the paper;
     fairseq, its program, ends each line with a separator.
     """
+
+    draws: ClassVar[bool] = False
 
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
         return _plan_sentences(documents.sentence_starts, documents.document_starts, self.budget)
@@ -53,6 +57,8 @@ class TextStream(ExampleMaker):
 
     The stream is cut into sequences of full length; the rest at the end of a shard is dropped.
     """
+
+    draws: ClassVar[bool] = False
 
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
         tokens = documents.sentence_starts[documents.document_starts]

@@ -31,10 +31,7 @@ class _Segments(ExampleMaker):
 
 
 class SentencePairs(_Segments):
-    """Returns planned sequences as [CLS] A [SEP] B [SEP], or [CLS] A [SEP] if B is empty.
-
-    `ids` are the flat token ids int32 [tokens], `plan` is int64 [sequences, COLUMNS].
-    """
+    """[CLS] A [SEP] B [SEP], where B follows A or is of another document (Devlin et al., 3.1)."""
 
     segments: ClassVar[int] = 2
 

@@ -128,6 +128,17 @@ def test_the_path_of_a_file_is_that_file_whatever_it_holds(tmp_path, name):
     assert files.matching(str(folder), "a[1b].txt") == [f"{folder}/a1.txt", f"{folder}/ab.txt"]
 
 
+def test_a_name_that_is_not_utf8_is_reported(tmp_path):
+    with open(os.fsencode(tmp_path) + b"/caf\xe9.txt", "w"):
+        pass
+    for read in (
+        lambda: path_lists.expand_globs(f"{tmp_path}/*.txt"),
+        lambda: files.names_in(str(tmp_path)),
+    ):
+        with pytest.raises(InputError, match="caf.*: is a name that is not UTF-8; rename it"):
+            read()
+
+
 def test_patterns_between_quotes_may_hold_blanks_and_commas(tmp_path):
     for name in ("a b.txt", "c,d.txt", "e.txt"):
         (tmp_path / name).touch()

@@ -84,6 +84,19 @@ def test_text_that_fills_no_sequence_gives_none():
     assert sequences(documents(13)) == sequences(documents(6, 5)) == []
 
 
+@pytest.mark.parametrize(
+    ("changes", "times"),
+    [
+        ({}, 2),
+        ({"objective": Objective.LEFT_TO_RIGHT}, 1),
+        ({"masking": Masking.DYNAMIC}, 1),
+        ({"objective": Objective.DENOISING}, 2),
+    ],
+)
+def test_text_is_used_again_where_something_differs(changes, times):
+    assert PackedText(dataclasses.replace(SETTINGS, **changes), TOKENIZER).times == times
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_every_token_is_there_once_in_order(seed):
     rng = np.random.default_rng(seed)
