@@ -26,6 +26,12 @@ def test_sentences_end_where_punctuation_says(text, sentences):
     assert split_sentences(text) == sentences
 
 
+def test_a_long_row_of_dots_takes_no_time():
+    """Each of a million must not be tried as the end of a sentence, up to the end of the row."""
+    row = "." * 1_000_000
+    assert split_sentences(f"It rained{row}x. Done.") == [f"It rained{row}x.", "Done."]
+
+
 def test_wrapped_lines_are_joined_and_headings_stay_apart():
     text = (
         "A HEADING\n\nThis line of prose was broken to fit the width\nof the page. And it "
