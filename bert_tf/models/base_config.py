@@ -87,11 +87,6 @@ class EncoderConfig(FieldChecks, abc.ABC):
         """A copy with another standard deviation of initial weights."""
         return dataclasses.replace(self, initializer_range=deviation)  # type: ignore[type-var]
 
-    @classmethod
-    def load(cls, path: str) -> Self:
-        """Reads a bert_config.json of the family; raises InputError as `from_dict` does."""
-        return cls.from_dict(json_files.read(path, dict[str, Any]), path)
-
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """The keys and values of bert_config.json."""

@@ -96,15 +96,21 @@ def guess(
       vocab_size: tokens of the vocabulary.
       special_ids: tokens that are never masked.
     """
-    originals = [_original_tokens(batch) for batch in training]
-    tokens = np.concatenate([rows[rows >= 0] for rows in originals])
-    counts = np.bincount(tokens, minlength=vocab_size)
-    counts[list(special_ids)] = 0
-    most_frequent = int(counts.argmax())
-    pairs = np.concatenate([np.stack([r[:, :-1].ravel(), r[:, 1:].ravel()], 1) for r in originals])
-    pairs = pairs[(pairs >= 0).all(1) & ~np.isin(pairs, special_ids).any(1)]
-    after = _best_partner(pairs[:, 0], pairs[:, 1], vocab_size, most_frequent)
-    before = _best_partner(pairs[:, 1], pairs[:, 0], vocab_size, most_frequent)
+    frequencies = np.zeros(vocab_size, np.int64)
+    codes = []  # of pairs of neighbours
+    for batch in training:
+        tokens = _original_tokens(batch)
+        frequencies += np.bincount(tokens[tokens >= 0], minlength=vocab_size)
+        left, right = tokens[:, :-1].ravel(), tokens[:, 1:].ravel()
+        usual = [(side >= 0) & ~np.isin(side, special_ids) for side in (left, right)]
+        codes.append((left * vocab_size + right)[usual[0] & usual[1]])
+    frequencies[list(special_ids)] = 0
+    most_frequent = int(frequencies.argmax())
+    pairs, counts = np.unique(np.concatenate(codes), return_counts=True)
+    left, right = np.divmod(pairs, vocab_size)
+    default = np.full(vocab_size, most_frequent)
+    after = _best_partner(left, right, counts, default)
+    before = _best_partner(right, left, counts, default)
     hits = np.zeros(3, np.int64)
     total = 0
     for batch in held_out:
@@ -128,11 +134,17 @@ def _original_tokens(batch: Batch) -> np.ndarray:
 
 
 def _best_partner(
-    keys: np.ndarray, partners: np.ndarray, vocab_size: int, default: int
+    keys: np.ndarray, partners: np.ndarray, counts: np.ndarray, default: np.ndarray
 ) -> np.ndarray:
-    """The most frequent partner of each token as a key; int64 [vocab_size]."""
-    codes, counts = np.unique(keys * vocab_size + partners, return_counts=True)
+    """The most frequent partner of each token, int64 [vocab_size].
+
+    Args:
+      keys: the token of each distinct pair.
+      partners: the other token of each.
+      counts: how frequent each pair is.
+      default: what a token without partners gets, int64 [vocab_size].
+    """
     order = np.argsort(counts, kind="stable")  # later, more frequent ones overwrite
-    best = np.full(vocab_size, default, np.int64)
-    best[codes[order] // vocab_size] = codes[order] % vocab_size
+    best = default.copy()
+    best[keys[order]] = partners[order]
     return best

@@ -220,9 +220,9 @@ def _check_vocabulary(
     """Raises InputError if the examples have ids without embeddings."""
     if config.vocab_size < vocab_size:
         raise InputError(
-            f"{settings.model or settings.init_checkpoint}: vocab_size is {config.vocab_size}, but "
-            f"the examples in {settings.phases[0].tfrecords} have ids up to {vocab_size - 1}. Set "
-            f"vocab_size to {vocab_size}, or write the examples with the model's vocabulary."
+            f"{settings.phases[0].tfrecords}: its examples have ids up to {vocab_size - 1}, but "
+            f"the model's vocab_size is {config.vocab_size}. Set vocab_size to {vocab_size}, or "
+            "write the examples with the model's vocabulary."
         )
 
 

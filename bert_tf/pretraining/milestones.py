@@ -1,7 +1,7 @@
 """Milestones of a run: guesses for a few held-out sentences, and metrics.
 
 They are appended to `milestones.jsonl` in the folder of the run: a line with the sentences, then a
-line for each milestone. A resumed run repeats steps bit by bit, so their lines remain valid.
+line for each milestone.
 """
 
 import json
@@ -30,13 +30,19 @@ class Milestones:
 
     Args:
       folder: folder of the run.
+      start: the step that the run was resumed from, or 0. Lines of later steps, or all of them, are
+        dropped: the folder may have them from an attempt with other settings.
       write: whether this process writes.
     """
 
-    def __init__(self, folder: str, write: bool = True):
+    def __init__(self, folder: str, start: int, write: bool = True):
         self._path = f"{folder}/{MILESTONES}"
         self._write = write
-        self._known = {_key(line) for line in read(folder)} if write else set()
+        found = read(folder) if write else []
+        kept = [line for line in found if start and line.get("step", 0) <= start]
+        if kept and len(kept) < len(found):
+            files.write_text(self._path, "".join(map(_text, kept)))
+        self._known = set(map(_key, kept))
         self._ask: Callable[[], list[masked_sentences.Guess]] | None = None
 
     def ask(
@@ -73,14 +79,18 @@ class Milestones:
             files.write_text(self._path, "")
         self._known.add(_key(line))
         with files.gfile.GFile(self._path, "a") as file:
-            # The line break comes first, as a killed run may have left an incomplete last line.
-            file.write(f"\n{json.dumps(line, ensure_ascii=False)}")
+            file.write(_text(line))
 
 
 def read(folder: str) -> list[Line]:
     """The lines of a run's file; none if there is no file."""
     path = f"{folder}/{MILESTONES}"
     return json_files.read_lines(path, Line)
+
+
+def _text(line: Line) -> str:
+    """The line break comes first, as a killed run may have left an incomplete last line."""
+    return f"\n{json.dumps(line, ensure_ascii=False)}"
 
 
 def _key(line: Line) -> tuple[int, str]:

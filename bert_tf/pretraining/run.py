@@ -148,7 +148,7 @@ class _Run:
         peak = hardware.peak_flops(tf.as_dtype(self.model.compute_dtype))
         self._log_begin(start, peak)
         peaks = self._peak_fractions(peak * self.session.strategy.num_replicas_in_sync)
-        milestones, minutes = self._milestones(), self.settings.minutes
+        milestones, minutes = self._milestones(start), self.settings.minutes
         budget = minutes and TimeBudget(
             minutes, self.settings.decay_fraction, self.session, self.output, start
         )
@@ -211,9 +211,9 @@ class _Run:
             first_weights.place_sinusoids(self.model)
         return restored or 0
 
-    def _milestones(self) -> Milestones:
-        """The record of milestones, with questions about held-out sentences."""
-        milestones = Milestones(self.output, self.session.is_chief)
+    def _milestones(self, start: int) -> Milestones:
+        """The record of milestones from a step on, with questions about held-out sentences."""
+        milestones = Milestones(self.output, start, self.session.is_chief)
         questions = self._questions()
         if questions:
             milestones.ask(self.model, questions, self.data.tokenizer.vocabulary.tokens)
@@ -301,7 +301,8 @@ class _Run:
           start_time: of this process, by time.perf_counter.
         """
         metrics = self._held_out_metrics()
-        Milestones(self.output, self.session.is_chief).score(self.session.total_steps, metrics)
+        steps = self.session.total_steps
+        Milestones(self.output, steps, self.session.is_chief).score(steps, metrics)
         result: dict[str, Any] = {
             **dict.fromkeys(self.model.curves, math.nan),
             **metrics,

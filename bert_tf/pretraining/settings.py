@@ -27,8 +27,9 @@ class PretrainingSettings(TrainingSettings):
     model: str | None = setting(
         None,
         "A size: tiny, mini, small, medium, base, large (or debug, for tests), with the prefix "
-        "roberta-, distilbert-, albert-, electra-, or elmo- (up to base); or the path of a "
-        "bert_config.json. Not given: that of the model in --init_checkpoint, else base.",
+        "roberta-, distilbert-, albert-, electra-, bart-, openai-gpt-, gpt2- (up to xl), or elmo- "
+        "(up to base); or the path of a bert_config.json. Not given: that of the model in "
+        "--init_checkpoint, else base.",
         group=Group.MODEL,
     )
     learning_rates: tuple[float, ...] = setting(

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bert_tf.models import configs
 from bert_tf.models.config import SIZES, BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
@@ -13,7 +14,7 @@ from pipelines.common.errors import InputError
 def test_round_trip(tmp_path):
     config = BertConfig.named("mini", vocab_size=1000)
     config.save(str(tmp_path / "bert_config.json"))
-    assert BertConfig.load(str(tmp_path / "bert_config.json")) == config
+    assert configs.load(str(tmp_path / "bert_config.json")) == config
 
 
 def test_released_configurations_load():
@@ -50,7 +51,7 @@ def test_mistakes_are_named(tmp_path, values, message):
     path = tmp_path / "bert_config.json"
     path.write_text(json.dumps(values))
     with pytest.raises(InputError, match=f"bert_config.json: .*{message}"):
-        BertConfig.load(str(path))
+        configs.load(str(path))
     with pytest.raises(InputError, match="model 'huge' is unknown; use debug, tiny"):
         BertConfig.named("huge")
 
@@ -64,7 +65,7 @@ def test_options_are_written_where_they_are_not_as_in_bert(tmp_path):
     config = BertConfig(**options)
     assert config.options == options
     config.save(str(tmp_path / "bert_config.json"))
-    assert BertConfig.load(str(tmp_path / "bert_config.json")) == config
+    assert configs.load(str(tmp_path / "bert_config.json")) == config
 
 
 @pytest.mark.parametrize(

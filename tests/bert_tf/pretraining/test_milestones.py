@@ -101,7 +101,7 @@ def test_nothing_is_asked_where_nothing_is_masked(batch, tokenizer):
 
 def test_guesses_are_those_of_the_model(questions, tmp_path):
     model = MaskedLM(CONFIG)
-    noted = Milestones(str(tmp_path))
+    noted = Milestones(str(tmp_path), 0)
     noted.ask(model, questions, TOKENS)
     noted.guess(10)
     sentences, guesses = milestones.read(str(tmp_path))
@@ -132,17 +132,18 @@ def test_the_file_only_grows_and_steps_are_noted_once(questions, tmp_path):
     folder = str(tmp_path)
     path = tmp_path / milestones.MILESTONES
     assert milestones.read(folder) == []
+    model = MaskedLM(CONFIG)
 
-    def note(*steps):
-        noted = Milestones(folder)
-        noted.ask(MaskedLM(CONFIG), questions, TOKENS)
+    def note(start, *steps):
+        noted = Milestones(folder, start)
+        noted.ask(model, questions, TOKENS)
         for step in steps:
             noted.guess(step)
             noted.score(step, {"loss": step / 10, "nothing": float("nan")})
 
-    note(10, 20)
+    note(0, 10, 20)
     first = path.read_bytes()
-    note(20, 30)  # a run that goes on from before step 20
+    note(15, 20, 30)
     assert path.read_bytes().startswith(first)
     lines = milestones.read(folder)
     steps = [(line.get("step"), "guesses" in line) for line in lines]
@@ -151,18 +152,22 @@ def test_the_file_only_grows_and_steps_are_noted_once(questions, tmp_path):
     ]  # fmt: skip
     assert lines[2]["held_out"] == {"loss": 1.0, "nothing": None}
     path.write_bytes(path.read_bytes()[:-20])  # a run that was killed as it wrote
-    note(30, 40)
+    note(25, 30, 40)
     assert [line["step"] for line in milestones.read(folder) if "held_out" in line] == [
         10, 20, 30, 40,
     ]  # fmt: skip
+    # A run that was begun with other settings, and stopped before its first checkpoint.
+    others = questions._replace(sentences=questions.sentences[:1])
+    Milestones(folder, 0).ask(model, others, TOKENS)
+    assert milestones.read(folder) == [{"sentences": others.sentences}]
 
 
 def test_only_the_chief_writes_and_nothing_is_scored_where_there_is_nothing(questions, tmp_path):
-    other = Milestones(str(tmp_path), write=False)
+    other = Milestones(str(tmp_path), 0, write=False)
     other.ask(MaskedLM(CONFIG), questions, TOKENS)
     other.guess(10)
     other.score(10, {"loss": 1.0})
-    Milestones(str(tmp_path)).score(10, {"loss": float("nan")})
+    Milestones(str(tmp_path), 0).score(10, {"loss": float("nan")})
     assert os.listdir(tmp_path) == []
 
 
