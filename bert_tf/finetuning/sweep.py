@@ -1,6 +1,7 @@
 """Fine-tuning: runs over learning rates and seeds, the best of which is kept."""
 
 import dataclasses
+import gc
 import itertools
 import math
 import statistics
@@ -90,7 +91,8 @@ def finetune(
             raise InputError("--teacher: is not for a frozen encoder (--freeze=all).")
         if not all(item.task.own_head for item in data):
             raise InputError("--freeze=all: leaves nothing to train for a head without weights.")
-        data = freezing.with_outputs(data, bundle, cache)
+        if not done:
+            data = freezing.with_outputs(data, bundle, cache)
     more = _unlabelled(settings, data[0], tokenizer)
     teacher, taught_by = None, weights.read(settings.teacher) if settings.teacher else None
     if taught_by and not done:
@@ -161,7 +163,10 @@ def _train(setup: Setup, start_time: float) -> dict[str, Any]:
         progress.log_tensorboard(setup.output)
     results: list[RunResult] = []
     run_time = -time.perf_counter()
+    run: Any = None
     for rate in settings.learning_rates:
+        run = None  # The next one needs the memory.
+        gc.collect()
         run = Run(setup, rate)
         results += [run.train(seed) for seed in settings.seeds]
     run_time += time.perf_counter()

@@ -2,12 +2,14 @@
 
 import json
 import os
+import weakref
 
 import numpy as np
 import pytest
 
 from bert_tf import weights
 from bert_tf.finetuning import sweep
+from bert_tf.finetuning.run import Run
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.serving import file_prediction
 from pipelines.common.errors import InputError
@@ -129,7 +131,16 @@ def test_choices_of_different_numbers(tmp_path, init):
     assert files_of(output) == ["predictions.dev.csv"]
 
 
-def test_seeds_rates_and_joint_tasks(tmp_path, init):
+def test_seeds_rates_and_joint_tasks(tmp_path, init, monkeypatch):
+    runs = weakref.WeakSet()
+    first_init = Run.__init__
+
+    def one_at_a_time(self, *args):
+        assert not runs  # a second model might not fit into memory
+        first_init(self, *args)
+        runs.add(self)
+
+    monkeypatch.setattr(Run, "__init__", one_at_a_time)
     for name in ("texts", "tags"):
         (tmp_path / name).mkdir()
     requests = (

@@ -119,8 +119,11 @@ def test_kept_outputs_change_nothing(tmp_path, init, monkeypatch):
     """A frozen encoder without dropout gives the same training, computed or read."""
     settings = {"freeze": "all", "epochs": 2.0, **_LSTM}
     kept, _ = tune(tmp_path, init, "ner", make_tags, **settings)
-    monkeypatch.setattr("bert_tf.finetuning.freezing.with_outputs", lambda data, *_: data)
     again = settings_of(init, "ner", f"{tmp_path}/data", **settings)
+    freezing.remove_outputs(f"{tmp_path}/cache")
+    sweep.finetune(again, f"{tmp_path}/out", f"{tmp_path}/cache", False)
+    assert not glob.glob(f"{tmp_path}/cache/ner/frozen-*")  # a finished run needs none
+    monkeypatch.setattr("bert_tf.finetuning.freezing.with_outputs", lambda data, *_: data)
     computed = sweep.finetune(again, f"{tmp_path}/computed", f"{tmp_path}/cache", False)
     for name, value in kept["metrics"]["median"].items():
         assert computed["metrics"]["median"][name] == pytest.approx(value, abs=2e-2)
