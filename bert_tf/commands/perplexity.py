@@ -7,8 +7,6 @@ after all of its document that precedes it, or at least half a window. Perplexit
 comparable between models of one tokenizer; the others between tokenizers that change no text.
 """
 
-import functools
-
 from absl import flags
 
 _MODEL = flags.DEFINE_string(
@@ -32,12 +30,11 @@ def main() -> None:
         raise InputError(
             f"{_MODEL.value}: reads whole texts; only left-to-right models (GPT) have a perplexity."
         )
-    documents = list(reader.documents(reader.open_corpus(_INPUT.value), reader.ReadOptions()))
-
-    progress = functools.partial(tqdm, unit="batch")
-    found = perplexity.score(model, tokenizer, documents, source.sequence_length, progress)
+    documents = reader.documents(reader.open_corpus(_INPUT.value), reader.ReadOptions())
+    shown = tqdm(documents, unit="document")
+    found = perplexity.score(model, tokenizer, shown, source.sequence_length)
     print(
-        f"{len(documents):,} documents, {found.tokens:,} tokens\n"
+        f"{found.texts:,} documents, {found.tokens:,} tokens\n"
         f"perplexity {found.perplexity:.2f} per token, {found.word_perplexity:.2f} per word, "
         f"{found.bits_per_byte:.3f} bits per byte"
     )

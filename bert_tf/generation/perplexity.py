@@ -1,7 +1,7 @@
 """Perplexity of texts under a left-to-right model."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,14 +9,17 @@ import tensorflow as tf
 
 from bert_tf.objectives.token_prediction import TokenPrediction
 from pipelines.common.errors import InputError
+from pipelines.common.texts import blocks
 from pipelines.tokenizers.base import Tokenizer
 
 _TOKENS = 2048  # at once: there are logits of each
+_BLOCK = 1 << 20  # characters that are tokenized at once
 
 
 class TextScore(NamedTuple):
     """Log-likelihood of texts."""
 
+    texts: int
     tokens: int  # that were predicted
     words: int  # separated by white space
     bytes: int
@@ -42,11 +45,10 @@ class TextScore(NamedTuple):
 def score(
     model: TokenPrediction,
     tokenizer: Tokenizer,
-    texts: Sequence[str],
+    texts: Iterable[str],
     length: int,
-    progress: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> TextScore:
-    """Scores texts; each token is predicted once.
+    """Scores texts, a block of them at a time; each token is predicted once.
 
     It is predicted after all of its text that precedes it, or at least half a window. The first
     token of a text follows the token that begins or separates texts.
@@ -56,28 +58,28 @@ def score(
       tokenizer: Its tokenizer.
       texts: The texts.
       length: Tokens of a window.
-      progress: Wraps the numbers of the batches.
 
     Raises:
       InputError: No text has a token.
     """
     vocabulary = tokenizer.vocabulary
     begin = tokenizer.start_id if vocabulary.starts_text else tokenizer.separator_id
-    ids = [np.array([begin, *row]) for row in tokenizer.tokenize(list(texts)).to_list()]
-    windows = [window for row in ids for window in _windows(row, length)]
-    if not windows:
+    found, rows = TextScore(0, 0, 0, 0, 0.0), max(1, _TOKENS // length)
+    for block in blocks(texts, len, _BLOCK):
+        ids = [np.array([begin, *row]) for row in tokenizer.tokenize(block).to_list()]
+        windows = [window for row in ids for window in _windows(row, length)]
+        parts = (windows[first : first + rows] for first in range(0, len(windows), rows))
+        scored = [_score_windows(model, part) for part in parts]
+        found = TextScore(
+            found.texts + len(block),
+            found.tokens + sum(tokens for _, tokens in scored),
+            found.words + sum(len(text.split()) for text in block),
+            found.bytes + sum(len(text.encode()) for text in block),
+            found.nats + sum(nats for nats, _ in scored),
+        )
+    if not found.tokens:
         raise InputError("the texts have no tokens to predict.")
-    nats, tokens = 0.0, 0
-    rows = max(1, _TOKENS // length)
-    for first in progress(range(0, len(windows), rows)):
-        total, count = _score_windows(model, windows[first : first + rows])
-        nats, tokens = nats + total, tokens + count
-    return TextScore(
-        tokens,
-        sum(len(text.split()) for text in texts),
-        sum(len(text.encode()) for text in texts),
-        nats,
-    )
+    return found
 
 
 def _windows(ids: np.ndarray, length: int) -> list[tuple[np.ndarray, int]]:

@@ -77,12 +77,13 @@ def test_there_must_be_room_for_a_prompt(model, tokenizer):
         _generator(model, tokenizer, max_new_tokens=LENGTH)
 
 
-def test_perplexity_predicts_every_token_once(model, tokenizer):
+def test_perplexity_predicts_every_token_once(model, tokenizer, monkeypatch):
+    monkeypatch.setattr(perplexity, "_BLOCK", 8)
     texts = ["short", "x" * 10 + "a longer text than the model has positions for", ""]
     found = perplexity.score(model, tokenizer, texts, LENGTH)
     ids = [[256, *row] for row in tokenizer.tokenize(texts).to_list()]
     assert found.tokens == sum(len(row) - 1 for row in ids) == found.bytes
-    assert found.words == 10
+    assert found.words == 10 and found.texts == 3
     nats = 0.0
     for row in ids:
         for place in range(1, len(row)):
