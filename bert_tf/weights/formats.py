@@ -58,7 +58,7 @@ _WRITERS = {Format.BERT_TF: own.write, Format.TF1: tf1.write, Format.HUGGINGFACE
 WRITABLE = tuple(_WRITERS)
 
 
-def read(path: str) -> Bundle:
+def read(path: str | os.PathLike[str]) -> Bundle:
     """Reads a model in any of the formats.
 
     Args:
@@ -69,6 +69,7 @@ def read(path: str) -> Bundle:
     Raises:
       InputError: There is no model, or it is damaged or inconsistent.
     """
+    path = os.fspath(path)
     if not files.gfile.exists(path):
         found = local_caches.find(path)
         if found:
@@ -135,7 +136,9 @@ def detect(path: str) -> Format:
     return Format.MODEL_GARDEN if object_based else Format.TF1
 
 
-def write(model: Bundle, folder: str, target: Format | str = Format.BERT_TF) -> None:
+def write(
+    model: Bundle, folder: str | os.PathLike[str], target: Format | str = Format.BERT_TF
+) -> None:
     """Writes a model; the folder appears when it is complete.
 
     Args:
@@ -151,7 +154,7 @@ def write(model: Bundle, folder: str, target: Format | str = Format.BERT_TF) -> 
         raise InputError(f"{target!r} is not a format to write; use one of {', '.join(WRITABLE)}.")
     if target != Format.BERT_TF:
         _check_heads(model, str(target))
-    with files.folder_aside(folder.rstrip("/")) as partial:
+    with files.folder_aside(os.fspath(folder).rstrip("/")) as partial:
         _WRITERS[Format(target)](model, partial)
 
 

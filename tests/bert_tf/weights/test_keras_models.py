@@ -95,8 +95,8 @@ def test_what_keras_trained_is_written_and_read(tmp_path, target):
     encoder.enable_lora(2)
     user_models.randomize(encoder, 1)
     changed = bundle.with_weights_of(encoder)
-    bert_tf.save(changed, f"{tmp_path}/model", target)
-    again = bert_tf.load(f"{tmp_path}/model")
+    bert_tf.save(changed, tmp_path / "model", target)
+    again = bert_tf.load(tmp_path / "model")
     assert_same_weights(again.weights, changed.weights)
     wanted = encoder(IDS)["sequence_output"]
     np.testing.assert_allclose(again.encoder()(IDS)["sequence_output"], wanted, atol=1e-4)
