@@ -24,12 +24,14 @@ from bert_tf.vectors.settings import (
 )
 from bert_tf.vectors.tokenized import Example, TokenizedTexts, Units
 from pipelines.common.errors import InputError
+from pipelines.common.texts import shorten
 from pipelines.labelled import bucketing
 from pipelines.labelled.schema import TextExample, WordsExample
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 BLOCK = 1 << 24  # maximum number of values of a block, unless it is one text
 MIN_NORM = 1e-12  # the norm of shorter vectors, for normalization
+_SHOWN = 40  # characters of a text in a message
 Progress = Callable[[int], Any]
 
 
@@ -136,7 +138,14 @@ class FeatureExtractor:
         return self._rows(_text_examples(texts, second))
 
     def of_words(self, sentences: Sequence[Sequence[str]]) -> list[TextFeatures]:
-        """The features of sentences that are given by their words; long ones are cut."""
+        """The features of sentences that are given by their words; long ones are cut.
+
+        Raises:
+          InputError: a sentence is a string.
+        """
+        for words in sentences:
+            if isinstance(words, str):
+                raise InputError(f"{shorten(words, _SHOWN)!r}: is one text; give its words.")
         return self._rows([WordsExample("", "", tuple(words)) for words in sentences])
 
     def _rows(self, examples: Sequence[Example]) -> list[TextFeatures]:
@@ -282,8 +291,10 @@ def _text_examples(texts: Sequence[str], second: Sequence[str | None] | None) ->
     """Texts, each with a second text or None, as examples.
 
     Raises:
-      InputError: there are not as many second texts.
+      InputError: there is a string in place of a list, or there are not as many second texts.
     """
+    if isinstance(texts, str):
+        raise InputError(f"{shorten(texts, _SHOWN)!r}: is one text; give a list of texts.")
     if second is not None and len(second) != len(texts):
         raise InputError(f"{len(texts)} texts have {len(second)} second ones; give one for each.")
     pairs = zip(texts, [None] * len(texts) if second is None else second, strict=True)

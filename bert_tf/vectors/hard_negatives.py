@@ -1,6 +1,8 @@
 """Choices for training a reranker: which of several similar texts belongs to a text?"""
 
 import collections
+import hashlib
+import itertools
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -10,13 +12,14 @@ import numpy as np
 from absl import logging
 from tqdm import tqdm
 
+from bert_tf.vectors import model as models
 from bert_tf.vectors import run
 from bert_tf.vectors.block_writer import CHOICES, NO_COUNTS, BlockWriter
 from bert_tf.vectors.neighbours import search
 from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.vectors.storage import GrowingFiles
 from bert_tf.vectors.vector_file import VectorFile
-from pipelines.common import files, locks
+from pipelines.common import files, json_files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
 from pipelines.labelled.text_files import TextFile
@@ -28,6 +31,7 @@ class _Pairs:
     Attributes:
       answers: the second texts of each first one, in the order of the file.
       second: all second texts.
+      sha256: of all pairs.
       together: the texts that are no negatives of a text: itself, and its pairs in both directions.
 
     Raises:
@@ -41,6 +45,7 @@ class _Pairs:
             self.answers[first].append(text)
             self.together[first].update((first, text))
             self.together[text].add(first)
+        self.sha256 = hashlib.sha256(json.dumps(self.answers).encode()).hexdigest()
         self.second = list(dict.fromkeys(text for own in self.answers.values() for text in own))
         if not any(map(self.has_others, self.answers)):
             raise InputError("every text_b belongs to every text_a: there are no others to find.")
@@ -60,7 +65,8 @@ class _Pairs:
             one, so that no place is right more often than others.
         """
         texts = (self.second[row] for row in nearest)
-        others = [text for text in texts if text not in self.together[first]][:count]
+        far = (text for text in texts if text not in self.together[first])
+        others = list(itertools.islice(far, count))
         for offset, own in enumerate(self.answers[first] if others else ()):
             place = (number + offset) % (len(others) + 1)
             yield {
@@ -96,27 +102,35 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
 
     Raises:
       InputError: the output exists, or another process writes it; there are single or empty texts,
-        or no others; or a run with other texts or settings was begun.
+        or no others; or a run with another model, other
+        pairs or another count was begun.
     """
     if files.gfile.exists(output):
         raise InputError(f"{output}: exists; name another file, or remove it.")
-    pairs = _Pairs(examples)
+    pairs, source = _Pairs(examples), models.read(model)
     folder = files.partial_of(output)
     with locks.held(folder):
-        source = TextFile(os.path.join(folder, "texts.jsonl"), {"text": "text"})
-        _write_texts(source.path, [*pairs.second, *pairs.answers])
-        vectors = os.path.join(folder, "vectors.npy")
-        described, _ = run.embed_file(model, source, vectors, EmbeddingSettings())
-        choices = os.path.join(folder, "choices.jsonl")
         identity = {
+            "model": models.checksums(source),
+            "count": count,
+            "pairs": {"sha256": pairs.sha256},
+        }
+        _check_begun(folder, identity)
+        texts = TextFile(os.path.join(folder, "texts.jsonl"), {"text": "text"})
+        lines = (json.dumps({"text": text}) for text in (*pairs.second, *pairs.answers))
+        files.write_text(texts.path, "".join(f"{line}\n" for line in lines))
+        vectors = os.path.join(folder, "vectors.npy")
+        run.embed_file(source, texts, vectors, EmbeddingSettings())
+        choices = os.path.join(folder, "choices.jsonl")
+        storage = GrowingFiles(output, [choices], [b""])
+        described = {
             "format": "jsonl",
             "rows": len(pairs.answers),
-            "model": described["model"],
-            "settings": {"count": count},
-            **source.identity(),
+            "input_sha256": pairs.sha256,
+            "settings": {},
+            **identity,
         }
-        storage = GrowingFiles(output, [choices], [b""])
-        with BlockWriter(CHOICES, storage, f"{choices}.json", identity) as writer:
+        with BlockWriter(CHOICES, storage, f"{choices}.json", described) as writer:
             if not writer.finished:
                 _search(VectorFile(vectors), pairs, count, writer)
                 writer.finish()
@@ -125,22 +139,23 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
     return sum(len(own) for text, own in pairs.answers.items() if pairs.has_others(text))
 
 
-def _write_texts(path: str, texts: Sequence[str]) -> None:
-    """Writes texts as rows; raises InputError if a run with other ones was begun."""
-    rows = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    if files.gfile.exists(path) and files.gfile.GFile(path).read() != rows:
-        folder = os.path.dirname(path)
+def _check_begun(folder: str, identity: dict[str, Any]) -> None:
+    """Notes what the output is made of; raises InputError if it was begun with something else."""
+    path = os.path.join(folder, "begun.json")
+    if not files.gfile.exists(path):
+        json_files.write(path, identity)
+    other = manifest.difference(json_files.read(path, dict[str, Any]), identity)
+    if other:
         raise InputError(
-            f"{folder}: was begun with other texts; name another output, or remove this folder."
+            f"{folder}: was begun with other {other}. Name another --output, or remove this folder."
         )
-    files.write_text(path, rows)
 
 
 def _search(vectors: VectorFile, pairs: _Pairs, count: int, writer: BlockWriter) -> None:
     """Writes the rows of the first texts that are not done."""
     candidates, first = len(pairs.second), list(pairs.answers)
     number = sum(len(pairs.answers[text]) for text in first[: writer.done])
-    most = max(map(len, pairs.together.values()))
+    most = max(len(pairs.together[text]) for text in first)
     if writer.done:
         logging.info("resuming after %d of %d first texts.", writer.done, writer.rows)
     with tqdm(total=writer.rows, initial=writer.done, unit="text", desc=CHOICES.command) as bar:
@@ -159,6 +174,8 @@ def _part(vectors: VectorFile, start: int, end: int) -> Iterator[np.ndarray]:
     """Yields the vectors of some rows of a file, float32 [rows, width] at a time."""
     first = 0
     for block in vectors.blocks():
+        if first >= end:
+            return
         part = block[max(start - first, 0) : max(end - first, 0)]
         first += len(block)
         if len(part):

@@ -46,9 +46,9 @@ class VectorIndex:
         try:
             if known != identity:
                 logging.info("%s: made once, of %d vectors.", path, vectors.rows)
-                with files.write_aside(path) as partial:
+                with files.write_aside(path, shared=True) as partial:
                     self._faiss.write_index(self._made(vectors), partial)
-                json_files.write(description, identity)
+                json_files.write(description, identity, shared=True)
             self._index = self._faiss.read_index(path, self._faiss.IO_FLAG_MMAP)
         except RuntimeError as error:  # of faiss
             raise InputError(
@@ -83,8 +83,14 @@ class VectorIndex:
 
         Returns:
           int64 [queries, count] numbers of rows from 0, the most similar first, and their cosine
-          similarities, float32 [queries, count]. Where the cells have fewer rows, the last numbers
-          are -1.
+          similarities, float32 [queries, count]. If the file has fewer rows, the last numbers are
+          -1.
         """
-        similarities, rows = self._index.search(unit(queries), count)
+        queries = unit(queries)
+        similarities, rows = self._index.search(queries, count)
+        few = (rows < 0).any(axis=1)  # in the nearest cells, which may even be empty
+        if few.any():
+            nearest, self._index.nprobe = self._index.nprobe, self._index.nlist
+            similarities[few], rows[few] = self._index.search(queries[few], count)
+            self._index.nprobe = nearest
         return rows, similarities

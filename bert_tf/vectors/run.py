@@ -8,6 +8,7 @@ from typing import Any
 from absl import logging
 from tqdm import tqdm
 
+from bert_tf.export.sources import ModelSource
 from bert_tf.vectors import extractor as features
 from bert_tf.vectors import formats, tokenized
 from bert_tf.vectors.block_writer import FEATURES, VECTORS, BlockWriter, Counts, Description
@@ -32,7 +33,7 @@ Encode = Callable[[Sequence[Example], FeatureBlock, int], Sequence[bytes]]
 
 
 def embed_file(
-    model: str,
+    model: str | ModelSource,
     source: TextFile,
     output: str,
     settings: EmbeddingSettings,
@@ -44,7 +45,7 @@ def embed_file(
     that was never stopped, if the machine computes the same bits twice.
 
     Args:
-      model: path of the model.
+      model: path of the model, or what `vectors.model.read` returned.
       source: the texts.
       output: path of the file to write.
       settings: the settings.

@@ -121,7 +121,8 @@ class FeatureSettings(Settings):
     max_length: int | None = setting(
         None,
         "Maximum number of tokens of a text, special tokens included; longer texts are cut. Not "
-        "given: the maximum of the model, or that of its training to make vectors.",
+        "given: the maximum of the model or, without --pooling, that of its training to make "
+        "vectors.",
         minimum=8,
     )
     batch_tokens: int = setting(
@@ -177,7 +178,8 @@ class EmbeddingSettings(FeatureSettings):
     normalize: bool | None = setting(
         None,
         "Divide each vector by its length (L2), so that dot products are cosine similarities. Not "
-        "given: as the model does that was trained to make vectors; no others are divided.",
+        "given: as the model does that was trained to make vectors, if there is no --pooling; no "
+        "others are divided.",
     )
     unit: str = dataclasses.field(default=Unit.TEXT, init=False)
     word_pooling: str = dataclasses.field(default=WordPooling.FIRST, init=False)

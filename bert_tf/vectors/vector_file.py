@@ -146,7 +146,8 @@ class VectorFile:
         wanted = set(rows)
         read = _record_text if self._kind is VectorFormat.TFRECORD else _line_text
         with self._checked():
-            found = {row: read(data) for row, data in enumerate(self._raw()) if row in wanted}
+            rows_to_last = enumerate(itertools.islice(self._raw(), max(wanted, default=-1) + 1))
+            found = {row: read(data) for row, data in rows_to_last if row in wanted}
         if found.keys() != wanted:
             raise self._damaged()
         return found

@@ -35,11 +35,13 @@ class _StreamedFile:
     def identity(self) -> dict[str, Any]:
         """Returns what decides the contents, except for the path, as JSON values."""
         encoding = {} if self.encoding == UTF8 else {"encoding": self.encoding}
+        part = text_lines.split_part(self.path)[1]
         return {
             "input_sha256": tables.sha256(self.path),
             "columns": dict(self.columns),
             "header": self.header,
             **encoding,
+            **({"part": part} if part else {}),
         }
 
     @functools.cached_property

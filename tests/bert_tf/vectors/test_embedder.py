@@ -9,8 +9,8 @@ import pytest
 
 from bert_tf import weights
 from bert_tf.export import sources
-from bert_tf.vectors.extractor import Embedder
-from bert_tf.vectors.settings import EmbeddingSettings, Pooling
+from bert_tf.vectors.extractor import Embedder, FeatureExtractor
+from bert_tf.vectors.settings import EmbeddingSettings, FeatureSettings, Pooling
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
@@ -100,6 +100,13 @@ def test_long_texts_are_cut(folders):
     np.testing.assert_allclose(found[1], found[0], atol=1e-6)
     np.testing.assert_allclose(found[2], found[0], atol=1e-6)
     assert make(folders["pretrained"]).max_length == 48
+
+
+def test_a_text_is_not_a_list_of_characters(folders):
+    with pytest.raises(InputError, match="'It rained.': is one text; give a list of texts"):
+        Embedder(folders["pretrained"])("It rained.")
+    with pytest.raises(InputError, match="'It rained.': is one text; give its words"):
+        FeatureExtractor(folders["pretrained"], FeatureSettings()).of_words(["It rained."])
 
 
 def test_no_texts_have_no_vectors(folders):

@@ -80,6 +80,18 @@ def test_it_is_made_once_and_again_for_other_vectors(folders, vectors, tmp_path)
     assert np.isfinite(similarities[0, :2]).all()
 
 
+def test_cells_without_rows_hide_no_neighbours(folders, tmp_path):
+    """Of many copies of a few texts, most cells are empty."""
+    path, texts = tmp_path / "v.npy", tmp_path / "texts.txt"
+    texts.write_text("the mask\na kernel\nthe model\n" * 3000)
+    run.embed_file(folders["pretrained"], TextFile(str(texts)), str(path), EmbeddingSettings())
+    index = VectorIndex(VectorFile(str(path)))
+    queries = np.random.default_rng(0).normal(size=[50, 32]).astype(np.float32)
+    rows, similarities = index.search(queries, 4000)
+    assert (rows >= 0).all()
+    assert (np.diff(similarities) <= 1e-6).all()
+
+
 def test_a_damaged_index_is_reported(vectors):
     VectorIndex(VectorFile(vectors))
     os.truncate(f"{vectors}.faiss", 5000)

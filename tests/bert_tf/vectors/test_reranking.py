@@ -78,8 +78,8 @@ def test_a_search_for_negatives_goes_on_where_it_stopped(folders, tmp_path, monk
         hard_negatives.mine(model, pairs, str(path), 2)
     assert not path.exists()
     for other, message in (
-        ((pairs[1:], 2), "partial: was begun with other texts"),
-        ((pairs, 3), "other settings: count"),
+        ((pairs[1:], 2), "partial: was begun with other pairs"),
+        ((pairs, 3), "begun with other count"),
     ):
         with pytest.raises(InputError, match=message):
             hard_negatives.mine(model, other[0], str(path), other[1])

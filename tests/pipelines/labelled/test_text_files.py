@@ -166,6 +166,14 @@ def test_what_texts_follow_from_names_no_path(tmp_path):
     assert str(tmp_path) not in json.dumps(one)
 
 
+def test_lists_of_a_file_are_different_texts(tmp_path):
+    parts = {"train": [{"text": "a"}], "dev": [{"text": "b"}]}
+    (tmp_path / "x.json").write_text(json.dumps(parts))
+    train, dev = (TextFile(f"{tmp_path}/x.json#{part}") for part in parts)
+    assert [text.text_a for text in train] == ["a"]
+    assert train.identity() != dev.identity()
+
+
 def test_lines_are_those_of_the_whole_text(tmp_path):
     for number, text in enumerate(("", "a", "a\n", "\ufeffa\r\nb\n\n", "a\rb\r", "é\n\u2028x\n")):
         path = write(tmp_path / f"{number}.txt", text)
