@@ -102,8 +102,7 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
 
     Raises:
       InputError: the output exists, or another process writes it; there are single or empty texts,
-        or no others; or a run with another model, other
-        pairs or another count was begun.
+        or no others; or a run with another model, other pairs or another count was begun.
     """
     if files.gfile.exists(output):
         raise InputError(f"{output}: exists; name another file, or remove it.")
