@@ -14,7 +14,7 @@ from bert_tf.experiments.plan import PLAN, ExperimentPlan
 from bert_tf.experiments.schedule import JobEntry, JobProcess, JobState, table
 from bert_tf.experiments.settings import ExperimentSettings
 from bert_tf.experiments.studies import jobs_of
-from pipelines.common import files, json_files, locks, manifest, outputs
+from pipelines.common import files, locks, manifest, outputs
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
@@ -94,11 +94,7 @@ def _entries(plan: ExperimentPlan, studies: Sequence[str]) -> dict[str, JobEntry
 
 def _check_identity(settings: ExperimentSettings, output: str) -> None:
     """Writes what the folder is for, or raises InputError where it is for something else."""
-    path, identity = f"{output}/{_IDENTITY}", settings.describe()
-    if not files.gfile.exists(path):
-        json_files.write(path, identity)
-        return
-    other = manifest.difference(json_files.read(path, dict), identity)
+    other = manifest.begin(f"{output}/{_IDENTITY}", settings.describe())
     if other:
         raise InputError(
             f"{output}: is of experiments with other {other}. Name another folder (OUT=), or "

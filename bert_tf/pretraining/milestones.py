@@ -40,7 +40,7 @@ class Milestones:
         self._write = write
         found = read(folder) if write else []
         kept = [line for line in found if start and line.get("step", 0) <= start]
-        if kept and len(kept) < len(found):
+        if len(kept) < len(found):
             files.write_text(self._path, "".join(map(_text, kept)))
         self._known = set(map(_key, kept))
         self._ask: Callable[[], list[masked_sentences.Guess]] | None = None

@@ -19,7 +19,7 @@ from bert_tf.vectors.neighbours import search
 from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.vectors.storage import GrowingFiles
 from bert_tf.vectors.vector_file import VectorFile
-from pipelines.common import files, json_files, locks, manifest
+from pipelines.common import files, locks, manifest
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
 from pipelines.labelled.text_files import TextFile
@@ -114,7 +114,12 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
             "count": count,
             "pairs": {"sha256": pairs.sha256},
         }
-        _check_begun(folder, identity)
+        other = manifest.begin(os.path.join(folder, "begun.json"), identity)
+        if other:
+            raise InputError(
+                f"{folder}: was begun with other {other}. Name another --output, or remove this "
+                "folder."
+            )
         texts = TextFile(os.path.join(folder, "texts.jsonl"), {"text": "text"})
         lines = (json.dumps({"text": text}) for text in (*pairs.second, *pairs.answers))
         files.write_text(texts.path, "".join(f"{line}\n" for line in lines))
@@ -136,18 +141,6 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
         files.gfile.rename(choices, output)
         files.remove_tree(folder)
     return sum(len(own) for text, own in pairs.answers.items() if pairs.has_others(text))
-
-
-def _check_begun(folder: str, identity: dict[str, Any]) -> None:
-    """Notes what the output is made of; raises InputError if it was begun with something else."""
-    path = os.path.join(folder, "begun.json")
-    if not files.gfile.exists(path):
-        json_files.write(path, identity)
-    other = manifest.difference(json_files.read(path, dict[str, Any]), identity)
-    if other:
-        raise InputError(
-            f"{folder}: was begun with other {other}. Name another --output, or remove this folder."
-        )
 
 
 def _search(vectors: VectorFile, pairs: _Pairs, count: int, writer: BlockWriter) -> None:

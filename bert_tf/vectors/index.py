@@ -90,7 +90,6 @@ class VectorIndex:
         similarities, rows = self._index.search(queries, count)
         few = (rows < 0).any(axis=1)  # in the nearest cells, which may even be empty
         if few.any():
-            nearest, self._index.nprobe = self._index.nprobe, self._index.nlist
-            similarities[few], rows[few] = self._index.search(queries[few], count)
-            self._index.nprobe = nearest
+            every = self._faiss.SearchParametersIVF(nprobe=self._index.nlist)
+            similarities[few], rows[few] = self._index.search(queries[few], count, params=every)
         return rows, similarities

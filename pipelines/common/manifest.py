@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.common import json_files, texts
+from pipelines.common import files, json_files, texts
 from pipelines.common.errors import InputError
 
 _SEAL = "sha256"
@@ -44,6 +44,19 @@ def _checksum(values: Mapping[str, Any]) -> str:
     """The SHA-256 of JSON values, which does not depend on the order of their keys."""
     text = json.dumps(json_files.as_json(values), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def begin(path: str, identity: Mapping[str, Any]) -> str | None:
+    """Writes what an output is made of, or names the first difference from what was written.
+
+    Args:
+      path: The file.
+      identity: JSON values.
+    """
+    if not files.gfile.exists(path):
+        json_files.write(path, identity)
+        return None
+    return difference(json_files.read(path, dict[str, Any]), identity)
 
 
 def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:

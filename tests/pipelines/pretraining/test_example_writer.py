@@ -7,13 +7,12 @@ import json
 import os
 import pickle
 import shutil
-import signal
 
 import msgspec
 import pytest
 import tensorflow as tf
 
-from pipelines.common import files, locks, stopping
+from pipelines.common import files, locks
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.pretraining import example_folder, example_reader, example_writer
@@ -295,33 +294,6 @@ def test_a_folder_with_files_of_others_is_refused(corpus_path, vocab_path, tmp_p
     assert example_writer.write(here, HERE)["train"]["records"]
     example_folder.remove(str(output))
     assert sorted(os.listdir(output)) == ["builtin_corpus.txt", "vocab.txt"]
-
-
-@pytest.mark.parametrize("given", [False, True])
-def test_a_vocabulary_is_removed_with_the_examples_unless_it_was_there(
-    corpus_path, vocab_path, tmp_path, given, monkeypatch
-):
-    """Whether they are complete, were only begun, or lost a file and were begun again."""
-    output = tmp_path / "o"
-    output.mkdir()
-    place = output / "vocab.txt" if given else tmp_path / "vocab.txt"
-    place.write_text(open(vocab_path).read())
-    wanted = request(corpus_path, str(place), output)
-
-    def stop(*_):
-        raise stopping.Stopped(signal.SIGTERM)
-
-    for begun in (True, False):
-        with monkeypatch.context() as patched:
-            if begun:
-                patched.setattr(example_writer, "_tokenized", stop)
-            with contextlib.suppress(stopping.Stopped):
-                example_writer.write(wanted, HERE)
-                next(output.glob("train-*")).unlink()
-                example_writer.write(wanted, HERE)
-        assert (output / "vocab.txt").exists()
-        example_folder.remove(str(output))
-        assert (os.listdir(output) if output.exists() else []) == ["vocab.txt"] * given
 
 
 def test_one_writer_at_a_time(corpus_path, vocab_path, tmp_path):

@@ -1,0 +1,43 @@
+"""Folders of examples: what is removed of them."""
+
+import contextlib
+import os
+import signal
+
+import pytest
+
+from pipelines.common import stopping
+from pipelines.common.runners import LocalRunner
+from pipelines.pretraining import example_folder, example_writer
+from pipelines.pretraining.settings import ExampleSettings
+
+SETTINGS = ExampleSettings(
+    max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
+)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_vocabulary_is_removed_with_the_examples_unless_it_was_there(
+    corpus_path, vocab_path, tmp_path, given, monkeypatch
+):
+    """Whether they are complete, were only begun, or lost a file and were begun again."""
+    output = tmp_path / "o"
+    output.mkdir()
+    place = output / "vocab.txt" if given else tmp_path / "vocab.txt"
+    place.write_text(open(vocab_path).read())
+    wanted = example_writer.ExampleRequest(corpus_path, str(place), str(output), SETTINGS)
+
+    def stop(*_):
+        raise stopping.Stopped(signal.SIGTERM)
+
+    for begun in (True, False):
+        with monkeypatch.context() as patched:
+            if begun:
+                patched.setattr(example_writer, "_tokenized", stop)
+            with contextlib.suppress(stopping.Stopped):
+                example_writer.write(wanted, LocalRunner(1))
+                next(output.glob("train-*")).unlink()
+                example_writer.write(wanted, LocalRunner(1))
+        assert (output / "vocab.txt").exists()
+        example_folder.remove(str(output))
+        assert (os.listdir(output) if output.exists() else []) == ["vocab.txt"] * given
