@@ -145,7 +145,7 @@ class _Run:
     def train(self) -> RunMonitor:
         """Trains from the newest whole checkpoint, or from the beginning, to the last step."""
         start = self._restore()
-        peak = hardware.peak_flops(tf.as_dtype(self.model.compute_dtype))
+        (peak,) = hardware.peak_flops(tf.as_dtype(self.model.compute_dtype))
         self._log_begin(start, peak)
         peaks = self._peak_fractions(peak * self.session.strategy.num_replicas_in_sync)
         milestones, minutes = self._milestones(start), self.settings.minutes

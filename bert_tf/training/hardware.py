@@ -39,8 +39,8 @@ def resolve_precision(precision: str) -> str:
     if gpus:
         details = tf.config.experimental.get_device_details(gpus[0])
         return "mixed_bfloat16" if details.get("compute_capability", (0,)) >= (8, 0) else "float32"
-    fast = peak_flops(tf.bfloat16) > 1.2 * peak_flops(tf.float32)
-    return "mixed_bfloat16" if fast else "float32"
+    low, full = peak_flops(tf.bfloat16, tf.float32)
+    return "mixed_bfloat16" if low > 1.2 * full else "float32"
 
 
 def training_flops(
@@ -60,17 +60,22 @@ def training_flops(
     return 3 * float(forward + head.flops(predictions))
 
 
-def peak_flops(dtype: tf.DType) -> float:
-    """Measures a device's floating-point operations per second on a large matrix product."""
-    a = tf.cast(tf.random.stateless_normal([_SIZE, _SIZE], [0, 1]), dtype)
+def peak_flops(*dtypes: tf.DType) -> list[float]:
+    """Measures a device's floating-point operations per second on a large matrix product.
+
+    The types take turns, so that other programs on a machine slow down each of them alike.
+    """
     product = tf.function(lambda x: tf.reduce_sum(tf.cast(tf.matmul(x, x), tf.float32)))
-    product(a).numpy()
+    numbers = tf.random.stateless_normal([_SIZE, _SIZE], [0, 1])
+    matrices = [tf.cast(numbers, dtype) for dtype in dtypes]
     times = []
-    for _ in range(_REPEATS):
-        start = time.perf_counter()
-        product(a).numpy()
-        times.append(time.perf_counter() - start)
-    return 2 * _SIZE**3 / min(times)
+    for _ in range(1 + _REPEATS):
+        for matrix in matrices:
+            start = time.perf_counter()
+            product(matrix).numpy()
+            times.append(time.perf_counter() - start)
+    kept = times[len(dtypes) :]  # the first ones trace
+    return [2 * _SIZE**3 / min(kept[each :: len(dtypes)]) for each in range(len(dtypes))]
 
 
 def check_memory(
