@@ -34,6 +34,8 @@ def main() -> None:
     from bert_tf.export import saved_model, sources
     from bert_tf.serving.server import run
 
+    address = run.Address("127.0.0.1", _PORT.value, None, _PORT.name)
+    address.check()
     with contextlib.ExitStack() as stack:
         if not saved_model.is_export(folder):
             place = stack.enter_context(tempfile.TemporaryDirectory())
@@ -41,4 +43,4 @@ def main() -> None:
             folder = place
         # A demo starts at once: the choice of the fastest engine would take time.
         settings = ServerSettings(engine=EngineName.TENSORFLOW, threads=1)
-        run.serve(folder, "bert", run.Address("127.0.0.1", _PORT.value, None), settings)
+        run.serve(folder, "bert", address, settings)

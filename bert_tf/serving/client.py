@@ -7,10 +7,12 @@ array([b'1'], dtype=object)
 
 import abc
 import base64
+import contextlib
 import http.client
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -148,13 +150,14 @@ class RestClient(Client):
             for name, value in inputs.items()
         }
         answer = self._ask(":predict", {"signature_name": signature, "inputs": columns})
-        dtypes = self._dtypes(signature)
+        known = self._outputs
         try:
-            found = answer["outputs"]
-            if len(dtypes) == 1:  # a single output has no name
-                found = {next(iter(dtypes)): found}
-            return {key: _from_json(found[key], dtype) for key, dtype in dtypes.items()}
+            return _outputs(answer, self._dtypes(signature))
         except (KeyError, TypeError, ValueError) as error:
+            self._outputs = {}
+            if known:  # perhaps of an older version
+                with contextlib.suppress(KeyError, TypeError, ValueError):
+                    return _outputs(answer, self._dtypes(signature))
             raise InputError(
                 f"{self._base}: the answer is not one of TensorFlow Serving's."
             ) from error
@@ -196,6 +199,14 @@ class RestClient(Client):
                 reason = f"no answer within {self._timeout:g} s."
             raise InputError(f"{self._base}: {reason}") from error
         return json_files.parse(text, f"{self._base}: the answer")
+
+
+def _outputs(answer: Any, dtypes: Mapping[str, str]) -> Outputs:
+    """The outputs of an answer, with TensorFlow's names of their dtypes."""
+    found = answer["outputs"]
+    if len(dtypes) == 1:  # a single output has no name
+        found = {next(iter(dtypes)): found}
+    return {key: _from_json(found[key], dtype) for key, dtype in dtypes.items()}
 
 
 def _as_json(value: Any) -> Any:

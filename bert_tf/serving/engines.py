@@ -130,6 +130,7 @@ class Engine(abc.ABC):
 
     name: EngineName
     modules: Sequence[str] = ()  # top-level modules of optional packages that it needs
+    extra = ""  # of the installation, which has these packages
     dtype = "float32"  # of the weights that it loads
 
     def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
@@ -216,10 +217,11 @@ class OnnxRuntimeEngine(Engine):
 
     name = EngineName.ONNXRUNTIME
     modules = ("onnxruntime", "tf2onnx")
+    extra = "onnx"
 
     def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
         super().__init__(models, precision, threads)
-        self._runtime = optional.load("onnxruntime", "onnx")
+        self._runtime = optional.load("onnxruntime", self.extra)
         self._options = self._runtime.SessionOptions()
         self._options.intra_op_num_threads = threads
         # Spinning threads notice work sooner, and take the processor from all others: only where
@@ -239,10 +241,11 @@ class OpenVinoEngine(Engine):
 
     name = EngineName.OPENVINO
     modules = ("openvino", "tf2onnx")
+    extra = "openvino"
 
     def __init__(self, models: ConvertedModels, precision: Precision, threads: int):
         super().__init__(models, precision, threads)
-        self._core = optional.load("openvino", "openvino").Core()
+        self._core = optional.load("openvino", self.extra).Core()
         self._settings = {
             "INFERENCE_PRECISION_HINT": "bf16" if precision is Precision.BFLOAT16 else "f32",
             "INFERENCE_NUM_THREADS": threads * self._concurrency,
@@ -269,9 +272,10 @@ class LiteRtEngine(Engine):
 
     name = EngineName.LITERT
     modules = ("ai_edge_litert",)
+    extra = "litert"
 
     def load(self, name: str, computation: Computation) -> Compute:
-        runtime = optional.load("ai_edge_litert.interpreter", "litert")
+        runtime = optional.load("ai_edge_litert.interpreter", self.extra)
         quantized = self._precision is Precision.INT8
         path = self._models.path(
             f"{name}{'.int8' * quantized}.tflite",

@@ -78,7 +78,10 @@ class ScoreCheck:
         if unknown:
             raise InputError(f"--dev: {', '.join(unknown)} is not exported; {', '.join(names)} is.")
         if not self._engines:
-            optional.load("onnxruntime", "onnx")  # reports the missing package
+            reduced = engines.REDUCED[self.precision]
+            engine = engines.ENGINES[next(n for n in reduced if n in (self.engines or reduced))]
+            for module in engine.modules:
+                optional.load(module, engine.extra)  # reports the missing package
         _ = self._examples
 
     @property

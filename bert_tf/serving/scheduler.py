@@ -25,6 +25,7 @@ from bert_tf.serving.plan import MAX_TOKENS
 # Lengths of a batch differ by at most this factor, because padding costs time...
 _MAX_RATIO = 1.25
 _ALWAYS_NEAR = 8  # ...or by this number of tokens.
+_AHEAD = 1024  # waiting sequences among which a batch is found; there may be a million
 Results = list[np.ndarray]
 _END = contextvars.ContextVar("end", default=math.inf)
 
@@ -113,10 +114,9 @@ class Scheduler:
                     if self._closed and not self._waiting:
                         return
                     self._changed.wait()
-                self._drop_late()
-                if not self._waiting:
-                    continue
                 items = self._take()
+                if not items:
+                    continue
                 single = self._begin(items)
             self._compute(items, single)
 
@@ -141,32 +141,29 @@ class Scheduler:
             self._busy -= 1
             self._changed.notify()
 
-    def _drop_late(self) -> None:
-        """Drops sequences past their deadline."""
-        now = time.monotonic()
-        late = {id(i.request): i.request for i in self._waiting if i.request.end < now}
-        if late:
-            in_time = (item for item in self._waiting if id(item.request) not in late)
-            self._waiting = collections.deque(in_time)
-        for request in late.values():
-            request.fail(TimeoutError())
-
     def _take(self) -> "list[_Item]":
-        """The sequence that has waited longest, and others of similar length.
+        """The sequence that has waited longest, and others of similar length among the next ones.
 
         Free threads share the waiting sequences, so that none computes all while others idle.
+        Sequences past their deadline are dropped; if all are, there is none to compute.
         """
-        if not self._batches:
-            return [self._waiting.popleft()]
-        first = self._waiting[0]
+        now, ahead = time.monotonic(), list[_Item]()
+        while self._waiting and len(ahead) < (_AHEAD if self._batches else 1):
+            item = self._waiting.popleft()
+            if item.request.end < now:
+                item.request.fail(TimeoutError())
+            else:
+                ahead.append(item)
+        if not ahead:
+            return []
         free = max(1, self._threads - self._busy)
-        share = -(-len(self._waiting) // free)
-        taken = [item for item in self._waiting if item.fits(first)]
-        taken.sort(key=lambda item: abs(item.length - first.length))
+        share = -(-(len(ahead) + len(self._waiting)) // free)
+        taken = [item for item in ahead if item.fits(ahead[0])]
+        taken.sort(key=lambda item: abs(item.length - ahead[0].length))
         longest = max(item.length for item in taken)
         taken = taken[: max(1, min(share, self._max_tokens // longest))]
         chosen = set(map(id, taken))
-        self._waiting = collections.deque(i for i in self._waiting if id(i) not in chosen)
+        self._waiting.extendleft(item for item in reversed(ahead) if id(item) not in chosen)
         return taken
 
 

@@ -34,8 +34,7 @@ class NamedModelRequest(EncodedRequest, Generic[BodyT]):
     Args:
       encoded: JSON.
       limits: those of the server.
-      version: of the model.
-      manifest: of this version.
+      manifest: of the newest version, which answers: a newer one, if that has come until then.
       check_name: refuses the names of other models.
 
     Attributes:
@@ -49,12 +48,11 @@ class NamedModelRequest(EncodedRequest, Generic[BodyT]):
         self,
         encoded: bytes,
         limits: RequestLimits,
-        version: int,
         manifest: Manifest,
         check_name: Callable[[str], None],
     ):
         super().__init__(encoded, limits)
-        self.version, self.manifest = version, manifest
+        self.manifest = manifest
         self._check_name = check_name
 
     def parse(self) -> ModelSpec:
@@ -88,7 +86,7 @@ class EmbeddingsRequest(NamedModelRequest[_Body]):
         for self._output in _OUTPUTS:
             for name, signature in self.manifest["signatures"].items():
                 if self._output in signature["outputs"] and list(signature["inputs"]) == ["text"]:
-                    return ModelSpec(self.body.model, self.version, name)
+                    return ModelSpec(self.body.model, signature=name)
         raise RefusalError(Fault.NOT_FOUND, "This model has no embeddings of texts.")
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:

@@ -44,7 +44,7 @@ class RerankRequest(NamedModelRequest[_Body]):
             raise RefusalError(
                 Fault.NOT_FOUND, "This model does not rank: it has no task of choices, or of pairs."
             )
-        return ModelSpec(self.body.model, self.version, name)
+        return ModelSpec(self.body.model, signature=name)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
         return relevance.inputs(names, self.body.query, self._texts)

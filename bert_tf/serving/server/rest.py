@@ -205,8 +205,8 @@ class _RestInterface:
                 body, answerer = await self._body(request), self.answerer
                 with answerer.versions.use(None) as version:
                     assert version.predictor is not None  # it is available
-                    number, manifest = version.number, version.predictor.manifest
-                return kind(body, answerer.limits, number, manifest, answerer.check_name)
+                    manifest = version.predictor.manifest
+                return kind(body, answerer.limits, manifest, answerer.check_name)
 
             return Response(await self.answerer.answer(receive), media_type=_JSON)
 

@@ -26,6 +26,7 @@ from bert_tf.serving.server.answers import (
 from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.serving.server.versions import Versions, newest_complete
+from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.common.parallel import mapped
@@ -38,11 +39,12 @@ _COLLECT_AFTER = 100_000
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """Host and ports of a server; `grpc_port` may be None."""
+    """Host and ports of a server; `grpc_port` may be None. `rest_flag` names the other port."""
 
     host: str
     rest_port: int
     grpc_port: int | None
+    rest_flag: str = "rest_port"
 
     def check(self) -> None:
         """Raises InputError if a port cannot be opened, before anything that takes time."""
@@ -51,7 +53,7 @@ class Address:
                 f"--grpc_port={self.grpc_port} and --rest_port={self.rest_port}: each protocol "
                 "needs a port of its own; change one of them."
             )
-        for flag, port in (("rest_port", self.rest_port), ("grpc_port", self.grpc_port)):
+        for flag, port in ((self.rest_flag, self.rest_port), ("grpc_port", self.grpc_port)):
             for opened in [] if port is None else listening.open_port(flag, self.host, port):
                 opened.close()
 
@@ -84,7 +86,8 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     print(f"computes with {plan}", flush=True)
     load = functools.partial(_load, plan=plan, precision=precision, settings=settings)
     versions = Versions(folder, settings.versions, load)
-    metrics = Metrics(lambda: sum(v.predictor.waiting for v in versions.known if v.predictor))
+    # The last reference to a version's predictor may go at any time.
+    metrics = Metrics(lambda: sum(p.waiting for v in versions.known if (p := v.predictor)))
     limits = RequestLimits(
         settings.most_rows, settings.most_bytes, settings.most_requests, settings.timeout
     )
@@ -97,6 +100,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
         asyncio.run(_listen(answerer, address, settings, identity))
     finally:
         ended.set()
+        stopping.end_at_once()  # at a second signal: a version may be loading for minutes
         watch.join()
         answerer.close()
 
@@ -156,8 +160,14 @@ async def _listen(
     print(f"{remotely}REST and a page on {place}; Ctrl-C stops it.", flush=True)
     files = (settings.certificate, settings.key) if settings.certificate and settings.key else None
     server = listening.RestServer(answerer, address.host, address.rest_port, identity, files)
+    stops = list[asyncio.Future[None]]()
+
+    def end() -> None:
+        server.end()
+        if remote and not stops:
+            stops.append(asyncio.ensure_future(remote.stop(listening.GRACE)))
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, server.end)
+        asyncio.get_running_loop().add_signal_handler(number, end)
     await server.serve()
-    if remote:
-        await remote.stop(listening.GRACE)
+    await asyncio.gather(*stops)

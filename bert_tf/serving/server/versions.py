@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import enum
+import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
@@ -162,6 +163,8 @@ class Versions:
             version.state = VersionState.END
         if predictor is not None:
             predictor.close()
+            del predictor
+            gc.collect()  # its weights, before the next version is loaded
         logging.info("version %d is no longer served.", version.number)
 
     @contextlib.contextmanager

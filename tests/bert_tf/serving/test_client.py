@@ -54,6 +54,9 @@ def test_signatures_of_a_later_version_are_found(addresses):
     connected.predict("mood", text=["a"])
     del connected._outputs["score"]  # as if the version that was asked first had none
     assert connected.predict("score", text_a=["a"], text_b=["b"])["score"].shape == (1,)
+    kinds = connected._outputs["score"]
+    connected._outputs["score"] = {**kinds, "more": "DT_FLOAT"}  # which a later version lacks
+    assert connected.predict("score", text_a=["a"], text_b=["b"])["score"].shape == (1,)
 
 
 def test_refusals_say_why(address):

@@ -2,12 +2,14 @@
 
 import os
 import pathlib
+import sys
 
 import numpy as np
 import pytest
 
 from bert_tf.export import saved_model, sources
-from bert_tf.serving.plan import Precision
+from bert_tf.serving import engines
+from bert_tf.serving.plan import EngineName, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.reduced_precision import ScoreCheck
 from pipelines.common.errors import InputError
@@ -86,3 +88,10 @@ def test_what_has_to_be_named_and_read_before_anything_is_exported(mood, folders
     pretrained = sources.find([f"pretrained={folders['pretrained']}"])
     with pytest.raises(InputError, match="a pre-trained model has none"):
         ScoreCheck(pretrained, Precision.BFLOAT16, {}, 0.0)
+
+
+def test_a_missing_package_is_reported_before_anything_is_exported(mood, dev, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    monkeypatch.setattr(engines, "installed", lambda: [EngineName.TENSORFLOW])
+    with pytest.raises(InputError, match=r"tf2onnx is not installed.*bert-tf\[onnx\]"):
+        ScoreCheck(mood, Precision.INT8, {"mood": dev}, 0.0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.serving import scheduler as scheduler_module
 from bert_tf.serving.engines import Batch
 from bert_tf.serving.scheduler import Executable, Scheduler, deadline
 
@@ -147,6 +148,20 @@ def test_free_threads_share_what_waits(make, recorder):
     recorder.may_go_on.set()
     _check(future, sequences)
     assert recorder.shapes[0] == (4, 20)
+
+
+def test_a_batch_is_found_without_looking_at_all_that_waits(make, recorder, monkeypatch):
+    looked_at = []
+    fits = scheduler_module._Item.fits
+    monkeypatch.setattr(scheduler_module, "_AHEAD", 16)
+    monkeypatch.setattr(
+        scheduler_module._Item, "fits", lambda *items: looked_at.append(items) or fits(*items)
+    )
+    scheduler, step = make(1, max_tokens=80), Executable(_OUTPUTS, recorder, recorder)
+    sequences = _sequences(*[20] * 400)
+    _check(scheduler.submit(step, sequences), sequences)
+    assert len(looked_at) <= 16 * len(recorder.shapes)
+    assert set(recorder.shapes) == {(4, 20)}
 
 
 def test_no_sequence_needs_no_computation(make, recorder):

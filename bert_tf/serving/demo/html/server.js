@@ -23,14 +23,9 @@ class Server {
   /* The response of the server: {status, ok, said}; `said` is its JSON, or null. */
   async send(address, options) {
     const headers = this.token === null ? {} : { Authorization: `Bearer ${this.token}` };
-    try {
-      const response = await fetch(address, { ...options, headers: { ...options.headers, ...headers } });
-      const { status, ok } = response;
-      return { status, ok, said: parsed(await response.text()) };
-    } catch (error) {
-      if (error.name === "AbortError") throw error;
-      throw new Failure("The server cannot be reached.");
-    }
+    const response = await reached(fetch(address, { ...options, headers: { ...options.headers, ...headers } }));
+    const { status, ok } = response;
+    return { status, ok, said: parsed(await reached(response.text())) };
   }
 
   /* Its versions and their states, such as "version 1, available"; empty if unknown. */
@@ -66,20 +61,21 @@ class Server {
     const began = performance.now();
     const headers = { "Content-Type": "application/json" };
     if (this.token !== null) headers.Authorization = `Bearer ${this.token}`;
-    const response = await fetch(`${this.address}:stream`, { method: "POST", headers, body: JSON.stringify(request), signal });
+    const options = { method: "POST", headers, body: JSON.stringify(request), signal };
+    const response = await reached(fetch(`${this.address}:stream`, options));
     if (response.status === 401) {
       await this.askToken();
       return this.stream(request, signal, part);
     }
     const { status, ok, body } = response;
     if (!ok) {
-      const said = parsed(await response.text());
+      const said = parsed(await reached(response.text()));
       throw new Failure(reason({ ok, status, said }), said);
     }
     const [reader, decoder] = [body.getReader(), new TextDecoder()];
     let [text, unread] = ["", ""];
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await reached(reader.read());
       if (done) break;
       const events = (unread + decoder.decode(value, { stream: true })).split("\n\n");
       unread = events.pop();
@@ -98,6 +94,16 @@ class Server {
   async askToken() {
     this.asking ??= tokenOfReader(this.token !== null).finally(() => { this.asking = null; });
     this.token = await this.asking;
+  }
+}
+
+/* What a promise of the network gives; an error for users if the server is away. */
+async function reached(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Failure("The server cannot be reached.");
   }
 }
 

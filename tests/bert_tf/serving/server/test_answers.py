@@ -171,6 +171,20 @@ def test_a_model_named_in_a_body_is_the_newest_when_that_has_arrived(answerer):
     assert asyncio.run(asgi.post(app, "/v1/embeddings", body, replaced))[0] == 200
 
 
+def test_a_model_named_in_a_body_may_be_replaced_before_it_answers(answerer):
+    class Replaced(_Embedder):
+        @property
+        def manifest(self):
+            _add(answerer, 2, _Embedder("text"))
+            answerer.versions._known[1].state = VersionState.END
+            return _Embedder.manifest
+
+    answerer.versions._known[1].predictor = Replaced("text")
+    app = rest.make_app(answerer, Identity(), "127.0.0.1")
+    body = b'{"model": "bert", "input": "x"}'
+    assert asyncio.run(asgi.post(app, "/v1/embeddings", body, lambda: None))[0] == 200
+
+
 @pytest.mark.parametrize(("kind", "values"), [("DT_INT8", "int_val"), ("DT_HALF", "half_val")])
 def test_numbers_that_a_type_does_not_have_are_refused(answerer, kind, values):
     request = predict_pb2.PredictRequest()

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import shutil
+import socket
 import ssl
 import threading
 import time
@@ -331,6 +332,14 @@ def test_each_protocol_needs_a_port():
         InputError, match="--grpc_port=8501 and --rest_port=8501: .* a port of its own"
     ):
         Address("127.0.0.1", 8501, 8501).check()
+
+
+def test_a_port_that_is_taken_is_told_with_its_flag():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(InputError, match="^--port="),
+    ):
+        Address("127.0.0.1", taken.getsockname()[1], None, "port").check()
 
 
 def test_it_answers_what_was_asked_before_it_ends(serve):
